@@ -1,0 +1,220 @@
+//! One kernel trace event, as every reader gives it and every sink takes it.
+//!
+//! An event is a view: a ring-buffer record with the [`Layout`] of the recording's own format, or a text line
+//! whose values were parsed into [`Slots`]. Fields are read one by one through slot numbers, the positions of
+//! the fields in the event's [`Schema`](crate::vocabulary::Schema), so an analysis pays for what it looks at.
+
+use crate::value::Field;
+use crate::vocabulary::{Kind, Typed};
+
+/// More fields than any event of the vocabulary has.
+pub const MAX_SLOTS: usize = 24;
+
+/// Where one field lies in a record. `bits == 0`: this format does not have the field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Byte offset from the start of the record (its common fields included).
+    pub offset: u16,
+    /// Width of the number: 8, 16, 32 or 64; 0 = absent.
+    pub bits: u8,
+    /// Sign-extend.
+    pub signed: bool,
+    /// What the number means.
+    pub form: Form,
+}
+
+/// How a place holds its value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// The number itself.
+    #[default]
+    Number,
+    /// `__data_loc`: low half offset from the record start, high half length.
+    DataLoc,
+    /// `__rel_loc`: the same, offset from the end of the field.
+    RelLoc,
+    /// A fixed array of characters of this many bytes.
+    Chars(u16),
+    /// A number to be looked up in `Layout::words[_]`.
+    Word(u8),
+}
+
+/// The fields of one event type in one recording: its format text, compiled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// By slot number.
+    pub places: [Place; MAX_SLOTS],
+    /// Numbers are big endian.
+    pub big_endian: bool,
+    /// Translations from the kernel's number to the index in a name table, one per [`Form::Word`].
+    pub words: Vec<Vec<(u64, u64)>>,
+}
+
+impl Layout {
+    /// Reads the field with slot number `slot`; 0 if the record is too short.
+    #[inline]
+    pub fn read(&self, raw: &[u8], slot: usize) -> u64 {
+        let place = self.places[slot];
+        let number = self.number(raw, place);
+        match place.form {
+            Form::Number => number,
+            Form::DataLoc => located(number, 0),
+            Form::RelLoc => located(number, u32::from(place.offset) + 4),
+            Form::Chars(size) => {
+                let chars = raw.get(usize::from(place.offset)..).unwrap_or_default();
+                let chars = &chars[..chars.len().min(usize::from(size))];
+                let len = chars.iter().position(|&b| b == 0).unwrap_or(chars.len());
+                crate::value::Bytes { start: place.offset.into(), len: len as u32 }.to_slot()
+            }
+            Form::Word(table) => self.words[usize::from(table)]
+                .iter()
+                .find(|(from, _)| *from == number)
+                .map_or(crate::names::UNNAMED | number, |(_, to)| *to),
+        }
+    }
+
+    #[inline]
+    fn number(&self, raw: &[u8], place: Place) -> u64 {
+        let at = usize::from(place.offset);
+        let bytes = usize::from(place.bits / 8);
+        let word = match raw.get(at..at + 8) {
+            Some(b) if !self.big_endian => u64::from_le_bytes(b.try_into().unwrap()),
+            _ => {
+                let Some(b) = raw.get(at..at + bytes) else { return 0 };
+                let mut word = [0; 8];
+                word[..bytes].copy_from_slice(b);
+                if self.big_endian {
+                    word[..bytes].reverse();
+                }
+                u64::from_le_bytes(word)
+            }
+        };
+        let spare = u32::from(64 - place.bits) & 63;
+        if place.signed { ((word << spare) as i64 >> spare) as u64 } else { (word << spare) >> spare }
+    }
+}
+
+/// Turns a `__data_loc` word into a [`Bytes`](crate::value::Bytes) slot, without the NUL the kernel counts.
+fn located(word: u64, base: u32) -> u64 {
+    let len = (word as u32) >> 16;
+    crate::value::Bytes { start: base + (word as u32 & 0xffff), len: len.saturating_sub(1) }.to_slot()
+}
+
+/// Values parsed from a text line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slots {
+    /// By slot number.
+    pub values: [u64; MAX_SLOTS],
+    /// Bit `slot` is set if the line had the field.
+    pub present: u32,
+}
+
+impl Slots {
+    /// Stores a value.
+    #[inline]
+    pub fn set(&mut self, slot: usize, value: u64) {
+        self.values[slot] = value;
+        self.present |= 1 << slot;
+    }
+}
+
+/// Where an event's values come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Fields<'a> {
+    /// A ring-buffer record: `raw` begins with the common fields.
+    Record(&'a Layout),
+    /// A text line: `raw` is the payload after `event: `.
+    Text(&'a Slots),
+    /// An event without a type.
+    Untyped,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// Nanoseconds of the trace clock.
+    pub ts: u64,
+    /// Logical CPU that wrote it.
+    pub cpu: u32,
+    /// Thread id of the running task; 0 is the idle task.
+    pub pid: i32,
+    /// Thread group, where the line says so; else 0.
+    pub tgid: i32,
+    /// Bits as in a record's `common_flags`: 1 irqs off, 2 unsupported/lazy, 4 need resched, 8 hardirq,
+    /// 0x10 softirq, 0x20 preempt resched, 0x40 NMI, 0x80 BH off.
+    pub flags: u8,
+    /// Low nibble preempt depth, high nibble migrate-disable depth.
+    pub preempt_count: u8,
+    /// What happened; [`Kind::Other`] has no type.
+    pub kind: Kind,
+    /// The source's number of the event type: format id in binary, index of the name in text.
+    pub id: u32,
+    /// Task name of the line; empty in binary sources, which announce names with [`Sink::task`](crate::sink::Sink::task).
+    pub comm: &'a [u8],
+    /// Event name as the source spells it.
+    pub name: &'a str,
+    /// Record or payload.
+    pub raw: &'a [u8],
+    /// Where the typed fields are.
+    pub fields: Fields<'a>,
+}
+
+impl<'a> Event<'a> {
+    /// True if the source has the field.
+    #[inline]
+    pub fn has(&self, slot: usize) -> bool {
+        match self.fields {
+            Fields::Record(layout) => layout.places[slot].bits != 0,
+            Fields::Text(slots) => slots.present >> slot & 1 != 0,
+            Fields::Untyped => false,
+        }
+    }
+
+    /// Value of the field with slot number `slot`; 0 where it is absent.
+    #[inline]
+    pub fn slot(&self, slot: usize) -> u64 {
+        match self.fields {
+            Fields::Record(layout) => layout.read(self.raw, slot),
+            Fields::Text(slots) => slots.values[slot],
+            Fields::Untyped => 0,
+        }
+    }
+
+    /// The event as its type. The caller has matched `kind` before.
+    #[inline]
+    pub fn typed<T: Typed>(&self) -> T {
+        debug_assert_eq!(self.kind, T::KIND);
+        T::read(self)
+    }
+
+    /// One field, read as `F`.
+    #[inline]
+    pub fn field<F: Field>(&self, slot: usize) -> F {
+        F::read(self, slot)
+    }
+
+    /// Characters of a string-like slot in text events; `None` for binary numbers.
+    pub fn text_of(&self, slot_value: u64) -> Option<&'a [u8]> {
+        match self.fields {
+            Fields::Text(_) => Some(crate::value::Bytes::from_slot(slot_value).of(self.raw)),
+            _ => None,
+        }
+    }
+
+    /// Printed symbol of a [`Sym`](crate::value::Sym) in text events, without `+0x..`; the address in binary events.
+    pub fn symbol(&self, sym: crate::value::Sym) -> Symbol<'a> {
+        match self.text_of(sym.0) {
+            Some(text) => Symbol::Name(text.split(|&b| b == b'+').next().unwrap_or(text)),
+            None => Symbol::Address(sym.0),
+        }
+    }
+}
+
+/// A code location as a source gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Symbol<'a> {
+    /// Printed name.
+    Name(&'a [u8]),
+    /// Address, to be looked up in the recording's kallsyms.
+    Address(u64),
+}

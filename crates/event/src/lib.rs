@@ -1,0 +1,15 @@
+//! The language of mmtwin: what a kernel event, a counter and a recording are.
+//!
+//! Nothing here does input or output. [`vocabulary`] lists every typed event once, under one name for all
+//! kernels from 2.6.36 on; [`event`] is how readers hand an event over; [`sink`] is who takes it; [`era`] knows
+//! how the kernels of each era laid events out and printed them; [`manifest`] is what a recording says of itself.
+
+pub mod event;
+pub mod names;
+pub mod sink;
+pub mod value;
+pub mod vocabulary;
+
+pub use event::{Event, Fields, Form, Layout, MAX_SLOTS, Place, Slots, Symbol};
+pub use sink::{Call, CounterRow, Sink, Source, Task, Times};
+pub use vocabulary::{Kind, Schema, Typed};

@@ -1,0 +1,103 @@
+//! What readers give and analyses, writers and the twin's probe use: the stream of a recording.
+
+use crate::event::Event;
+
+/// Takes a stream. Calls come in this order: `start`, then tasks, counters, losses and events mixed, each kind
+/// in time order, then `finish`. A source that has no task names or counters does not call those.
+pub trait Sink {
+    /// Before everything else.
+    fn start(&mut self, _source: &Source) {}
+    /// A name of a task, from saved cmdlines or `tasks.jsonl`.
+    fn task(&mut self, _task: &Task<'_>) {}
+    /// One event, in global time order; events of one CPU keep their order even if its clock went backwards.
+    fn event(&mut self, event: &Event<'_>);
+    /// Events that the kernel overwrote or dropped before `at` on one CPU; `None`: it did not say how many.
+    fn lost(&mut self, _cpu: u32, _events: Option<u64>, _at: u64) {}
+    /// One row of counters.
+    fn counters(&mut self, _row: &CounterRow<'_>) {}
+    /// A completed function call from a function_graph text.
+    fn call(&mut self, _call: &Call<'_>) {}
+    /// After everything else.
+    fn finish(&mut self) {}
+}
+
+/// A task's identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task<'a> {
+    /// Thread id.
+    pub pid: i32,
+    /// Thread group id, 0 if unknown.
+    pub tgid: i32,
+    /// Name, at most 15 bytes.
+    pub comm: &'a [u8],
+    /// Cgroup path, if recorded.
+    pub cgroup: Option<&'a str>,
+}
+
+/// Counters read at one moment from one source, for one key.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterRow<'a> {
+    /// `vmstat`, `zoneinfo`, `node_vmstat`, `numastat`, `meminfo`, `psi`, `cgroup`.
+    pub source: &'a str,
+    /// What within the source: empty (system), `0` (node), `0/Normal` (zone), `/web` (cgroup).
+    pub key: &'a str,
+    /// Nanoseconds of the trace clock.
+    pub at: u64,
+    /// Names of the counters.
+    pub names: &'a [String],
+    /// Values, parallel to `names`; `None` where the kernel did not print one.
+    pub values: &'a [Option<u64>],
+}
+
+/// A finished call of a traced function.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Function name.
+    pub function: &'a str,
+    /// CPU it ended on.
+    pub cpu: u32,
+    /// Duration in nanoseconds.
+    pub nanoseconds: u64,
+}
+
+/// What is known of a stream before its first event.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// File or directory name as the user gave it.
+    pub name: String,
+    /// `twin`, `lab`, `host` or `import`.
+    pub arm: String,
+    /// Kernel release, if the source says so.
+    pub kernel: Option<String>,
+    /// Number of CPUs of the recorded machine; 0 if unknown.
+    pub cpus: u32,
+    /// Nodes of the recorded machine; 0 if unknown.
+    pub nodes: u32,
+    /// Name of the trace clock (`local`, `mono`, ...), if the source says so.
+    pub clock: Option<String>,
+    /// Elapsed, user and system seconds of the recorded command, where known.
+    pub times: Option<Times>,
+    /// Event names that were enabled, if the source says so; without it an event that never occurs is `n/a`.
+    pub enabled: Option<Vec<String>>,
+    /// Address to symbol, sorted by address: (address, name).
+    pub kallsyms: std::sync::Arc<Vec<(u64, String)>>,
+}
+
+impl Source {
+    /// Name of the function that holds `address`.
+    pub fn symbol(&self, address: u64) -> Option<&str> {
+        let i = self.kallsyms.partition_point(|(a, _)| *a <= address);
+        i.checked_sub(1).map(|i| self.kallsyms[i].1.as_str())
+    }
+}
+
+/// Times of a command, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Times {
+    /// CPU seconds in user mode.
+    pub user: f64,
+    /// CPU seconds in the kernel.
+    pub system: f64,
+    /// Wall-clock seconds.
+    pub elapsed: f64,
+}

@@ -1,0 +1,529 @@
+//! Every typed event, once: the vocabulary onto which all kernels from 2.6.36 to 6.18 are mapped.
+//!
+//! A field is named as today's kernels print it; the words in quotes are its other spellings (in format texts,
+//! or in the text of older kernels). A type without `Option` is a field every kernel has that has the event.
+//! Units: pages unless the name says otherwise; `usec_*` microseconds; `nid` node, `order` log2 of pages.
+//! Source: the event headers of the releases named in `era`.
+
+use crate::event::Event;
+use crate::value::*;
+
+/// A typed event: plain fields, read from an [`Event`] of its kind.
+pub trait Typed: Sized {
+    /// The kind this is the type of.
+    const KIND: Kind;
+    /// Reads all fields. With inlining, unused ones cost nothing.
+    fn read(ev: &Event<'_>) -> Self;
+}
+
+/// What a kind of event looks like.
+#[derive(Debug)]
+pub struct Schema {
+    /// The kind.
+    pub kind: Kind,
+    /// Trace system (`vmscan`, `sched`, ...).
+    pub system: &'static str,
+    /// Event name of today's kernels.
+    pub name: &'static str,
+    /// Names in older kernels.
+    pub aliases: &'static [&'static str],
+    /// Fields, by slot number.
+    pub fields: &'static [FieldSchema],
+}
+
+/// One field of a [`Schema`].
+#[derive(Debug)]
+pub struct FieldSchema {
+    /// Name.
+    pub name: &'static str,
+    /// Other spellings.
+    pub aliases: &'static [&'static str],
+    /// What its value means.
+    pub shape: Shape,
+    /// False if some kernels lack it.
+    pub required: bool,
+}
+
+impl Schema {
+    /// Slot number of a field by any of its names.
+    pub fn slot(&self, name: &[u8]) -> Option<usize> {
+        self.fields.iter().position(|f| f.name.as_bytes() == name || f.aliases.iter().any(|a| a.as_bytes() == name))
+    }
+}
+
+impl Kind {
+    /// The schema of a kind; `Other` has none.
+    pub fn schema(self) -> Option<&'static Schema> {
+        (self as usize).checked_sub(1).map(|i| &SCHEMAS[i])
+    }
+    /// The kind of an event name of any kernel.
+    pub fn of_name(name: &str) -> Kind {
+        static BY_NAME: std::sync::LazyLock<std::collections::BTreeMap<&str, Kind>> = std::sync::LazyLock::new(|| {
+            let names = |s: &'static Schema| s.aliases.iter().copied().chain([s.name]).map(|n| (n, s.kind));
+            SCHEMAS.iter().flat_map(names).collect()
+        });
+        BY_NAME.get(name).copied().unwrap_or(Kind::Other)
+    }
+    /// Number of kinds, `Other` included.
+    pub const COUNT: usize = SCHEMAS.len() + 1;
+}
+
+macro_rules! vocabulary {
+    ($($system:ident {
+        $($(#[$doc:meta])* $event:ident $name:literal $(| $alias:literal)* {
+            $($field:ident : $type:ty $(= $falias:literal $(| $fmore:literal)*)?),* $(,)?
+        })*
+    })*) => {
+        /// The kind of an event.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Kind {
+            /// An event that the vocabulary does not have. It is kept and printed from its format.
+            #[default]
+            Other,
+            $($($(#[$doc])* $event,)*)*
+        }
+
+        /// All schemas, in the order of [`Kind`] after `Other`.
+        pub static SCHEMAS: &[Schema] = &[$($(
+            Schema {
+                kind: Kind::$event,
+                system: stringify!($system),
+                name: $name,
+                aliases: &[$($alias),*],
+                fields: &[$(FieldSchema {
+                    name: stringify!($field),
+                    aliases: &[$($falias $(, $fmore)*)?],
+                    shape: <$type as Field>::SHAPE,
+                    required: <$type as Field>::REQUIRED,
+                }),*],
+            },
+        )*)*];
+
+        $($(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq)]
+            #[allow(missing_docs)] // the fields carry the kernel's names; module documentation gives their units
+            pub struct $event { $(pub $field: $type),* }
+
+            impl Typed for $event {
+                const KIND: Kind = Kind::$event;
+                #[inline]
+                #[allow(unused_mut, unused_variables, unused_assignments)]
+                fn read(ev: &Event<'_>) -> Self {
+                    let mut slot = 0;
+                    $(
+                        let $field = <$type as Field>::read(ev, slot);
+                        slot += 1;
+                    )*
+                    $event { $($field),* }
+                }
+            }
+        )*)*
+    };
+}
+
+vocabulary! {
+    vmscan {
+        /// kswapd of a node goes to sleep.
+        MmVmscanKswapdSleep "mm_vmscan_kswapd_sleep" { nid: i32 }
+        /// kswapd of a node begins to work at an order.
+        MmVmscanKswapdWake "mm_vmscan_kswapd_wake" { nid: i32, order: i32, zid: Option<i32> }
+        /// Somebody asks for kswapd. In 2.6.36/37 every request, later only real wakes.
+        MmVmscanWakeupKswapd "mm_vmscan_wakeup_kswapd" { nid: i32, order: i32, zid: Option<i32>, gfp_flags: Option<Gfp> }
+        /// A task begins direct reclaim.
+        MmVmscanDirectReclaimBegin "mm_vmscan_direct_reclaim_begin" { order: i32, gfp_flags: Gfp, may_writepage: Option<i32> }
+        /// A task ends direct reclaim.
+        MmVmscanDirectReclaimEnd "mm_vmscan_direct_reclaim_end" { nr_reclaimed: u64 }
+        /// A task begins to reclaim from a cgroup at its limit.
+        MmVmscanMemcgReclaimBegin "mm_vmscan_memcg_reclaim_begin" { order: i32, gfp_flags: Gfp, may_writepage: Option<i32> }
+        /// A task ends cgroup reclaim.
+        MmVmscanMemcgReclaimEnd "mm_vmscan_memcg_reclaim_end" { nr_reclaimed: u64 }
+        /// Soft-limit cgroup reclaim begins.
+        MmVmscanMemcgSoftlimitReclaimBegin "mm_vmscan_memcg_softlimit_reclaim_begin" { order: i32, gfp_flags: Gfp, may_writepage: Option<i32> }
+        /// Soft-limit cgroup reclaim ends.
+        MmVmscanMemcgSoftlimitReclaimEnd "mm_vmscan_memcg_softlimit_reclaim_end" { nr_reclaimed: u64 }
+        /// Node (zone_reclaim_mode) reclaim begins.
+        MmVmscanNodeReclaimBegin "mm_vmscan_node_reclaim_begin" { nid: i32, order: i32, gfp_flags: Gfp }
+        /// Node reclaim ends.
+        MmVmscanNodeReclaimEnd "mm_vmscan_node_reclaim_end" { nr_reclaimed: u64 }
+        /// A shrinker is about to run. `shr` is the shrinker, `shrink` its scan function.
+        MmShrinkSlabStart "mm_shrink_slab_start" {
+            shr: Hex, shrink: Sym, nr_objects_to_shrink: i64 = "objects_to_shrink", gfp_flags: Gfp, cache_items: u64, delta: u64,
+            total_scan: i64, nid: Option<i32>, priority: Option<i32>, pgs_scanned: Option<i64>, lru_pgs: Option<i64>,
+        }
+        /// A shrinker has run. `retval` is the number of objects freed (before 3.12: what the shrinker returned).
+        MmShrinkSlabEnd "mm_shrink_slab_end" {
+            shr: Hex, shrink: Sym, unused_scan: i64, new_scan: i64, retval: i64, total_scan: i64, nid: Option<i32>,
+        }
+        /// Pages were taken from an LRU list.
+        MmVmscanLruIsolate "mm_vmscan_lru_isolate" {
+            order: i32, nr_requested: u64, nr_scanned: u64, nr_taken: u64, nr_skipped: Option<u64>,
+            highest_zoneidx: Option<i32> = "classzone" | "classzone_idx", lru: Option<Lru>, isolate_mode: Option<u32>,
+            file: Option<i32>, contig_taken: Option<u64> = "nr_lumpy_taken", contig_dirty: Option<u64> = "nr_lumpy_dirty",
+            contig_failed: Option<u64> = "nr_lumpy_failed",
+        }
+        /// The same for cgroup reclaim (to 3.x).
+        MmVmscanMemcgIsolate "mm_vmscan_memcg_isolate" {
+            order: i32, nr_requested: u64, nr_scanned: u64, nr_taken: u64, isolate_mode: Option<u32>, file: Option<i32>,
+            contig_taken: Option<u64> = "nr_lumpy_taken", contig_dirty: Option<u64> = "nr_lumpy_dirty",
+            contig_failed: Option<u64> = "nr_lumpy_failed",
+        }
+        /// Reclaim starts to write a page.
+        MmVmscanWriteFolio "mm_vmscan_write_folio" | "mm_vmscan_writepage" {
+            flags: ReclaimFlags = "reclaim_flags", pfn: Option<u64>, page: Option<Hex>,
+        }
+        /// A batch of inactive pages has been through reclaim.
+        MmVmscanLruShrinkInactive "mm_vmscan_lru_shrink_inactive" {
+            nid: i32, nr_scanned: u64, nr_reclaimed: u64, priority: i32, flags: ReclaimFlags = "reclaim_flags", zid: Option<i32>,
+            nr_dirty: Option<u64>, nr_writeback: Option<u64>, nr_congested: Option<u64>, nr_immediate: Option<u64>,
+            nr_activate_anon: Option<u64> = "nr_activate0", nr_activate_file: Option<u64> = "nr_activate1",
+            nr_ref_keep: Option<u64>, nr_unmap_fail: Option<u64>,
+        }
+        /// A batch of active pages has been looked at.
+        MmVmscanLruShrinkActive "mm_vmscan_lru_shrink_active" {
+            nid: i32, nr_taken: u64, nr_active: u64, nr_deactivated: u64, nr_referenced: u64, priority: i32,
+            flags: ReclaimFlags = "reclaim_flags",
+        }
+        /// Pages chosen from outside (madvise, DAMON) have been reclaimed.
+        MmVmscanReclaimPages "mm_vmscan_reclaim_pages" {
+            nid: i32, nr_scanned: u64, nr_reclaimed: u64, nr_dirty: u64, nr_writeback: u64, nr_congested: u64, nr_immediate: u64,
+            nr_activate_anon: u64 = "nr_activate0", nr_activate_file: u64 = "nr_activate1", nr_ref_keep: u64, nr_unmap_fail: u64,
+        }
+        /// A reclaimer was put to sleep.
+        MmVmscanThrottled "mm_vmscan_throttled" {
+            nid: i32, usec_timeout: i32, usec_delayed: i32 = "usect_delayed", reason: ThrottleReason,
+        }
+        /// The swap token changed hands (3.3/3.4).
+        ReplaceSwapToken "replace_swap_token" {
+            old_token_mm: Hex = "old_mm", old_prio: u32, new_token_mm: Hex = "new_mm", new_prio: u32,
+        }
+        /// The swap token was given back.
+        PutSwapToken "put_swap_token" { token_mm: Hex = "swap_token_mm" }
+        /// The swap token was switched off.
+        DisableSwapToken "disable_swap_token" { token_mm: Hex = "swap_token_mm" }
+        /// A task's swap-token priority changed.
+        UpdateSwapTokenPriority "update_swap_token_priority" {
+            mm: Hex, old_prio: u32, new_prio: u32, swap_token_mm: Hex, token_prio: u32 = "swap_token_prio",
+        }
+    }
+    writeback {
+        /// A task waited for congestion (to 5.15).
+        WritebackCongestionWait "writeback_congestion_wait" { usec_timeout: u32, usec_delayed: u32 }
+        /// A task waited for congestion only if the zone was congested (to 5.15).
+        WritebackWaitIffCongested "writeback_wait_iff_congested" { usec_timeout: u32, usec_delayed: u32 }
+        /// Dirty state of the system, in pages.
+        GlobalDirtyState "global_dirty_state" {
+            dirty: u64 = "nr_dirty", writeback: u64 = "nr_writeback", bg_thresh: u64 = "background_thresh",
+            thresh: u64 = "dirty_thresh", limit: u64 = "dirty_limit", dirtied: u64 = "nr_dirtied", written: u64 = "nr_written",
+            unstable: Option<u64> = "nr_unstable",
+        }
+        /// A writer was throttled.
+        BalanceDirtyPages "balance_dirty_pages" {
+            bdi: Str, limit: u64, setpoint: u64, dirty: u64, bdi_setpoint: u64 = "wb_setpoint", bdi_dirty: u64 = "wb_dirty",
+            dirty_ratelimit: u64, task_ratelimit: u64, dirtied: u32, dirtied_pause: u32, paused: u64, pause: i64, period: u64,
+            think: i64, cgroup_ino: Option<u64>,
+        }
+        /// Rate estimate of a device.
+        BdiDirtyRatelimit "bdi_dirty_ratelimit" {
+            bdi: Str, write_bw: u64, awrite_bw: u64 = "avg_write_bw", dirty_rate: u64, dirty_ratelimit: u64, task_ratelimit: u64,
+            balanced_dirty_ratelimit: u64, cgroup_ino: Option<u64>,
+        }
+        /// Writeback of a device starts.
+        WritebackStart "writeback_start" {
+            bdi: Str = "name", sb_dev: Dev, nr_pages: i64, sync_mode: i32, kupdate: i32 = "for_kupdate", range_cyclic: i32,
+            background: i32 = "for_background", reason: Option<WritebackReason>, cgroup_ino: Option<u64>,
+        }
+        /// Writeback of a device has written.
+        WritebackWritten "writeback_written" {
+            bdi: Str = "name", sb_dev: Dev, nr_pages: i64, sync_mode: i32, kupdate: i32 = "for_kupdate", range_cyclic: i32,
+            background: i32 = "for_background", reason: Option<WritebackReason>, cgroup_ino: Option<u64>,
+        }
+        /// Writeback work is taken up.
+        WritebackExec "writeback_exec" {
+            bdi: Str = "name", sb_dev: Dev, nr_pages: i64, sync_mode: i32, kupdate: i32 = "for_kupdate", range_cyclic: i32,
+            background: i32 = "for_background", reason: Option<WritebackReason>, cgroup_ino: Option<u64>,
+        }
+        /// Writeback work is queued.
+        WritebackQueue "writeback_queue" {
+            bdi: Str = "name", sb_dev: Dev, nr_pages: i64, sync_mode: i32, kupdate: i32 = "for_kupdate", range_cyclic: i32,
+            background: i32 = "for_background", reason: Option<WritebackReason>, cgroup_ino: Option<u64>,
+        }
+        /// Writeback waits.
+        WritebackWait "writeback_wait" {
+            bdi: Str = "name", sb_dev: Dev, nr_pages: i64, sync_mode: i32, kupdate: i32 = "for_kupdate", range_cyclic: i32,
+            background: i32 = "for_background", reason: Option<WritebackReason>, cgroup_ino: Option<u64>,
+        }
+        /// Pages written by one writeback run.
+        WritebackPagesWritten "writeback_pages_written" { pages: i64 }
+        /// A task waits for the write of a folio.
+        FolioWaitWriteback "folio_wait_writeback" | "wait_on_page_writeback" { bdi: Str = "name", ino: u64, index: u64 }
+        /// A folio becomes dirty.
+        WritebackDirtyFolio "writeback_dirty_folio" | "writeback_dirty_page" { bdi: Str = "name", ino: u64, index: u64 }
+        /// A page goes to its file system for writing.
+        WbcWritepage "wbc_writepage" {
+            bdi: Str = "name", towrt: i64 = "nr_to_write", skip: i64 = "pages_skipped", mode: i32 = "sync_mode",
+            kupd: i32 = "for_kupdate", bgrd: i32 = "for_background", cyclic: i32 = "range_cyclic", start: Hex = "range_start",
+            end: Hex = "range_end", reclm: Option<i32> = "for_reclaim", cgroup_ino: Option<u64>,
+        }
+    }
+    kmem {
+        /// Pages were allocated; `pfn` is all ones (text: 0) if it failed.
+        MmPageAlloc "mm_page_alloc" { order: u32, migratetype: i32, gfp_flags: Gfp, pfn: Option<u64>, page: Option<Hex> }
+        /// Pages were freed.
+        MmPageFree "mm_page_free" | "mm_page_free_direct" { order: u32, pfn: Option<u64>, page: Option<Hex> }
+        /// A page was freed in a batch.
+        MmPageFreeBatched "mm_page_free_batched" | "mm_pagevec_free" { pfn: Option<u64>, page: Option<Hex>, cold: Option<i32> }
+        /// Pages were taken from the free lists under the zone lock.
+        MmPageAllocZoneLocked "mm_page_alloc_zone_locked" {
+            order: u32, migratetype: i32, pfn: Option<u64>, page: Option<Hex>, percpu_refill: Option<i32>,
+        }
+        /// A page went from a per-CPU list to the free lists.
+        MmPagePcpuDrain "mm_page_pcpu_drain" { order: u32, migratetype: i32, pfn: Option<u64>, page: Option<Hex> }
+        /// An allocation took a block of another migratetype.
+        MmPageAllocExtfrag "mm_page_alloc_extfrag" {
+            alloc_order: i32, fallback_order: i32, alloc_migratetype: i32, fallback_migratetype: i32, change_ownership: i32,
+            pfn: Option<u64>, page: Option<Hex>,
+        }
+        /// Resident memory of an address space changed.
+        RssStat "rss_stat" { mm_id: u32, curr: u32, member: Rss = "type", size: i64 }
+        /// kmalloc.
+        Kmalloc "kmalloc" {
+            call_site: Sym, ptr: Hex, bytes_req: u64, bytes_alloc: u64, gfp_flags: Gfp, node: Option<i32>, accounted: Option<bool>,
+        }
+        /// kmalloc on a node (to 5.x).
+        KmallocNode "kmalloc_node" { call_site: Sym, ptr: Hex, bytes_req: u64, bytes_alloc: u64, gfp_flags: Gfp, node: i32 }
+        /// Slab allocation.
+        KmemCacheAlloc "kmem_cache_alloc" {
+            call_site: Sym, ptr: Hex, bytes_req: u64, bytes_alloc: u64, gfp_flags: Gfp, node: Option<i32>,
+            accounted: Option<bool>, name: Option<Str>,
+        }
+        /// Slab allocation on a node (to 5.x).
+        KmemCacheAllocNode "kmem_cache_alloc_node" { call_site: Sym, ptr: Hex, bytes_req: u64, bytes_alloc: u64, gfp_flags: Gfp, node: i32 }
+        /// kfree.
+        Kfree "kfree" { call_site: Sym, ptr: Hex }
+        /// Slab free.
+        KmemCacheFree "kmem_cache_free" { call_site: Sym, ptr: Hex, name: Option<Str> }
+        /// Watermarks of a zone were set (6.18).
+        MmSetupPerZoneWmarks "mm_setup_per_zone_wmarks" {
+            node_id: i32, name: Str = "zone_name", watermark_min: u64 = "min", watermark_low: u64 = "low",
+            watermark_high: u64 = "high", watermark_promo: u64 = "promo",
+        }
+        /// Lowmem reserve of a zone was set (6.18).
+        MmSetupPerZoneLowmemReserve "mm_setup_per_zone_lowmem_reserve" {
+            node_id: i32, name: Str = "zone_name", upper_name: Str = "upper_zone_name", lowmem_reserve: i64 = "lowmem_reserve_pages",
+        }
+        /// Reserved pages of the system were summed (6.18).
+        MmCalculateTotalreservePages "mm_calculate_totalreserve_pages" { totalreserve_pages: u64 }
+    }
+    compaction {
+        /// The migration scanner isolated pages.
+        MmCompactionIsolateMigratepages "mm_compaction_isolate_migratepages" {
+            nr_scanned: u64, nr_taken: u64, start_pfn: Option<u64>, end_pfn: Option<u64>,
+        }
+        /// The free scanner isolated pages.
+        MmCompactionIsolateFreepages "mm_compaction_isolate_freepages" {
+            nr_scanned: u64, nr_taken: u64, start_pfn: Option<u64>, end_pfn: Option<u64>,
+        }
+        /// The fast search for free pages isolated pages.
+        MmCompactionFastIsolateFreepages "mm_compaction_fast_isolate_freepages" {
+            nr_scanned: u64, nr_taken: u64, start_pfn: Option<u64>, end_pfn: Option<u64>,
+        }
+        /// Compaction moved pages.
+        MmCompactionMigratepages "mm_compaction_migratepages" { nr_migrated: u64, nr_failed: u64 }
+        /// Compaction of a zone begins.
+        MmCompactionBegin "mm_compaction_begin" { zone_start: u64, migrate_pfn: u64, free_pfn: u64, zone_end: u64, sync: bool = "mode" }
+        /// Compaction of a zone ends.
+        MmCompactionEnd "mm_compaction_end" {
+            zone_start: u64, migrate_pfn: u64, free_pfn: u64, zone_end: u64, sync: bool = "mode", status: CompactResult,
+        }
+        /// Direct compaction is tried.
+        MmCompactionTryToCompactPages "mm_compaction_try_to_compact_pages" {
+            order: i32, gfp_mask: Gfp, priority: Option<i32> = "prio",
+        }
+        /// Has compaction finished?
+        MmCompactionFinished "mm_compaction_finished" { node: i32 = "nid", zone: Zone = "idx", order: i32, ret: CompactResult }
+        /// Is a zone suitable for compaction?
+        MmCompactionSuitable "mm_compaction_suitable" { node: i32 = "nid", zone: Zone = "idx", order: i32, ret: CompactResult }
+        /// Compaction was deferred.
+        MmCompactionDeferred "mm_compaction_deferred" {
+            node: i32 = "nid", zone: Zone = "idx", order: i32, order_failed: i32, consider: u32 = "considered",
+            limit: Option<u64>, defer_shift: Option<u32>,
+        }
+        /// Later compaction will be deferred.
+        MmCompactionDeferCompaction "mm_compaction_defer_compaction" {
+            node: i32 = "nid", zone: Zone = "idx", order: i32, order_failed: i32, consider: u32 = "considered",
+            limit: Option<u64>, defer_shift: Option<u32>,
+        }
+        /// Deferral ends.
+        MmCompactionDeferReset "mm_compaction_defer_reset" {
+            node: i32 = "nid", zone: Zone = "idx", order: i32, order_failed: i32, consider: u32 = "considered",
+            limit: Option<u64>, defer_shift: Option<u32>,
+        }
+        /// kcompactd goes to sleep.
+        MmCompactionKcompactdSleep "mm_compaction_kcompactd_sleep" { nid: i32 }
+        /// kcompactd is asked for.
+        MmCompactionWakeupKcompactd "mm_compaction_wakeup_kcompactd" { nid: i32, order: i32, highest_zoneidx: Zone = "classzone_idx" }
+        /// kcompactd begins.
+        MmCompactionKcompactdWake "mm_compaction_kcompactd_wake" { nid: i32, order: i32, highest_zoneidx: Zone = "classzone_idx" }
+    }
+    migrate {
+        /// A batch of pages was migrated.
+        MmMigratePages "mm_migrate_pages" {
+            nr_succeeded: u64 = "succeeded", nr_failed: u64 = "failed", mode: MigrateMode, reason: MigrateReason,
+            nr_thp_succeeded: Option<u64> = "thp_succeeded", nr_thp_failed: Option<u64> = "thp_failed",
+            nr_thp_split: Option<u64> = "thp_split", nr_split: Option<u64> = "large_folio_split",
+        }
+        /// Migration of a batch begins.
+        MmMigratePagesStart "mm_migrate_pages_start" { mode: MigrateMode, reason: MigrateReason }
+        /// A page-table entry now points to a page in migration.
+        SetMigrationPte "set_migration_pte" { addr: Hex, pte: Hex, order: i32 }
+        /// A page-table entry points to the new page.
+        RemoveMigrationPte "remove_migration_pte" { addr: Hex, pte: Hex, order: i32 }
+        /// NUMA migration of a task was rate limited (to 4.18).
+        MmNumaMigrateRatelimit "mm_numa_migrate_ratelimit" { comm: Str, pid: i32, dst_nid: i32, nr_pages: u64 }
+    }
+    thp {
+        /// A huge entry now points to a page in migration.
+        SetMigrationPmd "set_migration_pmd" { addr: Hex, pmd: Hex }
+        /// A huge entry points to the new page.
+        RemoveMigrationPmd "remove_migration_pmd" { addr: Hex, pmd: Hex }
+    }
+    sched {
+        /// NUMA balancing moves a task.
+        SchedMoveNuma "sched_move_numa" { pid: i32, tgid: i32, ngid: i32, src_cpu: i32, src_nid: i32, dst_cpu: i32, dst_nid: i32 }
+        /// NUMA balancing wanted to move a task and could not.
+        SchedStickNuma "sched_stick_numa" {
+            src_pid: i32 = "pid", src_tgid: i32 = "tgid", src_ngid: i32 = "ngid", src_cpu: i32, src_nid: i32,
+            dst_cpu: i32, dst_nid: i32, dst_pid: Option<i32>, dst_tgid: Option<i32>, dst_ngid: Option<i32>,
+        }
+        /// NUMA balancing swaps two tasks.
+        SchedSwapNuma "sched_swap_numa" {
+            src_pid: i32, src_tgid: i32, src_ngid: i32, src_cpu: i32, src_nid: i32,
+            dst_pid: i32, dst_tgid: i32, dst_ngid: i32, dst_cpu: i32, dst_nid: i32,
+        }
+        /// A node enters or leaves a group's active set (2014 series).
+        UpdateNumaActiveNodesMask "update_numa_active_nodes_mask" {
+            pid: i32, gid: i32, nid: i32, set: i32, faults: i64, max_faults: i64,
+        }
+        /// The NUMA scanner skips an area.
+        SchedSkipVmaNuma "sched_skip_vma_numa" { numa_scan_offset: Hex, vm_start: Hex, vm_end: Hex, reason: NumaSkip }
+        /// The NUMA scanner skips a task bound to one node.
+        SchedSkipCpusetNuma "sched_skip_cpuset_numa" { comm: Str, pid: i32, tgid: i32, ngid: i32 }
+        /// A task moves to another CPU.
+        SchedMigrateTask "sched_migrate_task" { comm: Str, pid: i32, prio: i32, orig_cpu: i32, dest_cpu: i32 }
+    }
+    oom {
+        /// The allocator decides whether reclaim may try again.
+        ReclaimRetryZone "reclaim_retry_zone" {
+            node: i32, zone: Zone = "zone_idx", order: i32, reclaimable: u64, available: u64, min_wmark: u64,
+            no_progress_loops: i32, wmark_check: bool,
+        }
+        /// The allocator decides whether compaction may try again.
+        CompactRetry "compact_retry" {
+            order: i32, priority: CompactPriority, compaction_result: CompactRetryResult = "result", retries: i32, max_retries: i32,
+            should_retry: bool = "ret",
+        }
+        /// A process is chosen to die.
+        MarkVictim "mark_victim" {
+            pid: i32, comm: Option<Str>, total_vm: Option<u64> = "total-vm", anon_rss: Option<u64> = "anon-rss" | "anonrss",
+            file_rss: Option<u64> = "file-rss" | "filerss", shmem_rss: Option<u64> = "shmem-rss" | "shmemrss",
+            uid: Option<u32>, pgtables: Option<u64>, oom_score_adj: Option<i32>,
+        }
+        /// The reaper is woken.
+        WakeReaper "wake_reaper" { pid: i32 }
+        /// The reaper starts.
+        StartTaskReaping "start_task_reaping" { pid: i32 }
+        /// The reaper is done.
+        FinishTaskReaping "finish_task_reaping" { pid: i32 }
+        /// The reaper leaves a task alone.
+        SkipTaskReaping "skip_task_reaping" { pid: i32 }
+        /// Someone set oom_score_adj.
+        OomScoreAdjUpdate "oom_score_adj_update" { pid: i32, comm: Str, oom_score_adj: i32 }
+    }
+    vmalloc {
+        /// A search for vmalloc space ended.
+        AllocVmapArea "alloc_vmap_area" {
+            va_start: u64 = "addr", size: u64, align: u64, vstart: u64, vend: u64, failed: i32,
+        }
+        /// Lazy areas were purged.
+        PurgeVmapAreaLazy "purge_vmap_area_lazy" { start: u64, end: u64, num_purged: u32 = "npurged" }
+        /// An area was freed lazily; `nr_lazy` pages wait now.
+        FreeVmapAreaNoflush "free_vmap_area_noflush" { va_start: u64, nr_lazy: u64, nr_lazy_max: u64 }
+    }
+    pagemap {
+        /// A page was put on an LRU list.
+        MmLruInsertion "mm_lru_insertion" { folio: Hex = "page", pfn: u64, lru: i32, flags: Option<Str> }
+        /// A page was activated.
+        MmLruActivate "mm_lru_activate" { folio: Hex = "page", pfn: u64 }
+    }
+    filemap {
+        /// A page entered the page cache.
+        MmFilemapAddToPageCache "mm_filemap_add_to_page_cache" {
+            dev: Dev = "s_dev", ino: Hex = "i_ino", pfn: u64, ofs: u64 = "index", order: Option<u32>,
+        }
+        /// A page left the page cache.
+        MmFilemapDeleteFromPageCache "mm_filemap_delete_from_page_cache" {
+            dev: Dev = "s_dev", ino: Hex = "i_ino", pfn: u64, ofs: u64 = "index", order: Option<u32>,
+        }
+    }
+    huge_memory {
+        /// khugepaged collapsed, or did not.
+        MmCollapseHugePage "mm_collapse_huge_page" { mm: Hex, isolated: i32, status: Khugepaged }
+        /// khugepaged isolated pages.
+        MmCollapseHugePageIsolate "mm_collapse_huge_page_isolate" {
+            scan_pfn: u64 = "pfn", none_or_zero: i32, referenced: i32, status: Khugepaged,
+        }
+        /// khugepaged swapped pages in.
+        MmCollapseHugePageSwapin "mm_collapse_huge_page_swapin" { mm: Hex, swapped_in: i32, referenced: i32, ret: i32 }
+        /// khugepaged looked at a huge-page range.
+        MmKhugepagedScanPmd "mm_khugepaged_scan_pmd" {
+            mm: Hex, scan_pfn: i64 = "pfn", referenced: i32, none_or_zero: i32, status: Khugepaged, unmapped: i32,
+        }
+        /// khugepaged collapsed file pages, or did not.
+        MmKhugepagedCollapseFile "mm_khugepaged_collapse_file" {
+            mm: Hex, hpage_pfn: i64 = "hpfn", index: i64, addr: Hex, is_shmem: bool, filename: Str, nr: i32, result: Khugepaged,
+        }
+        /// khugepaged looked at file pages.
+        MmKhugepagedScanFile "mm_khugepaged_scan_file" {
+            mm: Hex, scan_pfn: i64 = "pfn", filename: Str, present: i32, swap: i32, result: Khugepaged,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_stand_in_the_order_of_their_kinds() {
+        for (i, s) in SCHEMAS.iter().enumerate() {
+            assert_eq!(s.kind as usize, i + 1, "{}", s.name);
+            assert!(s.fields.len() <= crate::event::MAX_SLOTS, "{}", s.name);
+            assert!(std::ptr::eq(s.kind.schema().unwrap(), s));
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut seen = std::collections::BTreeSet::new();
+        for s in SCHEMAS {
+            for n in s.aliases.iter().chain([&s.name]) {
+                assert!(seen.insert(n), "{n} twice");
+            }
+            let mut fields = std::collections::BTreeSet::new();
+            for f in s.fields {
+                for n in f.aliases.iter().chain([&f.name]) {
+                    assert!(fields.insert(n), "{}.{n} twice", s.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn old_names_map_to_todays_kind() {
+        assert_eq!(Kind::of_name("mm_vmscan_writepage"), Kind::MmVmscanWriteFolio);
+        assert_eq!(Kind::of_name("mm_page_free_direct"), Kind::MmPageFree);
+        assert_eq!(Kind::of_name("sys_enter"), Kind::Other);
+    }
+}

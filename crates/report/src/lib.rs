@@ -1,0 +1,3 @@
+//! Named tables, comparison, and their formats.
+
+pub mod model;
