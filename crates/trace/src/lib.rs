@@ -1,10 +1,41 @@
 //! Reading and writing of kernel traces.
 //!
-//! Every reader ends in the same place: it calls a [`Sink`](mmtwin_event::Sink). [`format`] compiles the format
+//! Every reader ends in the same place: it calls a [`Sink`](mmtwin_event::Sink). `format` compiles the format
 //! texts of a recording into layouts and print programs; [`ring`] walks ring-buffer pages and merges CPUs;
-//! [`text`] reads ftrace lines; [`dat`] reads and writes `trace.dat`; [`recording`] is mmtwin's own directory.
-//! [`input::open`] tells which of them a file needs.
+//! `text` reads ftrace lines; `dat` reads and writes `trace.dat`; `recording` is mmtwin's own directory.
+//! `input::open` tells which of them a file needs.
 
 pub mod error;
+pub mod ring;
 
 pub use error::{At, Error, Place, Warning, Warnings};
+
+use std::collections::BTreeMap;
+
+/// What a reader has to say after the last event.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Events delivered.
+    pub events: u64,
+    /// Of those, events that the vocabulary has no type for.
+    pub untyped: u64,
+    /// What was wrong and stepped over.
+    pub warnings: Warnings,
+    /// Losses by CPU: (events known to be lost, gaps of unknown size). Absent CPUs lost nothing that was marked.
+    pub lost: BTreeMap<u32, (u64, u64)>,
+}
+
+impl Outcome {
+    /// Notes a loss on a CPU; `None`: of unknown size.
+    pub fn add_lost(&mut self, cpu: u32, events: Option<u64>) {
+        let (known, gaps) = self.lost.entry(cpu).or_default();
+        match events {
+            Some(n) => *known += n,
+            None => *gaps += 1,
+        }
+    }
+    /// Sum over CPUs: (events known to be lost, gaps of unknown size).
+    pub fn lost_total(&self) -> (u64, u64) {
+        self.lost.values().fold((0, 0), |(e, g), (events, gaps)| (e + events, g + gaps))
+    }
+}
