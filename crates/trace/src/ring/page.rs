@@ -209,6 +209,7 @@ impl<'a> Cursor<'a> {
                 out.push(Entry { ts, stream: index, chunk: 0, offset, len: Entry::LOST });
             }
             p.raw_time = base;
+            p.last = ts;
             p.at = data;
             p.end = data + used;
             p.next_page = page + layout.page_size;
@@ -241,4 +242,110 @@ fn long<const BE: bool>(bytes: &[u8], at: usize, size: usize) -> u64 {
         let shift = if BE { size - 1 - i } else { i } * 8;
         sum | u64::from(b) << shift
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SlicePages;
+    use super::*;
+
+    const SIZE: usize = 4096;
+
+    /// A page of given base time and flags in the commit word, holding `words`.
+    fn page(base: u64, flags: u64, words: &[u32], be: bool) -> Vec<u8> {
+        let put = |x: u64| if be { x.to_be_bytes() } else { x.to_le_bytes() };
+        let mut page = [put(base), put(flags | (words.len() * 4) as u64)].concat();
+        page.extend(words.iter().flat_map(|w| if be { w.to_be_bytes() } else { w.to_le_bytes() }));
+        page.resize(SIZE, 0);
+        page
+    }
+
+    fn header(kind: u32, delta: u32, be: bool) -> u32 {
+        if be { kind << 27 | delta } else { delta << 5 | kind }
+    }
+
+    fn read(bytes: &[u8], be: bool) -> (Vec<(u64, Vec<u8>)>, Warnings) {
+        let layout = PageLayout { big_endian: be, ..PageLayout::little_endian_64(SIZE) };
+        let pages = SlicePages::new("cpu0", 0, bytes, SIZE);
+        let mut cursor = Cursor::new(CpuStream { cpu: 0, pages: Box::new(pages) });
+        let (mut out, mut warnings) = (Vec::new(), Warnings::default());
+        cursor.gather(0, u64::MAX, &layout, &TimeMap::default(), &mut out, &mut warnings).unwrap();
+        assert!(cursor.position.done);
+        let payload = |e: &Entry| match e.len {
+            Entry::LOST => format!("lost {}", e.offset).into_bytes(),
+            len => cursor.chunks[e.chunk as usize][e.offset as usize..][..len as usize].to_vec(),
+        };
+        (out.iter().map(|e| (e.ts, payload(e))).collect(), warnings)
+    }
+
+    #[test]
+    fn deltas_extends_and_absolute_stamps_add_up() {
+        for be in [false, true] {
+            let w = |x: [u8; 4]| if be { u32::from_be_bytes(x) } else { u32::from_le_bytes(x) };
+            let words = [
+                header(1, 5, be),
+                w(*b"abcd"),
+                header(TIME_EXTEND, 3, be),
+                2,
+                header(1, 1, be),
+                w(*b"efgh"),
+                header(31, 7, be),
+                4,
+                header(0, 0, be),
+                4 + 6,
+                w(*b"ijkl"),
+                w(*b"mn\0\0"),
+            ];
+            let (events, warnings) = read(&page(1000, 0, &words, be), be);
+            let second = 1005 + 3 + (2 << 27) + 1;
+            let third = (4 << 27) + 7;
+            assert_eq!(events, [(1005, b"abcd".into()), (second, b"efgh".into()), (third, b"ijklmn".into())]);
+            assert!(warnings.list().is_empty());
+        }
+    }
+
+    #[test]
+    fn discarded_events_take_time_and_padding_ends_a_page() {
+        let le = false;
+        let words = [header(PADDING, 9, le), 4, header(1, 1, le), 7, header(PADDING, 0, le), 1, header(1, 1, le), 7];
+        let (events, _) = read(&page(100, 0, &words, le), le);
+        assert_eq!(events, [(110, vec![7, 0, 0, 0])]);
+    }
+
+    #[test]
+    fn missed_events_are_counted_where_the_kernel_stored_the_number() {
+        let le = false;
+        let mut counted = page(50, MISSED | MISSED_STORED, &[header(1, 0, le), 1], le);
+        counted[16 + 8] = 77;
+        // On 64-bit kernels the flag is added as a signed int: the upper half of the word is all ones.
+        let uncounted = page(60, 0xffff_ffff_8000_0000, &[header(1, 0, le), 2], le);
+        let (events, _) = read(&[counted, uncounted].concat(), le);
+        let expected: [(u64, &[u8]); 4] =
+            [(50, b"lost 77"), (50, &[1, 0, 0, 0]), (60, b"lost 0"), (60, &[2, 0, 0, 0])];
+        assert_eq!(events, expected.map(|(t, p)| (t, p.to_vec())));
+    }
+
+    #[test]
+    fn damage_is_stepped_over_with_its_place() {
+        let le = false;
+        let reaching = page(10, 0, &[header(28, 1, le), 0], le);
+        let backwards = page(5, 0, &[header(1, 0, le), 3], le);
+        let (events, warnings) = read(&[&reaching[..], &backwards, &[0; 100]].concat(), le);
+        assert_eq!(events, [(10, vec![3, 0, 0, 0])]);
+        let found: Vec<_> = warnings.list().iter().map(|w| w.place.to_string()).collect();
+        assert_eq!(found, ["cpu0: offset 0x10", "cpu0: offset 0x1000", "cpu0: offset 0x2000"]);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic() {
+        use proptest::prelude::*;
+        proptest!(|(bytes in proptest::collection::vec(any::<u8>(), 0..3 * SIZE), be: bool, lengths: bool)| {
+            let mut bytes = bytes;
+            if lengths && bytes.len() > 16 {
+                bytes[8..16].copy_from_slice(&if be { 4000u64.to_be_bytes() } else { 4000u64.to_le_bytes() });
+            }
+            let (events, _) = read(&bytes, be);
+            prop_assert!(events.is_sorted_by_key(|e| e.0));
+        });
+    }
 }
