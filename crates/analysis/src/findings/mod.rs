@@ -1,0 +1,1 @@
+//! Sentences of verdict with their evidence.

@@ -1,0 +1,80 @@
+//! Which events a stream could have shown: those that were enabled, or that were seen.
+//!
+//! What depends on any other event is not known, and is never reported as 0.
+
+use mmtwin_event::{Kind, Source};
+
+/// Counts of events by kind, and what was enabled.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    seen: [u64; Kind::COUNT],
+    enabled: [bool; Kind::COUNT],
+}
+
+impl Default for Recorded {
+    fn default() -> Recorded {
+        Recorded { seen: [0; Kind::COUNT], enabled: [false; Kind::COUNT] }
+    }
+}
+
+impl Recorded {
+    /// Takes note of what a source says was enabled: names, with or without `system:` or `system/`.
+    pub fn start(&mut self, source: &Source) {
+        for name in source.enabled.iter().flatten() {
+            let event = name.rsplit([':', '/']).next().unwrap_or(name);
+            self.enabled[Kind::of_name(event) as usize] = true;
+        }
+    }
+
+    /// Counts an event.
+    #[inline]
+    pub fn saw(&mut self, kind: Kind) {
+        self.seen[kind as usize] += 1;
+    }
+
+    /// Number of events of a kind; [`Kind::Other`] counts all without a type.
+    pub fn count(&self, kind: Kind) -> u64 {
+        self.seen[kind as usize]
+    }
+
+    /// Number of events of all kinds.
+    pub fn total(&self) -> u64 {
+        self.seen.iter().sum()
+    }
+
+    /// True if the kind was enabled or seen.
+    pub fn has(&self, kind: Kind) -> bool {
+        kind != Kind::Other && (self.enabled[kind as usize] || self.seen[kind as usize] != 0)
+    }
+
+    /// True if any of the kinds was enabled or seen.
+    pub fn has_any(&self, kinds: &[Kind]) -> bool {
+        kinds.iter().any(|&kind| self.has(kind))
+    }
+
+    /// A value that is known only if all of the kinds were recorded.
+    pub fn value<T>(&self, kinds: &[Kind], value: T) -> Option<T> {
+        kinds.iter().all(|&kind| self.has(kind)).then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enabled_or_seen_is_recorded() {
+        let mut recorded = Recorded::default();
+        let enabled = vec!["vmscan:mm_vmscan_throttled".into(), "mm_vmscan_writepage".into(), "sched:other".into()];
+        recorded.start(&Source { enabled: Some(enabled), ..Source::default() });
+        recorded.saw(Kind::SchedMoveNuma);
+        for kind in [Kind::MmVmscanThrottled, Kind::MmVmscanWriteFolio, Kind::SchedMoveNuma] {
+            assert!(recorded.has(kind), "{kind:?}");
+        }
+        assert!(!recorded.has(Kind::SchedSwapNuma));
+        assert!(!recorded.has(Kind::Other));
+        assert_eq!(recorded.value(&[Kind::MmVmscanThrottled], 0), Some(0));
+        assert_eq!(recorded.value(&[Kind::MmVmscanThrottled, Kind::SchedSwapNuma], 0), None);
+        assert_eq!((recorded.count(Kind::SchedMoveNuma), recorded.total()), (1, 1));
+    }
+}

@@ -1,0 +1,293 @@
+//! Who runs: one entry per process as a trace names it (thread id and name), with the reclaim it is in.
+//!
+//! A lookup by thread id happens for every reclaim event, so the last task of each CPU is remembered and the rest
+//! is one probe of an [`Index`]. A thread that changes its name becomes a new entry, as it does in every report
+//! made from printed traces, and keeps the reclaim it is in. Names come with each text line or, in binary
+//! sources, from [`Sink::task`](mmtwin_event::Sink::task); `<...>` is the kernel's word for an unknown name.
+
+use crate::index::Index;
+use mmtwin_event::Event;
+
+/// Longest name of a task, without its NUL.
+const COMM: usize = 15;
+/// CPUs that have a remembered task; those above share the places.
+const CACHED_CPUS: usize = 1024;
+
+/// On whose behalf a task reclaims.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Context {
+    /// Unknown: proactive reclaim, khugepaged, or a begin before the trace or lost.
+    #[default]
+    Other,
+    /// An allocation that could not wait for kswapd.
+    Direct,
+    /// kswapd.
+    Kswapd,
+    /// A cgroup at its limit.
+    Memcg,
+    /// A cgroup above its soft limit.
+    MemcgSoftlimit,
+    /// Reclaim of one node under `zone_reclaim_mode`.
+    Node,
+}
+
+impl Context {
+    /// All contexts, in the order of tables.
+    pub const ALL: [Context; 6] =
+        [Context::Direct, Context::Kswapd, Context::Memcg, Context::MemcgSoftlimit, Context::Node, Context::Other];
+
+    /// Stable snake_case name.
+    pub fn key(self) -> &'static str {
+        match self {
+            Context::Other => "other",
+            Context::Direct => "direct",
+            Context::Kswapd => "kswapd",
+            Context::Memcg => "cgroup",
+            Context::MemcgSoftlimit => "cgroup_softlimit",
+            Context::Node => "node",
+        }
+    }
+}
+
+/// One process of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Task {
+    /// Thread id; 0 is the idle task of every CPU.
+    pub pid: i32,
+    /// Thread group id, 0 if unknown.
+    pub tgid: i32,
+    comm: [u8; COMM],
+    comm_len: u8,
+    /// True for the kernel's kswapd threads, by name or because it woke as one.
+    pub kswapd: bool,
+    /// The reclaim it is in now.
+    pub context: Context,
+    /// What `context` is nested in: soft-limit reclaim runs inside kswapd or direct reclaim.
+    pub(crate) outer: Open,
+    /// The reclaim of `context`, if its begin was seen.
+    pub(crate) open: Open,
+    /// Position in the reclaim statistics per process, plus 1; 0 = none.
+    pub(crate) process: u32,
+    /// The entry made before this one for the same thread id, plus 1; 0 = none.
+    before: u32,
+}
+
+/// A reclaim that has begun.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Open {
+    /// In which context; `Other` = none.
+    pub context: Context,
+    /// Nanoseconds.
+    pub begin: u64,
+    /// CPU of the begin.
+    pub cpu: u32,
+    /// Order of the request.
+    pub order: i32,
+}
+
+impl Task {
+    /// Name, without NUL; empty if unknown.
+    pub fn comm(&self) -> &[u8] {
+        &self.comm[..usize::from(self.comm_len)]
+    }
+
+    /// Name for people: unknown names are the kernel's `<...>`, bytes that are no UTF-8 are replaced.
+    pub fn name(&self) -> String {
+        match (self.comm(), self.pid) {
+            (b"", 0) => "<idle>".into(),
+            (b"", _) => "<...>".into(),
+            (comm, _) => String::from_utf8_lossy(comm).into_owned(),
+        }
+    }
+
+    fn set_comm(&mut self, comm: &[u8]) {
+        let comm = &comm[..comm.len().min(COMM)];
+        self.comm = [0; COMM];
+        self.comm[..comm.len()].copy_from_slice(comm);
+        self.comm_len = comm.len() as u8;
+        self.kswapd |= is_kswapd(comm);
+    }
+}
+
+/// `kswapd` followed by the number of a node.
+fn is_kswapd(comm: &[u8]) -> bool {
+    matches!(comm.strip_prefix(b"kswapd"), Some(n) if !n.is_empty() && n.iter().all(u8::is_ascii_digit))
+}
+
+/// The entries of one thread id.
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    /// The one of its present name.
+    now: u32,
+    /// The one made last; the others hang on it.
+    newest: u32,
+}
+
+/// All tasks of a stream, in the order in which they appeared.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    list: Vec<Task>,
+    by_pid: Index,
+    /// Position in `by_pid` plus 1 of the last task seen on a CPU.
+    last: Vec<(i32, u32)>,
+    /// By position in `by_pid`.
+    threads: Vec<Thread>,
+}
+
+impl Tasks {
+    /// The task that wrote an event.
+    #[inline]
+    pub fn of(&mut self, ev: &Event<'_>) -> &mut Task {
+        let cpu = ev.cpu as usize % CACHED_CPUS;
+        let known = match self.last.get(cpu) {
+            Some(&(pid, at)) if pid == ev.pid && at != 0 => Some(at - 1),
+            _ => None,
+        };
+        let at = match known {
+            Some(at) => at,
+            None => self.find(ev.pid, cpu),
+        };
+        let mut entry = self.threads[at as usize].now;
+        if !ev.comm.is_empty() && self.list[entry as usize].comm() != ev.comm {
+            entry = self.rename(at, ev.comm);
+        }
+        let task = &mut self.list[entry as usize];
+        if ev.tgid != 0 {
+            task.tgid = ev.tgid;
+        }
+        task
+    }
+
+    /// A name announced apart from events.
+    pub fn announce(&mut self, pid: i32, tgid: i32, comm: &[u8]) {
+        let at = self.position(pid);
+        let entry = match comm.is_empty() {
+            true => self.threads[at as usize].now,
+            false => self.rename(at, comm),
+        };
+        if tgid != 0 {
+            self.list[entry as usize].tgid = tgid;
+        }
+    }
+
+    /// The current entry of a thread id.
+    pub fn get(&self, pid: i32) -> Option<&Task> {
+        let at = self.by_pid.get(pid as u32 as u64)?;
+        self.list.get(self.threads.get(at as usize)?.now as usize)
+    }
+
+    /// All entries, in order of appearance.
+    pub fn iter(&self) -> impl Iterator<Item = &Task> {
+        self.list.iter()
+    }
+
+    #[cold]
+    fn find(&mut self, pid: i32, cpu: usize) -> u32 {
+        let at = self.position(pid);
+        if self.last.len() <= cpu {
+            self.last.resize(cpu + 1, (0, 0));
+        }
+        self.last[cpu] = (pid, at + 1);
+        at
+    }
+
+    fn position(&mut self, pid: i32) -> u32 {
+        let (at, new) = self.by_pid.insert(pid as u32 as u64);
+        if new {
+            let entry = self.list.len() as u32;
+            self.threads.push(Thread { now: entry, newest: entry });
+            self.list.push(Task { pid, ..Task::default() });
+        }
+        at
+    }
+
+    /// Gives the thread at `at` a name; returns its entry.
+    #[cold]
+    fn rename(&mut self, at: u32, comm: &[u8]) -> u32 {
+        let comm = &comm[..comm.len().min(COMM)];
+        let Thread { now, newest } = self.threads[at as usize];
+        if comm == b"<...>" || comm == b"<idle>" || self.list[now as usize].comm() == comm {
+            return now;
+        }
+        if self.list[now as usize].comm_len == 0 {
+            self.list[now as usize].set_comm(comm);
+            return now;
+        }
+        let mut known = Some(newest);
+        while let Some(entry) = known.filter(|&e| self.list[e as usize].comm() != comm) {
+            known = self.list[entry as usize].before.checked_sub(1);
+        }
+        let entry = known.unwrap_or_else(|| {
+            let old = &self.list[now as usize];
+            let mut task = Task { pid: old.pid, tgid: old.tgid, before: newest + 1, ..Task::default() };
+            task.set_comm(comm);
+            self.list.push(task);
+            self.list.len() as u32 - 1
+        });
+        self.threads[at as usize] = Thread { now: entry, newest: newest.max(entry) };
+        let Task { context, outer, open, .. } = self.list[now as usize];
+        let task = &mut self.list[entry as usize];
+        (task.context, task.outer, task.open) = (context, outer, open);
+        entry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made::Made;
+    use mmtwin_event::Kind;
+
+    fn names(tasks: &Tasks) -> Vec<String> {
+        tasks.iter().map(|t| format!("{}-{}", t.name(), t.pid)).collect()
+    }
+
+    #[test]
+    fn a_name_that_changes_back_and_forth_makes_two_entries() {
+        let mut tasks = Tasks::default();
+        for round in 0..6 {
+            let comm: &[u8] = if round % 2 == 0 { b"sh" } else { b"stream" };
+            tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(comm).event());
+        }
+        assert_eq!(names(&tasks), ["sh-7", "stream-7"]);
+    }
+
+    #[test]
+    fn unknown_names_are_filled_in_and_never_replace_known_ones() {
+        let mut tasks = Tasks::default();
+        tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"<...>").event());
+        tasks.announce(7, 5, b"stream");
+        tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"<...>").event());
+        assert_eq!(names(&tasks), ["stream-7"]);
+        assert_eq!(tasks.get(7).unwrap().tgid, 5);
+        assert!(tasks.get(8).is_none());
+    }
+
+    #[test]
+    fn a_new_name_keeps_the_reclaim_it_is_in() {
+        let mut tasks = Tasks::default();
+        tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"sh").event()).context = Context::Direct;
+        let task = tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"stream").event());
+        assert_eq!(task.context, Context::Direct);
+    }
+
+    #[test]
+    fn cpus_beyond_the_cache_share_it_without_mixing_tasks() {
+        let mut tasks = Tasks::default();
+        for pid in [3, 4, 3, 4] {
+            for cpu in [1, 1 + CACHED_CPUS as u32, u32::MAX] {
+                let task = tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(pid).cpu(cpu).event());
+                assert_eq!(task.pid, pid);
+            }
+        }
+        assert_eq!(tasks.iter().count(), 2);
+    }
+
+    #[test]
+    fn only_numbered_kswapds_are_kswapd() {
+        for (comm, kswapd) in [(&b"kswapd0"[..], true), (b"kswapd12", true), (b"kswapd", false), (b"kswapdx", false)] {
+            assert_eq!(is_kswapd(comm), kswapd);
+        }
+    }
+}
