@@ -1,3 +1,12 @@
 //! Named tables, comparison, and their formats.
+//!
+//! [`model::Report`] is what one input gives; [`compare::compare`] puts one or several beside each other, and
+//! [`format::write`] prints the result as text, JSON or CSV.
 
+pub mod column;
+pub mod compare;
+pub mod fail_on;
+pub mod gain;
 pub mod model;
+pub mod statistics;
+mod suggest;

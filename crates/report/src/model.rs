@@ -29,6 +29,8 @@ pub struct InputInfo {
     pub lost_events: Option<u64>,
     /// Events read.
     pub events: u64,
+    /// Hash of the scenario it ran, if it ran one.
+    pub scenario: Option<String>,
 }
 
 /// One verdict.
@@ -206,6 +208,15 @@ impl Na {
             Na::Lost => "lost",
         }
     }
+
+    /// The same for people.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Na::NotRecorded => "not recorded",
+            Na::NotInKernel => "not in this kernel",
+            Na::Lost => "lost",
+        }
+    }
 }
 
 impl Cell {
@@ -221,11 +232,19 @@ impl Cell {
     pub fn float(value: Option<f64>) -> Cell {
         value.filter(|v| v.is_finite()).map_or(Cell::Na(Na::NotRecorded), Cell::Float)
     }
+    /// Why it is not known, if it is not. A float that is not finite is no measurement either.
+    pub fn na(&self) -> Option<Na> {
+        match self {
+            Cell::Na(reason) => Some(*reason),
+            Cell::Float(f) if !f.is_finite() => Some(Na::NotRecorded),
+            _ => None,
+        }
+    }
     /// The number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Cell::Int(i) => Some(*i as f64),
-            Cell::Float(f) => Some(*f),
+            Cell::Float(f) => Some(*f).filter(|f| f.is_finite()),
             _ => None,
         }
     }

@@ -1,0 +1,557 @@
+//! `--fail-on`: conditions on the rows of a comparison, for gates in CI.
+//!
+//! ```text
+//! EXPR      := CLAUSE (("or" | ",") CLAUSE)*
+//! CLAUSE    := ROWS OP VALUE               the value itself:              reclaim.efficiency < 80
+//!            | ROWS OP SIGN PERCENT        its change from the baseline:  vmscan.direct_reclaims > +10%
+//!            | ROWS ["significant"] ("worse" | "better" | "changed") [">" PERCENT]
+//! ROWS      := "any" | [TABLE "."] KEY     `*` in either stands for any run of letters
+//! OP        := "<" | "<=" | ">" | ">=" | "=" | "!="
+//! ```
+//!
+//! A change is the plain one, (new - old) / old, whatever rule of gain a table prints; from 0 it is infinite. It is
+//! tested in every column but the baseline; so is a value, unless the baseline is all there is. `significant` asks for
+//! the test over several runs (p adjusted below 5 %) and is refused where every column is a single run. `worse` and `better`
+//! follow the direction that a row prefers, `changed` needs none.
+//!
+//! A row that is n/a decides nothing. Where a clause names one row, that is told ([`Outcome::undecided`]), so that a
+//! gate cannot pass only because an event was not recorded.
+
+use crate::compare::{Comparison, JoinedBody, Row, Value};
+use crate::gain::{Verdict, change};
+use crate::suggest::nearest;
+use std::fmt;
+
+/// A parsed expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailOn {
+    text: String,
+    clauses: Vec<Clause>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Clause {
+    rows: Rows,
+    condition: Condition,
+    /// Where the rows stand in the text, from 0.
+    at: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Rows {
+    Any,
+    Named { table: Option<String>, key: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Condition {
+    Value { operator: Operator, limit: f64 },
+    Change { operator: Operator, percent: f64 },
+    Direction { significant: bool, direction: Direction, beyond: f64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Operator {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Equal,
+    NotEqual,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Direction {
+    Worse,
+    Better,
+    Changed,
+}
+
+/// An expression that cannot be read or does not fit the comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailOnError {
+    /// The expression.
+    pub text: String,
+    /// Column of the fault, from 1, in characters.
+    pub column: usize,
+    /// What is wrong and what is expected.
+    pub message: String,
+}
+
+impl fmt::Display for FailOnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "--fail-on, column {}: {}", self.column, self.message)?;
+        writeln!(f, "  {}", self.text)?;
+        write!(f, "  {:>width$}", "^", width = self.column)
+    }
+}
+
+impl std::error::Error for FailOnError {}
+
+/// What an expression found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// The rows that meet a clause, in words: `vmscan.direct_reclaims in new: 443 -> 1568 (+254.0%)`.
+    pub matched: Vec<String>,
+    /// Named rows without a value, in words; the expression could not be decided for them.
+    pub undecided: Vec<String>,
+}
+
+impl FailOn {
+    /// Reads an expression.
+    pub fn parse(text: &str) -> Result<FailOn, FailOnError> {
+        let mut parser = Parser { text, words: words(text), next: 0 };
+        let mut clauses = vec![parser.clause()?];
+        while let Some(word) = parser.take() {
+            if word.text != "or" && word.text != "," {
+                return Err(parser.error(word.at, format!("expected 'or' or the end, found '{}'", word.text)));
+            }
+            clauses.push(parser.clause()?);
+        }
+        Ok(FailOn { text: text.to_owned(), clauses })
+    }
+
+    /// Tests every clause. An error if a clause names a row or table that the comparison lacks, or asks for a change
+    /// where there is nothing to compare with.
+    pub fn evaluate(&self, comparison: &Comparison) -> Result<Outcome, FailOnError> {
+        let mut outcome = Outcome::default();
+        for clause in &self.clauses {
+            self.evaluate_clause(clause, comparison, &mut outcome)?;
+        }
+        Ok(outcome)
+    }
+
+    fn evaluate_clause(&self, clause: &Clause, comparison: &Comparison, out: &mut Outcome) -> Result<(), FailOnError> {
+        let columns = comparison.columns.len();
+        let error = |message: String| self.error(clause.at, message);
+        if columns < 2 && !matches!(clause.condition, Condition::Value { .. }) {
+            return Err(error("a change needs a baseline, but there is only one column".to_owned()));
+        }
+        let significant = matches!(clause.condition, Condition::Direction { significant: true, .. });
+        if significant && !rows(comparison).any(|(_, row)| row.values.iter().filter(|v| v.runs > 1).count() > 1) {
+            return Err(error("significance needs several runs of both columns (NAME=RUN,RUN,...)".to_owned()));
+        }
+        let first = usize::from(columns > 1);
+        let mut found = false;
+        for (table, row) in rows(comparison) {
+            if !clause.rows.contains(table, &row.key) {
+                continue;
+            }
+            found = true;
+            let Some(base) = row.values.first() else { continue };
+            for (value, column) in row.values.iter().zip(&comparison.columns).skip(first) {
+                let place = format!("{table}.{} in {column}", row.key);
+                match clause.condition.holds(base, value, row) {
+                    Some(true) if columns > 1 => out.matched.push(format!("{place}: {}", described(base, value))),
+                    Some(true) => out.matched.push(format!("{place}: {}", number(value))),
+                    Some(false) => {}
+                    None if clause.rows.is_one() => out.undecided.push(format!("{place}: {}", described(base, value))),
+                    None => {}
+                }
+            }
+        }
+        if found { Ok(()) } else { Err(error(clause.rows.unknown(comparison))) }
+    }
+
+    fn error(&self, at: usize, message: String) -> FailOnError {
+        FailOnError { text: self.text.clone(), column: at + 1, message }
+    }
+}
+
+fn rows(comparison: &Comparison) -> impl Iterator<Item = (&str, &Row)> {
+    comparison.tables.iter().flat_map(|table| {
+        let rows = if let JoinedBody::Metric(rows) = &table.body { rows.as_slice() } else { &[] };
+        rows.iter().map(|row| (table.name.as_str(), row))
+    })
+}
+
+fn number(value: &Value) -> String {
+    match (value.cell.number(), value.cell.na()) {
+        (Some(number), _) => number.to_string(),
+        (None, Some(na)) => format!("n/a ({})", na.phrase()),
+        (None, None) => "not a number".to_owned(),
+    }
+}
+
+fn described(base: &Value, value: &Value) -> String {
+    let change = base.cell.number().zip(value.cell.number()).map(|(base, new)| change(base, new));
+    let change = match change {
+        Some(percent) if percent.is_finite() => format!(" ({percent:+.1}%)"),
+        Some(_) => " (from 0)".to_owned(),
+        None => String::new(),
+    };
+    format!("{} -> {}{change}", number(base), number(value))
+}
+
+impl Rows {
+    fn contains(&self, in_table: &str, row: &str) -> bool {
+        match self {
+            Rows::Any => true,
+            Rows::Named { table, key } => table.as_deref().is_none_or(|table| glob(table, in_table)) && glob(key, row),
+        }
+    }
+
+    fn is_one(&self) -> bool {
+        matches!(self, Rows::Named { table, key }
+            if !key.contains('*') && !table.as_deref().is_some_and(|table| table.contains('*')))
+    }
+
+    /// Why nothing matched, with the nearest names.
+    fn unknown(&self, comparison: &Comparison) -> String {
+        let Rows::Named { table, key } = self else { return "the comparison has no rows".to_owned() };
+        let (wanted, known): (String, Vec<String>) = match table {
+            Some(table) => (
+                format!("{table}.{key}"),
+                rows(comparison).map(|(table, row)| format!("{table}.{}", row.key)).collect(),
+            ),
+            None => (key.clone(), rows(comparison).map(|(_, row)| row.key.clone()).collect()),
+        };
+        let near = nearest(&wanted, known.iter().map(String::as_str));
+        format!("no row '{wanted}'{}", near.map_or(String::new(), |near| format!(", did you mean '{near}'?")))
+    }
+}
+
+/// Whether `pattern` with `*` for any run of letters fits all of `text`.
+fn glob(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((head, tail)) => text.strip_prefix(head).is_some_and(|rest| {
+            let starts = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+            starts.into_iter().any(|at| rest.get(at..).is_some_and(|rest| glob(tail, rest)))
+        }),
+    }
+}
+
+impl Condition {
+    /// Whether it holds; `None` if it cannot be told.
+    fn holds(self, base: &Value, value: &Value, row: &Row) -> Option<bool> {
+        let new = value.cell.number()?;
+        match self {
+            Condition::Value { operator, limit } => Some(operator.holds(new, limit)),
+            Condition::Change { operator, percent } => Some(operator.holds(change(base.cell.number()?, new), percent)),
+            Condition::Direction { significant, direction, beyond } => {
+                let percent = change(base.cell.number()?, new);
+                let wanted = match direction {
+                    Direction::Changed => percent != 0.0,
+                    Direction::Worse => {
+                        crate::gain::judge(row.better, base.cell.number()?, new) == Some(Verdict::Worse)
+                    }
+                    Direction::Better => {
+                        crate::gain::judge(row.better, base.cell.number()?, new) == Some(Verdict::Better)
+                    }
+                };
+                let sure = !significant || value.test.is_some_and(|test| test.significant());
+                Some(wanted && sure && percent.abs() > beyond)
+            }
+        }
+    }
+}
+
+impl Operator {
+    fn holds(self, a: f64, b: f64) -> bool {
+        match self {
+            Operator::Less => a < b,
+            Operator::LessOrEqual => a <= b,
+            Operator::Greater => a > b,
+            Operator::GreaterOrEqual => a >= b,
+            Operator::Equal => a == b,
+            Operator::NotEqual => a != b,
+        }
+    }
+
+    fn of(word: &str) -> Option<Operator> {
+        Some(match word {
+            "<" => Operator::Less,
+            "<=" => Operator::LessOrEqual,
+            ">" => Operator::Greater,
+            ">=" => Operator::GreaterOrEqual,
+            "=" | "==" => Operator::Equal,
+            "!=" => Operator::NotEqual,
+            _ => return None,
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Word<'a> {
+    text: &'a str,
+    /// Characters before it.
+    at: usize,
+}
+
+/// Splits at blanks, commas and operators.
+fn words(text: &str) -> Vec<Word<'_>> {
+    #[derive(PartialEq)]
+    enum Class {
+        Blank,
+        Comma,
+        Operator,
+        Other,
+    }
+    let class = |c: char| match c {
+        c if c.is_whitespace() => Class::Blank,
+        ',' => Class::Comma,
+        '<' | '>' | '=' | '!' => Class::Operator,
+        _ => Class::Other,
+    };
+    let chars: Vec<(usize, char)> = text.char_indices().collect();
+    let mut words = Vec::new();
+    let mut at = 0;
+    for run in chars.chunk_by(|a, b| class(a.1) == class(b.1) && class(a.1) != Class::Comma) {
+        if let (Some(first), Some(last)) = (run.first(), run.last())
+            && class(first.1) != Class::Blank
+        {
+            let end = last.0 + last.1.len_utf8();
+            words.extend(text.get(first.0..end).map(|text| Word { text, at }));
+        }
+        at += run.len();
+    }
+    words
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    words: Vec<Word<'a>>,
+    next: usize,
+}
+
+const DIRECTIONS: [&str; 4] = ["significant", "worse", "better", "changed"];
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<Word<'a>> {
+        self.words.get(self.next).copied()
+    }
+
+    fn take(&mut self) -> Option<Word<'a>> {
+        let word = self.peek();
+        self.next += 1;
+        word
+    }
+
+    fn expect(&mut self, what: &str) -> Result<Word<'a>, FailOnError> {
+        let end = self.text.chars().count();
+        self.take().ok_or_else(|| self.error(end, format!("expected {what}, found the end")))
+    }
+
+    fn error(&self, at: usize, message: String) -> FailOnError {
+        FailOnError { text: self.text.to_owned(), column: at + 1, message }
+    }
+
+    fn clause(&mut self) -> Result<Clause, FailOnError> {
+        let word = self.expect("a row such as vmscan.direct_reclaims, or 'any'")?;
+        let name = |c: char| c.is_alphanumeric() || "_-*./:".contains(c);
+        if let Some(bad) = word.text.chars().position(|c| !name(c)) {
+            return Err(self.error(word.at + bad, format!("expected a row, found '{}'", word.text)));
+        }
+        let rows = match word.text.rsplit_once('.') {
+            _ if word.text == "any" => Rows::Any,
+            Some((table, key)) => Rows::Named { table: Some(table.to_owned()), key: key.to_owned() },
+            None => Rows::Named { table: None, key: word.text.to_owned() },
+        };
+        Ok(Clause { rows, condition: self.condition()?, at: word.at })
+    }
+
+    fn condition(&mut self) -> Result<Condition, FailOnError> {
+        let word = self.expect("a comparison such as '> +10%', or 'worse'")?;
+        if let Some(operator) = Operator::of(word.text) {
+            return self.comparison(operator);
+        }
+        let significant = word.text == "significant";
+        let word = if significant { self.expect("'worse', 'better' or 'changed'")? } else { word };
+        let direction = match word.text {
+            "worse" => Direction::Worse,
+            "better" => Direction::Better,
+            "changed" => Direction::Changed,
+            other => {
+                let near = nearest(other, DIRECTIONS.into_iter());
+                let hint = near.map_or(String::new(), |near| format!(", did you mean '{near}'?"));
+                let expected = "expected <, <=, >, >=, =, !=, 'worse', 'better', 'changed' or 'significant'";
+                return Err(self.error(word.at, format!("{expected}, found '{other}'{hint}")));
+            }
+        };
+        let mut beyond = 0.0;
+        if let Some(word) = self.peek().filter(|word| Operator::of(word.text).is_some()) {
+            if word.text != ">" {
+                return Err(self.error(word.at, format!("after '{}' only '>' makes sense", direction.word())));
+            }
+            self.next += 1;
+            let limit = self.expect("a percentage such as 5%")?;
+            let percent = limit.text.strip_suffix('%').and_then(|n| n.parse().ok()).filter(|p: &f64| *p >= 0.0);
+            beyond = percent.ok_or_else(|| {
+                self.error(limit.at, format!("expected a percentage such as 5%, found '{}'", limit.text))
+            })?;
+        }
+        Ok(Condition::Direction { significant, direction, beyond })
+    }
+
+    fn comparison(&mut self, operator: Operator) -> Result<Condition, FailOnError> {
+        let word = self.expect("a number, or a change such as +10%")?;
+        let (digits, percent) = word.text.strip_suffix('%').map_or((word.text, false), |digits| (digits, true));
+        let finite = digits.parse::<f64>().ok().filter(|number| number.is_finite());
+        let Some(number) = finite else {
+            let message = format!("expected a number, or a change such as +10%, found '{}'", word.text);
+            return Err(self.error(word.at, message));
+        };
+        match (percent, digits.starts_with(['+', '-'])) {
+            (true, true) => Ok(Condition::Change { operator, percent: number }),
+            (true, false) => Err(self.error(
+                word.at,
+                format!("write '+{digits}%' for a change from the baseline, '{digits}' for the value itself"),
+            )),
+            (false, _) => Ok(Condition::Value { operator, limit: number }),
+        }
+    }
+}
+
+impl Direction {
+    fn word(self) -> &'static str {
+        match self {
+            Direction::Worse => "worse",
+            Direction::Better => "better",
+            Direction::Changed => "changed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::compare;
+    use crate::model::{Better, Body, Cell, Gain, Metric, Na, Report, Table};
+    use proptest::prelude::*;
+
+    fn report(direct: i128, efficiency: f64, lost: Option<u64>) -> Report {
+        let row = |key: &str, better, value| Metric {
+            key: key.into(),
+            label: String::new(),
+            unit: "",
+            better,
+            gain: Gain::PercentLower,
+            decimals: None,
+            value,
+        };
+        let table = |name: &str, rows| Table {
+            name: name.into(),
+            title: String::new(),
+            note: String::new(),
+            body: Body::Metric(rows),
+        };
+        let vmscan = table(
+            "vmscan",
+            vec![
+                row("direct_reclaims", Better::Lower, Cell::Int(direct)),
+                row("lost_thing", Better::Lower, lost.map_or(Cell::Na(Na::NotRecorded), Cell::int)),
+            ],
+        );
+        let reclaim = table("reclaim", vec![row("efficiency", Better::Higher, Cell::Float(efficiency))]);
+        Report { tables: vec![vmscan, reclaim], ..Report::default() }
+    }
+
+    fn two() -> Comparison {
+        compare(vec![("old".into(), vec![report(443, 90.0, None)]), ("new".into(), vec![report(1568, 79.5, None)])])
+    }
+
+    fn matched(text: &str) -> Vec<String> {
+        FailOn::parse(text).unwrap().evaluate(&two()).unwrap().matched
+    }
+
+    #[test]
+    fn change_and_value() {
+        assert_eq!(matched("vmscan.direct_reclaims > +10%"), ["vmscan.direct_reclaims in new: 443 -> 1568 (+254.0%)"]);
+        assert_eq!(matched("direct_reclaims > +254%").len(), 0);
+        assert_eq!(matched("direct_reclaims>+253%").len(), 1);
+        assert_eq!(matched("reclaim.efficiency < 80"), ["reclaim.efficiency in new: 90 -> 79.5 (-11.7%)"]);
+        assert_eq!(matched("reclaim.efficiency < 79.5").len(), 0);
+        assert_eq!(matched("reclaim.efficiency <= 79.5").len(), 1);
+        assert_eq!(matched("efficiency < -11%").len(), 1);
+        assert_eq!(matched("efficiency < -12%, direct_reclaims != 1568 or efficiency = 79.5").len(), 1);
+    }
+
+    #[test]
+    fn directions() {
+        assert_eq!(matched("any worse > 5%").len(), 2);
+        assert_eq!(matched("any worse > 12%").len(), 1);
+        assert_eq!(matched("*.eff* worse").len(), 1);
+        assert_eq!(matched("vmscan.* changed").len(), 1);
+        assert_eq!(matched("any better").len(), 0);
+        let error = FailOn::parse("any significant worse").unwrap().evaluate(&two()).unwrap_err();
+        assert!(error.message.contains("needs several runs"), "{error}");
+    }
+
+    #[test]
+    fn significance_over_runs() {
+        let runs = |from: i128| (0..6).map(|i| report(from + i, 90.0, None)).collect::<Vec<_>>();
+        let comparison = compare(vec![("old".into(), runs(100)), ("new".into(), runs(200))]);
+        let outcome = FailOn::parse("any significant worse > 5%").unwrap().evaluate(&comparison).unwrap();
+        assert_eq!(outcome.matched, ["vmscan.direct_reclaims in new: 102.5 -> 202.5 (+97.6%)"]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_told() {
+        let outcome = FailOn::parse("vmscan.lost_thing > 5").unwrap().evaluate(&two()).unwrap();
+        assert_eq!(outcome.matched.len(), 0);
+        let told = ["vmscan.lost_thing in new: n/a (not recorded) -> n/a (not recorded)"];
+        assert_eq!(outcome.undecided, told);
+        let from_zero = compare(vec![
+            ("old".into(), vec![report(0, 90.0, Some(0))]),
+            ("new".into(), vec![report(5, 90.0, Some(0))]),
+        ]);
+        let outcome = FailOn::parse("vmscan.* > +1000%").unwrap().evaluate(&from_zero).unwrap();
+        assert_eq!(outcome.matched, ["vmscan.direct_reclaims in new: 0 -> 5 (from 0)"]);
+    }
+
+    #[test]
+    fn one_column() {
+        let one = crate::compare::single(report(443, 79.0, None));
+        let outcome = FailOn::parse("efficiency < 80").unwrap().evaluate(&one).unwrap();
+        assert_eq!(outcome.matched, ["reclaim.efficiency in : 79"]);
+        let error = FailOn::parse("any worse").unwrap().evaluate(&one).unwrap_err();
+        assert!(error.message.contains("only one column"));
+    }
+
+    #[test]
+    fn errors_point_at_their_place() {
+        for (text, column, message) in [
+            ("", 1, "expected a row"),
+            ("vmscan.x", 9, "expected a comparison"),
+            ("vmscan.x > ", 12, "expected a number"),
+            ("vmscan.x > ten", 12, "found 'ten'"),
+            ("vmscan.x > inf", 12, "expected a number"),
+            ("vmscan.x > 10%", 12, "write '+10%' for a change from the baseline, '10' for the value itself"),
+            ("any wors > 5%", 5, "did you mean 'worse'?"),
+            ("any worse < 5%", 11, "only '>' makes sense"),
+            ("any worse > five", 13, "found 'five'"),
+            ("x < 5 and y < 6", 7, "expected 'or' or the end, found 'and'"),
+            ("x(y) < 5", 2, "expected a row, found 'x(y)'"),
+        ] {
+            let error = FailOn::parse(text).unwrap_err();
+            assert_eq!(error.column, column, "{text}: {}", error.message);
+            assert!(error.message.contains(message), "{text}: {}", error.message);
+        }
+        let error = FailOn::parse("any worse or vmscan.direct_reclaim > 5").unwrap().evaluate(&two()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--fail-on, column 14: no row 'vmscan.direct_reclaim', did you mean 'vmscan.direct_reclaims'?\n\
+             \x20 any worse or vmscan.direct_reclaim > 5\n\
+             \x20              ^"
+        );
+    }
+
+    #[test]
+    fn globs() {
+        for (pattern, text, fits) in
+            [("*", "", true), ("a*c", "abc", true), ("a*c", "abcd", false), ("*b*", "abc", true), ("é*", "éa", true)]
+        {
+            assert_eq!(glob(pattern, text), fits, "{pattern} {text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[a-z.*<>=!+%0-9, éor]{0,40}") {
+            if let Ok(expression) = FailOn::parse(&text) {
+                let _ = expression.evaluate(&two());
+            }
+        }
+    }
+}
