@@ -1,17 +1,339 @@
-//! Counters of the kernel over time.
+//! Counters over time: first and last value of every counter of every source, and a bounded series of a few.
+//!
+//! What a counter's change means depends on its kind. Accumulating counters (`pgscan_kswapd`) have a
+//! [`delta`](Counters::delta); gauges (`nr_free_pages`, all of meminfo, watermarks) have a
+//! [`change`](Counters::change) that may be negative. A counter that went backwards was reset in between, so its
+//! delta is not known.
 
 use mmtwin_event::CounterRow;
+use std::collections::BTreeMap;
 
-/// Counters of the kernel over time.
+/// Most points kept per series; when it is full every second point goes and sampling halves.
+pub const MAX_POINTS: usize = 256;
+
+/// Counters that are kept over time, per source.
+const WATCHED: &[(&str, &[&str])] = &[(
+    "vmstat",
+    &[
+        "numa_pte_updates",
+        "numa_hint_faults",
+        "numa_hint_faults_local",
+        "numa_pages_migrated",
+        "pgmigrate_success",
+        "pgmigrate_fail",
+    ],
+)];
+
+/// `nr_*` names that accumulate although the prefix says gauge.
+const ACCUMULATING_NR: &[&str] = &[
+    "nr_vmscan_write",
+    "nr_vmscan_immediate_reclaim",
+    "nr_dirtied",
+    "nr_written",
+    "nr_throttled_written",
+    "nr_foll_pin_acquired",
+    "nr_foll_pin_released",
+];
+
+/// All counters of one input.
 #[derive(Clone, Debug, Default)]
-pub struct Counters {}
+pub struct Counters {
+    sources: BTreeMap<String, BTreeMap<String, Sampled>>,
+}
+
+/// The counters of one source and key.
+#[derive(Clone, Debug)]
+pub struct Sampled {
+    /// Names, in order of appearance.
+    pub names: Vec<String>,
+    /// Values of the first row, parallel to `names`; `None` if the counter was not in it.
+    pub first: Vec<Option<u64>>,
+    /// Values of the last row, likewise.
+    pub last: Vec<Option<u64>>,
+    /// Nanoseconds of the trace clock at the first row.
+    pub first_at: u64,
+    /// Nanoseconds of the trace clock at the last row.
+    pub last_at: u64,
+    /// Number of rows.
+    pub rows: u64,
+    series: Series,
+}
+
+/// Values of some counters over time.
+#[derive(Clone, Debug)]
+struct Series {
+    names: &'static [&'static str],
+    points: Vec<(u64, Vec<Option<u64>>)>,
+    /// Rows between two kept points.
+    stride: u64,
+}
+
+impl Series {
+    fn push(&mut self, row: u64, at: u64, value: impl Fn(&str) -> Option<u64>) {
+        if self.names.is_empty() || !row.is_multiple_of(self.stride) {
+            return;
+        }
+        if self.points.len() == MAX_POINTS {
+            let mut keep = false;
+            self.points.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.stride *= 2;
+            if !row.is_multiple_of(self.stride) {
+                return;
+            }
+        }
+        self.points.push((at, self.names.iter().map(|n| value(n)).collect()));
+    }
+}
 
 impl Counters {
     /// Takes one row.
-    pub fn row(&mut self, _row: &CounterRow<'_>) {}
+    pub fn row(&mut self, row: &CounterRow<'_>) {
+        if let Some(sampled) = self.sources.get_mut(row.source).and_then(|keys| keys.get_mut(row.key)) {
+            sampled.add(row);
+        } else {
+            self.sources.entry(row.source.into()).or_default().insert(row.key.into(), Sampled::new(row));
+        }
+    }
 
-    /// Last value minus first value of a system-wide counter; `None` if it was not recorded twice.
-    pub fn delta(&self, _source: &str, _name: &str) -> Option<u64> {
-        None
+    /// The counters of one source and key.
+    pub fn sampled(&self, source: &str, key: &str) -> Option<&Sampled> {
+        self.sources.get(source)?.get(key)
+    }
+
+    /// Keys of a source; those that begin with a number (nodes, zones) by that number.
+    pub fn keys(&self, source: &str) -> Vec<&str> {
+        let mut keys: Vec<&str> = self.sources.get(source).into_iter().flatten().map(|(k, _)| k.as_str()).collect();
+        keys.sort_by_key(|k| {
+            let digits = k.bytes().take_while(u8::is_ascii_digit).count();
+            (k[..digits].parse::<u64>().unwrap_or(u64::MAX), *k)
+        });
+        keys
+    }
+
+    /// Growth of an accumulating counter from the first row to the last. `None` if there is only one row, if the
+    /// counter is absent at either end, if it went backwards, or if it is a gauge. The key of a system-wide
+    /// source is empty.
+    pub fn delta(&self, source: &str, key: &str, name: &str) -> Option<u64> {
+        if is_gauge(source, name) {
+            return None;
+        }
+        let (first, last) = self.ends(source, key, name)?;
+        last.checked_sub(first)
+    }
+
+    /// Growth of a system-wide counter of /proc/vmstat.
+    pub fn vmstat(&self, name: &str) -> Option<u64> {
+        self.delta("vmstat", "", name)
+    }
+
+    /// Sum of the growth of several counters of /proc/vmstat; one that this kernel does not have counts nothing,
+    /// but at least one must be known.
+    pub fn vmstat_sum(&self, names: &[&str]) -> Option<u64> {
+        names.iter().filter_map(|n| self.vmstat(n)).reduce(u64::saturating_add)
+    }
+
+    /// Difference between last and first row of any counter, with its sign.
+    pub fn change(&self, source: &str, key: &str, name: &str) -> Option<i128> {
+        let (first, last) = self.ends(source, key, name)?;
+        Some(i128::from(last) - i128::from(first))
+    }
+
+    /// Value in the last row.
+    pub fn last(&self, source: &str, key: &str, name: &str) -> Option<u64> {
+        let s = self.sampled(source, key)?;
+        s.last[s.position(name)?]
+    }
+
+    /// Seconds between first and last row; `None` with fewer than two rows or without clock progress.
+    pub fn seconds(&self, source: &str, key: &str) -> Option<f64> {
+        let s = self.sampled(source, key)?;
+        let ns = s.last_at.checked_sub(s.first_at).filter(|&ns| ns > 0)?;
+        Some(ns as f64 / 1e9)
+    }
+
+    /// A watched counter over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and the last row.
+    pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
+        let Some(s) = self.sampled(source, key) else { return Vec::new() };
+        let Some(i) = s.series.names.iter().position(|n| *n == name) else { return Vec::new() };
+        let mut points: Vec<_> = s.series.points.iter().map(|(at, values)| (*at, values[i])).collect();
+        if points.last().is_some_and(|(at, _)| *at < s.last_at) {
+            points.push((s.last_at, self.last(source, key, name)));
+        }
+        points
+    }
+
+    fn ends(&self, source: &str, key: &str, name: &str) -> Option<(u64, u64)> {
+        let s = self.sampled(source, key).filter(|s| s.rows > 1)?;
+        let i = s.position(name)?;
+        Some((s.first[i]?, s.last[i]?))
+    }
+}
+
+impl Sampled {
+    fn new(row: &CounterRow<'_>) -> Sampled {
+        let values: Vec<_> = (0..row.names.len()).map(|i| row.values.get(i).copied().flatten()).collect();
+        let names = WATCHED.iter().find(|(s, _)| *s == row.source).map_or(&[][..], |(_, names)| names);
+        let mut sampled = Sampled {
+            names: row.names.to_vec(),
+            first: values.clone(),
+            last: values,
+            first_at: row.at,
+            last_at: row.at,
+            rows: 0,
+            series: Series { names, points: Vec::new(), stride: 1 },
+        };
+        sampled.sample();
+        sampled
+    }
+
+    fn add(&mut self, row: &CounterRow<'_>) {
+        self.last_at = row.at;
+        self.last.fill(None);
+        if self.names == row.names {
+            self.last.iter_mut().zip(row.values).for_each(|(last, v)| *last = *v);
+        } else {
+            for (name, value) in row.names.iter().zip(row.values) {
+                let i = self.position(name).unwrap_or_else(|| {
+                    self.names.push(name.clone());
+                    self.first.push(None);
+                    self.last.push(None);
+                    self.names.len() - 1
+                });
+                self.last[i] = *value;
+            }
+        }
+        self.sample();
+    }
+
+    fn sample(&mut self) {
+        let (names, last) = (&self.names, &self.last);
+        self.series.push(self.rows, self.last_at, |n| names.iter().position(|m| m == n).and_then(|i| last[i]));
+        self.rows += 1;
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|n| n == name)
+    }
+}
+
+/// True for values that go up and down: sizes and states, not counts of what happened.
+pub fn is_gauge(source: &str, name: &str) -> bool {
+    match source {
+        "meminfo" => true,
+        "psi" => !name.ends_with("total"),
+        "cgroup" => !is_cgroup_count(name),
+        _ if name.starts_with("nr_") => !ACCUMULATING_NR.contains(&name),
+        "zoneinfo" => !name.starts_with("numa_"),
+        _ => name == "workingset_nodes",
+    }
+}
+
+/// Cgroup values that accumulate: those of event files, and what memory.stat shares with vmstat.
+fn is_cgroup_count(name: &str) -> bool {
+    const PREFIXES: &[&str] = &["pg", "workingset_", "thp_", "zsw", "numa_"];
+    let (file, leaf) = name.rsplit_once(['.', ':', '/']).unwrap_or(("", name));
+    file.ends_with("events") || leaf == "failcnt" || PREFIXES.iter().any(|p| leaf.starts_with(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn row(counters: &mut Counters, source: &str, key: &str, at: u64, values: &[(&str, Option<u64>)]) {
+        let names: Vec<String> = values.iter().map(|(n, _)| n.to_string()).collect();
+        let values: Vec<_> = values.iter().map(|(_, v)| *v).collect();
+        counters.row(&CounterRow { source, key, at, names: &names, values: &values });
+    }
+
+    #[test]
+    fn delta_needs_both_ends() {
+        let mut c = Counters::default();
+        row(&mut c, "vmstat", "", 0, &[("pgfault", Some(10)), ("pgfree", None), ("nr_free_pages", Some(9))]);
+        assert_eq!(c.vmstat("pgfault"), None, "one row has no delta");
+        row(
+            &mut c,
+            "vmstat",
+            "",
+            2_000_000_000,
+            &[("pgfault", Some(14)), ("pgfree", Some(3)), ("nr_free_pages", Some(2))],
+        );
+        assert_eq!(c.vmstat("pgfault"), Some(4));
+        assert_eq!(c.vmstat("pgfree"), None);
+        assert_eq!(c.vmstat("no_such"), None);
+        assert_eq!(c.vmstat_sum(&["pgfault", "pgfree"]), Some(4));
+        assert_eq!(c.vmstat_sum(&["pgfree"]), None);
+        assert_eq!(c.vmstat("nr_free_pages"), None, "a gauge has no delta");
+        assert_eq!(c.change("vmstat", "", "nr_free_pages"), Some(-7));
+        assert_eq!(c.seconds("vmstat", ""), Some(2.0));
+    }
+
+    #[test]
+    fn counter_that_went_backwards_has_no_delta() {
+        let mut c = Counters::default();
+        row(&mut c, "numastat", "0", 0, &[("numa_hit", Some(10))]);
+        row(&mut c, "numastat", "0", 1, &[("numa_hit", Some(3))]);
+        assert_eq!(c.delta("numastat", "0", "numa_hit"), None);
+    }
+
+    #[test]
+    fn columns_may_appear_and_vanish() {
+        let mut c = Counters::default();
+        row(&mut c, "vmstat", "", 0, &[("a", Some(1)), ("b", Some(1))]);
+        row(&mut c, "vmstat", "", 1, &[("c", Some(5)), ("a", Some(4))]);
+        assert_eq!((c.vmstat("a"), c.vmstat("b"), c.vmstat("c")), (Some(3), None, None));
+        assert_eq!(c.last("vmstat", "", "c"), Some(5));
+    }
+
+    #[test]
+    fn rows_with_too_few_values_are_not_taken_for_old_ones() {
+        let mut c = Counters::default();
+        let names = ["a".to_string(), "b".to_string()];
+        c.row(&CounterRow { source: "vmstat", key: "", at: 0, names: &names, values: &[Some(1), Some(2)] });
+        c.row(&CounterRow { source: "vmstat", key: "", at: 1, names: &names, values: &[Some(4)] });
+        assert_eq!((c.vmstat("a"), c.vmstat("b")), (Some(3), None));
+    }
+
+    #[test]
+    fn node_keys_sort_by_number() {
+        let mut c = Counters::default();
+        for key in ["10/DMA", "2/Normal", "2/DMA", "/web"] {
+            row(&mut c, "zoneinfo", key, 0, &[("low", Some(1))]);
+        }
+        assert_eq!(c.keys("zoneinfo"), ["2/DMA", "2/Normal", "10/DMA", "/web"]);
+    }
+
+    #[test]
+    fn accumulating_names_are_told_from_gauges() {
+        let gauges =
+            [("vmstat", "nr_free_pages"), ("meminfo", "MemFree"), ("zoneinfo", "low"), ("psi", "memory_some_avg10")];
+        for (source, name) in gauges.into_iter().chain([("cgroup", "memory.current"), ("cgroup", "memory.stat.file")]) {
+            assert!(is_gauge(source, name), "{name}");
+        }
+        let counts =
+            [("vmstat", "nr_written"), ("vmstat", "pgfault"), ("zoneinfo", "numa_miss"), ("psi", "memory_some_total")];
+        for (source, name) in
+            counts.into_iter().chain([("cgroup", "memory.events.max"), ("cgroup", "memory.stat.pgscan")])
+        {
+            assert!(!is_gauge(source, name), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn series_is_bounded_and_keeps_both_ends(rows in 1u64..3000) {
+            let mut c = Counters::default();
+            for i in 0..rows {
+                row(&mut c, "vmstat", "", i * 10, &[("numa_hint_faults", Some(i))]);
+            }
+            let s = c.series("vmstat", "", "numa_hint_faults");
+            prop_assert!(s.len() <= MAX_POINTS + 1);
+            prop_assert_eq!(s[0], (0, Some(0)));
+            prop_assert_eq!(*s.last().unwrap(), ((rows - 1) * 10, Some(rows - 1)));
+            prop_assert!(s.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1));
+        }
     }
 }

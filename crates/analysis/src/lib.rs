@@ -4,26 +4,42 @@
 //! struct with its sums. Nothing grows with the number of events; what could is capped and says what it left out.
 //! Order is needed only within a task and within a CPU.
 
+pub mod alloc;
+pub mod calls;
 pub mod compaction;
+pub mod congestion;
 pub mod counters;
+pub mod durations;
 pub mod findings;
+pub mod histogram;
 pub mod index;
+pub mod losses;
 #[cfg(test)]
 mod made;
 pub mod numa;
+pub mod oom;
+pub mod reclaim;
 pub mod recorded;
 pub mod slab;
 pub mod tasks;
+pub mod thp;
 pub mod throttle;
 pub mod vmalloc;
 
+use alloc::Alloc;
+use calls::Calls;
 use compaction::Compaction;
+use congestion::Congestion;
 use counters::Counters;
+use losses::Losses;
 use mmtwin_event::{Call, CounterRow, Event, Kind, Sink, Source};
 use numa::Numa;
+use oom::Oom;
+use reclaim::Reclaim;
 use recorded::Recorded;
 use slab::Slab;
 use tasks::Tasks;
+use thp::Thp;
 use throttle::Throttle;
 use vmalloc::Vmalloc;
 
@@ -38,6 +54,12 @@ pub struct Analysis {
     pub tasks: Tasks,
     /// First and last time of its events.
     pub span: Span,
+    /// What the kernel lost.
+    pub losses: Losses,
+    /// Page reclaim.
+    pub reclaim: Reclaim,
+    /// Waits for congested devices.
+    pub congestion: Congestion,
     /// NUMA balancing.
     pub numa: Numa,
     /// vmalloc.
@@ -48,6 +70,14 @@ pub struct Analysis {
     pub slab: Slab,
     /// Throttling.
     pub throttle: Throttle,
+    /// The page allocator.
+    pub alloc: Alloc,
+    /// Out of memory.
+    pub oom: Oom,
+    /// Huge pages.
+    pub thp: Thp,
+    /// Durations of function calls.
+    pub calls: Calls,
     /// Counters.
     pub counters: Counters,
 }
@@ -83,6 +113,7 @@ impl Sink for Analysis {
     fn start(&mut self, source: &Source) {
         self.source = source.clone();
         self.recorded.start(source);
+        self.reclaim.start(source);
     }
 
     fn task(&mut self, task: &mmtwin_event::Task<'_>) {
@@ -94,8 +125,26 @@ impl Sink for Analysis {
         self.recorded.saw(ev.kind);
         self.span.hold(ev.ts);
         match ev.kind {
+            MmVmscanLruIsolate
+            | MmVmscanMemcgIsolate
+            | MmVmscanLruShrinkInactive
+            | MmVmscanLruShrinkActive
+            | MmVmscanWriteFolio
+            | MmVmscanReclaimPages
+            | MmVmscanDirectReclaimBegin
+            | MmVmscanDirectReclaimEnd
+            | MmVmscanMemcgReclaimBegin
+            | MmVmscanMemcgReclaimEnd
+            | MmVmscanMemcgSoftlimitReclaimBegin
+            | MmVmscanMemcgSoftlimitReclaimEnd
+            | MmVmscanNodeReclaimBegin
+            | MmVmscanNodeReclaimEnd
+            | MmVmscanKswapdWake
+            | MmVmscanKswapdSleep
+            | MmVmscanWakeupKswapd => self.reclaim.event(ev, self.tasks.of(ev), &self.losses),
             MmShrinkSlabStart | MmShrinkSlabEnd => self.slab.event(ev, self.tasks.of(ev)),
-            MmVmscanThrottled => self.throttle.event(ev, self.tasks.of(ev)),
+            MmVmscanThrottled | BalanceDirtyPages => self.throttle.event(ev, self.tasks.of(ev)),
+            WritebackCongestionWait | WritebackWaitIffCongested => self.congestion.event(ev, self.tasks.of(ev)),
             MmCompactionIsolateMigratepages
             | MmCompactionIsolateFreepages
             | MmCompactionFastIsolateFreepages
@@ -113,22 +162,30 @@ impl Sink for Analysis {
             | MmCompactionKcompactdWake
             | CompactRetry => self.compaction.event(ev, self.tasks.of(ev)),
             MmMigratePages
-            | MmMigratePagesStart
-            | SetMigrationPte
-            | RemoveMigrationPte
-            | SetMigrationPmd
-            | RemoveMigrationPmd
             | MmNumaMigrateRatelimit
             | SchedMoveNuma
             | SchedStickNuma
             | SchedSwapNuma
-            | UpdateNumaActiveNodesMask
-            | SchedSkipVmaNuma
-            | SchedSkipCpusetNuma
-            | SchedMigrateTask => self.numa.event(ev, self.tasks.of(ev)),
-            AllocVmapArea | PurgeVmapAreaLazy | FreeVmapAreaNoflush => self.vmalloc.event(ev, self.tasks.of(ev)),
+            | SchedSkipVmaNuma => self.numa.event(ev, self.tasks.of(ev)),
+            AllocVmapArea | PurgeVmapAreaLazy | FreeVmapAreaNoflush => self.vmalloc.event(ev),
+            MmPageAlloc
+            | MmPageFree
+            | MmPageFreeBatched
+            | MmPageAllocZoneLocked
+            | MmPagePcpuDrain
+            | MmPageAllocExtfrag => self.alloc.event(ev),
+            MarkVictim | FinishTaskReaping | SkipTaskReaping | ReclaimRetryZone => self.oom.event(ev),
+            MmCollapseHugePage
+            | MmCollapseHugePageIsolate
+            | MmKhugepagedScanPmd
+            | MmKhugepagedCollapseFile
+            | MmKhugepagedScanFile => self.thp.event(ev),
             _ => {}
         }
+    }
+
+    fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64) {
+        self.losses.lost(cpu, events, at);
     }
 
     fn counters(&mut self, row: &CounterRow<'_>) {
@@ -136,6 +193,6 @@ impl Sink for Analysis {
     }
 
     fn call(&mut self, call: &Call<'_>) {
-        self.vmalloc.call(call);
+        self.calls.call(call);
     }
 }

@@ -106,7 +106,12 @@ impl Task {
         self.comm = [0; COMM];
         self.comm[..comm.len()].copy_from_slice(comm);
         self.comm_len = comm.len() as u8;
-        self.kswapd |= is_kswapd(comm);
+        if is_kswapd(comm) {
+            self.kswapd = true;
+            if self.context == Context::Other {
+                self.context = Context::Kswapd;
+            }
+        }
     }
 }
 

@@ -1,0 +1,351 @@
+//! Page reclaim from the vmscan events: who reclaimed, on whose behalf, from where, and how long it took.
+//!
+//! Rules (2.6.36 to 6.18): a task is in direct, cgroup, soft-limit or node reclaim between the begin and the end
+//! event, soft-limit reclaim may be nested in direct reclaim or kswapd; a kswapd is always in its own context; every
+//! event in between belongs to the context of the task that wrote it. A begin that follows a begin means that an end
+//! was lost; an end without a begin, or with lost events on its CPU since, has no known duration.
+//! kswapd is awake from its first wake to its sleep, further wakes in between are order re-wakeups.
+//! Left out: the multi-generational LRU, whose aging and eviction have no events of their own.
+//! Validated: sums equal the kernel's pgscan and pgsteal counters on traces without losses.
+
+mod lists;
+mod places;
+mod process;
+mod totals;
+mod writes;
+
+pub use lists::{Isolated, List};
+pub use places::{Place, Places, Visit};
+pub use process::{Kswapd, Orders, Pages, Process};
+pub use totals::{ActiveBatches, Batches, Totals};
+pub use writes::Writes;
+
+use crate::index::Index;
+use crate::losses::Losses;
+use crate::tasks::{Context, Open, Task};
+use lists::Isolation;
+use mmtwin_event::value::ReclaimFlags;
+use mmtwin_event::vocabulary::*;
+use mmtwin_event::{Event, Kind, Source};
+
+/// Durations kept one by one.
+const LISTED: usize = 1 << 19;
+
+/// One finished direct reclaim or awake phase of a kswapd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Position of the process.
+    process: u32,
+    /// Order of the request.
+    pub order: i32,
+    /// Duration in microseconds, each end cut to whole microseconds.
+    pub us: u64,
+}
+
+/// A node as those see it who ask for its kswapd.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its number.
+    pub nid: i32,
+    /// Requests to wake its kswapd.
+    pub requests: u64,
+    /// The same by order.
+    pub request_orders: Orders,
+}
+
+/// All reclaim.
+#[derive(Clone, Debug, Default)]
+pub struct Reclaim {
+    contexts: [Totals; 6],
+    processes: Vec<Process>,
+    /// Where pages came from.
+    pub places: Places,
+    by_nid: Index,
+    nodes: Vec<Node>,
+    /// Pages chosen from outside (madvise, DAMON) that went through reclaim.
+    pub chosen: Batches,
+    listed: Vec<Listed>,
+    /// Durations that were not kept one by one.
+    pub unlisted: u64,
+    mode_bits: bool,
+}
+
+impl Reclaim {
+    /// Takes note of what decides how old events are read.
+    pub fn start(&mut self, source: &Source) {
+        self.mode_bits = source.kernel.as_deref().is_some_and(|k| k == "3.2" || k.starts_with("3.2."));
+    }
+
+    /// Sums of a context.
+    pub fn context(&self, context: Context) -> &Totals {
+        &self.contexts[context as usize]
+    }
+
+    /// What a task did, if it had to do with reclaim.
+    pub fn process(&self, task: &Task) -> Option<&Process> {
+        self.processes.get(task.process.checked_sub(1)? as usize)
+    }
+
+    /// Nodes whose kswapd was asked for, by number.
+    pub fn nodes(&self) -> Vec<&Node> {
+        let mut nodes: Vec<&Node> = self.nodes.iter().collect();
+        nodes.sort_by_key(|node| node.nid);
+        nodes
+    }
+
+    /// The finished direct reclaims and awake phases of a task one by one, as far as they were kept.
+    pub fn listed(&self, task: &Task) -> impl Iterator<Item = &Listed> {
+        let position = task.process.checked_sub(1);
+        self.listed.iter().filter(move |listed| Some(listed.process) == position)
+    }
+
+    /// Takes one vmscan event, but slab and throttling.
+    pub fn event(&mut self, ev: &Event<'_>, task: &mut Task, losses: &Losses) {
+        match ev.kind {
+            Kind::MmVmscanLruIsolate => self.isolate(&Isolation::read(ev, self.mode_bits), task, true),
+            Kind::MmVmscanMemcgIsolate => self.isolate(&Isolation::read_memcg(ev, self.mode_bits), task, false),
+            Kind::MmVmscanLruShrinkInactive => self.shrink_inactive(&ev.typed(), task),
+            Kind::MmVmscanLruShrinkActive => self.shrink_active(&ev.typed(), task),
+            Kind::MmVmscanWriteFolio => {
+                let e: MmVmscanWriteFolio = ev.typed();
+                self.contexts[task.context as usize].writes.add(e.flags);
+                self.of(task).writes.add(e.flags);
+            }
+            Kind::MmVmscanReclaimPages => self.reclaim_pages(&ev.typed()),
+            Kind::MmVmscanDirectReclaimBegin => {
+                let order = ev.typed::<MmVmscanDirectReclaimBegin>().order;
+                self.of(task).direct_orders.add(order);
+                self.begin(ev, task, Context::Direct, order);
+            }
+            Kind::MmVmscanMemcgReclaimBegin => {
+                self.begin(ev, task, Context::Memcg, ev.typed::<MmVmscanMemcgReclaimBegin>().order);
+            }
+            Kind::MmVmscanMemcgSoftlimitReclaimBegin => {
+                let order = ev.typed::<MmVmscanMemcgSoftlimitReclaimBegin>().order;
+                self.begin(ev, task, Context::MemcgSoftlimit, order);
+            }
+            Kind::MmVmscanNodeReclaimBegin => {
+                self.begin(ev, task, Context::Node, ev.typed::<MmVmscanNodeReclaimBegin>().order);
+            }
+            Kind::MmVmscanDirectReclaimEnd => {
+                let reclaimed = ev.typed::<MmVmscanDirectReclaimEnd>().nr_reclaimed;
+                self.end(ev, task, Context::Direct, reclaimed, losses);
+            }
+            Kind::MmVmscanMemcgReclaimEnd => {
+                let reclaimed = ev.typed::<MmVmscanMemcgReclaimEnd>().nr_reclaimed;
+                self.end(ev, task, Context::Memcg, reclaimed, losses);
+            }
+            Kind::MmVmscanMemcgSoftlimitReclaimEnd => {
+                let reclaimed = ev.typed::<MmVmscanMemcgSoftlimitReclaimEnd>().nr_reclaimed;
+                self.end(ev, task, Context::MemcgSoftlimit, reclaimed, losses);
+            }
+            Kind::MmVmscanNodeReclaimEnd => {
+                let reclaimed = ev.typed::<MmVmscanNodeReclaimEnd>().nr_reclaimed;
+                self.end(ev, task, Context::Node, reclaimed, losses);
+            }
+            Kind::MmVmscanKswapdWake => self.kswapd_wake(ev, task),
+            Kind::MmVmscanKswapdSleep => self.kswapd_sleep(ev, task, losses),
+            Kind::MmVmscanWakeupKswapd => self.wakeup(&ev.typed(), task),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn of(&mut self, task: &mut Task) -> &mut Process {
+        if task.process == 0 {
+            self.processes.push(Process::default());
+            task.process = self.processes.len() as u32;
+        }
+        &mut self.processes[task.process as usize - 1]
+    }
+
+    #[inline]
+    fn isolate(&mut self, one: &Isolation, task: &mut Task, global: bool) {
+        self.contexts[task.context as usize].isolated[one.list as usize].add(one);
+        if global && one.list.counts_as_scanned() {
+            let file = match one.list {
+                List::InactiveAnon => Some(false),
+                List::InactiveFile => Some(true),
+                _ => None,
+            };
+            self.of(task).isolated.add(one.scanned, file);
+        }
+    }
+
+    #[inline]
+    fn shrink_inactive(&mut self, e: &MmVmscanLruShrinkInactive, task: &mut Task) {
+        let context = task.context;
+        let file = Some(e.flags.has(ReclaimFlags::FILE));
+        let sums = &mut self.contexts[context as usize].inactive;
+        sums.count += 1;
+        sums.scanned.add(e.nr_scanned, file);
+        sums.reclaimed.add(e.nr_reclaimed, file);
+        let add = |sum: &mut u64, value: Option<u64>| *sum = sum.wrapping_add(value.unwrap_or(0));
+        add(&mut sums.dirty, e.nr_dirty);
+        add(&mut sums.writeback, e.nr_writeback);
+        add(&mut sums.congested, e.nr_congested);
+        add(&mut sums.immediate, e.nr_immediate);
+        add(&mut sums.activated_anon, e.nr_activate_anon);
+        add(&mut sums.activated_file, e.nr_activate_file);
+        add(&mut sums.kept, e.nr_ref_keep);
+        add(&mut sums.unmap_failed, e.nr_unmap_fail);
+        let place = Place { nid: e.nid, zid: e.zid, context, priority: e.priority, flags: e.flags };
+        let visit = self.places.at(place);
+        visit.batches += 1;
+        visit.scanned = visit.scanned.wrapping_add(e.nr_scanned);
+        visit.reclaimed = visit.reclaimed.wrapping_add(e.nr_reclaimed);
+        let process = self.of(task);
+        process.scanned.add(e.nr_scanned, file);
+        process.reclaimed.add(e.nr_reclaimed, file);
+    }
+
+    fn shrink_active(&mut self, e: &MmVmscanLruShrinkActive, task: &Task) {
+        let context = task.context;
+        let totals = &mut self.contexts[context as usize];
+        let file = e.flags.has(ReclaimFlags::FILE);
+        let sums = if file { &mut totals.active_file } else { &mut totals.active_anon };
+        sums.merge(&ActiveBatches {
+            count: 1,
+            taken: e.nr_taken,
+            active: e.nr_active,
+            deactivated: e.nr_deactivated,
+            referenced: e.nr_referenced,
+        });
+        let place = Place { nid: e.nid, zid: None, context, priority: e.priority, flags: e.flags };
+        let visit = self.places.at(place);
+        visit.active_batches += 1;
+        visit.active_taken = visit.active_taken.wrapping_add(e.nr_taken);
+        visit.deactivated = visit.deactivated.wrapping_add(e.nr_deactivated);
+    }
+
+    fn reclaim_pages(&mut self, e: &MmVmscanReclaimPages) {
+        let sums = &mut self.chosen;
+        sums.count += 1;
+        sums.scanned.add(e.nr_scanned, None);
+        sums.reclaimed.add(e.nr_reclaimed, None);
+        for (sum, value) in [
+            (&mut sums.dirty, e.nr_dirty),
+            (&mut sums.writeback, e.nr_writeback),
+            (&mut sums.congested, e.nr_congested),
+            (&mut sums.immediate, e.nr_immediate),
+            (&mut sums.activated_anon, e.nr_activate_anon),
+            (&mut sums.activated_file, e.nr_activate_file),
+            (&mut sums.kept, e.nr_ref_keep),
+            (&mut sums.unmap_failed, e.nr_unmap_fail),
+        ] {
+            *sum = sum.wrapping_add(value);
+        }
+    }
+
+    fn begin(&mut self, ev: &Event<'_>, task: &mut Task, context: Context, order: i32) {
+        self.contexts[context as usize].begins += 1;
+        self.of(task).begins[context as usize] += 1;
+        let nested =
+            context == Context::MemcgSoftlimit && !matches!(task.context, Context::Other | Context::MemcgSoftlimit);
+        task.outer = if nested { Open { context: task.context, ..task.open } } else { Open::default() };
+        task.open = Open { context, begin: ev.ts, cpu: ev.cpu, order };
+        task.context = context;
+    }
+
+    fn end(&mut self, ev: &Event<'_>, task: &mut Task, context: Context, reclaimed: u64, losses: &Losses) {
+        let open = task.open;
+        let whole = open.context == context
+            && !losses.since(open.cpu, open.begin)
+            && (open.cpu == ev.cpu || !losses.since(ev.cpu, open.begin));
+        let nested = task.outer.context != Context::Other;
+        task.open = if nested { task.outer } else { Open::default() };
+        task.outer = Open::default();
+        task.context = match task.open.context {
+            Context::Other if task.kswapd => Context::Kswapd,
+            outer => outer,
+        };
+        let totals = &mut self.contexts[context as usize];
+        totals.ends += 1;
+        totals.reclaimed_by_end = totals.reclaimed_by_end.wrapping_add(reclaimed);
+        if !whole {
+            totals.unpaired += 1;
+            return;
+        }
+        let ns = ev.ts.saturating_sub(open.begin);
+        totals.took(open.order, ns);
+        let process = self.of(task);
+        if !nested {
+            process.stalls.add(ns);
+        }
+        if context == Context::Direct {
+            let us = (ev.ts / 1000).saturating_sub(open.begin / 1000);
+            process.direct_us += us;
+            self.list(task, open.order, us);
+        }
+    }
+
+    fn list(&mut self, task: &Task, order: i32, us: u64) {
+        match task.process.checked_sub(1) {
+            Some(process) if self.listed.len() < LISTED => self.listed.push(Listed { process, order, us }),
+            _ => self.unlisted += 1,
+        }
+    }
+
+    fn kswapd_wake(&mut self, ev: &Event<'_>, task: &mut Task) {
+        let e: MmVmscanKswapdWake = ev.typed();
+        self.contexts[Context::Kswapd as usize].begins += 1;
+        is_kswapd(task);
+        let kswapd = self.of(task).kswapd.get_or_insert_default();
+        kswapd.nid = e.nid;
+        kswapd.order = e.order;
+        if kswapd.awake_since.is_some() {
+            kswapd.rewakes += 1;
+            kswapd.rewake_orders.add(e.order);
+        } else {
+            kswapd.wakes += 1;
+            kswapd.wake_orders.add(e.order);
+            kswapd.awake_since = Some(ev.ts);
+        }
+    }
+
+    fn kswapd_sleep(&mut self, ev: &Event<'_>, task: &mut Task, losses: &Losses) {
+        let e: MmVmscanKswapdSleep = ev.typed();
+        is_kswapd(task);
+        self.contexts[Context::Kswapd as usize].ends += 1;
+        let kswapd = self.of(task).kswapd.get_or_insert_default();
+        kswapd.nid = e.nid;
+        kswapd.sleeps += 1;
+        let Some(begin) = kswapd.awake_since.take() else {
+            if kswapd.sleeps == 1 && !losses.any() {
+                kswapd.first_sleep = Some(ev.ts);
+            }
+            self.contexts[Context::Kswapd as usize].unpaired += 1;
+            return;
+        };
+        let us = (ev.ts / 1000).saturating_sub(begin / 1000);
+        let (order, ns) = (kswapd.order, ev.ts.saturating_sub(begin));
+        kswapd.awake.add(ns);
+        kswapd.awake_us += us;
+        self.contexts[Context::Kswapd as usize].took(order, ns);
+        self.list(task, order, us);
+    }
+
+    fn wakeup(&mut self, e: &MmVmscanWakeupKswapd, task: &mut Task) {
+        let process = self.of(task);
+        process.wakeups += 1;
+        process.wakeup_orders.add(e.order);
+        let (position, new) = self.by_nid.insert(e.nid as u32 as u64);
+        if new {
+            self.nodes.push(Node { nid: e.nid, requests: 0, request_orders: Orders::default() });
+        }
+        let node = &mut self.nodes[position as usize];
+        node.requests += 1;
+        node.request_orders.add(e.order);
+    }
+}
+
+/// A task that wakes or sleeps as kswapd is one, whatever its name.
+fn is_kswapd(task: &mut Task) {
+    task.kswapd = true;
+    task.open = Open::default();
+    task.outer = Open::default();
+    task.context = Context::Kswapd;
+}
+
+#[cfg(test)]
+mod tests;
