@@ -230,11 +230,12 @@ impl Compaction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::made::{Made, task};
+    use crate::tasks::Context;
 
     fn take(c: &mut Compaction, made: Made) {
         let pid = made.event().pid;
-        c.event(&made.event(), &Task { pid, ..Task::default() });
+        c.event(&made.event(), &task(pid, Context::Other));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Events made by hand, for tests: typed values in the slots of a text event.
 
+use crate::tasks::{Context, Task};
 use mmtwin_event::{Event, Fields, Kind, Slots};
 
 /// An event in the making.
@@ -72,4 +73,13 @@ impl Made {
     pub fn event(&self) -> Event<'_> {
         Event { raw: &self.raw, fields: Fields::Text(&self.slots), ..self.event }
     }
+}
+
+/// A task in a context.
+pub fn task(pid: i32, context: Context) -> Task {
+    let mut task = Task::default();
+    task.pid = pid;
+    task.context = context;
+    task.kswapd = context == Context::Kswapd;
+    task
 }

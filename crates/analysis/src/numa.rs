@@ -199,7 +199,8 @@ fn is_reason(index: u32, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::made::{Made, task};
+    use crate::tasks::Context;
     use mmtwin_event::names::UNNAMED;
 
     fn migration(reason: u32, mode: u32, succeeded: i64, failed: i64) -> Made {
@@ -212,7 +213,7 @@ mod tests {
     }
 
     fn take(n: &mut Numa, pid: i32, made: Made) {
-        n.event(&made.pid(pid).event(), &Task { pid, ..Task::default() });
+        n.event(&made.pid(pid).event(), &task(pid, Context::Other));
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl Slab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::made::{Made, task};
 
     fn start(at: u64, shr: i64, total: i64) -> Made {
         let made = Made::new(Kind::MmShrinkSlabStart).at(at).set("shr", shr).set("total_scan", total);
@@ -180,8 +180,8 @@ mod tests {
     fn shrinkers_of_one_function_are_summed() {
         let mut slab = Slab::default();
         let (a, b) = (
-            Task { pid: 1, context: Context::Kswapd, ..Task::default() },
-            Task { pid: 2, context: Context::Direct, ..Task::default() },
+            task(1, Context::Kswapd),
+            task(2, Context::Direct),
         );
         slab.event(&start(10, 100, 128).event(), &a);
         slab.event(&start(15, 200, 64).event(), &b);

@@ -57,8 +57,8 @@ pub struct Task {
     pub pid: i32,
     /// Thread group id, 0 if unknown.
     pub tgid: i32,
-    comm: [u8; COMM],
-    comm_len: u8,
+    pub(crate) comm: [u8; COMM],
+    pub(crate) comm_len: u8,
     /// True for the kernel's kswapd threads, by name or because it woke as one.
     pub kswapd: bool,
     /// The reclaim it is in now.
@@ -70,7 +70,7 @@ pub struct Task {
     /// Position in the reclaim statistics per process, plus 1; 0 = none.
     pub(crate) process: u32,
     /// The entry made before this one for the same thread id, plus 1; 0 = none.
-    before: u32,
+    pub(crate) before: u32,
 }
 
 /// A reclaim that has begun.

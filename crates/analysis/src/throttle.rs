@@ -97,7 +97,7 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::made::{Made, task};
 
     fn throttled(reason: i64, timeout: i64, delayed: i64) -> Made {
         let made = Made::new(Kind::MmVmscanThrottled).set("reason", reason);
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn reasons_and_contexts_are_kept_apart() {
         let mut t = Throttle::default();
-        let direct = Task { context: Context::Direct, ..Task::default() };
-        let kswapd = Task { kswapd: true, ..Task::default() };
+        let direct = task(1, Context::Direct);
+        let kswapd = task(2, Context::Kswapd);
         t.event(&throttled(0, 100_000, 100_000).event(), &direct);
         t.event(&throttled(0, 100_000, 8_000).event(), &direct);
         t.event(&throttled(0, 100_000, 4_000).event(), &kswapd);
