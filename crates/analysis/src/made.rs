@@ -78,8 +78,6 @@ impl Made {
 /// A task in a context.
 pub fn task(pid: i32, context: Context) -> Task {
     let mut task = Task::default();
-    task.pid = pid;
-    task.context = context;
-    task.kswapd = context == Context::Kswapd;
+    (task.pid, task.context, task.kswapd) = (pid, context, context == Context::Kswapd);
     task
 }

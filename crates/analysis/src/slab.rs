@@ -179,10 +179,7 @@ mod tests {
     #[test]
     fn shrinkers_of_one_function_are_summed() {
         let mut slab = Slab::default();
-        let (a, b) = (
-            task(1, Context::Kswapd),
-            task(2, Context::Direct),
-        );
+        let (a, b) = (task(1, Context::Kswapd), task(2, Context::Direct));
         slab.event(&start(10, 100, 128).event(), &a);
         slab.event(&start(15, 200, 64).event(), &b);
         slab.event(&end(30, 100, 28, 90).set("nid", 0).event(), &a);
