@@ -107,10 +107,13 @@ impl<'a> Cursor<'a> {
         let mut p = self.position;
         while !p.done {
             if p.chunk >= self.chunks.len() {
-                let next = if self.exhausted { None } else { self.stream.pages.next_chunk()? };
+                let next = if self.exhausted { Ok(None) } else { self.stream.pages.next_chunk() };
                 match next {
-                    Some(chunk) => self.chunks.push(chunk),
-                    None => {
+                    Ok(Some(chunk)) => self.chunks.push(chunk),
+                    // A damaged run is stepped over; the provider goes on behind it or ends.
+                    Err(Error::Malformed { place, message }) => warnings.add(|| place, &message),
+                    Err(error) => return Err(error),
+                    Ok(None) => {
                         self.exhausted = true;
                         p.done = true;
                     }

@@ -1,0 +1,364 @@
+//! The command line, once: help, man pages and completions are made from these definitions.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Record, explain, simulate and predict how Linux manages memory on NUMA machines.
+#[derive(Parser, Debug)]
+#[command(name = "mmtwin", version, propagate_version = true, max_term_width = 110)]
+#[command(after_help = "\
+Examples:
+  mmtwin record -- ./app            record this machine while ./app runs
+  mmtwin report mmtwin.mmt          what happened, findings first
+  mmtwin report trace.dat.xz        the same for a trace of another tool or kernel
+  mmtwin compare old.dat new.dat    side by side, baseline first
+
+Exit status: 0 done, 1 error, 2 usage, 3 comparison beyond --fail-on, 4 more events lost than --max-lost,
+128+n ended by signal n. `record -- CMD` ends with the exit status of CMD.")]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_possible_values = true, value_name = "WHEN")]
+    pub color: Color,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The verbs.
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Record this machine's memory management: kernel events and counters
+    Record(Record),
+    /// Findings and statistics of recordings and traces
+    Report(Report),
+    /// Inputs side by side, baseline first
+    Compare(Compare),
+    /// Print events as the kernel prints them
+    Script(Script),
+    /// Write a trace in another format
+    Convert(Convert),
+    /// Say what this machine allows, and the smallest cure for what it does not
+    Doctor(Doctor),
+    /// Print the completion script of a shell
+    Completions(Completions),
+    /// Write the man pages into a directory
+    Man(Man),
+}
+
+/// `mmtwin record`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  mmtwin record -- make -j8                        until the command ends; its exit status becomes mmtwin's
+  mmtwin record -o web.mmt --cgroup /web           until Ctrl-C, with the counters of a cgroup
+  mmtwin record -e 'vmscan:*' -e migrate:mm_migrate_pages -I 100ms -- ./app
+
+INPUT of `report` is the directory that is written; it can be read while it grows and after a kill -9.
+Only mmtwin's own tracefs instance is used. It is removed at the end, or by the next recording after a crash.")]
+pub struct Record {
+    /// Directory to write
+    #[arg(short, long, value_name = "REC", default_value = "mmtwin.mmt")]
+    pub output: PathBuf,
+    /// Events to record: SYSTEM:EVENT with * and ?, several times or comma-separated
+    #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
+    pub events: Vec<String>,
+    /// Time between counter samples (100ms, 1s, 1m); 0 takes them only at start and end
+    #[arg(short = 'I', long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    pub interval: std::time::Duration,
+    /// Sample this cgroup's counters too (path below the cgroup mount)
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Vec<String>,
+    /// Ring-buffer size per CPU (4M, 65536K)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub buffer: Option<u64>,
+    /// Exit with status 4 if more events are lost
+    #[arg(long, value_name = "N")]
+    pub max_lost: Option<u64>,
+    /// Replace an existing recording
+    #[arg(short, long)]
+    pub force: bool,
+    /// Command to run
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// How to read an input.
+#[derive(Args, Debug, Clone)]
+pub struct Reading {
+    /// /proc/vmstat before and after, for a trace that has no counters: BEFORE,AFTER (files, or directories of /proc files)
+    #[arg(long, value_name = "BEFORE,AFTER")]
+    pub counters: Option<String>,
+    /// User, system and elapsed seconds of the traced test, for a trace that does not know them
+    #[arg(long, value_name = "USER,SYSTEM,ELAPSED")]
+    pub times: Option<String>,
+    /// Events known to have been enabled, so that none means 0 and not n/a: SYSTEM:EVENT with * and ?
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
+    pub recorded: Vec<String>,
+}
+
+/// How to print tables.
+#[derive(Args, Debug, Clone)]
+pub struct Printing {
+    /// Only these tables, by name
+    #[arg(short, long = "table", value_name = "NAME", value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+/// Output formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Aligned text
+    Table,
+    /// JSON, schema_version 1
+    Json,
+    /// CSV, one block per table
+    Csv,
+}
+
+/// `mmtwin report`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe, trace-cmd report; also .gz, .zst, .xz),
+a directory or tar archive of a trace with /proc snapshots, or - for standard input.
+
+Examples:
+  mmtwin report mmtwin.mmt
+  mmtwin report trace.dat --table vmscan,reclaim-node
+  mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
+  mmtwin report trace.txt --style historic --table vmscan     as the kernel lists printed it
+  trace-cmd report | mmtwin report -")]
+pub struct Report {
+    /// What to report on
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub reading: Reading,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub printing: Printing,
+    /// Layout of the tables that kernel developers published
+    #[arg(long, value_enum, default_value_t = TableStyle::Modern)]
+    pub style: TableStyle,
+    /// Exit with status 4 if more events were lost
+    #[arg(long, value_name = "N")]
+    pub max_lost: Option<u64>,
+}
+
+/// Layouts of published tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TableStyle {
+    /// One layout for all tables
+    Modern,
+    /// Column widths and roundings of the 2010 and 2012 scripts, and of the kernel's Perl script
+    Historic,
+}
+
+/// `mmtwin compare`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Several runs of one column are joined by commas; a column can be named:
+  mmtwin compare base.mmt new.mmt
+  mmtwin compare vanilla=b1.mmt,b2.mmt,b3.mmt patched=n1.mmt,n2.mmt,n3.mmt
+  mmtwin compare base.mmt new.mmt --fail-on 'reclaim.direct_scanned > +10%'")]
+pub struct Compare {
+    /// Baseline first, then what is compared with it
+    #[arg(required = true, num_args = 2.., value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub printing: Printing,
+    /// Exit with status 3 if a row fulfils the expression
+    #[arg(long, value_name = "EXPR")]
+    pub fail_on: Option<String>,
+}
+
+/// `mmtwin script`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  mmtwin script trace.dat | head
+  mmtwin script mmtwin.mmt -e 'vmscan:*' --since 4856.34 --until 4856.35
+  mmtwin script trace.dat --style trace-cmd        exactly as `trace-cmd report` prints it")]
+pub struct Script {
+    /// What to print
+    #[arg(value_name = "INPUT")]
+    pub input: String,
+    /// Only these events: EVENT or SYSTEM:EVENT with * and ?
+    #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
+    pub events: Vec<String>,
+    /// Only from this time on, in seconds of the trace clock
+    #[arg(long, value_name = "T", value_parser = parse_stamp)]
+    pub since: Option<u64>,
+    /// Only up to this time
+    #[arg(long, value_name = "T", value_parser = parse_stamp)]
+    pub until: Option<u64>,
+    /// Line layout
+    #[arg(long, value_enum, default_value_t = LineStyle::Kernel)]
+    pub style: LineStyle,
+}
+
+/// Layouts of event lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LineStyle {
+    /// As the file `trace` has it
+    Kernel,
+    /// As `trace-cmd report` has it
+    TraceCmd,
+}
+
+/// `mmtwin convert`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The format follows the name of OUT: .dat is trace.dat, .txt (also .gz, .zst) ftrace text, a name ending in
+.parquet or / a directory of Parquet files, one per event.
+
+Examples:
+  mmtwin convert mmtwin.mmt -o trace.dat                  opens in trace-cmd and KernelShark
+  mmtwin convert trace.dat -o old.dat --dat-version 6
+  mmtwin convert trace.txt -o events.parquet")]
+pub struct Convert {
+    /// What to convert
+    #[arg(value_name = "INPUT")]
+    pub input: String,
+    /// What to write
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Format of OUT, where its name does not tell
+    #[arg(long, value_enum)]
+    pub to: Option<Target>,
+    /// Version of a trace.dat
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(6..=7))]
+    pub dat_version: u8,
+    /// Compression of a trace.dat of version 7
+    #[arg(long, value_enum, default_value_t = Compression::None)]
+    pub compression: Compression,
+    /// Replace an existing OUT
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// Output formats of `convert`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// trace.dat
+    Dat,
+    /// ftrace text
+    Text,
+    /// Directory of Parquet files
+    Parquet,
+}
+
+/// Compression of a trace.dat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compression {
+    /// Not compressed
+    None,
+    /// zlib
+    Zlib,
+    /// Zstandard
+    Zstd,
+}
+
+/// `mmtwin doctor`
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+/// `mmtwin completions`
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// Which shell
+    pub shell: clap_complete::Shell,
+}
+
+/// `mmtwin man`
+#[derive(Args, Debug)]
+pub struct Man {
+    /// Directory to write into
+    pub directory: PathBuf,
+}
+
+/// A time span with a unit: `250us`, `100ms`, `1s`, `2m`; a bare number means seconds.
+fn parse_time(text: &str) -> Result<std::time::Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let nanoseconds = match unit {
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" | "" => 1e9,
+        "m" => 60e9,
+        _ => return Err(format!("`{unit}` is no unit of time; use us, ms, s or m")),
+    };
+    let number: f64 = number.parse().map_err(|_| "expected a number with a unit, such as 100ms".to_string())?;
+    Ok(std::time::Duration::from_nanos((number * nanoseconds) as u64))
+}
+
+/// A number of bytes with a unit: `64K`, `4M`, `1G`.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit.trim_end_matches("iB") {
+        "" => 1,
+        "K" | "k" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return Err(format!("`{unit}` is no unit of size; use K, M or G")),
+    };
+    let number: u64 = number.parse().map_err(|_| "expected a number with a unit, such as 4M".to_string())?;
+    number.checked_mul(factor).ok_or_else(|| "too large".to_string())
+}
+
+/// Seconds of the trace clock as text, to nanoseconds without a detour through floating point.
+fn parse_stamp(text: &str) -> Result<u64, String> {
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let bad = |_| "expected seconds, such as 4856.340441".to_string();
+    if fraction.len() > 9 {
+        return Err("more than nine decimals: the trace clock counts nanoseconds".into());
+    }
+    let seconds: u64 = seconds.parse().map_err(bad)?;
+    let fraction: u64 = format!("{fraction:0<9}").parse().map_err(bad)?;
+    seconds.checked_mul(1_000_000_000).and_then(|s| s.checked_add(fraction)).ok_or_else(|| "too large".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn quantities_have_units() {
+        assert_eq!(parse_time("250us").unwrap().as_nanos(), 250_000);
+        assert_eq!(parse_time("1.5s").unwrap().as_nanos(), 1_500_000_000);
+        assert!(parse_time("3 fortnights").is_err());
+        assert_eq!(parse_size("4M").unwrap(), 4 << 20);
+        assert_eq!(parse_size("4MiB").unwrap(), 4 << 20);
+        assert!(parse_size("99999999999G").is_err());
+        assert_eq!(parse_stamp("4856.340441").unwrap(), 4_856_340_441_000);
+        assert_eq!(parse_stamp("7").unwrap(), 7_000_000_000);
+        assert!(parse_stamp("1.0000000001").is_err());
+        assert!(parse_stamp("x").is_err());
+    }
+}

@@ -1,0 +1,32 @@
+//! docs/sources.md has a row for everything the five published series describe, and what it names exists.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const ROWS: [(&str, u32); 5] = [("C", 13), ("V", 10), ("R", 23), ("B", 19), ("G", 4)];
+
+#[test]
+fn every_row_of_the_published_work_is_accounted_for() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("docs/sources.md")).unwrap();
+    let mut rows: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for line in text.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| row ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [row, what, place] = cells[..] else { panic!("not three cells: {line}") };
+        assert!(!what.is_empty() && !place.is_empty(), "{line}");
+        assert!(rows.insert(row, (what, place)).is_none(), "{row} twice");
+    }
+    for (series, count) in ROWS {
+        for n in 1..=count {
+            assert!(rows.contains_key(format!("{series}{n}").as_str()), "{series}{n} is missing");
+        }
+    }
+    assert_eq!(rows.len() as u32, ROWS.iter().map(|(_, count)| count).sum::<u32>());
+    for (row, (_, place)) in rows {
+        let done_here = place.split('`').skip(1).step_by(2).filter(|w| w.contains('/') && !w.contains("/proc/"));
+        for path in done_here {
+            assert!(root.join(path).exists(), "{row} names {path}, which does not exist");
+        }
+        assert!(place.contains('`') || place.contains("later: issue "), "{row} says neither where nor when: {place}");
+    }
+}
