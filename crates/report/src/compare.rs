@@ -95,6 +95,8 @@ pub struct Value {
     pub runs: usize,
     /// Interval of the median; `None` with less than two runs.
     pub interval: Option<Interval>,
+    /// Plain change from the baseline in percent, infinite from 0; `None` in the baseline or if either is not known.
+    pub change: Option<f64>,
     /// Gain over the baseline by the row's rule.
     pub gain: Option<f64>,
     /// Whether that is better or worse, whatever its size.
@@ -249,6 +251,7 @@ fn values(row: &Metric, cells: &[Vec<Cell>]) -> Vec<Value> {
         values.push(Value {
             runs: if sorted.is_empty() { runs.iter().filter(|c| c.na().is_none()).count() } else { sorted.len() },
             interval: statistics::median_interval(sorted).filter(finite),
+            change: against.map(|(base, new)| gain::change(base, new)),
             gain: against.and_then(|(base, new)| row.gain.of(base, new)),
             verdict: against.and_then(|(base, new)| gain::judge(row.better, base, new)),
             cell,

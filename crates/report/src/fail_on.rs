@@ -18,7 +18,7 @@
 //! gate cannot pass only because an event was not recorded.
 
 use crate::compare::{Comparison, JoinedBody, Row, Value};
-use crate::gain::{Verdict, change};
+use crate::gain::Verdict;
 use crate::suggest::nearest;
 use std::fmt;
 
@@ -141,7 +141,7 @@ impl FailOn {
             let Some(base) = row.values.first() else { continue };
             for (value, column) in row.values.iter().zip(&comparison.columns).skip(first) {
                 let place = format!("{table}.{} in {column}", row.key);
-                match clause.condition.holds(base, value, row) {
+                match clause.condition.holds(value) {
                     Some(true) if columns > 1 => out.matched.push(format!("{place}: {}", described(base, value))),
                     Some(true) => out.matched.push(format!("{place}: {}", number(value))),
                     Some(false) => {}
@@ -174,8 +174,7 @@ fn number(value: &Value) -> String {
 }
 
 fn described(base: &Value, value: &Value) -> String {
-    let change = base.cell.number().zip(value.cell.number()).map(|(base, new)| change(base, new));
-    let change = match change {
+    let change = match value.change {
         Some(percent) if percent.is_finite() => format!(" ({percent:+.1}%)"),
         Some(_) => " (from 0)".to_owned(),
         None => String::new(),
@@ -224,21 +223,16 @@ fn glob(pattern: &str, text: &str) -> bool {
 
 impl Condition {
     /// Whether it holds; `None` if it cannot be told.
-    fn holds(self, base: &Value, value: &Value, row: &Row) -> Option<bool> {
-        let new = value.cell.number()?;
+    fn holds(self, value: &Value) -> Option<bool> {
         match self {
-            Condition::Value { operator, limit } => Some(operator.holds(new, limit)),
-            Condition::Change { operator, percent } => Some(operator.holds(change(base.cell.number()?, new), percent)),
+            Condition::Value { operator, limit } => Some(operator.holds(value.cell.number()?, limit)),
+            Condition::Change { operator, percent } => Some(operator.holds(value.change?, percent)),
             Condition::Direction { significant, direction, beyond } => {
-                let percent = change(base.cell.number()?, new);
+                let percent = value.change?;
                 let wanted = match direction {
                     Direction::Changed => percent != 0.0,
-                    Direction::Worse => {
-                        crate::gain::judge(row.better, base.cell.number()?, new) == Some(Verdict::Worse)
-                    }
-                    Direction::Better => {
-                        crate::gain::judge(row.better, base.cell.number()?, new) == Some(Verdict::Better)
-                    }
+                    Direction::Worse => value.verdict == Some(Verdict::Worse),
+                    Direction::Better => value.verdict == Some(Verdict::Better),
                 };
                 let sure = !significant || value.test.is_some_and(|test| test.significant());
                 Some(wanted && sure && percent.abs() > beyond)

@@ -6,7 +6,9 @@
 pub mod column;
 pub mod compare;
 pub mod fail_on;
+pub mod format;
 pub mod gain;
 pub mod model;
 pub mod statistics;
 mod suggest;
+pub mod tables;

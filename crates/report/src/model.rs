@@ -61,6 +61,21 @@ pub struct Reconciliation {
     pub counters: Cell,
 }
 
+impl Reconciliation {
+    /// Events minus counters: exact for integers, n/a if either is.
+    pub fn difference(&self) -> Cell {
+        if let Some(reason) = self.events.na().or(self.counters.na()) {
+            return Cell::Na(reason);
+        }
+        let exact = match (&self.events, &self.counters) {
+            (Cell::Int(events), Cell::Int(counters)) => events.checked_sub(*counters),
+            _ => None,
+        };
+        let inexact = || Cell::float(self.events.number().zip(self.counters.number()).map(|(e, c)| e - c));
+        exact.map_or_else(inexact, Cell::Int)
+    }
+}
+
 /// A table.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -173,6 +188,30 @@ pub enum Gain {
     PercentLower,
     /// n - b, in percentage points.
     Points,
+}
+
+impl Better {
+    /// The word of the JSON and CSV output.
+    pub fn word(self) -> &'static str {
+        match self {
+            Better::Lower => "lower",
+            Better::Higher => "higher",
+            Better::Neutral => "neutral",
+        }
+    }
+}
+
+impl Gain {
+    /// The word of the JSON output.
+    pub fn word(self) -> &'static str {
+        match self {
+            Gain::None => "none",
+            Gain::RelativeToNew => "relative-to-new",
+            Gain::Percent => "percent",
+            Gain::PercentLower => "percent-lower",
+            Gain::Points => "points",
+        }
+    }
 }
 
 /// One value.
