@@ -135,6 +135,14 @@ impl Counters {
         names.iter().filter_map(|n| self.vmstat(n)).reduce(u64::saturating_add)
     }
 
+    /// Sum of the growth of a counter of /proc/vmstat over the zones it is split into (`allocstall` and
+    /// `allocstall_normal` alike). `None` if there is none, or if one of them is not known.
+    pub fn vmstat_prefix(&self, name: &str) -> Option<u64> {
+        let zones = |n: &&String| n.strip_prefix(name).is_some_and(|rest| rest.is_empty() || is_zone(rest));
+        let names = self.sampled("vmstat", "")?.names.iter().filter(zones);
+        names.map(|n| self.vmstat(n)).reduce(|a, b| Some(a?.saturating_add(b?))).flatten()
+    }
+
     /// Difference between last and first row of any counter, with its sign.
     pub fn change(&self, source: &str, key: &str, name: &str) -> Option<i128> {
         let (first, last) = self.ends(source, key, name)?;
@@ -231,6 +239,11 @@ pub fn is_gauge(source: &str, name: &str) -> bool {
     }
 }
 
+/// What the kernel appends to a counter's name for each zone.
+fn is_zone(suffix: &str) -> bool {
+    matches!(suffix, "_dma" | "_dma32" | "_normal" | "_high" | "_movable" | "_device")
+}
+
 /// Cgroup values that accumulate: those of event files, and what memory.stat shares with vmstat.
 fn is_cgroup_count(name: &str) -> bool {
     const PREFIXES: &[&str] = &["pg", "workingset_", "thp_", "zsw", "numa_"];
@@ -266,6 +279,7 @@ mod tests {
         assert_eq!(c.vmstat("no_such"), None);
         assert_eq!(c.vmstat_sum(&["pgfault", "pgfree"]), Some(4));
         assert_eq!(c.vmstat_sum(&["pgfree"]), None);
+        assert_eq!(c.vmstat_prefix("pgf"), None, "pgfault is no zone of pgf");
         assert_eq!(c.vmstat("nr_free_pages"), None, "a gauge has no delta");
         assert_eq!(c.change("vmstat", "", "nr_free_pages"), Some(-7));
         assert_eq!(c.seconds("vmstat", ""), Some(2.0));

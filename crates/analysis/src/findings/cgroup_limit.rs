@@ -1,0 +1,109 @@
+//! A cgroup at its limit: its own allocations stop to reclaim its own pages.
+
+use super::words::{count, percent, share, time};
+use super::{Finding, grade};
+use crate::Analysis;
+use crate::tasks::Context;
+use mmtwin_event::Kind;
+
+/// Reclaims below this are a start-up that touches the limit: memory is charged in batches of 64 pages, so a hundred
+/// reclaims are 25 MiB beyond it.
+const MIN_RECLAIMS: u64 = 100;
+/// Stalled for half of the recorded time (by one task's measure) is as bad as it gets.
+const EXTREME_PERCENT: f64 = 50.0;
+/// More refaults than half of what was freed: what is thrown out is wanted back.
+const THRASH_PERCENT: f64 = 50.0;
+
+pub fn check(a: &Analysis) -> Option<Finding> {
+    let cgroup = a.reclaim.context(Context::Memcg);
+    if cgroup.begins < MIN_RECLAIMS {
+        return None;
+    }
+    let stalled = cgroup.durations();
+    let part = a.span.length().and_then(|span| share(stalled.sum as f64, span as f64)).unwrap_or(0.0);
+    let (scanned, freed) = (cgroup.inactive.scanned.all, cgroup.inactive.reclaimed.all);
+    let mut sentence = format!("a cgroup hit its limit {} times", count(cgroup.begins));
+    if let Some(hit) = limits_hit(a) {
+        sentence = format!("cgroup {hit} hit its limit: {} reclaims", count(cgroup.begins));
+    }
+    if let Some(efficiency) = share(freed as f64, scanned as f64) {
+        let (scanned, freed, efficiency) = (count(scanned), count(freed), percent(efficiency));
+        sentence += &format!(": {scanned} pages scanned for {freed} freed (efficiency {efficiency})");
+    }
+    if stalled.count() > 0 {
+        sentence += &format!(", {} stalled in sum", time(stalled.sum as f64));
+    }
+    let mut detail = Vec::new();
+    if let Some(refaults) = a.counters.vmstat_sum(super::refault::REFAULTS) {
+        sentence += &format!(", {} refaults", count(refaults));
+        if share(refaults as f64, freed as f64).is_some_and(|p| p >= THRASH_PERCENT) {
+            detail.push("its working set is larger than its limit".to_string());
+        }
+    }
+    if !a.recorded.has(Kind::MmVmscanDirectReclaimBegin) || a.reclaim.context(Context::Direct).begins > 0 {
+        detail.extend(
+            a.counters.last("vmstat", "", "nr_free_pages").map(|n| format!("{} pages were free at the end", count(n))),
+        );
+    } else {
+        let free = a.counters.last("vmstat", "", "nr_free_pages");
+        let free = free.map_or(String::new(), |n| format!(" and had {} pages free at the end", count(n)));
+        detail.push(format!("the system as a whole did no direct reclaim{free}"));
+    }
+    let severity = grade(50, 85, part, 0.0, EXTREME_PERCENT);
+    Some(Finding { key: "cgroup_limit", severity, sentence, detail: detail.join("; "), table: "cgroup" })
+}
+
+/// The cgroup whose limit was hit most often, by its own counters.
+fn limits_hit(a: &Analysis) -> Option<String> {
+    let names = ["memory.events.max", "memory.failcnt"];
+    let hits = |key: &str| names.iter().find_map(|name| a.counters.delta("cgroup", key, name));
+    let keys = a.counters.keys("cgroup");
+    let worst = keys.iter().filter_map(|key| hits(key).map(|n| (n, *key))).filter(|(n, _)| *n > 0);
+    worst.max_by_key(|(n, _)| *n).map(|(_, key)| key.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::made::Recording;
+
+    fn reclaims(n: u64) -> Recording {
+        let mut r = Recording::default();
+        for i in 0..n {
+            let t = i * 1_000_000;
+            r.event(Kind::MmVmscanMemcgReclaimBegin, t, &[("order", 0)]);
+            r.event(
+                Kind::MmVmscanLruShrinkInactive,
+                t + 10,
+                &[("nr_scanned", 64), ("nr_reclaimed", 32), ("flags", 10)],
+            );
+            r.event(Kind::MmVmscanMemcgReclaimEnd, t + 500_000, &[("nr_reclaimed", 32)]);
+        }
+        r
+    }
+
+    #[test]
+    fn fires_when_reclaim_at_the_limit_goes_on() {
+        let mut r = reclaims(200);
+        r.vmstat(&[("workingset_refault_file", 0, 6_000), ("nr_free_pages", 5, 77_000)]);
+        let f = check(&r.analysis).unwrap();
+        let expected = "a cgroup hit its limit 200 times: 12,800 pages scanned for 6,400 freed (efficiency 50 %), \
+                        100 ms stalled in sum, 6,000 refaults";
+        assert_eq!(f.sentence, expected);
+        assert!(f.detail.starts_with("its working set is larger than its limit; "), "{}", f.detail);
+        assert_eq!(f.severity, 85, "half of the time");
+    }
+
+    #[test]
+    fn names_the_cgroup_if_its_counters_tell() {
+        let mut r = reclaims(200);
+        r.counters("cgroup", "/db", &[("memory.events.max", 0, 4)]);
+        r.counters("cgroup", "/web", &[("memory.events.max", 1, 201)]);
+        assert!(check(&r.analysis).unwrap().sentence.starts_with("cgroup /web hit its limit: 200 reclaims: "));
+    }
+
+    #[test]
+    fn does_not_fire_for_a_start_up() {
+        assert_eq!(check(&reclaims(99).analysis), None);
+    }
+}

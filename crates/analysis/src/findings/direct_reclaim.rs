@@ -1,0 +1,107 @@
+//! Direct reclaim: allocations that stopped because kswapd did not keep up.
+
+use super::words::{count, counted, percent, share, time};
+use super::{Finding, grade};
+use crate::Analysis;
+use crate::tasks::Context;
+use mmtwin_event::Kind;
+
+/// Sum of the stalls as percent of the recorded time; below, even one task alone loses nothing that matters.
+const MIN_PERCENT: f64 = 1.0;
+/// A single stall that a user notices, in nanoseconds.
+const NOTICED: u64 = 100_000_000;
+/// Stalls as long as the recording: one task always waits.
+const EXTREME_PERCENT: f64 = 100.0;
+/// Without events: stalls per second by the allocstall counters. A scan of 32 pages takes 10 us to 1 ms, so a hundred
+/// a second are what [`MIN_PERCENT`] is in time, give or take a factor of ten.
+const MIN_PER_SECOND: f64 = 100.0;
+
+pub fn check(a: &Analysis) -> Option<Finding> {
+    if !a.recorded.has(Kind::MmVmscanDirectReclaimBegin) {
+        return by_counters(a);
+    }
+    let direct = a.reclaim.context(Context::Direct);
+    let stalls = direct.durations();
+    let longest = stalls.max()?;
+    let part = share(stalls.sum as f64, a.span.length()? as f64)?;
+    if part < MIN_PERCENT && longest < NOTICED {
+        return None;
+    }
+    let tasks = a.tasks.iter().filter(|t| a.reclaim.process(t).is_some_and(|p| p.begun(Context::Direct) > 0)).count();
+    let tasks = counted(tasks as u64, "task");
+    let quantile = |q| time(stalls.quantile(q).unwrap_or(0) as f64);
+    let mut sentence = format!(
+        "direct reclaim stalled {tasks} {}, {} in sum ({} of the recorded time): p50 {}, p99 {}, longest {}",
+        counted(stalls.count(), "time"),
+        time(stalls.sum as f64),
+        percent(part),
+        quantile(0.5),
+        quantile(0.99),
+        time(longest as f64),
+    );
+    let order_0 = direct.by_order().find(|(order, _)| *order == Some(0)).map_or(0, |(_, d)| d.sum);
+    sentence += &format!("; {} of it for order 0", percent(share(order_0 as f64, stalls.sum as f64).unwrap_or(0.0)));
+    let (scanned, freed) = (direct.inactive.scanned.all, direct.inactive.reclaimed.all);
+    let detail = match scanned {
+        0 => String::new(),
+        _ => format!("{} pages scanned for {} freed", count(scanned), count(freed)),
+    };
+    let severity = grade(45, 90, part, MIN_PERCENT, EXTREME_PERCENT).max(if longest >= NOTICED { 60 } else { 0 });
+    Some(Finding { key: "direct_reclaim", severity, sentence, detail, table: "direct" })
+}
+
+fn by_counters(a: &Analysis) -> Option<Finding> {
+    let stalls = a.counters.vmstat_prefix("allocstall")?;
+    let rate = stalls as f64 / a.counters.seconds("vmstat", "")?;
+    if rate < MIN_PER_SECOND {
+        return None;
+    }
+    let sentence =
+        format!("allocations went into direct reclaim {} times, {rate:.0} a second (allocstall)", count(stalls));
+    let detail = "how long they stalled is not known: the vmscan events were not recorded".into();
+    Some(Finding { key: "direct_reclaim", severity: 50, sentence, detail, table: "vmstat" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::made::Recording;
+
+    fn stalls(n: u64, ns: u64, every: u64) -> Recording {
+        let mut r = Recording::default();
+        for i in 0..n {
+            r.event(Kind::MmVmscanDirectReclaimBegin, i * every, &[("order", 0)]);
+            r.event(Kind::MmVmscanDirectReclaimEnd, i * every + ns, &[("nr_reclaimed", 32)]);
+        }
+        r
+    }
+
+    #[test]
+    fn fires_for_many_short_and_for_one_long_stall() {
+        let f = check(&stalls(1000, 1_000_000, 10_000_000).analysis).unwrap();
+        assert!(
+            f.sentence.starts_with("direct reclaim stalled 1 task 1,000 times, 1.0 s in sum (10 % of"),
+            "{}",
+            f.sentence
+        );
+        assert!(f.sentence.ends_with("100 % of it for order 0"), "{}", f.sentence);
+        let mut one = stalls(1, 150_000_000, 0);
+        one.event(Kind::MmVmscanKswapdSleep, 1_000_000_000_000, &[]);
+        assert_eq!(check(&one.analysis).unwrap().severity, 60);
+    }
+
+    #[test]
+    fn does_not_fire_for_rare_short_stalls() {
+        assert_eq!(check(&stalls(1000, 50_000, 10_000_000).analysis), None);
+    }
+
+    #[test]
+    fn counters_speak_where_events_are_missing() {
+        let mut r = Recording::default();
+        r.vmstat(&[("allocstall_normal", 0, 900), ("allocstall_movable", 10, 610)]);
+        assert!(check(&r.analysis).unwrap().sentence.contains("1,500 times, 150 a second"));
+        let mut quiet = Recording::default();
+        quiet.vmstat(&[("allocstall_normal", 0, 900)]);
+        assert_eq!(check(&quiet.analysis), None);
+    }
+}

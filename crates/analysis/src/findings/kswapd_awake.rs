@@ -1,0 +1,88 @@
+//! A kswapd that never sleeps: its node never has enough free memory.
+
+use super::words::{count, percent, share, time};
+use super::{Finding, grade};
+use crate::Analysis;
+use crate::reclaim::Process;
+use mmtwin_event::Kind;
+
+/// Awake for this part of the recorded time. kswapd naps for 100 ms before it counts as asleep, so short gaps between
+/// bursts of allocation show as awake; one tenth asleep is a node that does get ahead.
+const MIN_PERCENT: f64 = 90.0;
+/// A shorter recording can lie within one burst: ten naps.
+const MIN_SPAN: u64 = 1_000_000_000;
+
+pub fn check(a: &Analysis) -> Option<Finding> {
+    if !a.recorded.has_any(&[Kind::MmVmscanKswapdWake, Kind::MmVmscanKswapdSleep]) {
+        return None;
+    }
+    let (first, span) = (a.span.first?, a.span.length().filter(|span| *span >= MIN_SPAN)?);
+    let kswapds = a.tasks.iter().filter(|t| t.kswapd).filter_map(|t| Some((t, a.reclaim.process(t)?)));
+    let awake = kswapds.map(|(t, p)| (t.name(), p, awake(p, first, a.span.last)));
+    let mut awake: Vec<_> = awake.filter(|(.., ns)| share(*ns as f64, span as f64) >= Some(MIN_PERCENT)).collect();
+    awake.sort_by(|x, y| y.2.cmp(&x.2).then_with(|| x.0.cmp(&y.0)));
+    let (name, process, ns) = awake.first()?;
+    let part = share(*ns as f64, span as f64)?;
+    let mut sentence = format!("{name} was awake for {} of {}", percent(part), time(span as f64));
+    let (scanned, freed) = (process.scanned.all, process.reclaimed.all);
+    if scanned > 0 {
+        sentence += &format!(": {} pages scanned for {} freed", count(scanned), count(freed));
+    }
+    let more: Vec<_> = awake[1..].iter().map(|(name, ..)| name.as_str()).collect();
+    let detail = if more.is_empty() { String::new() } else { format!("so were {}", more.join(", ")) };
+    let severity = grade(50, 70, part, MIN_PERCENT, 100.0);
+    Some(Finding { key: "kswapd_never_sleeps", severity, sentence, detail, table: "kswapd" })
+}
+
+/// Nanoseconds awake between `first` and `last`, with the phases that began before or end after.
+fn awake(process: &Process, first: u64, last: u64) -> u128 {
+    let Some(kswapd) = &process.kswapd else {
+        // Neither woke nor slept: if it worked, it was awake all the time.
+        return if process.scanned.all > 0 { u128::from(last - first) } else { 0 };
+    };
+    let before = kswapd.first_sleep.map_or(0, |sleep| sleep.saturating_sub(first));
+    let open = kswapd.awake_since.map_or(0, |since| last.saturating_sub(since));
+    kswapd.awake.sum + u128::from(before) + u128::from(open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::made::Recording;
+
+    fn phases(phases: &[(u64, u64)], end: u64) -> Recording {
+        let mut r = Recording::default();
+        r.event(Kind::MmVmscanWakeupKswapd, 0, &[("nid", 0)]);
+        for (wake, sleep) in phases {
+            r.by(9, b"kswapd0", Kind::MmVmscanKswapdWake, *wake, &[("nid", 0)]);
+            if *sleep > 0 {
+                r.by(9, b"kswapd0", Kind::MmVmscanKswapdSleep, *sleep, &[("nid", 0)]);
+            }
+        }
+        r.event(Kind::MmVmscanWakeupKswapd, end, &[("nid", 0)]);
+        r
+    }
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn fires_with_an_open_phase() {
+        let f = check(&phases(&[(S / 10, 4 * S), (4 * S, 0)], 10 * S).analysis).unwrap();
+        assert_eq!(f.sentence, "kswapd0 was awake for 99 % of 10 s");
+    }
+
+    #[test]
+    fn fires_for_one_that_only_worked() {
+        let mut r = phases(&[], 10 * S);
+        r.by(8, b"kswapd1", Kind::MmVmscanKswapdSleep, 10 * S, &[("nid", 1)]);
+        r.by(9, b"kswapd0", Kind::MmVmscanLruShrinkInactive, S, &[("nr_scanned", 64), ("nr_reclaimed", 1)]);
+        let f = check(&r.analysis).unwrap();
+        assert_eq!(f.sentence, "kswapd0 was awake for 100 % of 10 s: 64 pages scanned for 1 freed");
+        assert_eq!(f.detail, "so were kswapd1", "its first event was sleep");
+    }
+
+    #[test]
+    fn does_not_fire_for_one_that_sleeps_or_a_short_recording() {
+        assert_eq!(check(&phases(&[(0, 4 * S), (6 * S, 0)], 10 * S).analysis), None);
+        assert_eq!(check(&phases(&[(1, 0)], S / 2).analysis), None);
+    }
+}

@@ -1,0 +1,97 @@
+//! Reclaim that waits for dirty pages and for writeback.
+
+use super::words::{count, percent, share, time};
+use super::{Finding, grade};
+use crate::Analysis;
+use crate::tasks::Context;
+use crate::throttle::Reason;
+
+/// Sleep for writeback or congestion as percent of the recorded time, summed over tasks.
+const MIN_PERCENT: f64 = 1.0;
+/// Somebody always sleeps.
+const EXTREME_PERCENT: f64 = 100.0;
+
+pub fn check(a: &Analysis) -> Option<Finding> {
+    let (waits, usecs, what) = waits(a);
+    let part = share(usecs as f64 * 1000.0, a.span.length()? as f64).filter(|p| *p >= MIN_PERCENT)?;
+    let sentence = format!(
+        "reclaimers were put to sleep {} times for dirty pages or writeback ({what}), {} in sum ({} of the recorded time)",
+        count(waits),
+        time(usecs as f64 * 1000.0),
+        percent(part)
+    );
+    let mut sums = (0u64, 0u64, 0u64);
+    for context in Context::ALL {
+        let batches = &a.reclaim.context(context).inactive;
+        sums.0 = sums.0.saturating_add(batches.scanned.all);
+        sums.1 = sums.1.saturating_add(batches.dirty);
+        sums.2 = sums.2.saturating_add(batches.writeback).saturating_add(batches.immediate);
+    }
+    let (scanned, dirty, writeback) = sums;
+    let mut detail = match scanned {
+        0 => String::new(),
+        _ => format!(
+            "of {} pages scanned {} were dirty and {} under writeback",
+            count(scanned),
+            count(dirty),
+            count(writeback)
+        ),
+    };
+    let writers = &a.throttle.writers.usecs;
+    if writers.count() > 0 {
+        let (n, sum) = (count(writers.count()), time(writers.sum as f64 * 1000.0));
+        let separator = if detail.is_empty() { "" } else { "; " };
+        detail += &format!("{separator}writers paused {n} times, {sum} in sum");
+    }
+    let severity = grade(45, 85, part, MIN_PERCENT, EXTREME_PERCENT);
+    Some(Finding { key: "writeback_throttling", severity, sentence, detail, table: "throttle" })
+}
+
+/// Waits, microseconds slept, and the kernel's words for why: today's reasons, or the waits for congestion before.
+fn waits(a: &Analysis) -> (u64, u128, &'static str) {
+    let (waits, usecs) = a.throttle.total(&[Reason::Writeback, Reason::Congested]);
+    if waits > 0 {
+        return (waits, usecs, "VMSCAN_THROTTLE_WRITEBACK, _CONGESTED");
+    }
+    let kinds = [(false, false), (false, true), (true, false), (true, true)];
+    let sums = kinds.map(|(kswapd, conditional)| a.congestion.of(kswapd, conditional));
+    let usecs = sums.iter().map(|w| u128::from(w.delayed_us)).sum();
+    (sums.iter().map(|w| w.count).sum(), usecs, "congestion_wait, wait_iff_congested")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::made::Recording;
+    use mmtwin_event::Kind;
+
+    fn throttled(reason: i64, usecs: i64) -> Recording {
+        let mut r = Recording::default();
+        for i in 0..100 {
+            let fields = [("reason", reason), ("usec_timeout", 100_000), ("usec_delayed", usecs)];
+            r.event(Kind::MmVmscanThrottled, i * 100_000_000, &fields);
+        }
+        r
+    }
+
+    #[test]
+    fn fires_for_writeback() {
+        let f = check(&throttled(0, 20_000).analysis).unwrap();
+        assert!(f.sentence.starts_with("reclaimers were put to sleep 100 times for dirty pages"), "{}", f.sentence);
+        assert!(f.sentence.contains("2.0 s in sum (20 % of"), "{}", f.sentence);
+    }
+
+    #[test]
+    fn fires_for_old_kernels() {
+        let mut r = Recording::default();
+        r.event(Kind::WritebackCongestionWait, 0, &[("usec_timeout", 100_000), ("usec_delayed", 100_000)]);
+        r.event(Kind::WritebackCongestionWait, 1_000_000_000, &[("usec_timeout", 100_000), ("usec_delayed", 100_000)]);
+        assert!(check(&r.analysis).unwrap().sentence.contains("2 times"));
+    }
+
+    #[test]
+    fn does_not_fire_for_other_reasons_or_short_sleeps() {
+        assert_eq!(check(&throttled(2, 20_000).analysis), None);
+        assert_eq!(check(&throttled(0, 100).analysis), None);
+    }
+}
