@@ -84,6 +84,16 @@ mod tests {
     }
 
     #[test]
+    fn any_width_prints_every_row() {
+        for width in [0, 1, 40, usize::MAX] {
+            let text = printed(&compared(), Format::Table, &Style { width, ..Style::default() });
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(text.contains("4905237") && text.contains("Direct recla"), "{text}");
+            assert!(width != usize::MAX || longest > Some(100), "nothing is wrapped or split: {text}");
+        }
+    }
+
+    #[test]
     fn colours_only_repeat() {
         let plain = printed(&compared(), Format::Table, &Style::default());
         let coloured = printed(&compared(), Format::Table, &Style { colour: true, ..Style::default() });
