@@ -50,12 +50,38 @@ pub struct Layout {
     pub words: Vec<Vec<(u64, u64)>>,
 }
 
+impl Place {
+    /// The number at this place, extended to 64 bits; 0 if the field is absent or the record too short.
+    #[inline]
+    pub fn number(self, raw: &[u8], big_endian: bool) -> u64 {
+        if self.bits == 0 {
+            return 0;
+        }
+        let at = usize::from(self.offset);
+        let bytes = usize::from(self.bits / 8);
+        let word = match raw.get(at..at + 8) {
+            Some(b) if !big_endian => u64::from_le_bytes(b.try_into().unwrap()),
+            _ => {
+                let Some(b) = raw.get(at..at + bytes) else { return 0 };
+                let mut word = [0; 8];
+                word[..bytes].copy_from_slice(b);
+                if big_endian {
+                    word[..bytes].reverse();
+                }
+                u64::from_le_bytes(word)
+            }
+        };
+        let spare = u32::from(64 - self.bits) & 63;
+        if self.signed { ((word << spare) as i64 >> spare) as u64 } else { (word << spare) >> spare }
+    }
+}
+
 impl Layout {
     /// Reads the field with slot number `slot`; 0 if the record is too short.
     #[inline]
     pub fn read(&self, raw: &[u8], slot: usize) -> u64 {
         let place = self.places[slot];
-        let number = self.number(raw, place);
+        let number = place.number(raw, self.big_endian);
         match place.form {
             Form::Number => number,
             Form::DataLoc => located(number, 0),
@@ -71,26 +97,6 @@ impl Layout {
                 .find(|(from, _)| *from == number)
                 .map_or(crate::names::UNNAMED | number, |(_, to)| *to),
         }
-    }
-
-    #[inline]
-    fn number(&self, raw: &[u8], place: Place) -> u64 {
-        let at = usize::from(place.offset);
-        let bytes = usize::from(place.bits / 8);
-        let word = match raw.get(at..at + 8) {
-            Some(b) if !self.big_endian => u64::from_le_bytes(b.try_into().unwrap()),
-            _ => {
-                let Some(b) = raw.get(at..at + bytes) else { return 0 };
-                let mut word = [0; 8];
-                word[..bytes].copy_from_slice(b);
-                if self.big_endian {
-                    word[..bytes].reverse();
-                }
-                u64::from_le_bytes(word)
-            }
-        };
-        let spare = u32::from(64 - place.bits) & 63;
-        if place.signed { ((word << spare) as i64 >> spare) as u64 } else { (word << spare) >> spare }
     }
 }
 

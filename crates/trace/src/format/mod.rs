@@ -1,0 +1,235 @@
+//! Event formats: what tracefs shows as `events/SYSTEM/EVENT/format`, compiled.
+//!
+//! A recording brings its own formats, so nothing here depends on the kernel that reads it. [`parse`] reads the text;
+//! [`layout`] maps fields to the slots of the vocabulary; [`expr`], [`eval`], [`text`], [`pointer`] and [`program`]
+//! turn `print fmt` into a program that prints records, compiled when the first record of its kind is printed.
+
+pub mod common;
+mod ctype;
+mod eval;
+mod expr;
+mod fallback;
+mod layout;
+mod lex;
+mod out;
+mod parse;
+mod plugin;
+mod pointer;
+mod program;
+pub mod symbols;
+mod text;
+
+pub use common::{Common, CommonFields};
+pub use out::Out;
+pub use parse::{FieldDef, Storage};
+pub use symbols::Symbols;
+
+use crate::{Error, Place};
+use eval::{Rules, Scope};
+use expr::PrintText;
+use mmtwin_event::{Kind, Layout};
+use plugin::Plugin;
+use program::Program;
+use std::sync::{Arc, OnceLock};
+use text::Env;
+
+/// Whose text to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// As the kernel's own `trace` file. Pointers are not hashed, for the recording has the true ones.
+    Kernel,
+    /// As `trace-cmd report` with its usual plugins.
+    TraceCmd,
+}
+
+/// One event format.
+#[derive(Debug)]
+pub struct Format {
+    /// Trace system (`vmscan`).
+    pub system: String,
+    /// Event name.
+    pub name: String,
+    /// Number in `common_type` of its records.
+    pub id: u16,
+    /// All fields, common ones first.
+    pub fields: Vec<FieldDef>,
+    /// The text as recorded.
+    pub text: String,
+    /// What the event is to the vocabulary; [`Kind::Other`] if the vocabulary does not have it or `problems` say why.
+    pub kind: Kind,
+    /// Slots of the vocabulary; all absent for [`Kind::Other`].
+    pub layout: Layout,
+    /// A record with fewer bytes does not hold all fields.
+    pub size: usize,
+    /// Why a known event stays untyped, in sentences.
+    pub problems: Vec<String>,
+    print: Result<PrintText, String>,
+    plugin: Plugin,
+    programs: [OnceLock<Result<Program, String>>; 2],
+}
+
+/// All formats of one recording.
+#[derive(Debug)]
+pub struct Formats {
+    list: Vec<Format>,
+    /// Index in `list` + 1 by id; 0: none.
+    by_id: Vec<u16>,
+    common: Option<Common>,
+    big_endian: bool,
+    long_size: u8,
+    symbols: Symbols,
+}
+
+impl Formats {
+    /// No formats yet. `long_size` is the size of the recorded kernel's `long` in bytes: 4 or 8.
+    pub fn new(big_endian: bool, long_size: u8) -> Formats {
+        let (list, by_id, common, symbols) = Default::default();
+        Formats { list, by_id, common, big_endian, long_size, symbols }
+    }
+
+    /// Adds the format whose text is `text`; `place` is where it stands. Returns its id. A second format of the same
+    /// id replaces the first.
+    pub fn add(&mut self, system: &str, text: &str, place: &Place) -> Result<u16, Error> {
+        let parsed = parse::parse(text, self.long_size, place)?;
+        let common = match self.common {
+            Some(common) => common,
+            None => Common::of(&parsed.fields, self.big_endian, place)?,
+        };
+        let print = expr::print_text(&parsed.print, self.long_size);
+        let scope = self.scope(&parsed.fields, Rules::C);
+        let plugin = plugin::of(system, &parsed.name, print.as_ref().ok(), &scope);
+        let known = Kind::of_name(&parsed.name);
+        let (kind, layout, problems) = match layout::compile(known, print.as_ref().ok(), &scope) {
+            Ok(layout) => (known, layout, Vec::new()),
+            Err(problems) => (Kind::Other, Layout::default(), problems),
+        };
+        let ends = parsed.fields.iter().map(|f| f.offset as usize + f.size as usize);
+        let size = ends.max().unwrap_or(0);
+        let format = Format {
+            system: system.to_string(),
+            name: parsed.name,
+            id: parsed.id,
+            fields: parsed.fields,
+            text: text.to_string(),
+            kind,
+            layout,
+            size,
+            problems,
+            print,
+            plugin,
+            programs: Default::default(),
+        };
+        self.common = Some(common);
+        let id = format.id;
+        let slot = usize::from(id);
+        if self.by_id.len() <= slot {
+            self.by_id.resize(slot + 1, 0);
+        }
+        match self.by_id[slot] {
+            0 => {
+                self.list.push(format);
+                // There are at most 65536 ids; the last of them would not fit, and no kernel has that many events.
+                self.by_id[slot] = u16::try_from(self.list.len())
+                    .map_err(|_| Error::at(place.clone(), "more than 65535 event formats"))?;
+            }
+            n => self.list[usize::from(n) - 1] = format,
+        }
+        Ok(id)
+    }
+
+    /// The format of an id.
+    #[inline]
+    pub fn get(&self, id: u16) -> Option<&Format> {
+        let n = *self.by_id.get(usize::from(id))?;
+        self.list.get(usize::from(n).checked_sub(1)?)
+    }
+
+    /// All formats, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = &Format> {
+        self.list.iter()
+    }
+
+    /// Where the common fields are: as the first format says, before it as in every kernel.
+    #[inline]
+    pub fn common(&self) -> Common {
+        self.common.unwrap_or_else(|| Common::usual(self.big_endian))
+    }
+
+    /// Numbers are big endian.
+    pub fn big_endian(&self) -> bool {
+        self.big_endian
+    }
+
+    /// Size of the recorded kernel's `long` in bytes.
+    pub fn long_size(&self) -> u8 {
+        self.long_size
+    }
+
+    /// Gives the symbols of the recorded kernel, sorted by address (see [`symbols::parse_kallsyms`]).
+    pub fn set_symbols(&mut self, kallsyms: Arc<Vec<(u64, String)>>) {
+        self.symbols.set_kallsyms(kallsyms);
+        self.forget_programs();
+    }
+
+    /// Gives the strings of the recorded kernel by address (see [`symbols::parse_printk`]).
+    pub fn set_printk(&mut self, strings: Vec<(u64, Vec<u8>)>) {
+        self.symbols.set_printk(strings);
+        self.forget_programs();
+    }
+
+    /// Programs remember what they printed for a symbol.
+    fn forget_programs(&mut self) {
+        for format in &mut self.list {
+            format.programs = Default::default();
+        }
+    }
+
+    fn scope<'a>(&'a self, fields: &'a [FieldDef], rules: Rules) -> Scope<'a> {
+        Scope { fields, long_size: self.long_size, big_endian: self.big_endian, rules, symbols: &self.symbols }
+    }
+
+    fn env(&self, rules: Rules) -> Env<'_> {
+        Env { big_endian: self.big_endian, long_size: self.long_size, symbols: &self.symbols, rules }
+    }
+}
+
+impl Style {
+    fn rules(self) -> Rules {
+        match self {
+            Style::Kernel => Rules::C,
+            Style::TraceCmd => Rules::TraceCmd,
+        }
+    }
+}
+
+impl Format {
+    /// Prints the payload of a record: what follows `event: `. `formats` are those this format belongs to.
+    pub fn print(&self, formats: &Formats, raw: &[u8], style: Style, out: &mut Out) {
+        let env = formats.env(style.rules());
+        if raw.len() < self.size {
+            return fallback::print(self, raw, env, style, out);
+        }
+        if style == Style::TraceCmd && self.plugin.print(raw, env, out) {
+            return;
+        }
+        match self.program(formats, style) {
+            Ok(program) => program.run(raw, env, out),
+            Err(_) => fallback::print(self, raw, env, style, out),
+        }
+    }
+
+    /// Why records of this format are printed field by field; `None` if they are printed as the kernel prints them.
+    pub fn unprintable(&self, formats: &Formats, style: Style) -> Option<&str> {
+        self.program(formats, style).as_ref().err().map(String::as_str)
+    }
+
+    fn program(&self, formats: &Formats, style: Style) -> &Result<Program, String> {
+        self.programs[style as usize].get_or_init(|| match &self.print {
+            Ok(text) => Program::compile(text, &formats.scope(&self.fields, style.rules())),
+            Err(why) => Err(why.clone()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

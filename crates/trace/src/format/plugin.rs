@@ -1,0 +1,213 @@
+//! Events that `trace-cmd report` prints in its own way, by plugins that it loads by default.
+//!
+//! Covers `sched_switch`, `sched_wakeup`, `sched_wakeup_new`, the slab events of `kmem` (the function of the call site
+//! in front) and `hrtimer_start`, `hrtimer_expire_entry`. Left out: plugins for kvm, xen, scsi, futex, tlb, wireless
+//! and the function tracer. Validated record for record against trace-cmd 3.1.6 with libtraceevent 1.7.1.
+
+use super::eval::{Memory, Scope};
+use super::expr::{Expr, PrintText};
+use super::out::Out;
+use super::text::Env;
+use mmtwin_event::Place;
+
+/// How an event is printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Plugin {
+    /// As its format says.
+    #[default]
+    None,
+    /// `prev:pid [prio] state ==> next:pid [prio]`.
+    Switch(Box<Switch>),
+    /// `comm:pid [prio] CPU:nnn`.
+    Wakeup(Box<Wakeup>),
+    /// The function of the call site, then as the format says.
+    CallSite(Place),
+    /// Timer, time (of an expiry), function, expiry times (of a start).
+    Timer(Box<Timer>),
+}
+
+/// Fields of `sched_switch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    prev: Who,
+    state: Place,
+    /// Letters of the states by bit; a space where a bit has none.
+    states: Vec<u8>,
+    next: Who,
+}
+
+/// Name, pid and priority of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Who {
+    comm: Memory,
+    pid: Place,
+    prio: Place,
+}
+
+/// Fields of the wakeup events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    who: Who,
+    success: Option<Place>,
+    cpu: Option<Place>,
+}
+
+/// Fields of the timer events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timer {
+    timer: Place,
+    function: Place,
+    now: Option<Place>,
+    expires: Option<(Place, Place)>,
+}
+
+/// The plugin for an event, if there is one and the event has the fields it needs.
+pub fn of(system: &str, name: &str, print: Option<&PrintText>, scope: &Scope<'_>) -> Plugin {
+    let unsigned = |name: &str| {
+        let field = scope.field(name).ok()?;
+        let offset = u16::try_from(field.offset).ok()?;
+        Some(Place { offset, bits: field.number_bits()?, signed: false, ..Place::default() })
+    };
+    let who = |comm: &str, pid: &str, prio: &str| {
+        Some(Who { comm: scope.memory(scope.field(comm).ok()?).ok()?, pid: unsigned(pid)?, prio: unsigned(prio)? })
+    };
+    let found = match (system, name) {
+        ("sched", "sched_switch") => (|| {
+            let prev = who("prev_comm", "prev_pid", "prev_prio")?;
+            let next = who("next_comm", "next_pid", "next_prio")?;
+            let states = states(print, scope).unwrap_or(b"SDTtXZPI".to_vec());
+            Some(Plugin::Switch(Box::new(Switch { prev, state: unsigned("prev_state")?, states, next })))
+        })(),
+        ("sched", "sched_wakeup" | "sched_wakeup_new") => who("comm", "pid", "prio").map(|who| {
+            Plugin::Wakeup(Box::new(Wakeup { who, success: unsigned("success"), cpu: unsigned("target_cpu") }))
+        }),
+        (
+            "kmem",
+            "kfree" | "kmalloc" | "kmalloc_node" | "kmem_cache_alloc" | "kmem_cache_alloc_node" | "kmem_cache_free",
+        ) => unsigned("call_site").map(Plugin::CallSite),
+        ("timer", "hrtimer_start" | "hrtimer_expire_entry") => (|| {
+            let start = name == "hrtimer_start";
+            let (now, expires) = if start {
+                (None, Some((unsigned("expires")?, unsigned("softexpires")?)))
+            } else {
+                (Some(unsigned("now")?), None)
+            };
+            let (timer, function) = (unsigned("hrtimer")?, unsigned("function")?);
+            Some(Plugin::Timer(Box::new(Timer { timer, function, now, expires })))
+        })(),
+        _ => None,
+    };
+    found.unwrap_or_default()
+}
+
+/// The letters of the states, by bit, from the list in the format.
+fn states(print: Option<&PrintText>, scope: &Scope<'_>) -> Option<Vec<u8>> {
+    fn list(expr: &Expr) -> Option<&[Expr]> {
+        match expr {
+            Expr::Call(function, arguments) if function == "__print_flags" => arguments.get(2..),
+            Expr::Cond(_, a, b) | Expr::Binary(_, a, b) => list(a).or_else(|| list(b)),
+            _ => None,
+        }
+    }
+    let list = print?.arguments.iter().find_map(list)?;
+    let mut states = Vec::new();
+    for (bits, word) in scope.names(list, None).ok()? {
+        let bit = bits.trailing_zeros() as usize;
+        if bit < 32 {
+            states.resize(states.len().max(bit + 1), b' ');
+            states[bit] = *word.first()?;
+        }
+    }
+    Some(states)
+}
+
+impl Plugin {
+    /// Prints a record. False: what the format says is still to be printed.
+    pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) -> bool {
+        let number = |place: Place| place.number(raw, env.big_endian);
+        match self {
+            Plugin::None => false,
+            Plugin::Switch(switch) => {
+                switch.prev.print(raw, env, out);
+                out.push(b' ');
+                let state = number(switch.state);
+                let start = out.len();
+                for (bit, letter) in switch.states.iter().enumerate() {
+                    if state >> bit & 1 != 0 {
+                        if out.len() > start {
+                            out.push(b'|');
+                        }
+                        out.push(*letter);
+                    }
+                }
+                if out.len() == start {
+                    out.push(b'R');
+                }
+                out.extend(b" ==> ");
+                switch.next.print(raw, env, out);
+                true
+            }
+            Plugin::Wakeup(wakeup) => {
+                wakeup.who.print(raw, env, out);
+                if let Some(success) = wakeup.success {
+                    out.extend(b" success=");
+                    out.decimal(number(success));
+                }
+                if let Some(cpu) = wakeup.cpu {
+                    out.extend(b" CPU:");
+                    out.padded(number(cpu), b'0', 3);
+                }
+                true
+            }
+            Plugin::CallSite(place) => {
+                if let Some(found) = env.symbols.find_bisecting(number(*place)) {
+                    out.push(b'(');
+                    out.extend(found.name.as_bytes());
+                    out.extend(b"+0x");
+                    out.hex(found.offset);
+                    out.extend(b") ");
+                }
+                false
+            }
+            Plugin::Timer(timer) => {
+                out.extend(b"hrtimer=0x");
+                out.hex(number(timer.timer));
+                if let Some(now) = timer.now {
+                    out.extend(b" now=");
+                    out.decimal(number(now));
+                }
+                out.extend(b" function=");
+                let function = number(timer.function);
+                match env.symbols.find_bisecting(function) {
+                    Some(found) => {
+                        out.extend(found.name.as_bytes());
+                        out.extend(b"/0x");
+                        out.hex(found.offset);
+                    }
+                    None => {
+                        out.extend(b"0x");
+                        out.hex(function);
+                    }
+                }
+                if let Some((expires, soft)) = timer.expires {
+                    out.extend(b" expires=");
+                    out.decimal(number(expires));
+                    out.extend(b" softexpires=");
+                    out.decimal(number(soft));
+                }
+                true
+            }
+        }
+    }
+}
+
+impl Who {
+    fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) {
+        out.extend(self.comm.of(raw, env.big_endian).split(|&b| b == 0).next().unwrap_or_default());
+        out.push(b':');
+        out.decimal(self.pid.number(raw, env.big_endian));
+        out.extend(b" [");
+        out.signed(i64::from(self.prio.number(raw, env.big_endian) as i32));
+        out.push(b']');
+    }
+}

@@ -1,0 +1,158 @@
+//! Kernel symbols by address, and strings of the kernel by address.
+//!
+//! Both come from the recording (`/proc/kallsyms`, `printk_formats`), never from the machine that reads it.
+
+use std::sync::Arc;
+
+/// Symbols and strings of the recorded kernel.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    /// (address, name), sorted by address.
+    kallsyms: Arc<Vec<(u64, String)>>,
+    /// (address, text), sorted by address.
+    printk: Vec<(u64, Vec<u8>)>,
+}
+
+/// A symbol that holds an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Distance of the address from its start.
+    pub offset: u64,
+    /// Distance from its start to the next symbol, as the kernel sizes it; `None` for the last one.
+    pub size: Option<u64>,
+}
+
+impl Symbols {
+    /// Takes over the symbols of a recording, sorted by address.
+    pub fn set_kallsyms(&mut self, kallsyms: Arc<Vec<(u64, String)>>) {
+        self.kallsyms = kallsyms;
+    }
+
+    /// Takes over the strings of a recording.
+    pub fn set_printk(&mut self, mut strings: Vec<(u64, Vec<u8>)>) {
+        strings.sort_by_key(|s| s.0);
+        self.printk = strings;
+    }
+
+    /// The symbol that holds `address`. Of several at one address the first in the kernel's own order.
+    pub fn find(&self, address: u64) -> Option<Found<'_>> {
+        let after = self.kallsyms.partition_point(|s| s.0 <= address);
+        let start = self.kallsyms[..after].last()?.0;
+        let first = self.kallsyms[..after].partition_point(|s| s.0 < start);
+        let size = self.kallsyms.get(after).map(|next| next.0 - start);
+        Some(Found { name: &self.kallsyms[first].1, offset: address - start, size })
+    }
+
+    /// The symbol that trace-cmd finds: of several at one address, the one its bisection meets first. It knows no
+    /// symbol for addresses from the last one on.
+    pub fn find_bisecting(&self, address: u64) -> Option<Found<'_>> {
+        let (mut low, mut high) = (0, self.kallsyms.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            let (start, name) = &self.kallsyms[middle];
+            let next = self.kallsyms.get(middle + 1).map(|s| s.0);
+            if *start == address || *start < address && next.is_some_and(|n| address < n) {
+                return Some(Found { name, offset: address - start, size: next.map(|n| n - start) });
+            }
+            if *start > address {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        None
+    }
+
+    /// Address of the first symbol of a name.
+    pub fn address(&self, name: &str) -> Option<u64> {
+        self.kallsyms.iter().find(|s| s.1 == name).map(|s| s.0)
+    }
+
+    /// The kernel string at an address.
+    pub fn string(&self, address: u64) -> Option<&[u8]> {
+        let found = self.printk.binary_search_by_key(&address, |s| s.0).ok()?;
+        Some(&self.printk[found].1)
+    }
+}
+
+/// Parses `/proc/kallsyms`: lines of address, type, name and perhaps `[module]`. Sorted by address; symbols of one
+/// address stay in the order of the text. Lines of another form are skipped, and so are those whose address is 0
+/// because the reader had no right to see it. As trace-cmd does, absolute symbols (`A`) and names with `$` are left
+/// out: they are no addresses of code.
+pub fn parse_kallsyms(text: &[u8]) -> Vec<(u64, String)> {
+    let mut symbols = Vec::new();
+    for line in text.split(|&b| b == b'\n') {
+        let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|w| !w.is_empty());
+        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
+        let address = std::str::from_utf8(address).ok().and_then(|a| u64::from_str_radix(a, 16).ok());
+        let Some(address) = address.filter(|&a| a != 0) else { continue };
+        if matches!(kind, b"A" | b"a") || name.starts_with(b"$") {
+            continue;
+        }
+        symbols.push((address, String::from_utf8_lossy(name).into_owned()));
+    }
+    symbols.sort_by_key(|s: &(u64, String)| s.0);
+    symbols
+}
+
+/// Parses `printk_formats`: lines `0xADDRESS : "string"`, with `\n`, `\t`, `\"` and `\\` escaped.
+pub fn parse_printk(text: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    let mut strings = Vec::new();
+    for line in text.split(|&b| b == b'\n') {
+        let Some(colon) = line.iter().position(|&b| b == b':') else { continue };
+        let (address, rest) = line.split_at(colon);
+        let address = std::str::from_utf8(address).ok().and_then(|a| {
+            let a = a.trim();
+            u64::from_str_radix(a.strip_prefix("0x").unwrap_or(a), 16).ok()
+        });
+        let quoted = rest[1..].trim_ascii();
+        let quoted = quoted.strip_prefix(b"\"").unwrap_or(quoted);
+        let quoted = quoted.strip_suffix(b"\"").unwrap_or(quoted);
+        let Some(address) = address else { continue };
+        let mut string = Vec::with_capacity(quoted.len());
+        let mut bytes = quoted.iter();
+        while let Some(&b) = bytes.next() {
+            match b {
+                b'\\' => string.extend(bytes.next().map(|c| match c {
+                    b'n' => b'\n',
+                    b't' => b'\t',
+                    c => *c,
+                })),
+                b => string.push(b),
+            }
+        }
+        strings.push((address, string));
+    }
+    strings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_within_symbols() {
+        let text =
+            b"ffff10 T b [mod]\nffff00 t a\nffff10 T c\n0 T hidden\nffff18 A per_cpu\nffff20 d $d\nffff40 T last\n";
+        let mut symbols = Symbols::default();
+        symbols.set_kallsyms(Arc::new(parse_kallsyms(text)));
+        assert_eq!(symbols.find(0xffff0f), Some(Found { name: "a", offset: 15, size: Some(16) }));
+        assert_eq!(symbols.find(0xffff11), Some(Found { name: "b", offset: 1, size: Some(0x30) }));
+        assert_eq!(symbols.find(0xffff41), Some(Found { name: "last", offset: 1, size: None }));
+        assert_eq!(symbols.find(0xfffeff), None);
+        assert_eq!(symbols.find_bisecting(0xffff11).unwrap().name, "c");
+        assert_eq!(symbols.find_bisecting(0xffff41), None);
+        assert_eq!(symbols.address("c"), Some(0xffff10));
+    }
+
+    #[test]
+    fn strings_are_unescaped() {
+        let mut symbols = Symbols::default();
+        symbols.set_printk(parse_printk(b"0xff02 : \"two\\n\"\nbad\n0xff01 : \"a: \\\"b\\\"\"\n"));
+        assert_eq!(symbols.string(0xff01), Some(b"a: \"b\"".as_slice()));
+        assert_eq!(symbols.string(0xff02), Some(b"two\n".as_slice()));
+        assert_eq!(symbols.string(0xff03), None);
+    }
+}
