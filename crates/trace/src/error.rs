@@ -112,6 +112,14 @@ impl Warnings {
             None => self.list.push(Warning { place: place(), message: message.into(), count: 1 }),
         }
     }
+    /// Adds what stopped one part of `file` while others could be read.
+    pub fn add_error(&mut self, file: &str, error: Error) {
+        let (place, message) = match error {
+            Error::Malformed { place, message } => (place, message),
+            other => (Place::file(file), other.to_string()),
+        };
+        self.add(|| place, &message);
+    }
     /// All, in order of first occurrence.
     pub fn list(&self) -> &[Warning] {
         &self.list

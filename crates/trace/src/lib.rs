@@ -5,6 +5,7 @@
 //! `text` reads ftrace lines; `dat` reads and writes `trace.dat`; `recording` is mmtwin's own directory.
 //! `input::open` tells which of them a file needs.
 
+pub mod dat;
 pub mod error;
 pub mod ring;
 

@@ -4,6 +4,7 @@
 //! the events to a sink, `encode` packs events into pages.
 
 // merge follows format
+pub mod encode;
 pub mod page;
 
 use crate::{Error, Place};

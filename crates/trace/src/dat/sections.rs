@@ -1,0 +1,189 @@
+//! The sections of version 7: header, decompression, and the chain of options that points to them.
+
+use super::bytes::Reader;
+use super::codec::{Codec, Expander};
+use super::meta::Opt;
+use super::open::{DatFile, event_formats, ftrace_formats, header_info};
+use super::pages::{Buffer, Content, CpuData};
+use super::{COMPRESSED, id};
+use crate::{Error, Place};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// A section: its flags and its body in the file.
+struct Section<'a> {
+    flags: u16,
+    /// Offset of the header.
+    offset: u64,
+    body: &'a [u8],
+}
+
+/// Reads everything behind the common start.
+pub(super) fn read<'a>(dat: &mut DatFile<'a>, map: &'a [u8], reader: &mut Reader<'_>) -> Result<(), Error> {
+    let place = reader.place();
+    let name = reader.string("the name of the compression")?;
+    reader.string("the version of the compression")?;
+    let mut next = reader.u64("the offset of the options")?;
+    let Some(codec) = Codec::of_name(&name) else {
+        return Err(Error::at(place, format!("the compression `{name}` is not known; none, zlib and zstd are")));
+    };
+    dat.codec = codec;
+    let (mut chain, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    while next != 0 {
+        let place = Place::offset(dat.name, next);
+        if !chain.insert(next) {
+            dat.warnings.add(|| place, "the options sections go round in a circle");
+            break;
+        }
+        match options(dat, map, next, &mut seen) {
+            Ok(n) => next = n,
+            Err(e) if chain.len() == 1 => return Err(e),
+            Err(e) => {
+                dat.warnings.add_error(dat.name, e);
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the header of section number `id` at `offset`; what is cut off of its body is a warning.
+fn section<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, id: u16) -> Result<Section<'a>, Error> {
+    let mut reader = Reader::new(dat.name, map, 0, dat.meta.big_endian);
+    reader.seek(offset);
+    let what = "the header of a section";
+    let (found, flags) = (reader.u16(what)?, reader.u16(what)?);
+    reader.u32(what)?;
+    let size = reader.u64(what)?;
+    if found != id {
+        let message = format!("section {id} should be here, but this is another");
+        return Err(Error::at(Place::offset(dat.name, offset), message));
+    }
+    let rest = reader.rest();
+    let body = usize::try_from(size).ok().and_then(|n| rest.get(..n));
+    if body.is_none() {
+        dat.warnings.add(|| Place::offset(dat.name, offset), "the file ends inside of a section");
+    }
+    Ok(Section { flags, offset, body: body.unwrap_or(rest) })
+}
+
+/// The contents of a section, decompressed if need be.
+fn contents<'a>(dat: &DatFile<'_>, section: &Section<'a>) -> Result<Cow<'a, [u8]>, Error> {
+    if section.flags & COMPRESSED == 0 {
+        return Ok(Cow::Borrowed(section.body));
+    }
+    let mut reader = Reader::new(dat.name, section.body, section.offset + 16, dat.meta.big_endian);
+    let packed = reader.u32("a compressed section")?;
+    let size = reader.u32("a compressed section")?;
+    let bytes = reader.take(packed.into(), "a compressed section")?;
+    let mut expander = Expander::new(dat.codec).map_err(|e| Error::io(dat.name, e))?;
+    let bytes = expander.expand(bytes, size as usize);
+    bytes.map(Cow::Owned).map_err(|message| Error::at(Place::offset(dat.name, section.offset), message))
+}
+
+/// Reads a section of options and what they point to; gives the offset of the next one, 0 at the end. Each kind of section
+/// is read once (`seen`), so that a damaged file cannot have one decompressed over and over.
+fn options<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, seen: &mut BTreeSet<u16>) -> Result<u64, Error> {
+    let section = section(dat, map, offset, id::DONE)?;
+    let data = contents(dat, &section)?;
+    let (name, big_endian) = (dat.name, dat.meta.big_endian);
+    let mut reader = match data {
+        Cow::Borrowed(bytes) => Reader::new(name, bytes, offset + 16, big_endian),
+        Cow::Owned(ref bytes) => Reader::decompressed(name, bytes, offset, big_endian),
+    };
+    loop {
+        let place = reader.offset();
+        let head = reader.u16("an option").and_then(|id| Ok((id, reader.u32("an option")?)));
+        let (option, value) = match head.and_then(|(id, size)| Ok((id, reader.take(size.into(), "an option")?))) {
+            Ok(option) => option,
+            Err(e) => {
+                dat.warnings.add_error(dat.name, e);
+                return Ok(0);
+            }
+        };
+        let mut value = Reader::new(name, value, place + 6, big_endian);
+        let done = match option {
+            id::DONE => return value.u64("the offset of the next options"),
+            id::HEADER_INFO..=id::CMDLINES if seen.insert(option) => {
+                value.u64("the offset of a section").and_then(|at| part(dat, map, option, at))
+            }
+            id::HEADER_INFO..=id::CMDLINES => Err(Error::at(value.place(), "a section was named before")),
+            id::BUFFER | id::BUFFER_TEXT => buffer(dat, map, option, &mut value),
+            id::CPUCOUNT => value.u32("the number of CPUs").map(|n| dat.meta.cpus = n),
+            // BTF_FILE and MODULES_FILE point to sections as well: nothing to copy without those.
+            id::STRINGS | 23 | 25 => Ok(()),
+            _ => {
+                dat.meta.options.push(Opt { id: option, data: value.rest().to_vec() });
+                Ok(())
+            }
+        };
+        done.unwrap_or_else(|e| dat.warnings.add_error(dat.name, e));
+    }
+}
+
+/// Reads one of the sections 16 to 21.
+fn part<'a>(dat: &mut DatFile<'a>, map: &'a [u8], id: u16, offset: u64) -> Result<(), Error> {
+    let section = section(dat, map, offset, id)?;
+    let data = contents(dat, &section)?;
+    let (name, big_endian) = (dat.name, dat.meta.big_endian);
+    let mut reader = match &data {
+        Cow::Borrowed(bytes) => Reader::new(name, bytes, offset + 16, big_endian),
+        Cow::Owned(bytes) => Reader::decompressed(name, bytes, offset, big_endian),
+    };
+    let (skip, what) = match id {
+        id::HEADER_INFO => {
+            (dat.meta.header_page, dat.meta.header_event) = header_info(&mut reader)?;
+            return Ok(());
+        }
+        id::FTRACE_EVENTS => return ftrace_formats(&mut reader, &mut dat.meta.formats),
+        id::EVENT_FORMATS => return event_formats(&mut reader, &mut dat.meta.formats),
+        id::KALLSYMS => (4, "kallsyms"),
+        id::PRINTK => (4, "printk formats"),
+        _ => (8, "the saved command lines"),
+    };
+    let size = if skip == 4 { reader.u32(what)?.into() } else { reader.u64(what)? };
+    let len = reader.take(size, what)?.len();
+    let text = match data {
+        Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[skip..skip + len]),
+        Cow::Owned(mut bytes) => {
+            bytes.truncate(skip + len);
+            bytes.drain(..skip);
+            Cow::Owned(bytes)
+        }
+    };
+    match id {
+        id::KALLSYMS => dat.meta.kallsyms = text,
+        id::PRINTK => dat.meta.printk = text,
+        _ => dat.meta.cmdlines = text,
+    }
+    Ok(())
+}
+
+/// Reads a BUFFER or BUFFER_TEXT option.
+fn buffer<'a>(dat: &mut DatFile<'a>, map: &'a [u8], option: u16, value: &mut Reader<'_>) -> Result<(), Error> {
+    let at = value.u64("the offset of a buffer")?;
+    let name = value.string("the name of a buffer")?;
+    let clock = Some(value.string("the clock of a buffer")?).filter(|c| !c.is_empty());
+    let header = section(dat, map, at, option)?;
+    let codec = if header.flags & COMPRESSED == 0 { Codec::None } else { dat.codec };
+    if option == id::BUFFER_TEXT {
+        let stored = dat.stored(map, at + 16, header.body.len() as u64, codec);
+        let page_size = dat.meta.page_size;
+        dat.buffers.push(Buffer { name, clock, page_size, content: Content::Text(stored) });
+        return Ok(());
+    }
+    let page_size = value.u32("the page size of a buffer")?;
+    let cpus = value.u32("the number of CPUs of a buffer")?;
+    let mut list = Vec::new();
+    let mut all = || -> Result<(), Error> {
+        for _ in 0..cpus {
+            let what = "a CPU of a buffer";
+            let (cpu, offset, size) = (value.u32(what)?, value.u64(what)?, value.u64(what)?);
+            list.push(CpuData { cpu, stored: dat.stored(map, offset, size, codec) });
+        }
+        Ok(())
+    };
+    let result = all();
+    dat.buffers.push(Buffer { name, clock, page_size, content: Content::Pages(list) });
+    result
+}
