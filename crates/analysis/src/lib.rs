@@ -14,8 +14,8 @@ pub mod findings;
 pub mod histogram;
 pub mod index;
 pub mod losses;
-#[cfg(test)]
-mod made;
+#[cfg(any(test, feature = "testing"))]
+pub mod made;
 pub mod numa;
 pub mod oom;
 pub mod reclaim;

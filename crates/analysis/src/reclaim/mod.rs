@@ -81,6 +81,11 @@ impl Reclaim {
         &self.contexts[context as usize]
     }
 
+    /// True if every isolation told its list, so that scans can be counted from them.
+    pub fn lists_are_told(&self) -> bool {
+        self.contexts.iter().all(|totals| totals.isolated[List::Unknown as usize].batches == 0)
+    }
+
     /// What a task did, if it had to do with reclaim.
     pub fn process(&self, task: &Task) -> Option<&Process> {
         self.processes.get(task.process.checked_sub(1)? as usize)

@@ -1,0 +1,83 @@
+//! Lines that should agree: sums over events against the kernel's own counters.
+//!
+//! Rules of the kernel (6.1, the same since 5.8 for the unzoned names): kswapd and direct reclaim move pgscan_kswapd,
+//! pgscan_direct and their pgsteal twins; every reclaim of any kind moves pgscan_anon and pgscan_file; direct reclaims
+//! move allocstall by at least one each (one per pass); kswapd's wake events move pageoutrun; started writes move
+//! nr_vmscan_write, in pages where the event counts folios. Counters are system-wide: they also hold what happened
+//! between their reading and the first or last event.
+
+use super::mmtests::zoned;
+use super::{counters, reclaim};
+use crate::model::{Cell, Reconciliation};
+use mmtwin_analysis::Analysis;
+use mmtwin_analysis::tasks::Context;
+use mmtwin_event::Kind::*;
+
+/// The lines of reclaim for which the input has both sides; none without counters.
+pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
+    let sum = |prefix: &str, unzoned: &[&str]| {
+        let names = zoned(prefix);
+        counters(analysis, &names.iter().map(String::as_str).chain(unzoned.iter().copied()).collect::<Vec<_>>())
+    };
+    let of = |context: Context| reclaim::pages(analysis, analysis.reclaim.context(context));
+    let all = |which: fn((Option<u64>, Option<u64>)) -> Option<u64>| {
+        Context::ALL.iter().map(|&context| which(of(context))).sum::<Option<u64>>()
+    };
+    let begun = |context: Context| analysis.reclaim.context(context).begins;
+    let writes = Context::ALL.iter().map(|&context| analysis.reclaim.context(context).writes.total()).sum();
+    let counted = |kind, value: u64| analysis.recorded.value(&[kind], value);
+    let lines = [
+        ("kswapd_scanned", "Pages scanned by kswapd", of(Context::Kswapd).0, sum("pgscan_kswapd_", &["pgscan_kswapd"])),
+        (
+            "direct_scanned",
+            "Pages scanned by direct reclaim",
+            of(Context::Direct).0,
+            sum("pgscan_direct_", &["pgscan_direct"]),
+        ),
+        (
+            "kswapd_reclaimed",
+            "Pages reclaimed by kswapd",
+            of(Context::Kswapd).1,
+            sum("pgsteal_kswapd_", &["pgsteal_kswapd", "kswapd_steal"]),
+        ),
+        (
+            "direct_reclaimed",
+            "Pages reclaimed by direct reclaim",
+            of(Context::Direct).1,
+            sum("pgsteal_direct_", &["pgsteal_direct"]),
+        ),
+        (
+            "all_scanned",
+            "Pages scanned by all, cgroups included",
+            all(|pages| pages.0),
+            counters(analysis, &["pgscan_anon", "pgscan_file"]),
+        ),
+        (
+            "all_reclaimed",
+            "Pages reclaimed by all, cgroups included",
+            all(|pages| pages.1),
+            counters(analysis, &["pgsteal_anon", "pgsteal_file"]),
+        ),
+        (
+            "direct_reclaims",
+            "Direct reclaims",
+            counted(MmVmscanDirectReclaimBegin, begun(Context::Direct)),
+            sum("allocstall_", &["allocstall"]),
+        ),
+        (
+            "kswapd_wakes",
+            "Wakes of kswapd",
+            counted(MmVmscanKswapdWake, begun(Context::Kswapd)),
+            counters(analysis, &["pageoutrun"]),
+        ),
+        ("writes", "Writes by reclaim", counted(MmVmscanWriteFolio, writes), counters(analysis, &["nr_vmscan_write"])),
+    ];
+    let lines = lines.into_iter().filter(|(_, _, _, counters)| counters.number().is_some());
+    let lines = lines.map(|(key, label, events, counters)| Reconciliation {
+        key: key.into(),
+        label: label.into(),
+        events: Cell::recorded(events),
+        counters,
+    });
+    lines.collect()
+}
