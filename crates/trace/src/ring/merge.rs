@@ -154,7 +154,7 @@ fn hand_over(entry: &Entry, cursors: &[Cursor<'_>], formats: &Formats, sink: &mu
     let raw = &cursor.chunks[entry.chunk as usize][start..start + entry.len as usize];
     let Some(common) = formats.common().read(raw) else {
         let message = "a record is too short for its common fields";
-        return outcome.warnings.add(|| cursor.place(), message);
+        return outcome.warnings.add(|| cursor.place(entry), message);
     };
     let event = Event {
         ts: entry.ts,
@@ -179,7 +179,7 @@ fn hand_over(entry: &Entry, cursors: &[Cursor<'_>], formats: &Formats, sink: &mu
         Some(f) => sink.event(&Event { name: &f.name, kind: f.kind, fields: Fields::Record(&f.layout), ..event }),
         None => {
             outcome.untyped += 1;
-            outcome.warnings.add(|| cursor.place(), "events of a type whose format is not in the recording");
+            outcome.warnings.add(|| cursor.place(entry), "events of a type whose format is not in the recording");
             sink.event(&Event { name: "unknown", ..event });
         }
     }

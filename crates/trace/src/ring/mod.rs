@@ -3,7 +3,7 @@
 //! [`page`] decodes the records of one CPU, [`merge`] puts the CPUs of a recording into one time order and hands
 //! the events to a sink, `encode` packs events into pages.
 
-// merge follows format
+pub mod merge;
 pub mod encode;
 pub mod page;
 

@@ -78,6 +78,12 @@ impl<'a> Cursor<'a> {
         self.position.chunk = 0;
     }
 
+    /// Place of an entry's payload.
+    pub fn place(&self, entry: &Entry) -> Place {
+        let kept: usize = self.chunks[entry.chunk as usize..].iter().map(|c| c.len()).sum();
+        place_of(&self.stream, kept, entry.offset as usize)
+    }
+
     /// Appends all entries with a time up to and including `to`, as stream number `index`.
     pub fn gather(
         &mut self,
@@ -224,7 +230,7 @@ impl<'a> Cursor<'a> {
 
 const BACKWARDS: &str = "time goes backwards on a CPU; such events are given the time of the event before";
 
-/// Place of byte `at` of the chunk that `stream` gave last.
+/// Place of a byte of the chunks that `stream` gave last; `chunk_len` counts from the chunk of byte `at` to the end.
 fn place_of(stream: &CpuStream<'_>, chunk_len: usize, at: usize) -> Place {
     let mut place = stream.pages.place();
     if let crate::At::Offset(end) = &mut place.at {
