@@ -86,8 +86,10 @@ pub struct Source {
 impl Source {
     /// Name of the function that holds `address`.
     pub fn symbol(&self, address: u64) -> Option<&str> {
-        let i = self.kallsyms.partition_point(|(a, _)| *a <= address);
-        i.checked_sub(1).map(|i| self.kallsyms[i].1.as_str())
+        let before = &self.kallsyms[..self.kallsyms.partition_point(|(a, _)| *a <= address)];
+        let start = before.last()?.0;
+        // Of several names of one address the first, as the kernel does.
+        Some(&before[before.partition_point(|(a, _)| *a < start)].1)
     }
 }
 

@@ -45,24 +45,26 @@ impl Symbols {
         Some(Found { name: &self.kallsyms[first].1, offset: address - start, size })
     }
 
-    /// The symbol that trace-cmd finds: of several at one address, the one its bisection meets first. It knows no
-    /// symbol for addresses from the last one on.
+    /// The symbol that trace-cmd finds. It holds the names of one address in reverse order, takes the one its
+    /// bisection meets first, and knows nothing behind the start of the last symbol.
     pub fn find_bisecting(&self, address: u64) -> Option<Found<'_>> {
-        let (mut low, mut high) = (0, self.kallsyms.len());
-        while low < high {
-            let middle = (low + high) / 2;
-            let (start, name) = &self.kallsyms[middle];
-            let next = self.kallsyms.get(middle + 1).map(|s| s.0);
-            if *start == address || *start < address && next.is_some_and(|n| address < n) {
-                return Some(Found { name, offset: address - start, size: next.map(|n| n - start) });
-            }
-            if *start > address {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
+        let found = self.find(address)?;
+        if found.offset > 0 {
+            return found.size.map(|_| found);
         }
-        None
+        let first = self.kallsyms.partition_point(|s| s.0 < address);
+        let after = self.kallsyms.partition_point(|s| s.0 <= address);
+        let (mut low, mut high) = (0, self.kallsyms.len());
+        let mut met = (low + high) / 2;
+        while !(first..after).contains(&met) {
+            if met < first {
+                low = met + 1;
+            } else {
+                high = met;
+            }
+            met = (low + high) / 2;
+        }
+        Some(Found { name: &self.kallsyms[first + after - 1 - met].1, ..found })
     }
 
     /// Address of the first symbol of a name.
@@ -134,17 +136,19 @@ mod tests {
 
     #[test]
     fn addresses_are_found_within_symbols() {
-        let text =
-            b"ffff10 T b [mod]\nffff00 t a\nffff10 T c\n0 T hidden\nffff18 A per_cpu\nffff20 d $d\nffff40 T last\n";
+        let text = b"110 T b1\n100 t a\n110 T b2 [mod]\n0 T hidden\n118 A per_cpu\n110 T b3\n120 d $d\n140 T last\n";
         let mut symbols = Symbols::default();
         symbols.set_kallsyms(Arc::new(parse_kallsyms(text)));
-        assert_eq!(symbols.find(0xffff0f), Some(Found { name: "a", offset: 15, size: Some(16) }));
-        assert_eq!(symbols.find(0xffff11), Some(Found { name: "b", offset: 1, size: Some(0x30) }));
-        assert_eq!(symbols.find(0xffff41), Some(Found { name: "last", offset: 1, size: None }));
-        assert_eq!(symbols.find(0xfffeff), None);
-        assert_eq!(symbols.find_bisecting(0xffff11).unwrap().name, "c");
-        assert_eq!(symbols.find_bisecting(0xffff41), None);
-        assert_eq!(symbols.address("c"), Some(0xffff10));
+        assert_eq!(symbols.find(0x10f), Some(Found { name: "a", offset: 15, size: Some(16) }));
+        assert_eq!(symbols.find(0x111), Some(Found { name: "b1", offset: 1, size: Some(0x30) }));
+        assert_eq!(symbols.find(0x141), Some(Found { name: "last", offset: 1, size: None }));
+        assert_eq!(symbols.find(0xff), None);
+        assert_eq!(symbols.find_bisecting(0x110).unwrap().name, "b2");
+        assert_eq!(symbols.find_bisecting(0x111).unwrap().name, "b1");
+        assert_eq!(symbols.find_bisecting(0x140).unwrap().name, "last");
+        assert_eq!(symbols.find_bisecting(0x141), None);
+        assert_eq!(symbols.address("b3"), Some(0x110));
+        assert_eq!(symbols.address("per_cpu"), None);
     }
 
     #[test]
