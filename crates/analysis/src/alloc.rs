@@ -50,7 +50,7 @@ impl Alloc {
                 let e: MmPageAllocExtfrag = ev.typed();
                 let order = |order: i32| order.clamp(0, ORDERS as i32 - 1);
                 *self.fallbacks.entry((order(e.alloc_order), order(e.fallback_order))).or_default() += 1;
-                self.stolen += u64::from(e.change_ownership != 0);
+                self.stolen += u64::from(e.change_ownership.is_some_and(|changed| changed != 0));
             }
             _ => {}
         }

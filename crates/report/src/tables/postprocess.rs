@@ -284,3 +284,89 @@ fn figure(row: &Metric) -> String {
         _ => "n/a".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmtwin_analysis::made::Made;
+    use mmtwin_event::Sink;
+
+    fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> Made {
+        Made::new(kind).pid(pid).comm(comm).at(us * 1000)
+    }
+
+    #[test]
+    fn prints_in_the_layout_of_the_script() {
+        let mut analysis = Analysis::default();
+        let shrink = |pid, comm, scanned, reclaimed| {
+            let made = made(MmVmscanLruShrinkInactive, pid, comm, 20).set("flags", 10);
+            made.set("nr_scanned", scanned).set("nr_reclaimed", reclaimed)
+        };
+        let isolate =
+            |pid, comm, scanned| made(MmVmscanLruIsolate, pid, comm, 20).set("lru", 2).set("nr_scanned", scanned);
+        for made in [
+            made(MmVmscanDirectReclaimBegin, 7, b"kworker/0:1", 10).set("order", 3),
+            made(MmVmscanWakeupKswapd, 7, b"kworker/0:1", 11).set("order", 3),
+            isolate(7, b"kworker/0:1", 32),
+            shrink(7, b"kworker/0:1", 32, 30),
+            made(MmVmscanWriteFolio, 7, b"kworker/0:1", 25).set("flags", 9),
+            made(MmVmscanDirectReclaimEnd, 7, b"kworker/0:1", 2510),
+            made(MmVmscanKswapdWake, 3, b"kswapd0", 30).set("order", 0),
+            made(MmVmscanKswapdWake, 3, b"kswapd0", 40).set("order", 3),
+            isolate(3, b"kswapd0", 64),
+            shrink(3, b"kswapd0", 64, 50),
+            made(MmVmscanKswapdSleep, 3, b"kswapd0", 1_000_030),
+        ] {
+            analysis.event(&made.event());
+        }
+        let expected = "
+Reclaim latencies expressed as order-latency_in_ms
+kswapd0-3       3-1000 
+kworker/0:1-7   3-2.5 
+
+Process           Direct     Wokeup      Pages    Pages     Pages    Pages     Time
+details            Rclms     Kswapd    Scanned   Rclmed   Sync-IO ASync-IO  Stalled
+kworker/0:1-7          1          1         32       30         0        1    0.003      direct-3=1       wakeup-3=1 
+
+Kswapd            Kswapd      Order      Pages      Pages    Pages    Pages
+Instance         Wakeups  Re-wakeup    Scanned     Rclmed  Sync-IO ASync-IO
+kswapd0-3              1          1         64       50         0        0      wake-0=1       rewake-3=1 
+
+Summary
+Direct reclaims:     \t\t\t1
+Direct reclaim pages scanned:\t\t32
+Direct reclaim file pages scanned:\t32
+Direct reclaim anon pages scanned:\t0
+Direct reclaim pages reclaimed:\t\t30
+Direct reclaim file pages reclaimed:\t30
+Direct reclaim anon pages reclaimed:\t0
+Direct reclaim write file sync I/O:\t0
+Direct reclaim write anon sync I/O:\t0
+Direct reclaim write file async I/O:\t0
+Direct reclaim write anon async I/O:\t1
+Wake kswapd requests:\t\t\t1
+Time stalled direct reclaim: \t\t0.00 seconds
+
+Kswapd wakeups:\t\t\t\t1
+Kswapd pages scanned:\t\t\t64
+Kswapd file pages scanned:\t\t64
+Kswapd anon pages scanned:\t\t0
+Kswapd pages reclaimed:\t\t\t50
+Kswapd file pages reclaimed:\t\t50
+Kswapd anon pages reclaimed:\t\t0
+Kswapd reclaim write file sync I/O:\t0
+Kswapd reclaim write anon sync I/O:\t0
+Kswapd reclaim write file async I/O:\t0
+Kswapd reclaim write anon async I/O:\t0
+Time kswapd awake:\t\t\t1.00 seconds
+";
+        assert_eq!(print(&analysis), expected);
+    }
+
+    #[test]
+    fn nothing_recorded_is_not_zero() {
+        let text = print(&Analysis::default());
+        assert!(text.contains("Direct reclaims:     \t\t\tn/a\n"), "{text}");
+        assert!(text.contains("Time kswapd awake:\t\t\tn/a\n"), "{text}");
+    }
+}

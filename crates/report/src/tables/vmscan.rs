@@ -199,3 +199,118 @@ pub fn table(analysis: &Analysis) -> Table {
     let note = "Whole system, by process name; cgroup reclaim is not in it.";
     metrics("vmscan", "FTrace Reclaim Statistics: vmscan", note, Raw::of(analysis).rows())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmtwin_analysis::made::Made;
+    use mmtwin_event::{CounterRow, Kind, Sink, Source, Times};
+
+    const DD: (i32, &[u8]) = (7, b"dd");
+    const DD_TOO: (i32, &[u8]) = (8, b"dd");
+    const CP: (i32, &[u8]) = (9, b"cp");
+    const KSWAPD: (i32, &[u8]) = (3, b"kswapd0");
+
+    fn made(kind: Kind, who: (i32, &'static [u8]), us: u64) -> Made {
+        Made::new(kind).pid(who.0).comm(who.1).at(us * 1000)
+    }
+
+    fn isolate(who: (i32, &'static [u8]), lru: i64, scanned: i64) -> Made {
+        made(MmVmscanLruIsolate, who, 5).set("lru", lru).set("nr_scanned", scanned)
+    }
+
+    fn shrink(who: (i32, &'static [u8]), scanned: i64, reclaimed: i64) -> Made {
+        made(MmVmscanLruShrinkInactive, who, 6).set("nr_scanned", scanned).set("nr_reclaimed", reclaimed)
+    }
+
+    fn values(source: Source, events: &[Made]) -> BTreeMap<String, Cell> {
+        let mut analysis = Analysis::default();
+        analysis.start(&source);
+        events.iter().for_each(|made| analysis.event(&made.event()));
+        Raw::of(&analysis).rows().into_iter().map(|row| (row.key, row.value)).collect()
+    }
+
+    #[test]
+    fn names_qualify_not_processes() {
+        let got = values(
+            Source { times: Some(Times { user: 1.0, system: 0.5, elapsed: 2.0 }), ..Source::default() },
+            &[
+                made(MmVmscanDirectReclaimBegin, DD, 1_000_000).set("order", 0),
+                made(MmVmscanDirectReclaimEnd, DD, 1_500_000),
+                isolate(DD_TOO, 2, 100),
+                isolate(DD, 3, 1000),
+                shrink(DD_TOO, 100, 20),
+                isolate(CP, 2, 5000),
+                shrink(CP, 5000, 4000),
+                made(MmVmscanWakeupKswapd, DD_TOO, 7).set("nid", 0),
+                made(MmVmscanWakeupKswapd, CP, 7).set("nid", 0),
+                made(MmVmscanKswapdWake, KSWAPD, 1_000_000).set("nid", 0),
+                made(MmVmscanKswapdWake, KSWAPD, 1_100_000).set("nid", 0),
+                isolate(KSWAPD, 0, 300),
+                shrink(KSWAPD, 300, 180),
+                made(MmVmscanWriteFolio, KSWAPD, 8).set("flags", 9),
+                made(MmVmscanWriteFolio, KSWAPD, 8).set("flags", 6),
+                made(MmVmscanWriteFolio, CP, 8).set("flags", 10),
+                made(MmVmscanKswapdSleep, KSWAPD, 2_000_000).set("nid", 0),
+            ],
+        );
+        let ints = [
+            ("direct_reclaims", 1),
+            ("direct_pages_scanned", 100),
+            ("direct_pages_reclaimed", 20),
+            ("wake_kswapd_requests", 1),
+            ("kswapd_wakeups", 1),
+            ("kswapd_pages_scanned", 300),
+            ("kswapd_pages_reclaimed", 180),
+            ("kswapd_write_anon_async", 1),
+            ("kswapd_write_file_sync", 1),
+            ("direct_write_file_async", 0),
+            ("total_scanned", 400),
+        ];
+        for (key, value) in ints {
+            assert_eq!(got[key], Cell::Int(value), "{key}");
+        }
+        let floats = [
+            ("stalled_seconds", 0.5),
+            ("awake_seconds", 1.0),
+            ("scanned_reclaimed", 50.0),
+            // kswapd's synchronous writes are in neither sum.
+            ("scanned_written", 0.25),
+            ("file_scanned_written", 0.0),
+            ("stalled_share", 25.0),
+            ("awake_share", 50.0),
+        ];
+        for (key, value) in floats {
+            assert_eq!(got[key], Cell::Float(value), "{key}");
+        }
+    }
+
+    #[test]
+    fn unrecorded_events_make_their_rows_unknown() {
+        let got = values(Source::default(), &[made(MmVmscanDirectReclaimBegin, DD, 1).set("order", 0)]);
+        assert_eq!(got["direct_reclaims"], Cell::Int(1));
+        for key in ["direct_pages_scanned", "stalled_seconds", "kswapd_wakeups", "total_scanned", "stalled_share"] {
+            assert!(got[key].na().is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn scans_of_3_5_come_from_shrink_events() {
+        let untold =
+            |scanned| made(MmVmscanLruIsolate, DD, 5).set("isolate_mode", 0).set("file", 1).set("nr_scanned", scanned);
+        let begin = made(MmVmscanDirectReclaimBegin, DD, 1).set("order", 0);
+        let got = values(Source::default(), &[begin, untold(32), untold(64), shrink(DD, 32, 1)]);
+        assert_eq!(got["direct_pages_scanned"], Cell::Int(32), "the other one was from an active list");
+    }
+
+    #[test]
+    fn reclaimed_of_2_6_36_comes_from_counters() {
+        let mut analysis = Analysis::default();
+        let names = ["kswapd_steal", "pgsteal_dma", "pgsteal_normal"].map(String::from);
+        for (at, values) in [(0, [10, 20, 30]), (9, [110, 50, 200])] {
+            let values = values.map(Some);
+            analysis.counters(&CounterRow { source: "vmstat", key: "", at, names: &names, values: &values });
+        }
+        assert_eq!(Raw::of(&analysis).reclaimed, [Some(100), Some(100)]);
+    }
+}
