@@ -22,10 +22,11 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let stalled = cgroup.durations();
     let part = a.span.length().and_then(|span| share(stalled.sum as f64, span as f64)).unwrap_or(0.0);
     let (scanned, freed) = (cgroup.inactive.scanned.all, cgroup.inactive.reclaimed.all);
-    let mut sentence = format!("a cgroup hit its limit {} times", count(cgroup.begins));
-    if let Some(hit) = limits_hit(a) {
-        sentence = format!("cgroup {hit} hit its limit: {} reclaims", count(cgroup.begins));
-    }
+    let reclaims = count(cgroup.begins);
+    let (mut sentence, table) = match limits_hit(a) {
+        Some(hit) => (format!("cgroup {hit} hit its limit: {reclaims} reclaims"), "cgroup"),
+        None => (format!("a cgroup hit its limit {reclaims} times"), "reclaim"),
+    };
     if let Some(efficiency) = share(freed as f64, scanned as f64) {
         let (scanned, freed, efficiency) = (count(scanned), count(freed), percent(efficiency));
         sentence += &format!(": {scanned} pages scanned for {freed} freed (efficiency {efficiency})");
@@ -50,7 +51,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         detail.push(format!("the system as a whole did no direct reclaim{free}"));
     }
     let severity = grade(50, 85, part, 0.0, EXTREME_PERCENT);
-    Some(Finding { key: "cgroup_limit", severity, sentence, detail: detail.join("; "), table: "cgroup" })
+    Some(Finding { key: "cgroup_limit", severity, sentence, detail: detail.join("; "), table })
 }
 
 /// The cgroup whose limit was hit most often, by its own counters.

@@ -47,7 +47,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         _ => format!("{} pages scanned for {} freed", count(scanned), count(freed)),
     };
     let severity = grade(45, 90, part, MIN_PERCENT, EXTREME_PERCENT).max(if longest >= NOTICED { 60 } else { 0 });
-    Some(Finding { key: "direct_reclaim", severity, sentence, detail, table: "direct" })
+    Some(Finding { key: "direct_reclaim", severity, sentence, detail, table: "latency" })
 }
 
 fn by_counters(a: &Analysis) -> Option<Finding> {

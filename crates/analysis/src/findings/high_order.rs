@@ -35,7 +35,7 @@ fn stalls(a: &Analysis) -> Option<Finding> {
         counted(n, "stall"),
     );
     let severity = grade(45, 70, of_span, MIN_OF_SPAN, 50.0);
-    Some(Finding { key: "high_order_reclaim", severity, sentence, detail: compaction(a), table: "direct" })
+    Some(Finding { key: "high_order_reclaim", severity, sentence, detail: compaction(a), table: "latency" })
 }
 
 fn requests(a: &Analysis) -> Option<Finding> {

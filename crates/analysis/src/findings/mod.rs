@@ -24,9 +24,6 @@ mod writeback;
 
 use crate::Analysis;
 
-/// So many findings are printed; the others are kept.
-pub const SHOWN: usize = 5;
-
 /// One verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {

@@ -5,15 +5,24 @@ use mmtwin_analysis::Analysis;
 use mmtwin_analysis::reclaim::{Pages, Process};
 use mmtwin_event::Kind;
 
+pub mod alloc;
+pub mod calls;
+pub mod compaction;
+pub mod counts;
 pub mod derived;
 pub mod duration;
 pub mod historic;
 pub mod latency;
+pub mod losses;
 pub mod mmtests;
+pub mod numa;
 pub mod postprocess;
 pub mod process;
 pub mod reclaim;
 pub mod reconcile;
+pub mod slab;
+pub mod throttle;
+pub mod vmalloc;
 pub mod vmscan;
 pub mod vmstat_gain;
 pub mod waits;
@@ -30,6 +39,19 @@ pub fn reclaim_tables(analysis: &Analysis) -> Vec<Table> {
     tables.extend([mmtests::numa_2018(analysis), mmtests::numa_today(analysis)]);
     tables.extend([vmstat_gain::table(analysis, Gain::Percent), vmstat_gain::table(analysis, Gain::RelativeToNew)]);
     tables.extend(postprocess::tables(analysis));
+    tables
+}
+
+/// The tables of everything but reclaim, in the order of the report.
+pub fn subject_tables(analysis: &Analysis) -> Vec<Table> {
+    let mut tables = vec![throttle::table(analysis), slab::table(analysis)];
+    tables.extend(compaction::tables(analysis));
+    tables.extend(numa::tables(analysis));
+    tables.extend(alloc::tables(analysis));
+    tables.extend(vmalloc::tables(analysis));
+    tables.extend(calls::tables(analysis));
+    tables.extend(counts::tables(analysis));
+    tables.push(losses::table(analysis));
     tables
 }
 
@@ -107,5 +129,9 @@ fn efficiency(reclaimed: u64, scanned: u64) -> Cell {
     Cell::float((scanned > 0).then(|| derived::percent(reclaimed as f64, scanned as f64)))
 }
 
+#[cfg(test)]
+mod reclaim_tests;
+#[cfg(test)]
+mod subject_tests;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use super::mmtests::zoned;
 use super::{counters, reclaim};
 use crate::model::{Cell, Reconciliation};
 use mmtwin_analysis::Analysis;
+use mmtwin_analysis::numa::{Migrated, NUMA_MISPLACED};
 use mmtwin_analysis::tasks::Context;
 use mmtwin_event::Kind::*;
 
@@ -72,6 +73,48 @@ pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
         ),
         ("writes", "Writes by reclaim", counted(MmVmscanWriteFolio, writes), counters(analysis, &["nr_vmscan_write"])),
     ];
+    told(lines)
+}
+
+/// The lines of everything but reclaim. Migration events and counters are in base pages since 5.8; compact_isolated
+/// holds both scanners; slabs_scanned also holds what was dropped on request.
+pub fn subjects(analysis: &Analysis) -> Vec<Reconciliation> {
+    let counted = |kind, value: u64| analysis.recorded.value(&[kind], value);
+    let compaction = &analysis.compaction;
+    let numa = analysis.numa.reason(NUMA_MISPLACED).map_or(0, |m| m.succeeded);
+    let migrated = |pages: fn(&Migrated) -> u64| {
+        let sum = analysis.numa.migrations.values().map(pages).fold(0, u64::saturating_add);
+        counted(MmMigratePages, sum)
+    };
+    let isolated = compaction.migrate_scanner.taken.saturating_add(compaction.free_scanner.taken);
+    let isolators = [MmCompactionIsolateMigratepages, MmCompactionIsolateFreepages];
+    let shrinkers = analysis.slab.by_time(&analysis.source);
+    let scanned = shrinkers.iter().map(|(_, s)| s.scanned).try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)));
+    let wakes = compaction.kcompactd.values().map(|k| k.wakes).sum();
+    let line = |key, label, events, counter: &str| (key, label, events, counters(analysis, &[counter]));
+    told([
+        line("numa_migrated", "Pages migrated by NUMA balancing", counted(MmMigratePages, numa), "numa_pages_migrated"),
+        line("migrated", "Pages migrated for any reason", migrated(|m| m.succeeded), "pgmigrate_success"),
+        line("migrate_failed", "Pages that could not be migrated", migrated(|m| m.failed), "pgmigrate_fail"),
+        line(
+            "compact_isolated",
+            "Pages isolated by compaction",
+            analysis.recorded.value(&isolators, isolated),
+            "compact_isolated",
+        ),
+        line("kcompactd_wakes", "Wakes of kcompactd", counted(MmCompactionKcompactdWake, wakes), "compact_daemon_wake"),
+        line(
+            "slab_scanned",
+            "Slab objects scanned",
+            analysis.recorded.value(&[MmShrinkSlabEnd], scanned).flatten(),
+            "slabs_scanned",
+        ),
+        line("oom_kills", "Processes killed", counted(MarkVictim, analysis.oom.killed), "oom_kill"),
+    ])
+}
+
+/// Lines whose counter is known.
+fn told<const N: usize>(lines: [(&str, &str, Option<u64>, Cell); N]) -> Vec<Reconciliation> {
     let lines = lines.into_iter().filter(|(_, _, _, counters)| counters.number().is_some());
     let lines = lines.map(|(key, label, events, counters)| Reconciliation {
         key: key.into(),

@@ -1,0 +1,171 @@
+//! Compaction: totals, results by node, zone and order, and the daemons.
+
+use super::{column, list, metrics, ms, row, seconds, text};
+use crate::model::Better::{Higher, Lower, Neutral};
+use crate::model::{Cell, Na, Table};
+use mmtwin_analysis::Analysis;
+use mmtwin_analysis::compaction::{Question, Scanned};
+use mmtwin_event::Kind::{self, *};
+use mmtwin_event::names::{COMPACT_RESULT, ZONE};
+
+/// The tables of compaction.
+pub fn tables(a: &Analysis) -> Vec<Table> {
+    vec![totals(a), runs(a), results(a), deferrals(a), daemons(a)]
+}
+
+fn totals(a: &Analysis) -> Table {
+    let c = &a.compaction;
+    let known = |kind: Kind, value: u64| Cell::recorded(a.recorded.value(&[kind], value));
+    let scanner = |kind: Kind, key: &str, label: &str, s: &Scanned| {
+        [
+            row(
+                &format!("{key}_scanned"),
+                &format!("Pages scanned by the {label}"),
+                "pages",
+                Lower,
+                None,
+                known(kind, s.scanned),
+            ),
+            row(
+                &format!("{key}_taken"),
+                &format!("Pages isolated by the {label}"),
+                "pages",
+                Neutral,
+                None,
+                known(kind, s.taken),
+            ),
+        ]
+    };
+    let mut rows = vec![
+        row(
+            "direct",
+            "Direct compactions",
+            "",
+            Lower,
+            None,
+            known(MmCompactionTryToCompactPages, c.direct.values().sum()),
+        ),
+        row("runs", "Compactions of a zone", "", Neutral, None, known(MmCompactionEnd, c.ended_runs())),
+    ];
+    rows.extend(scanner(MmCompactionIsolateMigratepages, "migrate", "migration scanner", &c.migrate_scanner));
+    rows.extend(scanner(MmCompactionIsolateFreepages, "free", "free scanner", &c.free_scanner));
+    rows.extend(scanner(
+        MmCompactionFastIsolateFreepages,
+        "fast_free",
+        "fast search for free pages",
+        &c.fast_free_scanner,
+    ));
+    rows.push(row("migrated", "Pages moved", "pages", Neutral, None, known(MmCompactionMigratepages, c.migrated)));
+    rows.push(row(
+        "failed",
+        "Pages that could not be moved",
+        "pages",
+        Lower,
+        None,
+        known(MmCompactionMigratepages, c.failed),
+    ));
+    let tried = c.migrated as f64 + c.failed as f64;
+    let success = Cell::float((tried > 0.0).then(|| c.migrated as f64 * 100.0 / tried));
+    rows.push(row("success", "Pages moved of those tried", "%", Higher, Some(2), success));
+    metrics("compaction", "Compaction", "", rows)
+}
+
+/// `compaction-runs`: durations by mode and result.
+fn runs(a: &Analysis) -> Table {
+    let rows = a.compaction.runs.iter().map(|((sync, result), d)| {
+        vec![
+            text(if *sync { "sync" } else { "async" }),
+            text(COMPACT_RESULT.word((*result).into())),
+            Cell::int(d.count()),
+            seconds(d.sum),
+            ms(d.quantile(0.5)),
+            ms(d.quantile(0.99)),
+            ms(d.max()),
+        ]
+    });
+    let columns = vec![
+        column("mode", "mode", ""),
+        column("result", "result", ""),
+        column("runs", "runs", ""),
+        column("time", "time", "s"),
+        column("p50", "p50", "ms"),
+        column("p99", "p99", "ms"),
+        column("max", "max", "ms"),
+    ];
+    list("compaction-runs", "Compaction by mode and result", "", columns, rows.collect())
+}
+
+/// `compaction-results`: what was asked and answered per node, zone and order.
+fn results(a: &Analysis) -> Table {
+    let rows = a.compaction.answers.iter().map(|((question, spot, result), n)| {
+        vec![
+            text(match question {
+                Question::Finished => "finished",
+                Question::Suitable => "suitable",
+            }),
+            Cell::Int(spot.node.into()),
+            text(ZONE.word(spot.zone.into())),
+            Cell::Int(spot.order.into()),
+            text(COMPACT_RESULT.word((*result).into())),
+            Cell::int(*n),
+        ]
+    });
+    let columns = vec![
+        column("question", "question", ""),
+        column("node", "node", ""),
+        column("zone", "zone", ""),
+        column("order", "order", ""),
+        column("result", "result", ""),
+        column("count", "count", ""),
+    ];
+    let mut note = "How often compaction asked itself, and the answers.".to_string();
+    if a.compaction.left_out > 0 {
+        note += &format!(" {} events of too many places were left out.", a.compaction.left_out);
+    }
+    list("compaction-results", "Compaction by node, zone and order", &note, columns, rows.collect())
+}
+
+/// `compaction-deferred`: compactions not tried because of earlier failures.
+fn deferrals(a: &Analysis) -> Table {
+    let known = |kind: Kind, value: u64| Cell::recorded(a.recorded.value(&[kind], value));
+    let rows = a.compaction.deferrals.iter().map(|(spot, d)| {
+        vec![
+            Cell::Int(spot.node.into()),
+            text(ZONE.word(spot.zone.into())),
+            Cell::Int(spot.order.into()),
+            known(MmCompactionDeferred, d.deferred),
+            known(MmCompactionDeferCompaction, d.extended),
+            known(MmCompactionDeferReset, d.reset),
+        ]
+    });
+    let columns = vec![
+        column("node", "node", ""),
+        column("zone", "zone", ""),
+        column("order", "order", ""),
+        column("deferred", "deferred", ""),
+        column("extended", "deferral extended", ""),
+        column("reset", "deferral ended", ""),
+    ];
+    list("compaction-deferred", "Compaction deferred", "", columns, rows.collect())
+}
+
+/// `kcompactd`: the daemons by node.
+fn daemons(a: &Analysis) -> Table {
+    let known = |kind: Kind, value: u64| Cell::recorded(a.recorded.value(&[kind], value));
+    let both = a.recorded.has(MmCompactionKcompactdWake) && a.recorded.has(MmCompactionKcompactdSleep);
+    let rows = a.compaction.kcompactd.iter().map(|(nid, k)| {
+        vec![
+            Cell::Int((*nid).into()),
+            known(MmCompactionWakeupKcompactd, k.requests),
+            known(MmCompactionKcompactdWake, k.wakes),
+            if both { seconds(k.awake) } else { Cell::Na(Na::NotRecorded) },
+        ]
+    });
+    let columns = vec![
+        column("node", "node", ""),
+        column("requests", "requests", ""),
+        column("wakes", "wakes", ""),
+        column("awake", "awake", "s"),
+    ];
+    list("kcompactd", "kcompactd by node", "Only whole phases from wake to sleep.", columns, rows.collect())
+}

@@ -1,0 +1,26 @@
+//! `losses`: events the kernel lost, per CPU.
+
+use super::{column, list};
+use crate::model::{Cell, Na, Table};
+use mmtwin_analysis::Analysis;
+
+/// `losses`; no row, no loss.
+pub fn table(a: &Analysis) -> Table {
+    let rows = a.losses.cpus.iter().map(|(cpu, lost)| {
+        let counted = lost.unknown_gaps < lost.gaps;
+        vec![
+            Cell::int((*cpu).into()),
+            Cell::int(lost.gaps),
+            Cell::int(lost.unknown_gaps),
+            if counted { Cell::int(lost.events) } else { Cell::Na(Na::Lost) },
+        ]
+    });
+    let columns = vec![
+        column("cpu", "CPU", ""),
+        column("gaps", "gaps", ""),
+        column("unknown_gaps", "of unknown size", ""),
+        column("events", "events lost", ""),
+    ];
+    let note = "Events lost are those the kernel counted; gaps of unknown size are not in it.";
+    list("losses", "Lost events by CPU", note, columns, rows.collect())
+}

@@ -1,0 +1,179 @@
+//! NUMA balancing: tasks from node to node, pages by reason, hinting faults and their locality over time.
+
+use super::{column, counters, list, metrics, row, text};
+use crate::model::Better::{Higher, Lower, Neutral};
+use crate::model::{Body, Cell, Na, Table};
+use mmtwin_analysis::Analysis;
+use mmtwin_analysis::numa::{NO_NODE, NodeMatrix, Numa};
+use mmtwin_event::Kind;
+use mmtwin_event::names::NUMA_SKIP;
+
+/// Tasks printed by `numa-tasks`.
+const TASKS: usize = 50;
+
+/// The tables of NUMA balancing.
+pub fn tables(analysis: &Analysis) -> Vec<Table> {
+    let numa = &analysis.numa;
+    let swaps = "Pairs of tasks; one went each way.";
+    let sticks = "Moves wanted and not made; to '-' if no CPU was found.";
+    vec![
+        faults(analysis),
+        faults_over_time(analysis),
+        matrix(analysis, "numa-moves", "Tasks moved by NUMA balancing", "", Kind::SchedMoveNuma, &numa.moves),
+        matrix(analysis, "numa-swaps", "Tasks swapped by NUMA balancing", swaps, Kind::SchedSwapNuma, &numa.swaps),
+        matrix(analysis, "numa-sticks", "Tasks NUMA balancing left", sticks, Kind::SchedStickNuma, &numa.sticks),
+        migrations(analysis),
+        tasks(analysis),
+        skips(analysis),
+    ]
+}
+
+fn matrix(a: &Analysis, name: &str, title: &str, note: &str, kind: Kind, counts: &NodeMatrix) -> Table {
+    let label = |nid: &i32| if *nid == NO_NODE { "-".to_string() } else { format!("N{nid}") };
+    let known = if a.recorded.has(kind) { a.source.nodes } else { 0 };
+    let mut nodes: Vec<i32> = (0..known as i32).chain(counts.keys().flat_map(|(from, to)| [*from, *to])).collect();
+    nodes.sort_by_key(|nid| (*nid == NO_NODE, *nid));
+    nodes.dedup();
+    let from: Vec<i32> = nodes.iter().copied().filter(|&n| n != NO_NODE || counts.keys().any(|k| k.0 == n)).collect();
+    let cell = |from: i32, to: i32| Cell::int(counts.get(&(from, to)).copied().unwrap_or(0));
+    let values = from.iter().map(|&from| nodes.iter().map(|&to| cell(from, to)).collect()).collect();
+    let (rows, columns) = (from.iter().map(label).collect(), nodes.iter().map(label).collect());
+    let body = Body::Matrix { rows, columns, axes: ("from node".into(), "to node".into()), unit: "tasks", values };
+    let missing = kind.schema().filter(|_| !a.recorded.has(kind)).map(|s| format!("{} was not recorded.", s.name));
+    Table { name: name.into(), title: title.into(), note: missing.unwrap_or_else(|| note.into()), body }
+}
+
+/// `numa-faults`: what the hinting faults saw.
+fn faults(a: &Analysis) -> Table {
+    let count = |name: &str| counters(a, &[name]);
+    let migrated = |pages: fn(&mmtwin_analysis::numa::Migrated) -> u64| {
+        let pages = a.numa.reason(mmtwin_analysis::numa::NUMA_MISPLACED).as_ref().map_or(0, pages);
+        Cell::recorded(a.recorded.value(&[Kind::MmMigratePages], pages))
+    };
+    let local = match (a.counters.vmstat("numa_hint_faults"), a.counters.vmstat("numa_hint_faults_local")) {
+        (Some(0), _) => Cell::Na(Na::NotRecorded),
+        (Some(all), Some(local)) => Cell::Float(local as f64 * 100.0 / all as f64),
+        _ => count("numa_hint_faults_local"),
+    };
+    let sum = |nodes: &NodeMatrix, kind| Cell::recorded(a.recorded.value(&[kind], nodes.values().sum()));
+    let rows = vec![
+        row("numa_pte_updates", "PTEs marked by the scanner", "pages", Neutral, None, count("numa_pte_updates")),
+        row("numa_huge_pte_updates", "Huge pages marked", "", Neutral, None, count("numa_huge_pte_updates")),
+        row("numa_hint_faults", "Hinting faults", "", Lower, None, count("numa_hint_faults")),
+        row(
+            "numa_hint_faults_local",
+            "Hinting faults on the own node",
+            "",
+            Neutral,
+            None,
+            count("numa_hint_faults_local"),
+        ),
+        row("numa_local_percent", "Local hinting faults", "%", Higher, Some(2), local),
+        row("numa_pages_migrated", "Pages migrated", "pages", Lower, None, count("numa_pages_migrated")),
+        row("numa_misplaced_succeeded", "Pages migrated, by events", "pages", Lower, None, migrated(|m| m.succeeded)),
+        row("numa_misplaced_failed", "Pages that could not be migrated", "pages", Lower, None, migrated(|m| m.failed)),
+        row("pgmigrate_success", "Pages migrated for any reason", "pages", Neutral, None, count("pgmigrate_success")),
+        row("pgmigrate_fail", "Pages not migrated for any reason", "pages", Lower, None, count("pgmigrate_fail")),
+        row("numa_moves", "Tasks moved", "", Neutral, None, sum(&a.numa.moves, Kind::SchedMoveNuma)),
+        row("numa_swaps", "Pairs of tasks swapped", "", Neutral, None, sum(&a.numa.swaps, Kind::SchedSwapNuma)),
+        row("numa_sticks", "Moves wanted and not made", "", Lower, None, sum(&a.numa.sticks, Kind::SchedStickNuma)),
+    ];
+    metrics("numa-faults", "NUMA hinting faults", "", rows)
+}
+
+/// `numa-locality`: the same over time, one row per sample of the counters.
+fn faults_over_time(a: &Analysis) -> Table {
+    let series = |name: &str| a.counters.series("vmstat", "", name);
+    let (faults, local) = (series("numa_hint_faults"), series("numa_hint_faults_local"));
+    let (ptes, pages) = (series("numa_pte_updates"), series("numa_pages_migrated"));
+    let start = faults.first().map_or(0, |(at, _)| *at);
+    let rows = (1..faults.len()).map(|i| {
+        let grown = |series: &[(u64, Option<u64>)]| series.get(i)?.1?.checked_sub(series.get(i - 1)?.1?);
+        let percent = match (grown(&faults), grown(&local)) {
+            (Some(all), Some(local)) if all > 0 => Some(local as f64 * 100.0 / all as f64),
+            _ => None,
+        };
+        vec![
+            Cell::Float(faults[i].0.saturating_sub(start) as f64 / 1e9),
+            Cell::recorded(grown(&ptes)),
+            Cell::recorded(grown(&faults)),
+            Cell::recorded(grown(&local)),
+            Cell::float(percent),
+            Cell::recorded(grown(&pages)),
+        ]
+    });
+    let columns = vec![
+        column("time", "time", "s"),
+        column("numa_pte_updates", "PTE updates", "pages"),
+        column("numa_hint_faults", "hint faults", ""),
+        column("numa_hint_faults_local", "local", ""),
+        column("local_percent", "local", "%"),
+        column("numa_pages_migrated", "migrated", "pages"),
+    ];
+    let body = Body::Series { columns, rows: rows.collect() };
+    let note = "Growth since the row before; no faults have no locality.".into();
+    Table { name: "numa-locality".into(), title: "NUMA hinting faults over time".into(), note, body }
+}
+
+/// `migrate`: page migrations by reason and mode.
+fn migrations(a: &Analysis) -> Table {
+    let rows = a.numa.migrations.iter().map(|(kind, m)| {
+        let (reason, mode) = Numa::words(*kind);
+        let thp = |pages: Option<u64>| pages.map_or(Cell::Na(Na::NotInKernel), Cell::int);
+        vec![
+            text(reason),
+            text(mode),
+            Cell::int(m.calls),
+            Cell::int(m.succeeded),
+            Cell::int(m.failed),
+            Cell::float(m.failed_percent()),
+            thp(m.thp_succeeded),
+            thp(m.thp_failed),
+            thp(m.thp_split),
+        ]
+    });
+    let columns = vec![
+        column("reason", "reason", ""),
+        column("mode", "mode", ""),
+        column("calls", "calls", ""),
+        column("succeeded", "succeeded", "pages"),
+        column("failed", "failed", "pages"),
+        column("failed_percent", "failed", "%"),
+        column("thp_succeeded", "THP succeeded", ""),
+        column("thp_failed", "THP failed", ""),
+        column("thp_split", "THP split", ""),
+    ];
+    list("migrate", "Page migrations by reason and mode", "", columns, rows.collect())
+}
+
+/// `numa-tasks`: who was moved, and who migrated pages in its faults.
+fn tasks(a: &Analysis) -> Table {
+    let rows = a.numa.top_tasks().into_iter().take(TASKS).map(|t| {
+        let known = |kind, value| Cell::recorded(a.recorded.value(&[kind], value));
+        vec![
+            text(a.tasks.get(t.pid).map_or("<...>".into(), |task| task.name())),
+            Cell::Int(t.pid.into()),
+            known(Kind::SchedMoveNuma, t.moves),
+            known(Kind::SchedSwapNuma, t.swaps),
+            known(Kind::SchedStickNuma, t.sticks),
+            known(Kind::MmMigratePages, t.pages),
+        ]
+    });
+    let columns = vec![
+        column("comm", "task", ""),
+        column("pid", "pid", ""),
+        column("moves", "moves", ""),
+        column("swaps", "swaps", ""),
+        column("sticks", "sticks", ""),
+        column("pages", "migrated", "pages"),
+    ];
+    let note = format!("Most moved first, at most {TASKS}; pages are those it migrated in its own hinting faults.");
+    list("numa-tasks", "NUMA balancing by task", &note, columns, rows.collect())
+}
+
+/// `numa-skips`: why the scanner skipped areas.
+fn skips(a: &Analysis) -> Table {
+    let rows = a.numa.skips.iter().map(|(reason, n)| vec![text(NUMA_SKIP.word((*reason).into())), Cell::int(*n)]);
+    let columns = vec![column("reason", "reason", ""), column("areas", "areas", "")];
+    list("numa-skips", "Areas skipped by the NUMA scanner", "", columns, rows.collect())
+}

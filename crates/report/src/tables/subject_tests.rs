@@ -1,0 +1,187 @@
+//! Tables of everything but reclaim, on input made by hand.
+
+use super::{reconcile, subject_tables};
+use crate::model::{Body, Cell, Na, Table};
+use mmtwin_analysis::Analysis;
+use mmtwin_event::{Call, CounterRow, Event, Fields, Kind, Sink, Slots};
+
+fn event(a: &mut Analysis, kind: Kind, ts: u64, fields: &[(&str, i64)]) {
+    let schema = kind.schema().unwrap();
+    let mut slots = Slots::default();
+    fields.iter().for_each(|(name, value)| slots.set(schema.slot(name.as_bytes()).unwrap(), *value as u64));
+    let fields = Fields::Text(&slots);
+    a.event(&Event {
+        ts,
+        cpu: 0,
+        pid: 7,
+        tgid: 0,
+        flags: 0,
+        preempt_count: 0,
+        kind,
+        id: 0,
+        comm: b"wl0",
+        name: schema.name,
+        raw: b"",
+        fields,
+    });
+}
+
+fn counters(a: &mut Analysis, source: &str, key: &str, values: &[(&str, u64, u64)]) {
+    let names: Vec<String> = values.iter().map(|(name, ..)| name.to_string()).collect();
+    for (at, after) in [(0, false), (2_000_000_000, true)] {
+        let values: Vec<_> = values.iter().map(|v| Some(if after { v.2 } else { v.1 })).collect();
+        a.counters(&CounterRow { source, key, at, names: &names, values: &values });
+    }
+}
+
+fn table(a: &Analysis, name: &str) -> Table {
+    subject_tables(a).into_iter().find(|t| t.name == name).unwrap_or_else(|| panic!("no table {name}"))
+}
+
+fn metric(a: &Analysis, name: &str, key: &str) -> Cell {
+    let Body::Metric(rows) = table(a, name).body else { panic!("{name} is no metric table") };
+    rows.into_iter().find(|row| row.key == key).unwrap_or_else(|| panic!("no row {key}")).value
+}
+
+fn rows(a: &Analysis, name: &str) -> Vec<Vec<Cell>> {
+    match table(a, name).body {
+        Body::List { rows, columns } | Body::Series { rows, columns } => {
+            assert!(rows.iter().all(|row| row.len() == columns.len()), "{name}");
+            rows
+        }
+        _ => panic!("{name} is no list"),
+    }
+}
+
+fn text(word: &str) -> Cell {
+    Cell::Text(word.into())
+}
+
+#[test]
+fn nothing_recorded_is_nowhere_a_zero() {
+    for table in subject_tables(&Analysis::default()) {
+        match table.body {
+            Body::Metric(rows) => assert!(rows.iter().all(|r| r.value == Cell::Na(Na::NotRecorded)), "{}", table.name),
+            Body::List { rows, .. } | Body::Series { rows, .. } => assert!(rows.is_empty(), "{}", table.name),
+            Body::Matrix { values, .. } => assert!(values.is_empty() && table.note.contains("not recorded")),
+            Body::Histogram { .. } => panic!("{} has no values", table.name),
+        }
+    }
+    assert!(reconcile::subjects(&Analysis::default()).is_empty());
+}
+
+#[test]
+fn matrix_has_all_nodes_of_the_machine_and_none_for_no_node() {
+    let mut a = Analysis::default();
+    a.source.nodes = 2;
+    event(&mut a, Kind::SchedStickNuma, 1, &[("src_nid", 1), ("dst_nid", -1)]);
+    event(&mut a, Kind::SchedStickNuma, 2, &[("src_nid", 3), ("dst_nid", 0)]);
+    let Body::Matrix { rows, columns, values, .. } = table(&a, "numa-sticks").body else { panic!() };
+    assert_eq!((rows.join(" "), columns.join(" ")), ("N0 N1 N3".into(), "N0 N1 N3 -".into()));
+    assert_eq!(values[1], [0, 0, 0, 1].map(Cell::Int));
+    assert_eq!(values[2], [1, 0, 0, 0].map(Cell::Int));
+}
+
+#[test]
+fn migrations_reconcile_with_their_counters() {
+    let mut a = Analysis::default();
+    for reason in [5, 5, 0] {
+        event(&mut a, Kind::MmMigratePages, 1, &[("reason", reason), ("nr_succeeded", 3), ("nr_failed", 1)]);
+    }
+    counters(
+        &mut a,
+        "vmstat",
+        "",
+        &[("numa_pages_migrated", 10, 16), ("pgmigrate_success", 0, 9), ("pgmigrate_fail", 0, 4)],
+    );
+    let lines = reconcile::subjects(&a);
+    let lines: Vec<_> = lines.iter().map(|l| (l.key.as_str(), l.events.clone(), l.counters.clone())).collect();
+    let line = |key, events, counters| (key, Cell::Int(events), Cell::Int(counters));
+    assert_eq!(lines, [line("numa_migrated", 6, 6), line("migrated", 9, 9), line("migrate_failed", 3, 4)]);
+    let numa = &rows(&a, "migrate")[1];
+    assert_eq!(
+        numa[..6],
+        [text("numa_misplaced"), text("MIGRATE_ASYNC"), Cell::Int(2), Cell::Int(6), Cell::Int(2), Cell::Float(25.0)]
+    );
+    assert_eq!(rows(&a, "numa-tasks")[0][..2], [text("wl0"), Cell::Int(7)]);
+    assert_eq!(rows(&a, "numa-tasks")[0][2], Cell::Na(Na::NotRecorded), "no sched_move_numa");
+}
+
+#[test]
+fn locality_is_known_where_there_were_faults() {
+    let mut a = Analysis::default();
+    let values = [("numa_hint_faults", 100, 300), ("numa_hint_faults_local", 50, 200), ("numa_pte_updates", 0, 0)];
+    counters(&mut a, "vmstat", "", &values);
+    assert_eq!(metric(&a, "numa-faults", "numa_local_percent"), Cell::Float(75.0));
+    assert_eq!(metric(&a, "numa-faults", "numa_pages_migrated"), Cell::Na(Na::NotInKernel));
+    let [row] = &rows(&a, "numa-locality")[..] else { panic!() };
+    assert_eq!(row[..5], [Cell::Float(2.0), Cell::Int(0), Cell::Int(200), Cell::Int(150), Cell::Float(75.0)]);
+}
+
+#[test]
+fn only_changed_counters_are_listed_and_resets_are_not_known() {
+    let mut a = Analysis::default();
+    counters(&mut a, "vmstat", "", &[("pgfault", 5, 9), ("pgfree", 4, 4), ("nr_free_pages", 8, 2), ("numa_hit", 9, 1)]);
+    let expected = [
+        vec![text("pgfault"), Cell::Int(5), Cell::Int(9), Cell::Int(4), Cell::Float(2.0)],
+        vec![text("nr_free_pages"), Cell::Int(8), Cell::Int(2), Cell::Int(-6), Cell::Float(-3.0)],
+        vec![text("numa_hit"), Cell::Int(9), Cell::Int(1), Cell::Na(Na::NotRecorded), Cell::Na(Na::NotRecorded)],
+    ];
+    assert_eq!(rows(&a, "vmstat"), expected);
+    counters(&mut a, "numastat", "0", &[("numa_hit", 0, 7), ("numa_miss", 0, 0)]);
+    counters(&mut a, "numastat", "1", &[("numa_hit", 1, 2)]);
+    let expected = [
+        vec![text("numa_hit"), Cell::Int(7), Cell::Int(1)],
+        vec![text("numa_miss"), Cell::Int(0), Cell::Na(Na::NotRecorded)],
+    ];
+    assert_eq!(rows(&a, "numastat"), expected);
+    counters(&mut a, "zoneinfo", "0/DMA", &[("low", 3, 3), ("nr_free_pages", 9, 8)]);
+    assert_eq!(rows(&a, "zoneinfo")[0][..4], [text("0/DMA"), Cell::Int(8), Cell::Na(Na::NotRecorded), Cell::Int(3)]);
+}
+
+#[test]
+fn purges_have_their_histograms() {
+    let mut a = Analysis::default();
+    event(&mut a, Kind::FreeVmapAreaNoflush, 10, &[("nr_lazy", 104), ("nr_lazy_max", 100)]);
+    event(&mut a, Kind::PurgeVmapAreaLazy, 2_000_010, &[("num_purged", 50)]);
+    a.call(&Call { function: "purge_vmap_node", cpu: 0, nanoseconds: 2_500 });
+    assert_eq!(metric(&a, "vmalloc", "drain_max"), Cell::Float(2.0));
+    assert_eq!(metric(&a, "vmalloc", "allocations"), Cell::Na(Na::NotRecorded));
+    let Body::Histogram { slots, mean, total, .. } = table(&a, "calls-purge_vmap_node").body else { panic!() };
+    assert_eq!((slots.last(), mean, total), (Some(&(2, 3, 1)), Some(2.5), 2));
+}
+
+#[test]
+fn every_list_row_fits_its_columns() {
+    let mut a = Analysis::default();
+    event(&mut a, Kind::MmVmscanThrottled, 1, &[("usec_delayed", 4000), ("usec_timeout", 4000)]);
+    event(&mut a, Kind::MmShrinkSlabStart, 1, &[("total_scan", 9)]);
+    event(&mut a, Kind::MmShrinkSlabEnd, 5, &[("nid", 0)]);
+    event(&mut a, Kind::MmCompactionBegin, 1, &[]);
+    event(&mut a, Kind::MmCompactionEnd, 3, &[]);
+    event(&mut a, Kind::MmCompactionFinished, 3, &[]);
+    event(&mut a, Kind::MmCompactionDeferred, 3, &[]);
+    event(&mut a, Kind::MmCompactionKcompactdWake, 3, &[]);
+    event(&mut a, Kind::MmPageAlloc, 3, &[("pfn", 5)]);
+    event(&mut a, Kind::MmPageAllocExtfrag, 3, &[]);
+    event(&mut a, Kind::MarkVictim, 3, &[]);
+    event(&mut a, Kind::MmCollapseHugePage, 3, &[]);
+    event(&mut a, Kind::SchedSkipVmaNuma, 3, &[]);
+    a.lost(1, None, 4);
+    for name in "throttle slab compaction-runs compaction-results compaction-deferred kcompactd alloc alloc-fallback \
+                 oom-victims thp numa-skips losses"
+        .split_whitespace()
+    {
+        assert_eq!(rows(&a, name).len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn names_of_tables_are_unique() {
+    let a = Analysis::default();
+    let mut names: Vec<_> = super::reclaim_tables(&a).into_iter().chain(subject_tables(&a)).map(|t| t.name).collect();
+    names.sort();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
