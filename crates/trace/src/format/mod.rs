@@ -194,6 +194,16 @@ impl Formats {
 }
 
 impl Style {
+    /// Prints an event's name as it stands before a payload. trace-cmd pads names to 20 characters.
+    pub fn name(self, name: &str, out: &mut Out) {
+        let start = out.len();
+        out.extend(name.as_bytes());
+        out.extend(b": ");
+        if self == Style::TraceCmd {
+            out.align(start, 22, true);
+        }
+    }
+
     fn rules(self) -> Rules {
         match self {
             Style::Kernel => Rules::C,
@@ -216,6 +226,17 @@ impl Format {
             Ok(program) => program.run(raw, env, out),
             Err(_) => fallback::print(self, raw, env, style, out),
         }
+    }
+
+    /// Prints the name of the event as it stands in a line, then the payload.
+    pub fn print_named(&self, formats: &Formats, raw: &[u8], style: Style, out: &mut Out) {
+        style.name(&self.name, out);
+        self.print(formats, raw, style, out);
+    }
+
+    /// Tasks that a record of the scheduler names: pid and name.
+    pub fn named_tasks<'r>(&self, raw: &'r [u8], big_endian: bool) -> [Option<(i32, &'r [u8])>; 2] {
+        self.plugin.named_tasks(raw, big_endian)
     }
 
     /// Why records of this format are printed field by field; `None` if they are printed as the kernel prints them.

@@ -122,6 +122,17 @@ fn states(print: Option<&PrintText>, scope: &Scope<'_>) -> Option<Vec<u8>> {
 }
 
 impl Plugin {
+    /// Tasks that a record names: pid and name.
+    pub fn named_tasks<'r>(&self, raw: &'r [u8], big_endian: bool) -> [Option<(i32, &'r [u8])>; 2] {
+        match self {
+            Plugin::Switch(switch) => {
+                [Some(switch.prev.named(raw, big_endian)), Some(switch.next.named(raw, big_endian))]
+            }
+            Plugin::Wakeup(wakeup) => [Some(wakeup.who.named(raw, big_endian)), None],
+            _ => [None, None],
+        }
+    }
+
     /// Prints a record. False: what the format says is still to be printed.
     pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) -> bool {
         let number = |place: Place| place.number(raw, env.big_endian);
@@ -202,8 +213,13 @@ impl Plugin {
 }
 
 impl Who {
+    fn named<'r>(&self, raw: &'r [u8], big_endian: bool) -> (i32, &'r [u8]) {
+        let comm = self.comm.of(raw, big_endian).split(|&b| b == 0).next().unwrap_or_default();
+        (self.pid.number(raw, big_endian) as i32, comm)
+    }
+
     fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) {
-        out.extend(self.comm.of(raw, env.big_endian).split(|&b| b == 0).next().unwrap_or_default());
+        out.extend(self.named(raw, env.big_endian).1);
         out.push(b':');
         out.decimal(self.pid.number(raw, env.big_endian));
         out.extend(b" [");

@@ -1,0 +1,234 @@
+//! A sink that prints events as lines of text.
+//!
+//! Models two printers: the kernel's `trace` file and `trace-cmd report`. Task names of binary sources come by
+//! [`Sink::task`], and from the scheduler events themselves, as in trace-cmd. Validated line for line against both.
+
+use super::columns::{Columns, Header, task};
+use crate::Error;
+use crate::format::{Formats, Out, Style};
+use mmtwin_event::{Event, Fields, Kind, Sink, Source, Task};
+use rustc_hash::FxHashMap;
+use std::io::Write;
+use std::sync::Arc;
+
+/// Whose lines to print.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextStyle {
+    /// As the kernel's `trace` file, with the comments above the lines or without.
+    Kernel(Columns, Option<Header>),
+    /// As `trace-cmd report`: an instance's name, if not empty, stands before each line.
+    TraceCmd {
+        /// Name of the instance, empty for the top one.
+        instance: String,
+    },
+}
+
+/// Writes a stream of events as text.
+pub struct TextWriter<W: Write> {
+    to: W,
+    name: String,
+    style: TextStyle,
+    formats: Option<Arc<Formats>>,
+    tasks: FxHashMap<i32, TaskColumns>,
+    out: Out,
+    nanoseconds: bool,
+    error: Option<Error>,
+}
+
+/// Text that is handed on when it is this long.
+const CHUNK: usize = 1 << 16;
+
+/// `COMM-PID ` as it stands in a line, within its first bytes.
+#[derive(Clone, Copy)]
+struct TaskColumns {
+    text: [u8; 40],
+    len: u8,
+}
+
+impl<W: Write> TextWriter<W> {
+    /// A writer to `to`, which messages call `name`. `formats` are those of the source, if it is binary.
+    pub fn new(to: W, name: &str, style: TextStyle, formats: Option<Arc<Formats>>) -> TextWriter<W> {
+        let (tasks, out) = Default::default();
+        TextWriter { to, name: name.into(), style, formats, tasks, out, nanoseconds: true, error: None }
+    }
+
+    /// Hands on what is left. The first error of any write comes out here.
+    pub fn close(mut self) -> Result<W, Error> {
+        self.hand_on();
+        if self.error.is_none() {
+            self.error = self.to.flush().err().map(|e| Error::io(&self.name, e));
+        }
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.to),
+        }
+    }
+
+    /// A write has failed: further events are not printed.
+    pub fn failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    fn hand_on(&mut self) {
+        if self.error.is_none() {
+            self.error = self.to.write_all(self.out.as_bytes()).err().map(|e| Error::io(&self.name, e));
+        }
+        self.out.truncate(0);
+    }
+
+    fn print_task(&mut self, event: &Event<'_>) {
+        if event.comm.is_empty() {
+            let style = &self.style;
+            let known = self.tasks.entry(event.pid).or_insert_with(|| {
+                let comm = if event.pid == 0 { b"<idle>".as_slice() } else { b"<...>" };
+                TaskColumns::new(style, comm, event.pid)
+            });
+            self.out.extend(&known.text[..usize::from(known.len)]);
+        } else {
+            self.style.task(event.comm, event.pid, &mut self.out);
+        }
+    }
+
+    /// Scheduler events name tasks; names that came before stay.
+    fn learn_tasks(&mut self, event: &Event<'_>) {
+        let Some(formats) = &self.formats else { return };
+        let Some(format) = u16::try_from(event.id).ok().and_then(|id| formats.get(id)) else { return };
+        for (pid, comm) in format.named_tasks(event.raw, formats.big_endian()).into_iter().flatten() {
+            let unknown = self.tasks.get(&pid).is_none_or(TaskColumns::is_unknown);
+            if unknown && pid != 0 {
+                self.tasks.insert(pid, TaskColumns::new(&self.style, comm, pid));
+            }
+        }
+    }
+
+    fn print_payload(&mut self, event: &Event<'_>) {
+        let style = self.style.style();
+        let format = match (event.fields, &self.formats) {
+            (Fields::Text(_), _) | (_, None) => None,
+            (_, Some(formats)) => u16::try_from(event.id).ok().and_then(|id| Some((formats, formats.get(id)?))),
+        };
+        let start = self.out.len();
+        match format {
+            Some((formats, format)) => format.print_named(formats, event.raw, style, &mut self.out),
+            None if self.formats.is_some() && event.kind == Kind::Other => {
+                self.out.extend(b"[UNKNOWN EVENT] type=");
+                self.out.decimal(event.id.into());
+            }
+            None => {
+                style.name(event.name, &mut self.out);
+                self.out.extend(event.raw);
+            }
+        }
+        if self.out.len() > start && self.out.as_bytes().last() == Some(&b'\n') {
+            self.out.truncate(self.out.len() - 1);
+        }
+        self.out.push(b'\n');
+    }
+}
+
+impl TextStyle {
+    fn style(&self) -> Style {
+        match self {
+            TextStyle::Kernel(..) => Style::Kernel,
+            TextStyle::TraceCmd { .. } => Style::TraceCmd,
+        }
+    }
+
+    fn task(&self, comm: &[u8], pid: i32, out: &mut Out) {
+        match self {
+            TextStyle::Kernel(columns, _) => columns.task(comm, pid, out),
+            TextStyle::TraceCmd { .. } => task(comm, pid, 5, out),
+        }
+    }
+}
+
+impl TaskColumns {
+    fn new(style: &TextStyle, comm: &[u8], pid: i32) -> TaskColumns {
+        let mut out = Out::default();
+        style.task(&comm[..comm.len().min(24)], pid, &mut out);
+        let mut text = [0; 40];
+        let printed = out.as_bytes();
+        text[..printed.len()].copy_from_slice(printed);
+        TaskColumns { text, len: printed.len() as u8 }
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.text[..usize::from(self.len)].trim_ascii_start().starts_with(b"<...>-")
+    }
+}
+
+impl<W: Write> Sink for TextWriter<W> {
+    fn start(&mut self, source: &Source) {
+        let raw_clocks = ["counter", "uptime", "x86-tsc", "ppc-tb"];
+        self.nanoseconds = !source.clock.as_deref().is_some_and(|c| raw_clocks.contains(&c));
+        match &self.style {
+            TextStyle::Kernel(columns, Some(header)) => columns.header(*header, &mut self.out),
+            TextStyle::Kernel(_, None) => {}
+            TextStyle::TraceCmd { .. } => {
+                self.out.extend(b"cpus=");
+                self.out.decimal(source.cpus.into());
+                self.out.push(b'\n');
+            }
+        }
+    }
+
+    fn task(&mut self, task: &Task<'_>) {
+        self.tasks.insert(task.pid, TaskColumns::new(&self.style, task.comm, task.pid));
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        if self.error.is_some() {
+            return;
+        }
+        if let TextStyle::TraceCmd { instance } = &self.style {
+            if !instance.is_empty() {
+                self.out.extend(instance.as_bytes());
+                self.out.extend(b": ");
+            }
+        }
+        self.print_task(event);
+        match &self.style {
+            TextStyle::Kernel(columns, _) => columns.context(event, self.nanoseconds, &mut self.out),
+            TextStyle::TraceCmd { .. } => trace_cmd_context(event, self.nanoseconds, &mut self.out),
+        }
+        self.print_payload(event);
+        if !matches!(event.fields, Fields::Text(_)) {
+            self.learn_tasks(event);
+        }
+        if self.out.len() >= CHUNK {
+            self.hand_on();
+        }
+    }
+
+    fn lost(&mut self, cpu: u32, events: Option<u64>, _at: u64) {
+        self.out.extend(b"CPU:");
+        self.out.decimal(cpu.into());
+        let kernel = self.style.style() == Style::Kernel;
+        self.out.extend(if kernel { b" [LOST " } else { b" [" });
+        if let Some(events) = events {
+            self.out.decimal(events);
+            self.out.push(b' ');
+        }
+        self.out.extend(if kernel { b"EVENTS]\n" } else { b"EVENTS DROPPED]\n" });
+    }
+
+    fn finish(&mut self) {
+        self.hand_on();
+    }
+}
+
+/// CPU and time as trace-cmd prints them: rounded to microseconds, where the kernel cuts off.
+fn trace_cmd_context(event: &Event<'_>, nanoseconds: bool, out: &mut Out) {
+    out.push(b'[');
+    out.padded(u64::from(event.cpu), b'0', 3);
+    out.extend(b"] ");
+    if nanoseconds {
+        let microseconds = (event.ts + 500) / 1000;
+        out.padded(microseconds / 1_000_000, b' ', 5);
+        out.push(b'.');
+        out.padded(microseconds % 1_000_000, b'0', 6);
+    } else {
+        out.padded(event.ts, b' ', 12);
+    }
+    out.extend(b": ");
+}
