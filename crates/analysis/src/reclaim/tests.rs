@@ -25,7 +25,7 @@ fn analysis(events: &[Made]) -> Analysis {
     analysis
 }
 
-fn process<'a>(analysis: &'a Analysis, pid: i32) -> &'a Process {
+fn process(analysis: &Analysis, pid: i32) -> &Process {
     analysis.reclaim.process(analysis.tasks.get(pid).unwrap()).unwrap()
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Scans {
 }
 
 impl Scans {
-    fn of(analysis: &Analysis) -> Scans {
+    pub fn of(analysis: &Analysis) -> Scans {
         let kswapd_steal = counters(analysis, &["kswapd_steal"]);
         let split = matches!(kswapd_steal, Cell::Na(_));
         Scans {

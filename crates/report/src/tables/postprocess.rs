@@ -23,7 +23,7 @@ fn processes(analysis: &Analysis) -> Vec<(String, &Task, &Process)> {
         .iter()
         .filter_map(|task| Some((format!("{}-{}", task.name(), task.pid), task, analysis.reclaim.process(task)?)))
         .collect();
-    all.sort_by(|a, b| (a.1.name(), a.1.pid).cmp(&(b.1.name(), b.1.pid)));
+    all.sort_by_cached_key(|(_, task, _)| (task.name(), task.pid));
     all
 }
 

@@ -6,7 +6,7 @@
 //! nr_vmscan_write, in pages where the event counts folios. Counters are system-wide: they also hold what happened
 //! between their reading and the first or last event.
 
-use super::mmtests::zoned;
+use super::mmtests::{Scans, zoned};
 use super::{counters, reclaim};
 use crate::model::{Cell, Reconciliation};
 use mmtwin_analysis::Analysis;
@@ -14,56 +14,56 @@ use mmtwin_analysis::numa::{Migrated, NUMA_MISPLACED};
 use mmtwin_analysis::tasks::Context;
 use mmtwin_event::Kind::*;
 
+/// Scans or reclaim by direct reclaim, with that of khugepaged, which kernels from 6.3 on count apart.
+fn with_khugepaged(analysis: &Analysis, direct: Cell, name: &str) -> Cell {
+    match (direct, counters(analysis, &[name])) {
+        (Cell::Int(direct), Cell::Int(khugepaged)) => Cell::Int(direct + khugepaged),
+        (direct, _) => direct,
+    }
+}
+
 /// The lines of reclaim for which the input has both sides; none without counters.
 pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
-    let sum = |prefix: &str, unzoned: &[&str]| {
-        let names = zoned(prefix);
-        counters(analysis, &names.iter().map(String::as_str).chain(unzoned.iter().copied()).collect::<Vec<_>>())
-    };
     let of = |context: Context| reclaim::pages(analysis, analysis.reclaim.context(context));
-    let all = |which: fn((Option<u64>, Option<u64>)) -> Option<u64>| {
-        Context::ALL.iter().map(|&context| which(of(context))).sum::<Option<u64>>()
-    };
+    let (scanned, reclaimed): (Vec<_>, Vec<_>) = Context::ALL.into_iter().map(of).unzip();
     let begun = |context: Context| analysis.reclaim.context(context).begins;
     let writes = Context::ALL.iter().map(|&context| analysis.reclaim.context(context).writes.total()).sum();
     let counted = |kind, value: u64| analysis.recorded.value(&[kind], value);
+    let stalls = zoned("allocstall_");
+    let stalls: Vec<&str> = stalls.iter().map(String::as_str).chain(["allocstall"]).collect();
+    let counts = Scans::of(analysis);
     let lines = [
-        ("kswapd_scanned", "Pages scanned by kswapd", of(Context::Kswapd).0, sum("pgscan_kswapd_", &["pgscan_kswapd"])),
+        ("kswapd_scanned", "Pages scanned by kswapd", of(Context::Kswapd).0, counts.kswapd),
         (
             "direct_scanned",
             "Pages scanned by direct reclaim",
             of(Context::Direct).0,
-            sum("pgscan_direct_", &["pgscan_direct"]),
+            with_khugepaged(analysis, counts.direct, "pgscan_khugepaged"),
         ),
-        (
-            "kswapd_reclaimed",
-            "Pages reclaimed by kswapd",
-            of(Context::Kswapd).1,
-            sum("pgsteal_kswapd_", &["pgsteal_kswapd", "kswapd_steal"]),
-        ),
+        ("kswapd_reclaimed", "Pages reclaimed by kswapd", of(Context::Kswapd).1, counts.kswapd_reclaimed),
         (
             "direct_reclaimed",
             "Pages reclaimed by direct reclaim",
             of(Context::Direct).1,
-            sum("pgsteal_direct_", &["pgsteal_direct"]),
+            with_khugepaged(analysis, counts.direct_reclaimed, "pgsteal_khugepaged"),
         ),
         (
             "all_scanned",
             "Pages scanned by all, cgroups included",
-            all(|pages| pages.0),
+            scanned.into_iter().sum(),
             counters(analysis, &["pgscan_anon", "pgscan_file"]),
         ),
         (
             "all_reclaimed",
             "Pages reclaimed by all, cgroups included",
-            all(|pages| pages.1),
+            reclaimed.into_iter().sum(),
             counters(analysis, &["pgsteal_anon", "pgsteal_file"]),
         ),
         (
             "direct_reclaims",
             "Direct reclaims",
             counted(MmVmscanDirectReclaimBegin, begun(Context::Direct)),
-            sum("allocstall_", &["allocstall"]),
+            counters(analysis, &stalls),
         ),
         (
             "kswapd_wakes",
