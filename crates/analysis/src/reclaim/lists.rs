@@ -147,19 +147,19 @@ impl Isolated {
     #[inline]
     pub(crate) fn add(&mut self, one: &Isolation) {
         self.batches += 1;
-        self.requested = self.requested.wrapping_add(one.requested);
-        self.scanned = self.scanned.wrapping_add(one.scanned);
-        self.skipped = self.skipped.wrapping_add(one.skipped.unwrap_or(0));
-        self.taken = self.taken.wrapping_add(one.taken);
+        self.requested = self.requested.saturating_add(one.requested);
+        self.scanned = self.scanned.saturating_add(one.scanned);
+        self.skipped = self.skipped.saturating_add(one.skipped.unwrap_or(0));
+        self.taken = self.taken.saturating_add(one.taken);
     }
 
     /// Adds another sum.
     pub fn merge(&mut self, other: &Isolated) {
         self.batches += other.batches;
-        self.requested = self.requested.wrapping_add(other.requested);
-        self.scanned = self.scanned.wrapping_add(other.scanned);
-        self.skipped = self.skipped.wrapping_add(other.skipped);
-        self.taken = self.taken.wrapping_add(other.taken);
+        self.requested = self.requested.saturating_add(other.requested);
+        self.scanned = self.scanned.saturating_add(other.scanned);
+        self.skipped = self.skipped.saturating_add(other.skipped);
+        self.taken = self.taken.saturating_add(other.taken);
     }
 }
 

@@ -185,7 +185,7 @@ impl Reclaim {
         sums.count += 1;
         sums.scanned.add(e.nr_scanned, file);
         sums.reclaimed.add(e.nr_reclaimed, file);
-        let add = |sum: &mut u64, value: Option<u64>| *sum = sum.wrapping_add(value.unwrap_or(0));
+        let add = |sum: &mut u64, value: Option<u64>| *sum = sum.saturating_add(value.unwrap_or(0));
         add(&mut sums.dirty, e.nr_dirty);
         add(&mut sums.writeback, e.nr_writeback);
         add(&mut sums.congested, e.nr_congested);
@@ -197,8 +197,8 @@ impl Reclaim {
         let place = Place { nid: e.nid, zid: e.zid, context, priority: e.priority, flags: e.flags };
         let visit = self.places.at(place);
         visit.batches += 1;
-        visit.scanned = visit.scanned.wrapping_add(e.nr_scanned);
-        visit.reclaimed = visit.reclaimed.wrapping_add(e.nr_reclaimed);
+        visit.scanned = visit.scanned.saturating_add(e.nr_scanned);
+        visit.reclaimed = visit.reclaimed.saturating_add(e.nr_reclaimed);
         let process = self.of(task);
         process.scanned.add(e.nr_scanned, file);
         process.reclaimed.add(e.nr_reclaimed, file);
@@ -219,8 +219,8 @@ impl Reclaim {
         let place = Place { nid: e.nid, zid: None, context, priority: e.priority, flags: e.flags };
         let visit = self.places.at(place);
         visit.active_batches += 1;
-        visit.active_taken = visit.active_taken.wrapping_add(e.nr_taken);
-        visit.deactivated = visit.deactivated.wrapping_add(e.nr_deactivated);
+        visit.active_taken = visit.active_taken.saturating_add(e.nr_taken);
+        visit.deactivated = visit.deactivated.saturating_add(e.nr_deactivated);
     }
 
     fn reclaim_pages(&mut self, e: &MmVmscanReclaimPages) {
@@ -238,7 +238,7 @@ impl Reclaim {
             (&mut sums.kept, e.nr_ref_keep),
             (&mut sums.unmap_failed, e.nr_unmap_fail),
         ] {
-            *sum = sum.wrapping_add(value);
+            *sum = sum.saturating_add(value);
         }
     }
 
@@ -266,7 +266,7 @@ impl Reclaim {
         };
         let totals = &mut self.contexts[context as usize];
         totals.ends += 1;
-        totals.reclaimed_by_end = totals.reclaimed_by_end.wrapping_add(reclaimed);
+        totals.reclaimed_by_end = totals.reclaimed_by_end.saturating_add(reclaimed);
         if !whole {
             totals.unpaired += 1;
             return;
@@ -279,7 +279,7 @@ impl Reclaim {
         }
         if context == Context::Direct {
             let us = (ev.ts / 1000).saturating_sub(open.begin / 1000);
-            process.direct_us += us;
+            process.direct_us = process.direct_us.saturating_add(us);
             self.list(task, open.order, us);
         }
     }
@@ -325,7 +325,7 @@ impl Reclaim {
         let us = (ev.ts / 1000).saturating_sub(begin / 1000);
         let (order, ns) = (kswapd.order, ev.ts.saturating_sub(begin));
         kswapd.awake.add(ns);
-        kswapd.awake_us += us;
+        kswapd.awake_us = kswapd.awake_us.saturating_add(us);
         self.contexts[Context::Kswapd as usize].took(order, ns);
         self.list(task, order, us);
     }

@@ -49,19 +49,19 @@ pub struct Pages {
 impl Pages {
     #[inline]
     pub(crate) fn add(&mut self, pages: u64, file: Option<bool>) {
-        self.all = self.all.wrapping_add(pages);
+        self.all = self.all.saturating_add(pages);
         match file {
-            Some(true) => self.file = self.file.wrapping_add(pages),
-            Some(false) => self.anon = self.anon.wrapping_add(pages),
+            Some(true) => self.file = self.file.saturating_add(pages),
+            Some(false) => self.anon = self.anon.saturating_add(pages),
             None => {}
         }
     }
 
     /// Adds another sum.
     pub fn merge(&mut self, other: Pages) {
-        self.all = self.all.wrapping_add(other.all);
-        self.file = self.file.wrapping_add(other.file);
-        self.anon = self.anon.wrapping_add(other.anon);
+        self.all = self.all.saturating_add(other.all);
+        self.file = self.file.saturating_add(other.file);
+        self.anon = self.anon.saturating_add(other.anon);
     }
 }
 

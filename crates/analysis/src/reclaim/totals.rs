@@ -51,10 +51,10 @@ impl ActiveBatches {
     /// Adds another sum.
     pub fn merge(&mut self, other: &ActiveBatches) {
         self.count += other.count;
-        self.taken = self.taken.wrapping_add(other.taken);
-        self.active = self.active.wrapping_add(other.active);
-        self.deactivated = self.deactivated.wrapping_add(other.deactivated);
-        self.referenced = self.referenced.wrapping_add(other.referenced);
+        self.taken = self.taken.saturating_add(other.taken);
+        self.active = self.active.saturating_add(other.active);
+        self.deactivated = self.deactivated.saturating_add(other.deactivated);
+        self.referenced = self.referenced.saturating_add(other.referenced);
     }
 }
 

@@ -93,6 +93,11 @@ fn counters(analysis: &Analysis, names: &[&str]) -> Cell {
     }
 }
 
+/// Sum of values that are all known. Damaged input can hold any number, so sums stop at the largest.
+fn total(values: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    values.into_iter().try_fold(0u64, |sum, value| Some(sum.saturating_add(value?)))
+}
+
 /// A row without a rule of gain.
 fn row(key: &str, label: &str, unit: &'static str, better: Better, decimals: Option<u8>, value: Cell) -> Metric {
     Metric { key: key.into(), label: label.into(), unit, better, gain: Gain::None, decimals, value }

@@ -20,7 +20,9 @@ pub fn processes(analysis: &Analysis) -> Table {
         .tasks
         .iter()
         .filter_map(|task| Some((task, analysis.reclaim.process(task)?)))
-        .filter(|(_, p)| p.begins.iter().any(|&n| n > 0) || p.isolated.all + p.scanned.all > 0 || p.kswapd.is_some())
+        .filter(|(_, p)| {
+            p.begins.iter().any(|&n| n > 0) || (p.isolated.all, p.scanned.all) != (0, 0) || p.kswapd.is_some()
+        })
         .collect();
     reclaimers.sort_by_cached_key(|(task, p)| (Reverse((p.stalls.sum, p.scanned.all)), task.name(), task.pid));
     let rows = reclaimers.into_iter().map(|(task, p)| {

@@ -78,7 +78,7 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
     };
     let batches = &totals.inactive;
     let active = |of: fn(&ActiveBatches) -> u64| {
-        known(&[MmVmscanLruShrinkActive], of(&totals.active_anon).wrapping_add(of(&totals.active_file)))
+        known(&[MmVmscanLruShrinkActive], of(&totals.active_anon).saturating_add(of(&totals.active_file)))
     };
     let pages = |key: &str, label: &str, better, value| row(key, label, "pages", better, None, value);
     let time = |key: &str, label: &str, value| row(key, label, "ms", Lower, None, value);
@@ -163,7 +163,7 @@ pub fn nodes(analysis: &Analysis) -> Table {
         let context = Context::ALL.iter().position(|&context| context == visit.place.context).unwrap_or_default();
         let parts = [visit.batches, visit.scanned, visit.reclaimed, visit.active_taken, visit.deactivated];
         for (sum, part) in sums.entry((visit.place.nid, context)).or_default().iter_mut().zip(parts) {
-            *sum = sum.wrapping_add(part);
+            *sum = sum.saturating_add(part);
         }
     }
     let rows = sums.into_iter().map(|((nid, context), [batches, scanned, reclaimed, taken, deactivated])| {

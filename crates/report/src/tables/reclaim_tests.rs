@@ -5,6 +5,7 @@ use crate::model::Reconciliation;
 use mmtwin_analysis::made::Made;
 use mmtwin_event::Kind::*;
 use mmtwin_event::{CounterRow, Sink, Source};
+use proptest::prelude::*;
 
 fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> Made {
     Made::new(kind).pid(pid).comm(comm).at(us * 1000)
@@ -133,4 +134,35 @@ fn events_are_held_against_counters() {
     ];
     let expected = expected.map(|(key, events, counters)| (key.to_string(), Cell::Int(events), Cell::Int(counters)));
     assert_eq!(lines, expected);
+}
+
+proptest! {
+    /// Damaged input has any values in any order: no panic, and every table still has a cell for each column.
+    #[test]
+    fn any_events_give_tables(events in prop::collection::vec(
+        (0..mmtwin_event::vocabulary::SCHEMAS.len(), any::<u64>(), -1i32..4, any::<u32>(), prop::collection::vec(
+            prop_oneof![any::<u64>(), 0u64..12, Just(u64::MAX)], mmtwin_event::MAX_SLOTS), any::<u32>()), 1..60)
+    ) {
+        let mut analysis = Analysis::default();
+        for (schema, ts, pid, cpu, values, present) in &events {
+            let made = Made::new(mmtwin_event::vocabulary::SCHEMAS[*schema].kind).at(*ts).pid(*pid).cpu(*cpu);
+            let slots = mmtwin_event::Slots { values: std::array::from_fn(|i| values[i]), present: *present };
+            analysis.event(&mmtwin_event::Event { fields: mmtwin_event::Fields::Text(&slots), ..made.event() });
+            if *ts % 7 == 0 {
+                analysis.lost(*cpu, Some(values[0]), values[1]);
+            }
+        }
+        analysis.finish();
+        let tables = reclaim_tables(&analysis);
+        for table in tables.iter().chain(&subject_tables(&analysis)).chain(&reclaim::per_context(&analysis)) {
+            if let Body::List { columns, rows } = &table.body {
+                prop_assert!(rows.iter().all(|row| row.len() == columns.len()), "{}", table.name);
+            }
+            if historic::has(&table.name) {
+                prop_assert!(historic::print(&[("a", table)]).is_some());
+            }
+        }
+        postprocess::print(&analysis);
+        reconcile::reclaim(&analysis);
+    }
 }

@@ -7,7 +7,7 @@
 //! between their reading and the first or last event.
 
 use super::mmtests::{Scans, zoned};
-use super::{counters, reclaim};
+use super::{counters, reclaim, total};
 use crate::model::{Cell, Reconciliation};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::numa::{Migrated, NUMA_MISPLACED};
@@ -50,13 +50,13 @@ pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
         (
             "all_scanned",
             "Pages scanned by all, cgroups included",
-            scanned.into_iter().sum(),
+            total(scanned),
             counters(analysis, &["pgscan_anon", "pgscan_file"]),
         ),
         (
             "all_reclaimed",
             "Pages reclaimed by all, cgroups included",
-            reclaimed.into_iter().sum(),
+            total(reclaimed),
             counters(analysis, &["pgsteal_anon", "pgsteal_file"]),
         ),
         (

@@ -5,7 +5,7 @@
 //! do not. So requests to wake kswapd are those of direct reclaimers only, and cgroup reclaim is not in it (see
 //! `reclaim`). Pages reclaimed come from the shrink events; on 2.6.36, which has none, from counters.
 
-use super::{Scans, derived, metrics, row, scanned, scans};
+use super::{Scans, derived, metrics, row, scanned, scans, total};
 use crate::model::Better::{Higher, Lower, Neutral};
 use crate::model::{Cell, Metric, Table};
 use mmtwin_analysis::Analysis;
@@ -43,8 +43,8 @@ impl Sums {
         self.scanned.merge(other.scanned);
         self.reclaimed.merge(other.reclaimed);
         self.writes.merge(&other.writes);
-        self.direct_us += other.direct_us;
-        self.awake_us += other.awake_us;
+        self.direct_us = self.direct_us.saturating_add(other.direct_us);
+        self.awake_us = self.awake_us.saturating_add(other.awake_us);
     }
 }
 
@@ -149,7 +149,7 @@ impl Raw {
         let time = |key: &str, label: &str, value| row(key, label, "s", Lower, Some(2), Cell::float(value));
         let share = |key: &str, label: &str, better, value| row(key, label, "%", better, Some(2), Cell::float(value));
         let [direct, kswapd] = self.written;
-        let sum = |values: &[Option<u64>]| values.iter().copied().sum::<Option<u64>>();
+        let sum = |values: &[Option<u64>]| total(values.iter().copied());
         let scanned = sum(&self.scanned);
         let reclaimed = sum(&self.reclaimed);
         // kswapd never writes synchronously; the scripts leave these rows out of both sums.
