@@ -3,7 +3,7 @@
 use super::words::{count, counted, percent, share, time};
 use super::{Finding, grade};
 use crate::Analysis;
-use crate::tasks::Context;
+use crate::tasks::{Context, Task};
 use mmtwin_event::Kind;
 
 /// Sum of the stalls as percent of the recorded time; below, even one task alone loses nothing that matters.
@@ -27,8 +27,12 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     if part < MIN_PERCENT && longest < NOTICED {
         return None;
     }
-    let tasks = a.tasks.iter().filter(|t| a.reclaim.process(t).is_some_and(|p| p.begun(Context::Direct) > 0)).count();
-    let tasks = counted(tasks as u64, "task");
+    let stalled = |t: &&Task| a.reclaim.process(t).is_some_and(|p| p.begun(Context::Direct) > 0);
+    let tasks: Vec<&Task> = a.tasks.iter().filter(stalled).collect();
+    let tasks = match &tasks[..] {
+        [task] => task.name(),
+        tasks => counted(tasks.len() as u64, "task"),
+    };
     let quantile = |q| time(stalls.quantile(q).unwrap_or(0) as f64);
     let mut sentence = format!(
         "direct reclaim stalled {tasks} {}, {} in sum ({} of the recorded time): p50 {}, p99 {}, longest {}",
@@ -80,7 +84,7 @@ mod tests {
     fn fires_for_many_short_and_for_one_long_stall() {
         let f = check(&stalls(1000, 1_000_000, 10_000_000).analysis).unwrap();
         assert!(
-            f.sentence.starts_with("direct reclaim stalled 1 task 1,000 times, 1.0 s in sum (10 % of"),
+            f.sentence.starts_with("direct reclaim stalled task 1,000 times, 1.0 s in sum (10 % of"),
             "{}",
             f.sentence
         );
