@@ -7,6 +7,7 @@
 
 pub mod dat;
 pub mod error;
+pub mod format;
 pub mod ring;
 
 pub use error::{At, Error, Place, Warning, Warnings};

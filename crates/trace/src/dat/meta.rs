@@ -1,8 +1,9 @@
 //! What a trace.dat holds beside its buffers. The reader fills it, the writer takes it.
 
 use super::id;
-use super::symbols;
-use crate::ring::TimeMap;
+use crate::Place;
+use crate::format::symbols::{parse_kallsyms, parse_printk};
+use crate::ring::{PageLayout, TimeMap};
 use std::borrow::Cow;
 
 /// Everything of a trace.dat but the buffers.
@@ -79,6 +80,16 @@ impl Meta<'_> {
         Some(String::from_utf8_lossy(data.split(|&b| b == 0).next().unwrap_or_default()))
     }
 
+    /// Bytes of a `long` of the traced kernel, 4 or 8: `header_page` says it; the file only knows user space.
+    pub fn kernel_long_size(&self) -> u8 {
+        let place = Place::file("");
+        let page_size = usize::try_from(self.page_size).unwrap_or(0);
+        match PageLayout::parse(&self.header_page, page_size, self.big_endian, &place) {
+            Ok(layout) => layout.commit_size as u8,
+            Err(_) => self.long_size,
+        }
+    }
+
     /// Name of the trace clock.
     pub fn clock(&self) -> Option<String> {
         chosen_clock(&self.option_text(id::TRACECLOCK)?)
@@ -91,17 +102,22 @@ impl Meta<'_> {
 
     /// Address to symbol, sorted by address.
     pub fn symbols(&self) -> Vec<(u64, String)> {
-        symbols::kallsyms(&self.kallsyms)
+        parse_kallsyms(&self.kallsyms)
     }
 
-    /// Address to string of `trace_printk`, sorted by address.
-    pub fn printk_formats(&self) -> Vec<(u64, String)> {
-        symbols::printk_formats(&self.printk)
+    /// Address to string of `trace_printk`.
+    pub fn printk_formats(&self) -> Vec<(u64, Vec<u8>)> {
+        parse_printk(&self.printk)
     }
 
-    /// Task names: (pid, comm).
+    /// Task names: (pid, comm), in the order of the file.
     pub fn tasks(&self) -> Vec<(i32, Vec<u8>)> {
-        symbols::cmdlines(&self.cmdlines)
+        let line = |line: &[u8]| {
+            let space = memchr::memchr(b' ', line)?;
+            let pid = std::str::from_utf8(&line[..space]).ok()?.parse().ok()?;
+            Some((pid, line[space + 1..].to_vec()))
+        };
+        self.cmdlines.split(|&b| b == b'\n' || b == 0).filter_map(line).collect()
     }
 
     /// From recorded to shown time: DATE and OFFSET are added, a TSC2NSEC scale is applied before. The offset
@@ -184,6 +200,12 @@ mod tests {
         let data = [2u32.to_le_bytes(), 1u32.to_le_bytes(), [9; 4], [9; 4]].concat();
         let scaled = meta(&[(id::TSC2NSEC, &data), (id::OFFSET, b"7")]);
         assert_eq!(scaled.time().ns(100), 107);
+    }
+
+    #[test]
+    fn names_of_tasks_may_hold_spaces() {
+        let meta = Meta { cmdlines: b"58 kworker/1:1H\n7 a b\nx y\n12\n".into(), ..Meta::default() };
+        assert_eq!(meta.tasks(), [(58, b"kworker/1:1H".to_vec()), (7, b"a b".to_vec())]);
     }
 
     #[test]

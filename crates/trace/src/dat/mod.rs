@@ -2,7 +2,8 @@
 //!
 //! [`open`] reads everything but the ring-buffer pages into [`Meta`] and [`Buffer`]s; pages are handed out as
 //! [`CpuStream`](crate::ring::CpuStream)s, plain ones as slices of the mapped file. [`Writer`] takes the same
-//! `Meta` and pages of any CPU in any order. `sink` turns a stream of events into a file.
+//! `Meta` and pages of any CPU in any order. [`DatWriter`] turns a stream
+//! of events into a file, [`copy`] one file into another.
 //!
 //! Format: trace-cmd's manual pages trace-cmd.dat.v6(5) and v7(5), and what trace-cmd 3.1.6 does beyond them:
 //! - version 6 has the chosen clock (u64 length, `[name]`) behind each table of CPUs if there is a TRACECLOCK option;
@@ -24,8 +25,8 @@ mod open;
 mod pages;
 mod sections;
 mod sequential;
+mod sink;
 mod spool;
-mod symbols;
 mod write;
 
 pub use codec::{Codec, MAX_PIECE};
@@ -33,6 +34,7 @@ pub use copy::copy;
 pub use meta::{CpuStat, FormatText, Meta, Opt};
 pub use open::{DatFile, is_dat, open};
 pub use pages::{Buffer, Content, CpuData, Stored};
+pub use sink::{DatWriter, Origin, Written};
 pub use write::{Version, Writer};
 
 /// First bytes of every trace.dat.
@@ -65,3 +67,6 @@ pub mod id {
 
 /// Flag of a section of version 7: its body is compressed.
 const COMPRESSED: u16 = 1;
+
+#[cfg(test)]
+mod tests;

@@ -81,12 +81,23 @@ impl<'a> DatFile<'a> {
     /// Refuses what cannot be read at all, and says what is not done.
     fn check(&mut self) -> Result<(), Error> {
         let place = Place::file(self.name);
+        let mut refused = None;
+        for buffer in std::mem::take(&mut self.buffers) {
+            match buffer.layout(&self.meta, &place) {
+                Err(error) if !buffer.is_empty() && matches!(buffer.content, Content::Pages(_)) => {
+                    self.warnings.add(|| place.clone(), "the pages of a buffer have an impossible layout");
+                    refused = Some(error);
+                }
+                _ => self.buffers.push(buffer),
+            }
+        }
+        if self.buffers.iter().all(Buffer::is_empty)
+            && let Some(error) = refused
+        {
+            return Err(error);
+        }
         if self.buffers.is_empty() {
             return Err(Error::at(place, "the file has no buffer that could be read"));
-        }
-        let has_pages = |b: &&Buffer<'_>| matches!(&b.content, Content::Pages(cpus) if !cpus.is_empty());
-        for buffer in self.buffers.iter().filter(has_pages) {
-            buffer.layout(&self.meta, &place)?;
         }
         if self.meta.option(id::TIME_SHIFT).is_some() {
             let message = "times are those of the guest's clock; its shift to the host's clock is not applied";

@@ -58,6 +58,14 @@ pub struct Stored<'a> {
 }
 
 impl<'a> Buffer<'a> {
+    /// True if there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        match &self.content {
+            Content::Pages(cpus) => cpus.is_empty(),
+            Content::Text(stored) => stored.len == 0,
+        }
+    }
+
     /// The layout of its sub-buffers.
     pub fn layout(&self, meta: &Meta<'_>, place: &Place) -> Result<PageLayout, Error> {
         PageLayout::parse(&meta.header_page, self.page_size as usize, meta.big_endian, place)

@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
+/// More CPUs than any kernel can have; version 6 needs room for all up to the highest.
+pub(super) const MAX_CPUS: u32 = 1 << 16;
+
 /// Which kind of file to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
@@ -66,8 +69,11 @@ impl Writer {
         self.buffers.len() - 1
     }
 
-    /// Adds whole pages of a CPU to a buffer.
+    /// Adds whole pages of a CPU to a buffer. CPU numbers of 65536 and more are an error.
     pub fn pages(&mut self, buffer: usize, cpu: u32, pages: &[u8]) -> Result<(), Error> {
+        if cpu >= MAX_CPUS {
+            return Err(Error::at(Place::file("trace.dat"), format!("there is no CPU {cpu}")));
+        }
         self.spool.add(self.buffers[buffer].cpus.entry(cpu).or_default(), pages)
     }
 
@@ -141,7 +147,7 @@ fn sequential<'w>(buffers: &'w [Instance], meta: &Meta<'_>, head: &mut Builder) 
     head.sized(&meta.printk, 4);
     head.sized(&meta.cmdlines, 8);
     let highest = buffers.iter().filter_map(|b| Some(b.cpus.last_key_value()?.0 + 1)).max().unwrap_or(0);
-    let cpus = meta.cpus.max(highest);
+    let cpus = meta.cpus.min(MAX_CPUS).max(highest);
     head.number(cpus.into(), 4);
     head.bytes.extend_from_slice(b"options  \0");
     head.options(meta, &buffers[0].clock, cpus);

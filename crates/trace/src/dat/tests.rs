@@ -1,0 +1,309 @@
+//! Files as a whole: written and read again, cut, damaged, made by trace-cmd.
+
+use super::*;
+use crate::ring::encode::{HEADER_EVENT, PageWriter, header_page};
+use crate::ring::page::{Cursor, Entry};
+use crate::ring::{PageLayout, TimeMap};
+use crate::{Place, Warnings};
+use mmtwin_event::{Event, Fields, Kind, Sink, Slots, Source};
+use proptest::prelude::*;
+
+const VERSIONS: [Version; 4] =
+    [Version::V6, Version::V7(Codec::None), Version::V7(Codec::Zlib), Version::V7(Codec::Zstd)];
+
+/// What trace-cmd 3.1.6 wrote: `trace-cmd convert --file-version 7 --compression zstd` and `6`, `none` of the first
+/// events of a recording on kernel 6.18 in the instance `lab`, with the formats of vmscan only.
+const V6: &[u8] = include_bytes!("../../tests/data/vmscan-v6.dat");
+const V7: &[u8] = include_bytes!("../../tests/data/vmscan-v7-zstd.dat");
+
+fn meta(big_endian: bool, page_size: u32) -> Meta<'static> {
+    let layout = PageLayout { big_endian, ..PageLayout::little_endian_64(page_size as usize) };
+    let text =
+        |system: &str, name: &str| FormatText { system: system.into(), text: format!("name: {name}\n"), offset: 0 };
+    Meta {
+        big_endian,
+        long_size: 8,
+        page_size,
+        cpus: 3,
+        header_page: header_page(&layout),
+        header_event: HEADER_EVENT.into(),
+        formats: vec![text("ftrace", "function"), text("sched", "a"), text("vmscan", "b"), text("vmscan", "c")],
+        kallsyms: b"ffffffff81000000 T start\n".into(),
+        printk: b"0xffffffff82000000 : \"x\"\n".into(),
+        cmdlines: b"7 seven\n".into(),
+        options: vec![Opt { id: id::TRACECLOCK, data: b"local [mono]\n\0".to_vec() }],
+    }
+}
+
+/// (time, payload) of `n` events of a CPU.
+fn events(cpu: u32, n: u64) -> Vec<(u64, Vec<u8>)> {
+    (0..n).map(|i| (1000 + i * 10 + u64::from(cpu), vec![i as u8; 8 + (i as usize % 40) * 4])).collect()
+}
+
+/// A file with `n` events on CPU 0 and 2 of the instance `lab`.
+fn file(version: Version, big_endian: bool, n: u64) -> Vec<u8> {
+    let meta = meta(big_endian, 4096);
+    let mut writer = Writer::new(version, big_endian, &std::env::temp_dir()).unwrap();
+    let lab = writer.buffer("lab", "mono", 4096);
+    let layout = PageLayout { big_endian, ..PageLayout::little_endian_64(4096) };
+    for cpu in [2, 0] {
+        let mut pages = PageWriter::new(layout);
+        for (ts, payload) in events(cpu, n) {
+            if let Some(page) = pages.push(ts, &payload).unwrap() {
+                writer.pages(lab, cpu, page).unwrap();
+            }
+        }
+        while let Some(page) = pages.flush() {
+            writer.pages(lab, cpu, page).unwrap();
+        }
+    }
+    let mut out = Vec::new();
+    writer.finish(&meta, "out", &mut out).unwrap();
+    out
+}
+
+type CpuEvents = Vec<(u32, Vec<(u64, Vec<u8>)>)>;
+
+/// Events by CPU of all buffers, and everything that was wrong.
+fn read(dat: &DatFile<'_>) -> (CpuEvents, Warnings) {
+    let mut warnings = dat.warnings.clone();
+    let mut out = Vec::new();
+    for buffer in dat.buffers.iter().filter(|b| !b.is_empty()) {
+        let Ok(layout) = buffer.layout(&dat.meta, &Place::file(dat.name)) else { continue };
+        for stream in buffer.streams(&layout) {
+            let mut cursor = Cursor::new(stream);
+            let mut entries = Vec::new();
+            if let Err(e) = cursor.gather(0, u64::MAX, &layout, &TimeMap::default(), &mut entries, &mut warnings) {
+                warnings.add_error(dat.name, e);
+            }
+            let event = |e: &Entry| {
+                let bytes = &cursor.chunks[e.chunk as usize][e.offset as usize..][..e.len as usize];
+                (e.ts, bytes.to_vec())
+            };
+            out.push((cursor.cpu, entries.iter().filter(|e| e.len != Entry::LOST).map(event).collect()));
+        }
+    }
+    (out, warnings)
+}
+
+#[test]
+fn what_was_written_is_read() {
+    for version in VERSIONS {
+        for big_endian in [false, true] {
+            let bytes = file(version, big_endian, 500);
+            let dat = open("x", &bytes).unwrap();
+            let expected = meta(big_endian, 4096);
+            assert_eq!((dat.meta.cpus, &dat.meta.options), (3, &expected.options));
+            assert_eq!(
+                (&dat.meta.header_page, &dat.meta.header_event),
+                (&expected.header_page, &expected.header_event)
+            );
+            let strip = |formats: &[FormatText]| -> Vec<_> {
+                formats.iter().map(|f| (f.system.clone(), f.text.clone())).collect()
+            };
+            assert_eq!(strip(&dat.meta.formats), strip(&expected.formats));
+            assert_eq!(
+                (&dat.meta.kallsyms, &dat.meta.printk, &dat.meta.cmdlines),
+                (&expected.kallsyms, &expected.printk, &expected.cmdlines)
+            );
+            let names: Vec<_> =
+                dat.buffers.iter().map(|b| (b.name.as_str(), b.clock.as_deref(), b.page_size)).collect();
+            assert_eq!(names, [("", Some("mono"), 4096), ("lab", Some("mono"), 4096)]);
+            let (cpus, warnings) = read(&dat);
+            assert_eq!(cpus, [(0, events(0, 500)), (2, events(2, 500))]);
+            assert!(warnings.list().is_empty(), "{warnings:?}");
+        }
+    }
+}
+
+#[test]
+fn files_of_trace_cmd_are_read_and_copied() {
+    let six = open("v6", V6).unwrap();
+    let seven = open("v7", V7).unwrap();
+    let (expected, warnings) = read(&six);
+    assert!(warnings.list().is_empty(), "{warnings:?}");
+    assert_eq!(expected.iter().map(|(cpu, events)| (*cpu, events.len())).collect::<Vec<_>>(), [(1, 120)]);
+    assert_eq!(read(&seven).0, expected);
+    for dat in [&six, &seven] {
+        assert_eq!(dat.meta.kernel().as_deref(), Some("6.18.44-fc-v669"));
+        assert_eq!(dat.meta.clock().as_deref(), Some("local"));
+        assert!(dat.meta.tasks().contains(&(28765, b"stream".to_vec())));
+        let vmscan = dat.meta.formats.iter().filter(|f| f.system == "vmscan").count();
+        assert_eq!(vmscan, 19);
+        let lab = dat.buffers.iter().find(|b| b.name == "lab").unwrap();
+        assert_eq!((lab.clock.as_deref(), lab.page_size), (Some("local"), 4096));
+        for version in VERSIONS {
+            let mut bytes = Vec::new();
+            let warnings = copy(dat, version, &std::env::temp_dir(), "copy", &mut bytes).unwrap();
+            assert!(warnings.list().is_empty());
+            assert_eq!(read(&open("copy", &bytes).unwrap()).0, expected);
+        }
+    }
+}
+
+#[test]
+fn a_cut_file_gives_the_events_before_the_cut() {
+    for version in VERSIONS {
+        let bytes = file(version, false, 3000);
+        let whole = open("x", &bytes).unwrap();
+        let complete = read(&whole).0;
+        let Content::Pages(cpus) = &whole.buffers[1].content else { panic!("no pages") };
+        let start = cpus[0].stored.offset as usize;
+        let mut last = usize::MAX;
+        for quarter in [3, 2, 1] {
+            let part = &bytes[..start + (bytes.len() - start) * quarter / 4];
+            let dat = open("x", part).unwrap();
+            let (cpus, warnings) = read(&dat);
+            assert!(!warnings.list().is_empty());
+            let count: usize = cpus.iter().map(|(_, e)| e.len()).sum();
+            assert!(count > 0 && count < last && count < 6000, "{version:?} {quarter} {count}");
+            for ((cpu, events), (same, all)) in cpus.iter().zip(&complete) {
+                assert_eq!(cpu, same);
+                assert_eq!(*events, all[..events.len()]);
+            }
+            last = count;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn damaged_files_are_read_or_refused(
+        which in 0usize..6,
+        cut in proptest::option::of(0usize..1 << 17),
+        changes in proptest::collection::vec((0usize..1 << 17, any::<u8>(), 0u8..4), 0..6),
+    ) {
+        let mut bytes = match which {
+            0 => V6.to_vec(),
+            1 => V7.to_vec(),
+            n => file(VERSIONS[n - 2], n % 2 == 0, 200),
+        };
+        for (at, value, spread) in changes {
+            let at = at % bytes.len();
+            let end = (at + (1 << spread)).min(bytes.len());
+            bytes[at..end].fill(value);
+        }
+        bytes.truncate(cut.unwrap_or(usize::MAX));
+        if let Ok(dat) = open("x", &bytes) {
+            read(&dat);
+            dat.meta.symbols();
+            dat.meta.cpu_stats();
+            let _ = copy(&dat, Version::V6, &std::env::temp_dir(), "x", &mut std::io::sink());
+        }
+    }
+}
+
+#[test]
+fn what_is_no_trace_dat_says_so() {
+    let error = |bytes: &[u8]| open("x", bytes).unwrap_err().to_string();
+    assert!(error(b"").contains("not a kernel trace"));
+    assert!(error(b"\x17\x08\x44tracing").starts_with("x: offset 0xa: the version of the file"));
+    assert_eq!(
+        error(b"\x17\x08\x44tracing8\0\0\x08\0\x10\0\0"),
+        "x: offset 0xa: version `8` of trace.dat is not known; 6 and 7 are"
+    );
+    let lz4 = b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0lz4\x001\0\x40\0\0\0\0\0\0\0";
+    assert!(error(lz4).contains("the compression `lz4` is not known"));
+}
+
+#[test]
+fn options_in_a_circle_and_unknown_ones_are_stepped_over() {
+    let mut bytes = file(Version::V7(Codec::None), false, 10);
+    let codec_end = 10 + 2 + 2 + 4 + 5 + 1;
+    let first = u64::from_le_bytes(bytes[codec_end..codec_end + 8].try_into().unwrap());
+    // The last option is DONE: point it to the section it is in.
+    let size = u64::from_le_bytes(bytes[first as usize + 8..first as usize + 16].try_into().unwrap());
+    let done = first as usize + 16 + size as usize - 8;
+    bytes[done..done + 8].copy_from_slice(&first.to_le_bytes());
+    // The first option is HEADER_INFO; TRACECLOCK becomes one nobody knows.
+    let clock = bytes.windows(12).rposition(|w| w == b"local [mono]").unwrap() - 6;
+    bytes[clock..clock + 2].copy_from_slice(&999u16.to_le_bytes());
+    let dat = open("x", &bytes).unwrap();
+    assert_eq!(dat.meta.option(999), Some(&b"local [mono]\n\0"[..]));
+    assert_eq!(read(&dat).0[0].1, events(0, 10));
+    let messages: Vec<_> = dat.warnings.list().iter().map(|w| w.message.as_str()).collect();
+    assert_eq!(messages, ["the options sections go round in a circle"]);
+}
+
+#[test]
+fn the_text_of_a_latency_tracer_is_handed_out() {
+    let six = file(Version::V6, false, 0);
+    let at = six.windows(10).position(|w| w == b"flyrecord\0").unwrap();
+    let bytes = [&six[..at], b"latency  \0# tracer: irqsoff\n"].concat();
+    let dat = open("x", &bytes).unwrap();
+    let Content::Text(stored) = &dat.buffers[0].content else { panic!("no text") };
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut stored.reader(), &mut text).unwrap();
+    assert_eq!(text, "# tracer: irqsoff\n");
+}
+
+fn text_event<'a>(ts: u64, cpu: u32, name: &'a str, raw: &'a [u8], slots: &'a Slots) -> Event<'a> {
+    Event {
+        ts,
+        cpu,
+        pid: 5,
+        tgid: 0,
+        flags: 1,
+        preempt_count: 2,
+        kind: Kind::of_name(name),
+        id: 0,
+        comm: b"a task",
+        name,
+        raw,
+        fields: Fields::Text(slots),
+    }
+}
+
+#[test]
+fn lines_become_events_that_print_the_line() {
+    let slots = Slots::default();
+    let lines: [(&str, &[u8]); 3] =
+        [("mm_vmscan_kswapd_wake", b"nid=0 order=3"), ("x.isra.0", b"a % %s \"q\""), ("mm_vmscan_kswapd_wake", b"")];
+    for version in VERSIONS {
+        let mut writer = DatWriter::new(version, None, &std::env::temp_dir()).unwrap();
+        writer.start(&Source { kernel: Some("6.1.0".into()), clock: Some("mono".into()), ..Source::default() });
+        for (i, (name, raw)) in lines.iter().enumerate() {
+            writer.event(&text_event(1000 + i as u64, 3, name, raw, &slots));
+        }
+        writer.lost(3, Some(4), 2000);
+        let mut bytes = Vec::new();
+        let written = writer.close("out", &mut bytes).unwrap();
+        assert_eq!((written.events, written.left_out.list().len()), (3, 1));
+        let dat = open("out", &bytes).unwrap();
+        assert_eq!(dat.meta.kernel().as_deref(), Some("6.1.0"));
+        assert_eq!(dat.meta.clock().as_deref(), Some("mono"));
+        assert_eq!((dat.meta.cpus, dat.meta.tasks()), (4, vec![(5, b"a task".to_vec())]));
+        let names: Vec<_> = dat.meta.formats.iter().filter_map(|f| f.text.lines().next()).collect();
+        assert_eq!(names, ["name: mm_vmscan_kswapd_wake", "name: text_line"]);
+        let (cpus, warnings) = read(&dat);
+        assert!(warnings.list().is_empty());
+        let texts: Vec<_> = cpus[0].1.iter().map(|(ts, r)| (*ts, r[0], r[2], r[3], r[4], &r[12..])).collect();
+        assert_eq!(
+            texts,
+            [
+                (1000, 100, 1, 2, 5, &b"nid=0 order=3\0"[..]),
+                (1001, 101, 1, 2, 5, b"x.isra.0: a % %s \"q\"\0"),
+                (1002, 100, 1, 2, 5, b"\0"),
+            ]
+        );
+    }
+}
+
+#[test]
+fn records_of_a_recording_are_written_unchanged() {
+    let dat = open("v7", V7).unwrap();
+    let mut writer = DatWriter::new(Version::V6, Some(dat.origin()), &std::env::temp_dir()).unwrap();
+    writer.start(&Source::default());
+    let (cpus, _) = read(&dat);
+    for (ts, record) in &cpus[0].1 {
+        let slots = Slots::default();
+        writer.event(&Event { fields: Fields::Untyped, ..text_event(*ts, cpus[0].0, "any", record, &slots) });
+    }
+    let mut bytes = Vec::new();
+    writer.close("out", &mut bytes).unwrap();
+    let copy = open("out", &bytes).unwrap();
+    assert_eq!(read(&copy).0, cpus);
+    assert_eq!(copy.meta.formats.len(), dat.meta.formats.len());
+    assert_eq!(copy.buffers[1].name, "lab");
+}
