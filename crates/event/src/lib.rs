@@ -2,13 +2,18 @@
 //!
 //! Nothing here does input or output. [`vocabulary`] lists every typed event once, under one name for all
 //! kernels from 2.6.36 on; [`event`] is how readers hand an event over; [`sink`] is who takes it; [`era`] knows
-//! how the kernels of each era laid events out and printed them; [`manifest`] is what a recording says of itself.
+//! how the kernels of each era laid events out and printed them; [`manifest`] is what a recording says of itself;
+//! [`counters`] reads the kernel's statistics files.
 
+pub mod counters;
+pub mod era;
 pub mod event;
+pub mod manifest;
 pub mod names;
 pub mod sink;
 pub mod value;
 pub mod vocabulary;
+pub mod words;
 
 pub use event::{Event, Fields, Form, Layout, MAX_SLOTS, Place, Slots, Symbol};
 pub use sink::{Call, CounterRow, Sink, Source, Task, Times};

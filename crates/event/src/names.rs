@@ -119,7 +119,7 @@ tables! {
     NUMA_SKIP, "NUMA skip reason", "":
         "unsuitable" = 0, "shared_ro" = 1, "inaccessible" = 2, "scan_delay" = 3, "pid_inactive" = 4,
         "ignore_pid_inactive" = 5, "seq_completed" = 6;
-    /// khugepaged results (6.18 numbering).
+    /// khugepaged results (6.18 numbering; the last word is older).
     KHUGEPAGED, "khugepaged result", "":
         "failed" = 0, "succeeded" = 1, "pmd_null" = 2, "pmd_none" = 3, "page_pmd_mapped" = 4, "exceed_none_pte" = 5,
         "exceed_swap_pte" = 6, "exceed_shared_pte" = 7, "pte_non_present" = 8, "pte_uffd_wp" = 9,
@@ -128,7 +128,7 @@ tables! {
         "page_compound" = 18, "no_process_for_page" = 19, "vma_null" = 20, "vma_check_failed" = 21,
         "not_suitable_address_range" = 22, "could_not_delete_page_from_lru" = 23, "alloc_huge_page_failed" = 24,
         "ccgroup_charge_failed" = 25, "truncated" = 26, "page_has_private" = 27, "store_failed" = 28,
-        "copy_poisoned_page" = 29, "page_filled" = 30;
+        "copy_poisoned_page" = 29, "page_filled" = 30, "no_writable_page" = 0x100;
 }
 
 #[cfg(test)]

@@ -264,7 +264,8 @@ vocabulary! {
         WbcWritepage "wbc_writepage" {
             bdi: Str = "name", towrt: i64 = "nr_to_write", skip: i64 = "pages_skipped", mode: i32 = "sync_mode",
             kupd: i32 = "for_kupdate", bgrd: i32 = "for_background", cyclic: i32 = "range_cyclic", start: Hex = "range_start",
-            end: Hex = "range_end", reclm: Option<i32> = "for_reclaim", cgroup_ino: Option<u64>,
+            end: Hex = "range_end", reclm: Option<i32> = "for_reclaim", cgroup_ino: Option<u64>, more: Option<i32> = "more_io",
+            older: Option<Hex> = "older_than_this",
         }
     }
     kmem {
@@ -282,8 +283,8 @@ vocabulary! {
         MmPagePcpuDrain "mm_page_pcpu_drain" { order: u32, migratetype: i32, pfn: Option<u64>, page: Option<Hex> }
         /// An allocation took a block of another migratetype.
         MmPageAllocExtfrag "mm_page_alloc_extfrag" {
-            alloc_order: i32, fallback_order: i32, alloc_migratetype: i32, fallback_migratetype: i32, change_ownership: i32,
-            pfn: Option<u64>, page: Option<Hex>,
+            alloc_order: i32, fallback_order: i32, alloc_migratetype: i32, fallback_migratetype: i32,
+            change_ownership: Option<i32>, pfn: Option<u64>, page: Option<Hex>,
         }
         /// Resident memory of an address space changed.
         RssStat "rss_stat" { mm_id: u32, curr: u32, member: Rss = "type", size: i64 }
@@ -472,13 +473,14 @@ vocabulary! {
         MmCollapseHugePage "mm_collapse_huge_page" { mm: Hex, isolated: i32, status: Khugepaged }
         /// khugepaged isolated pages.
         MmCollapseHugePageIsolate "mm_collapse_huge_page_isolate" {
-            scan_pfn: u64 = "pfn", none_or_zero: i32, referenced: i32, status: Khugepaged,
+            scan_pfn: u64 = "pfn", none_or_zero: i32, referenced: i32, status: Khugepaged, writable: Option<i32>,
         }
         /// khugepaged swapped pages in.
         MmCollapseHugePageSwapin "mm_collapse_huge_page_swapin" { mm: Hex, swapped_in: i32, referenced: i32, ret: i32 }
         /// khugepaged looked at a huge-page range.
         MmKhugepagedScanPmd "mm_khugepaged_scan_pmd" {
             mm: Hex, scan_pfn: i64 = "pfn", referenced: i32, none_or_zero: i32, status: Khugepaged, unmapped: i32,
+            writable: Option<i32>,
         }
         /// khugepaged collapsed file pages, or did not.
         MmKhugepagedCollapseFile "mm_khugepaged_collapse_file" {

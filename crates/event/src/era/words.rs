@@ -1,0 +1,193 @@
+//! Words that kernels of an era print for numbers, and GFP flags in particular.
+//!
+//! `__print_flags` walks a table in order: an entry whose bits are all set is printed and its bits are taken away;
+//! what is left follows as `0x..`. 0 prints a word of the event. `__print_symbolic` prints the entry that equals the
+//! number, else the number as `0x..`. So the order of entries matters, and one table per era is kept.
+
+use super::Era;
+use super::table::eras;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// A table of words.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Words {
+    /// Flags (several words) rather than symbols (one word).
+    pub(super) flags: bool,
+    /// Printed for flags 0.
+    pub(super) none: &'static str,
+    /// Numbers and words in the order in which they are tried.
+    pub(super) entries: Vec<(u64, &'static str)>,
+}
+
+impl Words {
+    /// The text of a number.
+    pub(super) fn text(&self, number: u64) -> String {
+        if !self.flags {
+            let entry = self.entries.iter().find(|(n, _)| *n == number);
+            return entry.map_or_else(|| format!("{number:#x}"), |(_, word)| (*word).to_string());
+        }
+        if number == 0 {
+            return self.none.to_string();
+        }
+        let mut left = number;
+        let mut words = Vec::new();
+        for (bits, word) in &self.entries {
+            if left & bits == *bits {
+                words.push((*word).to_string());
+                left &= !bits;
+            }
+        }
+        if left != 0 {
+            words.push(format!("{left:#x}"));
+        }
+        words.join("|")
+    }
+
+    /// The number of a text; `None` if a word of it is in no table of the era.
+    pub(super) fn number(&self, text: &[u8]) -> Option<u64> {
+        if self.flags && text == self.none.as_bytes() {
+            return Some(0);
+        }
+        let one = |word: &[u8]| {
+            let entry = self.entries.iter().find(|(_, w)| w.as_bytes() == word);
+            entry.map(|(n, _)| *n).or_else(|| hexadecimal(word.strip_prefix(b"0x")?))
+        };
+        match self.flags {
+            true => text.split(|&b| b == b'|').try_fold(0, |bits, word| Some(bits | one(word)?)),
+            false => one(text),
+        }
+    }
+}
+
+/// A number in hexadecimal digits alone.
+pub(super) fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(digits).ok().filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+type Tables = BTreeMap<&'static str, BTreeMap<Era, Words>>;
+
+static TABLES: LazyLock<Tables> =
+    LazyLock::new(|| parse(include_str!("data/words.txt")).expect("tests parse the same table"));
+
+/// The words of a table in an era.
+pub(super) fn words(era: Era, table: &str) -> Option<&'static Words> {
+    TABLES.get(table)?.get(&era)
+}
+
+/// The GFP flags that a text such as `GFP_KERNEL|__GFP_NOWARN` stands for in kernels of an era; `None` if they do not
+/// have one of the words.
+pub fn gfp_bits(era: Era, text: &[u8]) -> Option<u64> {
+    words(era, "gfp")?.number(text)
+}
+
+/// GFP flags as kernels of an era print them.
+pub fn gfp_text(era: Era, bits: u64) -> String {
+    words(era, "gfp").map_or_else(|| format!("{bits:#x}"), |gfp| gfp.text(bits))
+}
+
+/// Heads are `flags NAME ERAS WORD-OF-0` and `symbols NAME ERAS`, indented lines `NUMBER WORD; ..`.
+fn parse(text: &'static str) -> Result<Tables, String> {
+    let mut tables: Vec<(Vec<Era>, &str, Words)> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let fail = || format!("words.txt:{}: {line}", number + 1);
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(body) = line.strip_prefix("    ") {
+            let (_, _, words) = tables.last_mut().ok_or_else(fail)?;
+            for entry in body.split("; ") {
+                let (number, word) = entry.split_once(' ').ok_or_else(fail)?;
+                let radix = if words.flags { 16 } else { 10 };
+                words.entries.push((u64::from_str_radix(number, radix).map_err(|_| fail())?, word));
+            }
+            continue;
+        }
+        let (flags, name, letters, none) = match line.split(' ').collect::<Vec<_>>()[..] {
+            ["flags", name, letters, none] => (true, name, letters, none),
+            ["symbols", name, letters] => (false, name, letters, ""),
+            _ => return Err(fail()),
+        };
+        tables.push((eras(letters).ok_or_else(fail)?, name, Words { flags, none, entries: Vec::new() }));
+    }
+    let mut by_name = Tables::new();
+    for (eras, name, words) in tables {
+        for era in eras {
+            let words = Words { entries: words.entries.clone(), ..words };
+            if by_name.entry(name).or_default().insert(era, words).is_some() {
+                return Err(format!("words.txt: {name} twice in era {era:?}"));
+            }
+        }
+    }
+    Ok(by_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_table_parses_and_its_errors_name_the_line() {
+        assert!(!parse(include_str!("data/words.txt")).unwrap().is_empty());
+        assert_eq!(parse("flags x A").unwrap_err(), "words.txt:1: flags x A");
+        assert_eq!(parse("symbols x A\n    y z").unwrap_err(), "words.txt:2:     y z");
+        assert!(parse("symbols x A\nsymbols x A").unwrap_err().contains("twice"));
+    }
+
+    #[test]
+    fn composites_come_first_and_are_taken_away() {
+        assert_eq!(gfp_text(Era::A, 0x10), "GFP_NOIO");
+        assert_eq!(gfp_text(Era::A, 0x20), "GFP_ATOMIC");
+        assert_eq!(gfp_text(Era::A, 0xd0 | 0x200 | 0x2), "GFP_KERNEL|GFP_NOWARN|0x2");
+        assert_eq!(gfp_text(Era::B, 0x4352da), "GFP_TRANSHUGE");
+        assert_eq!(gfp_text(Era::D, 0x100cca), "GFP_HIGHUSER_MOVABLE");
+        assert_eq!(gfp_text(Era::D, 0xa20), "GFP_ATOMIC");
+        assert_eq!(gfp_text(Era::E, 0x820), "GFP_ATOMIC");
+        assert_eq!(gfp_text(Era::D, 0x820), "GFP_NOWAIT|__GFP_HIGH");
+    }
+
+    #[test]
+    fn words_that_a_kernel_printed() {
+        let words = "GFP_NOFS|__GFP_HIGHMEM|__GFP_MOVABLE|__GFP_NOWARN|__GFP_NORETRY|__GFP_HARDWALL";
+        let bits = gfp_bits(Era::F, words.as_bytes()).unwrap();
+        assert_eq!(bits, 0x112c4a);
+        assert_eq!(gfp_text(Era::F, bits), words);
+    }
+
+    #[test]
+    fn zero_has_a_word_in_every_era() {
+        for era in Era::ALL {
+            let none = if era <= Era::C { "GFP_NOWAIT" } else { "none" };
+            assert_eq!(gfp_text(era, 0), none);
+            assert_eq!(gfp_bits(era, none.as_bytes()), Some(0));
+        }
+    }
+
+    #[test]
+    fn unknown_words_are_refused() {
+        assert_eq!(gfp_bits(Era::A, b"GFP_KERNEL|__GFP_NOWARN"), None);
+        assert_eq!(gfp_bits(Era::F, b"GFP_KERNEL|"), None);
+        assert_eq!(gfp_bits(Era::F, b"0x"), None);
+        assert_eq!(gfp_bits(Era::F, b"0x+1"), None);
+    }
+
+    #[test]
+    fn symbols_are_exact() {
+        let reason = words(Era::D, "reason").unwrap();
+        assert_eq!(reason.text(5), "numa_misplaced");
+        assert_eq!(reason.text(9), "0x9");
+        assert_eq!(reason.number(b"damon"), None);
+        assert_eq!(words(Era::A, "lru"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn gfp_texts_stand_for_their_bits(bits in 0u64..1 << 28) {
+            for era in Era::ALL {
+                prop_assert_eq!(gfp_bits(era, gfp_text(era, bits).as_bytes()), Some(bits));
+            }
+        }
+    }
+}
