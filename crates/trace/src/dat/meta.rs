@@ -60,6 +60,10 @@ pub struct CpuStat {
     pub buffer: String,
     /// CPU.
     pub cpu: u32,
+    /// Events in the buffer.
+    pub entries: Option<u64>,
+    /// Events read from it before.
+    pub read: Option<u64>,
     /// Events overwritten by newer ones.
     pub overrun: Option<u64>,
     /// Events lost because an interrupted writer held the page.
@@ -149,6 +153,8 @@ impl Meta<'_> {
                         let cpu = number.and_then(|n| u32::try_from(n).ok());
                         stats.extend(cpu.map(|cpu| CpuStat { buffer: buffer.clone(), cpu, ..CpuStat::default() }));
                     }
+                    ("entries", Some(stat)) => stat.entries = number,
+                    ("read events", Some(stat)) => stat.read = number,
                     ("overrun", Some(stat)) => stat.overrun = number,
                     ("commit overrun", Some(stat)) => stat.commit_overrun = number,
                     ("dropped events", Some(stat)) => stat.dropped = number,
@@ -216,7 +222,8 @@ mod tests {
             (id::CPUSTAT, b"CPU: 1\noverrun: x\n\0"),
         ])
         .cpu_stats();
-        let top = CpuStat { cpu: 0, overrun: Some(3), commit_overrun: Some(0), dropped: Some(1), ..CpuStat::default() };
+        let counted = CpuStat { entries: Some(5), overrun: Some(3), ..CpuStat::default() };
+        let top = CpuStat { cpu: 0, commit_overrun: Some(0), dropped: Some(1), ..counted };
         assert_eq!(stats, [top, CpuStat { buffer: "lab".into(), cpu: 1, ..CpuStat::default() }]);
     }
 }

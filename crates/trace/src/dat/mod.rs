@@ -23,6 +23,7 @@ mod copy;
 mod meta;
 mod open;
 mod pages;
+mod recover;
 mod sections;
 mod sequential;
 mod sink;

@@ -5,7 +5,7 @@ use super::codec::{Codec, Expander};
 use super::meta::Opt;
 use super::open::{DatFile, event_formats, ftrace_formats, header_info};
 use super::pages::{Buffer, Content, CpuData};
-use super::{COMPRESSED, id};
+use super::{COMPRESSED, id, recover};
 use crate::{Error, Place};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -28,23 +28,36 @@ pub(super) fn read<'a>(dat: &mut DatFile<'a>, map: &'a [u8], reader: &mut Reader
         return Err(Error::at(place, format!("the compression `{name}` is not known; none, zlib and zstd are")));
     };
     dat.codec = codec;
-    let (mut chain, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let first = reader.offset();
+    let mut chain = Chain::default();
     while next != 0 {
-        let place = Place::offset(dat.name, next);
-        if !chain.insert(next) {
-            dat.warnings.add(|| place, "the options sections go round in a circle");
-            break;
-        }
-        match options(dat, map, next, &mut seen) {
+        let result = if chain.options.insert(next) {
+            options(dat, map, next, &mut chain)
+        } else {
+            Err(Error::at(Place::offset(dat.name, next), "the options sections go round in a circle"))
+        };
+        match result {
             Ok(n) => next = n,
-            Err(e) if chain.len() == 1 => return Err(e),
+            Err(e) if dat.meta.header_page.is_empty() => return Err(e),
             Err(e) => {
                 dat.warnings.add_error(dat.name, e);
+                recover::buffers(dat, map, first, &chain.buffers);
                 break;
             }
         }
     }
     Ok(())
+}
+
+/// What the options named so far.
+#[derive(Default)]
+struct Chain {
+    /// Offsets of options sections.
+    options: BTreeSet<u64>,
+    /// Kinds of sections. Each is read once, so that a damaged file cannot have one decompressed over and over.
+    parts: BTreeSet<u16>,
+    /// Offsets of sections of buffers.
+    buffers: BTreeSet<u64>,
 }
 
 /// Reads the header of section number `id` at `offset`; what is cut off of its body is a warning.
@@ -81,9 +94,8 @@ fn contents<'a>(dat: &DatFile<'_>, section: &Section<'a>) -> Result<Cow<'a, [u8]
     bytes.map(Cow::Owned).map_err(|message| Error::at(Place::offset(dat.name, section.offset), message))
 }
 
-/// Reads a section of options and what they point to; gives the offset of the next one, 0 at the end. Each kind of section
-/// is read once (`seen`), so that a damaged file cannot have one decompressed over and over.
-fn options<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, seen: &mut BTreeSet<u16>) -> Result<u64, Error> {
+/// Reads a section of options and what they point to; gives the offset of the next one, 0 at the end.
+fn options<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, chain: &mut Chain) -> Result<u64, Error> {
     let section = section(dat, map, offset, id::DONE)?;
     let data = contents(dat, &section)?;
     let (name, big_endian) = (dat.name, dat.meta.big_endian);
@@ -94,21 +106,15 @@ fn options<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, seen: &mut BTr
     loop {
         let place = reader.offset();
         let head = reader.u16("an option").and_then(|id| Ok((id, reader.u32("an option")?)));
-        let (option, value) = match head.and_then(|(id, size)| Ok((id, reader.take(size.into(), "an option")?))) {
-            Ok(option) => option,
-            Err(e) => {
-                dat.warnings.add_error(dat.name, e);
-                return Ok(0);
-            }
-        };
+        let (option, value) = head.and_then(|(id, size)| Ok((id, reader.take(size.into(), "an option")?)))?;
         let mut value = Reader::new(name, value, place + 6, big_endian);
         let done = match option {
             id::DONE => return value.u64("the offset of the next options"),
-            id::HEADER_INFO..=id::CMDLINES if seen.insert(option) => {
+            id::HEADER_INFO..=id::CMDLINES if chain.parts.insert(option) => {
                 value.u64("the offset of a section").and_then(|at| part(dat, map, option, at))
             }
             id::HEADER_INFO..=id::CMDLINES => Err(Error::at(value.place(), "a section was named before")),
-            id::BUFFER | id::BUFFER_TEXT => buffer(dat, map, option, &mut value),
+            id::BUFFER | id::BUFFER_TEXT => buffer(dat, map, option, &mut value, chain),
             id::CPUCOUNT => value.u32("the number of CPUs").map(|n| dat.meta.cpus = n),
             // BTF_FILE and MODULES_FILE point to sections as well: nothing to copy without those.
             id::STRINGS | 23 | 25 => Ok(()),
@@ -160,8 +166,15 @@ fn part<'a>(dat: &mut DatFile<'a>, map: &'a [u8], id: u16, offset: u64) -> Resul
 }
 
 /// Reads a BUFFER or BUFFER_TEXT option.
-fn buffer<'a>(dat: &mut DatFile<'a>, map: &'a [u8], option: u16, value: &mut Reader<'_>) -> Result<(), Error> {
+fn buffer<'a>(
+    dat: &mut DatFile<'a>,
+    map: &'a [u8],
+    option: u16,
+    value: &mut Reader<'_>,
+    chain: &mut Chain,
+) -> Result<(), Error> {
     let at = value.u64("the offset of a buffer")?;
+    chain.buffers.insert(at);
     let name = value.string("the name of a buffer")?;
     let clock = Some(value.string("the clock of a buffer")?).filter(|c| !c.is_empty());
     let header = section(dat, map, at, option)?;

@@ -166,6 +166,37 @@ fn a_cut_file_gives_the_events_before_the_cut() {
     }
 }
 
+#[test]
+fn data_that_lost_their_table_are_found() {
+    // trace-cmd writes the table behind the data: cut off with everything behind.
+    let dat = open("v7", V7).unwrap();
+    let Content::Pages(cpus) = &dat.buffers.iter().find(|b| b.name == "lab").unwrap().content else {
+        panic!("no pages")
+    };
+    let end = (cpus[0].stored.offset + cpus[0].stored.len) as usize + 4;
+    let cut = open("v7", &V7[..end]).unwrap();
+    assert_eq!(read(&cut).0, read(&dat).0);
+    let names: Vec<_> = cut.buffers.iter().filter(|b| !b.is_empty()).map(|b| b.name.as_str()).collect();
+    assert_eq!(names, ["lab"]);
+    assert!(cut.warnings.list().iter().any(|w| w.message.contains("taken from the CPU statistics")));
+    // Without statistics, CPUs are told apart but not known. CPU 2 of the file is the second.
+    for codec in [Codec::None, Codec::Zlib, Codec::Zstd] {
+        let mut bytes = file(Version::V7(codec), false, 500);
+        let whole = open("x", &bytes).unwrap();
+        let clock = bytes.windows(12).rposition(|w| w == b"local [mono]").unwrap();
+        let table = clock + b"local [mono]\n\0".len() + 10;
+        assert_eq!(bytes[table..table + 2], id::BUFFER.to_le_bytes());
+        let expected = read(&whole).0;
+        // A size that reaches beyond the section ends the options here.
+        bytes[table + 2..table + 6].fill(0xff);
+        let dat = open("x", &bytes).unwrap();
+        let found = read(&dat).0;
+        assert_eq!(found.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!((&found[0].1, &found[1].1), (&expected[0].1, &expected[1].1));
+        assert!(dat.warnings.list().iter().any(|w| w.message.contains("counted from 0")));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
