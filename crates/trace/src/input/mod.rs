@@ -1,0 +1,235 @@
+//! From a name on the command line to a stream of events, whatever the input is.
+//!
+//! [`InputFile::open`] looks at the first bytes (never at the name's ending) and maps or decompresses; [`Input`] is
+//! what can then be read, once. `container` undoes compression and archives, `directory` reads a directory of a
+//! trace and saved `/proc` files.
+
+mod container;
+mod directory;
+
+use crate::dat::{self, Content, DatFile};
+use crate::format::Formats;
+use crate::recording::Recording;
+use crate::ring::{CpuStream, PageLayout, merge};
+use crate::text::{self, TextInput, read_text};
+use crate::{Error, Outcome, Place, Warnings};
+use memmap2::Mmap;
+use mmtwin_event::{Sink, Source, Task, Times};
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What the user knows of an input that the input does not say.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Saved counters before and after: files of `/proc/vmstat`, or directories of `/proc` files.
+    pub counters: Option<(String, String)>,
+    /// Times of the traced test.
+    pub times: Option<Times>,
+    /// Events that were enabled, as `SYSTEM:EVENT` with `*` and `?`.
+    pub recorded: Vec<String>,
+}
+
+/// An opened file, directory or standard input.
+pub struct InputFile {
+    name: String,
+    form: Form,
+}
+
+enum Form {
+    Dat(Mmap),
+    Text(Mmap),
+    Stream(Option<Box<dyn Read>>),
+    Recording(Box<Recording>),
+    /// A trace, if there is one, and saved counters. The temporary directory of an unpacked archive lives as long.
+    Directory(Option<Box<InputFile>>, Vec<directory::Snapshot>, #[allow(dead_code)] Option<tempfile::TempDir>),
+}
+
+impl InputFile {
+    /// Opens an input; `-` is standard input.
+    pub fn open(name: &str) -> Result<InputFile, Error> {
+        let form = if name == "-" {
+            container::stream("standard input", Box::new(std::io::stdin()))?
+        } else if Path::new(name).is_dir() {
+            directory(name, Path::new(name), None)?
+        } else {
+            container::file(name)?
+        };
+        Ok(InputFile { name: if name == "-" { "standard input".into() } else { name.into() }, form })
+    }
+
+    /// Reads everything but the events.
+    pub fn input(&mut self, options: &Options) -> Result<Input<'_>, Error> {
+        let mut input = match &mut self.form {
+            Form::Dat(map) => Input::of_dat(&self.name, map)?,
+            Form::Text(map) => Input::of_source(text::source(&self.name, &map[..map.len().min(4096)]), Body::Text(map)),
+            Form::Stream(stream) => {
+                let stream = stream.take().ok_or_else(|| {
+                    Error::io(&self.name, std::io::Error::other("a compressed input or a pipe can be read only once"))
+                })?;
+                Input::of_source(import(&self.name), Body::Stream(stream))
+            }
+            Form::Recording(recording) => Input::of_recording(recording),
+            Form::Directory(trace, snapshots, _) => {
+                let mut input = match trace {
+                    Some(trace) => trace.input(&Options::default())?,
+                    None => Input::of_source(import(&self.name), Body::Nothing),
+                };
+                input.snapshots.extend(snapshots.iter().cloned());
+                input.source.name.clone_from(&self.name);
+                input
+            }
+        };
+        if let Some((before, after)) = &options.counters {
+            input.snapshots.push(directory::Snapshot::read(before, 0)?);
+            input.snapshots.push(directory::Snapshot::read(after, 1)?);
+        }
+        if options.times.is_some() {
+            input.source.times = options.times;
+        }
+        if !options.recorded.is_empty() {
+            input.source.enabled.get_or_insert_default().extend(options.recorded.iter().cloned());
+        }
+        Ok(input)
+    }
+}
+
+/// A recording, or a directory of a trace and saved counters.
+fn directory(name: &str, path: &Path, temporary: Option<tempfile::TempDir>) -> Result<Form, Error> {
+    if Recording::is_one(path) {
+        return Ok(Form::Recording(Box::new(Recording::open(path)?)));
+    }
+    let contents = directory::Contents::find(name, path)?;
+    let trace = match contents.trace {
+        Some(path) => Some(Box::new(InputFile::open(&path.to_string_lossy())?)),
+        None => None,
+    };
+    Ok(Form::Directory(trace, contents.snapshots, temporary))
+}
+
+/// An input whose events can be read, once.
+pub struct Input<'a> {
+    /// What it says of itself.
+    pub source: Source,
+    /// The format texts of a binary input.
+    pub formats: Option<Arc<Formats>>,
+    /// What a trace.dat of the events of a binary input needs beside them.
+    pub origin: Option<dat::Origin<'a>>,
+    snapshots: Vec<directory::Snapshot>,
+    warnings: Warnings,
+    body: Body<'a>,
+}
+
+enum Body<'a> {
+    Dat(DatFile<'a>, Arc<Formats>),
+    Text(&'a [u8]),
+    Stream(Box<dyn Read>),
+    Recording(&'a Recording),
+    Nothing,
+}
+
+impl<'a> Input<'a> {
+    fn of_source(source: Source, body: Body<'a>) -> Input<'a> {
+        Input { source, formats: None, origin: None, snapshots: Vec::new(), warnings: Warnings::default(), body }
+    }
+
+    fn of_recording(recording: &'a Recording) -> Input<'a> {
+        let mut input = Input::of_source(recording.source(), Body::Recording(recording));
+        input.formats = Some(recording.formats.clone());
+        input
+    }
+
+    fn of_dat(name: &'a str, map: &'a [u8]) -> Result<Input<'a>, Error> {
+        let dat = dat::open(name, map)?;
+        let mut input = Input::of_source(import(name), Body::Nothing);
+        let mut formats = Formats::new(dat.meta.big_endian, dat.meta.long_size);
+        for format in &dat.meta.formats {
+            let place = Place::offset(name, format.offset);
+            if let Err(error) = formats.add(&format.system, &format.text, &place) {
+                input.warnings.add(|| place, &format!("a format is left out: {error}"));
+            }
+        }
+        for format in formats.iter() {
+            for problem in &format.problems {
+                input.warnings.add(|| Place::file(name), &format!("event {}: {problem}", format.name));
+            }
+        }
+        let symbols = Arc::new(dat.meta.symbols());
+        formats.set_symbols(symbols.clone());
+        formats.set_printk(dat.meta.printk_formats());
+        input.source.kernel = dat.meta.kernel();
+        input.source.cpus = dat.meta.cpus;
+        input.source.clock = dat.meta.clock();
+        input.source.kallsyms = symbols;
+        let formats = Arc::new(formats);
+        input.formats = Some(formats.clone());
+        input.origin = Some(dat.origin());
+        input.body = Body::Dat(dat, formats);
+        Ok(input)
+    }
+
+    /// Delivers everything to `sink`.
+    pub fn read(self, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        let mut outcome = Outcome { warnings: self.warnings, ..Outcome::default() };
+        let name = &self.source.name;
+        sink.start(&self.source);
+        let (earlier, later) = self.snapshots.split_at(self.snapshots.len().min(1));
+        earlier.iter().for_each(|s| s.deliver(sink, &mut outcome.warnings));
+        match self.body {
+            Body::Dat(dat, formats) => {
+                for (pid, comm) in dat.meta.tasks() {
+                    sink.task(&Task { pid, tgid: 0, comm: &comm, cgroup: None });
+                }
+                read_dat(&dat, &formats, sink, &mut outcome)?;
+            }
+            Body::Text(bytes) => read_text(name, TextInput::Bytes(bytes), sink, &mut outcome)?,
+            Body::Stream(mut stream) => read_text(name, TextInput::Stream(&mut stream), sink, &mut outcome)?,
+            Body::Recording(recording) => recording.read(sink, &mut outcome)?,
+            Body::Nothing => {}
+        }
+        later.iter().for_each(|s| s.deliver(sink, &mut outcome.warnings));
+        sink.finish();
+        Ok(outcome)
+    }
+}
+
+/// What is known of an input that says nothing of itself.
+fn import(name: &str) -> Source {
+    Source { name: name.into(), arm: "import".into(), ..Source::default() }
+}
+
+fn read_dat(dat: &DatFile<'_>, formats: &Formats, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), Error> {
+    outcome.warnings.append(dat.warnings.clone());
+    let place = Place::file(dat.name);
+    // Buffers with the same layout, as almost always, are merged by time; others follow one another.
+    let mut groups: Vec<(PageLayout, Vec<CpuStream<'_>>)> = Vec::new();
+    for buffer in &dat.buffers {
+        if let Content::Text(text) = &buffer.content {
+            read_text(dat.name, TextInput::Stream(&mut text.reader()), sink, outcome)?;
+            continue;
+        }
+        let layout = buffer.layout(&dat.meta, &place)?;
+        let streams = buffer.streams(&layout);
+        match groups.iter_mut().find(|(l, _)| *l == layout) {
+            Some((_, group)) => group.extend(streams),
+            None => groups.push((layout, streams)),
+        }
+    }
+    groups.retain(|(_, streams)| !streams.is_empty());
+    if groups.len() > 1 {
+        outcome.warnings.add(|| place, "buffers with different page sizes are read one after another, not by time");
+    }
+    for (layout, streams) in groups {
+        merge::deliver(streams, &layout, formats, &dat.meta.time(), sink, outcome)?;
+    }
+    // What the kernel counted as overwritten or dropped beyond what its pages are marked with.
+    for stat in dat.meta.cpu_stats() {
+        let lost = [stat.overrun, stat.commit_overrun, stat.dropped].into_iter().flatten().sum::<u64>();
+        let (known, _) = outcome.lost.get(&stat.cpu).copied().unwrap_or_default();
+        if lost > known {
+            outcome.lost.insert(stat.cpu, (lost, 0));
+            sink.lost(stat.cpu, Some(lost - known), 0);
+        }
+    }
+    Ok(())
+}
