@@ -156,8 +156,8 @@ impl Definition {
                 }
                 _ => Held::Number(value & !UNNAMED),
             },
-            Shape::Uint if self.shown_as_bytes(field) => Held::Number(value >> 12),
-            Shape::Uint if field.name == "pfn" && self.failed(values) => Held::Number(u64::MAX),
+            _ if field.as_bytes => Held::Number(value >> 12),
+            _ if field.may_fail && values.get(self.schema.slot(b"page")) == Some(0) => Held::Number(u64::MAX),
             _ => Held::Number(value),
         })
     }
@@ -193,16 +193,6 @@ impl Definition {
             }
         }
         letters.next().is_none().then_some(number)
-    }
-
-    fn shown_as_bytes(&self, field: &Field) -> bool {
-        self.args.iter().any(|arg| matches!(arg, Arg::Bytes(f) if self.fields[*f].name == field.name))
-    }
-
-    /// An allocation without a page, in the events that can have one.
-    fn failed(&self, values: &Values<'_>) -> bool {
-        self.args.iter().any(|arg| matches!(arg, Arg::Page(_, true)))
-            && values.get(self.schema.slot(b"page")) == Some(0)
     }
 }
 

@@ -55,6 +55,10 @@ pub struct Field {
     pub slot: Option<usize>,
     /// Words for its numbers.
     pub(super) words: Option<&'static Words>,
+    /// Lines show these pages as bytes.
+    pub(super) as_bytes: bool,
+    /// A frame number of all ones: there is no page.
+    pub(super) may_fail: bool,
 }
 
 /// How a field holds its value.
@@ -94,7 +98,19 @@ impl Field {
         };
         let size = element * array.unwrap_or(1);
         let slot = schema.slot(name.as_bytes());
-        Some(Field { name, c_type, array, offset: 0, size, signed, form, slot, words: None })
+        Some(Field {
+            name,
+            c_type,
+            array,
+            offset: 0,
+            size,
+            signed,
+            form,
+            slot,
+            words: None,
+            as_bytes: false,
+            may_fail: false,
+        })
     }
 
     fn alignment(&self) -> u16 {
@@ -116,8 +132,11 @@ impl Definition {
             return Err(fail("another number of arguments than the format has"));
         }
         for arg in &args {
-            if let Arg::Words(field, words) = arg {
-                fields[*field].words = Some(words);
+            match *arg {
+                Arg::Words(field, words) => fields[field].words = Some(words),
+                Arg::Bytes(field) => fields[field].as_bytes = true,
+                Arg::Known(field) => fields[field].may_fail = true,
+                _ => {}
             }
         }
         let mut definition = Definition {

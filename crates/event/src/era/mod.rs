@@ -17,6 +17,9 @@ mod print;
 mod table;
 mod words;
 
+#[cfg(any(test, feature = "generate"))]
+pub mod generate;
+
 pub use encode::{Common, Gap, Values};
 pub use format::{format_text, header_event, header_page};
 pub use layout::{Definition, Field, Form};
