@@ -244,11 +244,14 @@ fn is_zone(suffix: &str) -> bool {
     matches!(suffix, "_dma" | "_dma32" | "_normal" | "_high" | "_movable" | "_device")
 }
 
-/// Cgroup values that accumulate: those of event files, and what memory.stat shares with vmstat.
+/// Cgroup values that accumulate: those of event files, pressure totals, and what memory.stat shares with vmstat.
 fn is_cgroup_count(name: &str) -> bool {
     const PREFIXES: &[&str] = &["pg", "workingset_", "thp_", "zsw", "numa_"];
-    let (file, leaf) = name.rsplit_once(['.', ':', '/']).unwrap_or(("", name));
-    file.ends_with("events") || leaf == "failcnt" || PREFIXES.iter().any(|p| leaf.starts_with(p))
+    let (file, leaf) = name.rsplit_once('.').unwrap_or(("", name));
+    match file {
+        "memory.stat" => PREFIXES.iter().any(|p| leaf.starts_with(p)),
+        _ => file.contains("events") || leaf == "failcnt" || leaf.ends_with("_total"),
+    }
 }
 
 #[cfg(test)]
@@ -322,16 +325,28 @@ mod tests {
 
     #[test]
     fn accumulating_names_are_told_from_gauges() {
-        let gauges =
-            [("vmstat", "nr_free_pages"), ("meminfo", "MemFree"), ("zoneinfo", "low"), ("psi", "memory_some_avg10")];
-        for (source, name) in gauges.into_iter().chain([("cgroup", "memory.current"), ("cgroup", "memory.stat.file")]) {
+        for (source, name) in [
+            ("vmstat", "nr_free_pages"),
+            ("meminfo", "MemFree"),
+            ("zoneinfo", "low"),
+            ("psi", "memory_some_avg10"),
+            ("cgroup", "memory.current"),
+            ("cgroup", "memory.stat.file"),
+            ("cgroup", "memory.numa_stat.anon.N0"),
+        ] {
             assert!(is_gauge(source, name), "{name}");
         }
-        let counts =
-            [("vmstat", "nr_written"), ("vmstat", "pgfault"), ("zoneinfo", "numa_miss"), ("psi", "memory_some_total")];
-        for (source, name) in
-            counts.into_iter().chain([("cgroup", "memory.events.max"), ("cgroup", "memory.stat.pgscan")])
-        {
+        for (source, name) in [
+            ("vmstat", "nr_written"),
+            ("vmstat", "pgfault"),
+            ("zoneinfo", "numa_miss"),
+            ("numastat", "local_node"),
+            ("psi", "memory_some_total"),
+            ("cgroup", "memory.events.local.max"),
+            ("cgroup", "memory.failcnt"),
+            ("cgroup", "memory.pressure.some_total"),
+            ("cgroup", "memory.stat.pgscan"),
+        ] {
             assert!(!is_gauge(source, name), "{name}");
         }
     }

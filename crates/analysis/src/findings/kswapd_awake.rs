@@ -2,8 +2,8 @@
 
 use super::words::{count, percent, share, time};
 use super::{Finding, grade};
-use crate::Analysis;
 use crate::reclaim::Process;
+use crate::{Analysis, Span};
 use mmtwin_event::Kind;
 
 /// Awake for this part of the recorded time. kswapd naps for 100 ms before it counts as asleep, so short gaps between
@@ -16,9 +16,9 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     if !a.recorded.has_any(&[Kind::MmVmscanKswapdWake, Kind::MmVmscanKswapdSleep]) {
         return None;
     }
-    let (first, span) = (a.span.first?, a.span.length().filter(|span| *span >= MIN_SPAN)?);
+    let span = a.span.length().filter(|span| *span >= MIN_SPAN)?;
     let kswapds = a.tasks.iter().filter(|t| t.kswapd).filter_map(|t| Some((t, a.reclaim.process(t)?)));
-    let awake = kswapds.map(|(t, p)| (t.name(), p, awake(p, first, a.span.last)));
+    let awake = kswapds.map(|(t, p)| (t.name(), p, awake(p, a.span)));
     let mut awake: Vec<_> = awake.filter(|(.., ns)| share(*ns as f64, span as f64) >= Some(MIN_PERCENT)).collect();
     awake.sort_by(|x, y| y.2.cmp(&x.2).then_with(|| x.0.cmp(&y.0)));
     let (name, process, ns) = awake.first()?;
@@ -34,15 +34,13 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     Some(Finding { key: "kswapd_never_sleeps", severity, sentence, detail, table: "kswapd" })
 }
 
-/// Nanoseconds awake between `first` and `last`, with the phases that began before or end after.
-fn awake(process: &Process, first: u64, last: u64) -> u128 {
-    let Some(kswapd) = &process.kswapd else {
-        // Neither woke nor slept: if it worked, it was awake all the time.
-        return if process.scanned.all > 0 { u128::from(last - first) } else { 0 };
-    };
-    let before = kswapd.first_sleep.map_or(0, |sleep| sleep.saturating_sub(first));
-    let open = kswapd.awake_since.map_or(0, |since| last.saturating_sub(since));
-    kswapd.awake.sum + u128::from(before) + u128::from(open)
+/// Nanoseconds awake. One that neither woke nor slept but worked was awake all the time.
+fn awake(process: &Process, trace: Span) -> u128 {
+    match &process.kswapd {
+        Some(kswapd) => kswapd.awake_within(trace),
+        None if process.scanned.all > 0 => trace.length().unwrap_or(0).into(),
+        None => 0,
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Reclaim by one process: what it did, for whom it waited, and, if it is a kswapd, when it was awake.
 
 use super::writes::Writes;
+use crate::Span;
 use crate::durations::Durations;
 use crate::tasks::Context;
 
@@ -90,6 +91,15 @@ pub struct Kswapd {
     pub first_sleep: Option<u64>,
     /// Order of the last wake.
     pub(crate) order: i32,
+}
+
+impl Kswapd {
+    /// Nanoseconds awake in a trace: whole phases, the one before its first sleep and the one that has not ended.
+    pub fn awake_within(&self, trace: Span) -> u128 {
+        let before = self.first_sleep.zip(trace.first).map_or(0, |(sleep, first)| sleep.saturating_sub(first));
+        let after = self.awake_since.map_or(0, |wake| trace.last.saturating_sub(wake));
+        self.awake.sum + u128::from(before) + u128::from(after)
+    }
 }
 
 /// Reclaim by one process.

@@ -5,9 +5,9 @@ use crate::model::{Cell, Na, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::counters::{Counters, is_gauge};
 
-/// Rows of a zone in `zoneinfo`, in pages.
+/// What is shown of a zone in `zoneinfo`, in pages; keys without a zone are of nodes.
 const ZONE: &[(&str, &str)] = &[
-    ("nr_free_pages", "free"),
+    ("free", "free"),
     ("min", "min"),
     ("low", "low"),
     ("high", "high"),
@@ -87,7 +87,7 @@ fn per_node(c: &Counters, source: &str, name: &str, title: &str, all: bool) -> T
 
 /// `zoneinfo`: free pages and watermarks per zone, at the last sample.
 fn zones(c: &Counters) -> Table {
-    let rows = c.keys("zoneinfo").into_iter().map(|zone| {
+    let rows = c.keys("zoneinfo").into_iter().filter(|key| key.contains('/')).map(|zone| {
         let cells = ZONE.iter().map(|(name, _)| Cell::recorded(c.last("zoneinfo", zone, name)));
         [text(zone)].into_iter().chain(cells).collect()
     });

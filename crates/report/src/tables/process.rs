@@ -69,14 +69,6 @@ pub fn processes(analysis: &Analysis) -> Table {
     list("process", "Reclaim by process", "Longest stalled first; kswapd does not stall.", columns, rows.collect())
 }
 
-/// Nanoseconds a kswapd was awake: whole phases, the one before its first sleep and the one not ended.
-fn awake(analysis: &Analysis, kswapd: &Kswapd) -> u128 {
-    let span = analysis.span;
-    let before = kswapd.first_sleep.zip(span.first).map_or(0, |(sleep, first)| sleep.saturating_sub(first));
-    let after = kswapd.awake_since.map_or(0, |wake| span.last.saturating_sub(wake));
-    kswapd.awake.sum + u128::from(before) + u128::from(after)
-}
-
 /// `kswapd`: by node.
 pub fn kswapds(analysis: &Analysis) -> Table {
     let mut kswapds: Vec<(i32, String, Option<&Kswapd>)> = Vec::new();
@@ -97,7 +89,7 @@ pub fn kswapds(analysis: &Analysis) -> Table {
         let none = Kswapd::default();
         let k = kswapd.unwrap_or(&none);
         let recorded = [MmVmscanKswapdWake, MmVmscanKswapdSleep].iter().all(|&kind| analysis.recorded.has(kind));
-        let ns = recorded.then(|| awake(analysis, k));
+        let ns = recorded.then(|| k.awake_within(analysis.span));
         let share = ns.zip(analysis.span.length().filter(|&ns| ns > 0)).map(|(ns, all)| ns as f64 * 100.0 / all as f64);
         let requests = nodes.iter().find(|node| node.nid == nid).map_or(0, |node| node.requests);
         vec![

@@ -135,7 +135,9 @@ fn only_changed_counters_are_listed_and_resets_are_not_known() {
         vec![text("numa_miss"), Cell::Int(0), Cell::Na(Na::NotRecorded)],
     ];
     assert_eq!(rows(&a, "numastat"), expected);
-    counters(&mut a, "zoneinfo", "0/DMA", &[("low", 3, 3), ("nr_free_pages", 9, 8)]);
+    counters(&mut a, "zoneinfo", "0/DMA", &[("low", 3, 3), ("free", 9, 8)]);
+    counters(&mut a, "zoneinfo", "0", &[("nr_mapped", 3, 3)]);
+    assert_eq!(rows(&a, "zoneinfo").len(), 1, "a node is no zone");
     assert_eq!(rows(&a, "zoneinfo")[0][..4], [text("0/DMA"), Cell::Int(8), Cell::Na(Na::NotRecorded), Cell::Int(3)]);
 }
 
