@@ -1,0 +1,90 @@
+//! Names as users write them: wildcards, and the nearest of the known ones for error messages.
+
+/// True if `text` fits `pattern`, in which `*` stands for any characters and `?` for one.
+pub fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    // Where to go on after a mismatch: behind the last star, one character further in the text.
+    let mut retry = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p + 1, t + 1));
+                p += 1;
+            }
+            Some(&c) if c == '?' || c == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match retry {
+                Some((after, next)) => {
+                    (p, t) = (after, next);
+                    retry = Some((after, next + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&c| c == '*')
+}
+
+/// The known word nearest to `word` by edit distance, if it is near enough to be what was meant: at most a third of
+/// the longer word may differ.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = word.to_lowercase();
+    let near = known.filter_map(|candidate| {
+        let away = distance(&wanted, &candidate.to_lowercase());
+        (away * 3 <= wanted.chars().count().max(candidate.chars().count())).then_some((away, candidate))
+    });
+    near.min_by_key(|(away, _)| *away).map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions and substitutions that turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, to) in row.iter_mut().skip(1).zip(&b) {
+            let best = (diagonal + usize::from(from != *to)).min(left + 1).min(*cell + 1);
+            diagonal = std::mem::replace(cell, best);
+            left = best;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (a, b, away) in
+            [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("same", "same", 0), ("ab", "ba", 2)]
+        {
+            assert_eq!(distance(a, b), away, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn near_enough() {
+        let known = ["vmscan", "vmstat", "compaction"];
+        assert_eq!(nearest("vmscn", known.into_iter()), Some("vmscan"));
+        assert_eq!(nearest("Compaktion", known.into_iter()), Some("compaction"));
+        assert_eq!(nearest("numa", known.into_iter()), None);
+    }
+
+    #[test]
+    fn wildcards() {
+        for (pattern, text) in
+            [("*", ""), ("*", "a:b"), ("vmscan:*", "vmscan:x"), ("*_end", "a_end_end"), ("a?c*", "abcd"), ("", "")]
+        {
+            assert!(glob(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("vmscan:*", "compaction:x"), ("a?", "a"), ("*_end", "end"), ("", "a"), ("a", "")] {
+            assert!(!glob(pattern, text), "{pattern} {text}");
+        }
+    }
+}
