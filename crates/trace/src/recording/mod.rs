@@ -1,0 +1,320 @@
+//! mmtwin's own recordings: a directory of plain ring-buffer pages, format texts and counters.
+//!
+//! [`Writer`] writes one, [`Recording`] reads one, also while it grows and after its writer was killed: what is
+//! incomplete at the end of a file is left out with a warning. `docs/formats.md` describes the files.
+
+mod counters_read;
+mod counters_write;
+mod create;
+
+pub use counters_read::{CounterStream, Counters, SampledRow};
+pub use counters_write::CounterWriter;
+pub use create::Writer;
+
+use crate::format::{Formats, symbols};
+use crate::map::map;
+use crate::ring::{CpuStream, PageLayout, SlicePages, TimeMap, merge};
+use crate::{Error, Outcome, Place, Warnings};
+use memmap2::Mmap;
+use mmtwin_event::manifest::{End, Manifest, Run, SCHEMA_VERSION, TaskLine, Tracing};
+use mmtwin_event::{Sink, Source, Task};
+use serde::de::DeserializeOwned;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An opened recording.
+pub struct Recording {
+    /// What it is.
+    pub manifest: Manifest,
+    /// How it ended; `None`: it was cut off, or is still being written.
+    pub end: Option<End>,
+    /// What is not part of the measurement.
+    pub run: Option<Run>,
+    /// Formats of its events. Empty without event tracing.
+    pub formats: Arc<Formats>,
+    /// What was wrong and stepped over while opening.
+    pub warnings: Warnings,
+    name: String,
+    kallsyms: Arc<Vec<(u64, String)>>,
+    layout: Option<PageLayout>,
+    pages: Vec<CpuPages>,
+    counters: Vec<CounterFile>,
+    tasks: Vec<TaskLine>,
+}
+
+struct CpuPages {
+    cpu: u32,
+    file: String,
+    map: Mmap,
+}
+
+struct CounterFile {
+    source: String,
+    file: String,
+    map: Mmap,
+}
+
+impl Recording {
+    /// True for a directory that holds a recording.
+    pub fn is_one(path: &Path) -> bool {
+        path.join("manifest.json").is_file()
+    }
+
+    /// Opens a recording.
+    pub fn open(path: &Path) -> Result<Recording, Error> {
+        let mut warnings = Warnings::default();
+        let manifest: Manifest = json(&path.join("manifest.json"))?.ok_or_else(|| Error::Unknown {
+            file: path.to_string_lossy().into_owned(),
+            message: "a recording has a manifest.json".into(),
+        })?;
+        if manifest.schema_version > SCHEMA_VERSION {
+            let (place, version) = (Place::file(&path.to_string_lossy()), manifest.schema_version);
+            let message = format!("written by a newer mmtwin (schema {version}; this one reads up to {SCHEMA_VERSION})");
+            return Err(Error::at(place, message));
+        }
+        let end = optional(&path.join("end.json"), &mut warnings);
+        if end.is_none() {
+            let message = "no end.json: the recording was cut off, or is still being written";
+            warnings.add(|| Place::file(&path.to_string_lossy()), message);
+        }
+        let (mut layout, mut pages, mut kallsyms) = Default::default();
+        let mut formats = Formats::new(false, 8);
+        if let Some(tracing) = &manifest.tracing {
+            layout = Some(page_layout(path, tracing)?);
+            kallsyms = Arc::new(symbols::parse_kallsyms(&text(&path.join("formats/kallsyms"))?.unwrap_or_default()));
+            formats = read_formats(path, tracing, kallsyms.clone(), &mut warnings)?;
+            pages = map_pages(path, tracing, &mut warnings)?;
+        }
+        let (counters, tasks) = (map_counters(path)?, read_tasks(&path.join("tasks.jsonl"), &mut warnings)?);
+        let name = path.to_string_lossy().into_owned();
+        let run = optional(&path.join("run.json"), &mut warnings);
+        let formats = Arc::new(formats);
+        Ok(Recording { manifest, end, run, formats, warnings, name, kallsyms, layout, pages, counters, tasks })
+    }
+
+    /// What is known of it before its first event.
+    pub fn source(&self) -> Source {
+        let evidence = &self.manifest.evidence;
+        Source {
+            name: self.name.clone(),
+            arm: self.manifest.arm.clone(),
+            kernel: Some(evidence.uname.release.clone()),
+            cpus: evidence.cpus.len() as u32,
+            nodes: evidence.nodes.len() as u32,
+            clock: Some(self.manifest.clock.clone()),
+            times: self.end.as_ref().and_then(|e| e.times),
+            enabled: Some(self.manifest.tracing.as_ref().map(|t| t.events.clone()).unwrap_or_default()),
+            kallsyms: self.kallsyms.clone(),
+        }
+    }
+
+    /// Layout of the pages; `None` without event tracing.
+    pub fn layout(&self) -> Option<&PageLayout> {
+        self.layout.as_ref()
+    }
+
+    /// Whole sub-buffers of every CPU that has any, by CPU.
+    pub fn streams<'a>(&'a self) -> Vec<CpuStream<'a>> {
+        let Some(layout) = &self.layout else { return Vec::new() };
+        let stream = |p: &'a CpuPages| {
+            let whole = p.map.len() / layout.page_size * layout.page_size;
+            let pages = SlicePages::new(&p.file, 0, &p.map[..whole], layout.page_size);
+            CpuStream { cpu: p.cpu, pages: Box::new(pages) }
+        };
+        self.pages.iter().map(stream).collect()
+    }
+
+    /// Counters in time order. What is wrong with a file is in `warnings`, or later in the iterator's own.
+    pub fn counters(&self, warnings: &mut Warnings) -> Counters<'_> {
+        let mut streams = Vec::new();
+        for f in &self.counters {
+            match CounterStream::open(&f.source, &f.file, &f.map, warnings) {
+                Ok(stream) => streams.extend(stream),
+                Err(error) => warnings.add_error(&f.file, error),
+            }
+        }
+        Counters::new(streams)
+    }
+
+    /// What is known of tasks, in the order in which it was learned.
+    pub fn tasks(&self) -> &[TaskLine] {
+        &self.tasks
+    }
+
+    /// Delivers tasks, then counters, then events and losses to `sink`, between its `start` and `finish`.
+    pub fn read(&self, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), Error> {
+        outcome.warnings.append(self.warnings.clone());
+        for task in &self.tasks {
+            let (comm, cgroup) = (task.comm.as_bytes(), task.cgroup.as_deref());
+            sink.task(&Task { pid: task.pid, tgid: task.tgid, comm, cgroup });
+        }
+        let mut counters = self.counters(&mut outcome.warnings);
+        for row in counters.by_ref() {
+            sink.counters(&row.as_row());
+        }
+        outcome.warnings.append(counters.into_warnings());
+        if let Some(layout) = &self.layout {
+            merge::deliver(self.streams(), layout, &self.formats, &TimeMap::default(), sink, outcome)?;
+        }
+        self.losses(sink, outcome);
+        Ok(())
+    }
+
+    /// The kernel's own count of losses takes the place of what the pages told: a mark in a page often lacks the
+    /// number, and what was lost behind the last page read has no mark.
+    fn losses(&self, sink: &mut dyn Sink, outcome: &mut Outcome) {
+        let Some(end) = &self.end else { return };
+        for losses in &end.losses {
+            let (known, gaps) = outcome.lost.get(&losses.cpu).copied().unwrap_or_default();
+            let unmarked = losses.total().saturating_sub(known);
+            if unmarked > 0 {
+                sink.lost(losses.cpu, Some(unmarked), end.end);
+            }
+            if unmarked > 0 || gaps > 0 {
+                outcome.lost.insert(losses.cpu, (known + unmarked, 0));
+            }
+        }
+    }
+}
+
+fn page_layout(path: &Path, tracing: &Tracing) -> Result<PageLayout, Error> {
+    let header = path.join("formats/header_page");
+    let place = Place::file(&header.to_string_lossy());
+    let bytes = text(&header)?.ok_or_else(|| Error::at(place.clone(), "missing, so pages cannot be read"))?;
+    let size = usize::try_from(tracing.sub_buffer).unwrap_or(usize::MAX);
+    PageLayout::parse(&String::from_utf8_lossy(&bytes), size, tracing.big_endian, &place)
+}
+
+fn read_formats(
+    path: &Path,
+    tracing: &Tracing,
+    kallsyms: Arc<Vec<(u64, String)>>,
+    warnings: &mut Warnings,
+) -> Result<Formats, Error> {
+    let mut formats = Formats::new(tracing.big_endian, tracing.long_size);
+    for system in entries(&path.join("formats"))?.into_iter().filter(|p| p.is_dir()) {
+        for event in entries(&system)? {
+            let file = event.to_string_lossy();
+            let bytes = text(&event)?.unwrap_or_default();
+            let added = formats.add(&leaf(&system), &String::from_utf8_lossy(&bytes), &Place::file(&file));
+            if let Err(error) = added {
+                warnings.add(|| Place::file(&file), &format!("this format is left out: {error}"));
+            }
+        }
+    }
+    for format in formats.iter() {
+        for problem in &format.problems {
+            let place = || Place::file(&path.join("formats").join(&format.system).join(&format.name).to_string_lossy());
+            warnings.add(place, &format!("event {}: {problem}", format.name));
+        }
+    }
+    formats.set_symbols(kallsyms);
+    formats.set_printk(symbols::parse_printk(&text(&path.join("formats/printk_formats"))?.unwrap_or_default()));
+    Ok(formats)
+}
+
+fn map_pages(path: &Path, tracing: &Tracing, warnings: &mut Warnings) -> Result<Vec<CpuPages>, Error> {
+    let mut pages = Vec::new();
+    for &cpu in &tracing.cpus {
+        let path = path.join("cpu").join(format!("{cpu}.pages"));
+        let file = path.to_string_lossy().into_owned();
+        let opened = match File::open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                warnings.add(|| Place::file(&file), "the manifest lists a CPU that has no file of pages");
+                continue;
+            }
+            other => other.map_err(|e| Error::io(&file, e))?,
+        };
+        let Some(map) = map(&file, &opened)? else { continue };
+        let rest = map.len() as u64 % tracing.sub_buffer;
+        if rest != 0 {
+            let place = Place::offset(&file, map.len() as u64 - rest);
+            warnings.add(|| place, "the last page is incomplete and left out: the recording was cut");
+        }
+        pages.push(CpuPages { cpu, file, map });
+    }
+    Ok(pages)
+}
+
+/// Files `SOURCE.arrows`, `SOURCE.1.arrows` ... by source and number.
+fn map_counters(path: &Path) -> Result<Vec<CounterFile>, Error> {
+    let mut files = Vec::new();
+    for path in entries(&path.join("counters"))? {
+        let leaf = leaf(&path);
+        let Some(stem) = leaf.strip_suffix(".arrows") else { continue };
+        let (source, number) = match stem.rsplit_once('.').map(|(s, n)| (s, n.parse::<u32>())) {
+            Some((source, Ok(number))) => (source, number),
+            _ => (stem, 0),
+        };
+        let file = path.to_string_lossy().into_owned();
+        let opened = File::open(&path).map_err(|e| Error::io(&file, e))?;
+        if let Some(map) = map(&file, &opened)? {
+            files.push((number, CounterFile { source: source.to_string(), file, map }));
+        }
+    }
+    files.sort_by(|(n, a), (m, b)| (&a.source, n).cmp(&(&b.source, m)));
+    Ok(files.into_iter().map(|(_, file)| file).collect())
+}
+
+fn read_tasks(path: &Path, warnings: &mut Warnings) -> Result<Vec<TaskLine>, Error> {
+    let file = path.to_string_lossy();
+    let bytes = text(path)?.unwrap_or_default();
+    let mut tasks = Vec::new();
+    for (number, line) in (1..).zip(bytes.split_inclusive(|&b| b == b'\n')) {
+        let message = match (serde_json::from_slice(line), line.ends_with(b"\n")) {
+            // Without its newline even a line that parses may be cut, in the middle of a number for example.
+            (_, false) => "the last line is incomplete and left out: the recording was cut",
+            (Err(_), true) => "a line is no task and left out",
+            (Ok(task), true) => {
+                tasks.push(task);
+                continue;
+            }
+        };
+        warnings.add(|| Place::line(&file, number), message);
+    }
+    Ok(tasks)
+}
+
+/// Entries of a directory, sorted; none if it does not exist.
+fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let fail = |e| Error::io(&path.to_string_lossy(), e);
+    let list = match fs::read_dir(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(fail)?,
+    };
+    let mut entries = list.map(|entry| Ok(entry.map_err(fail)?.path())).collect::<Result<Vec<_>, Error>>()?;
+    entries.sort();
+    Ok(entries)
+}
+
+fn leaf(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Bytes of a file; `None` if there is none.
+fn text(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match fs::read(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some).map_err(|e| Error::io(&path.to_string_lossy(), e)),
+    }
+}
+
+/// A JSON file; `None` if there is none.
+fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+    let Some(bytes) = text(path)? else { return Ok(None) };
+    let parsed = serde_json::from_slice(&bytes);
+    parsed.map(Some).map_err(|e| Error::at(Place::line(&path.to_string_lossy(), e.line() as u64), e.to_string()))
+}
+
+/// A JSON file that the rest can be read without.
+fn optional<T: DeserializeOwned>(path: &Path, warnings: &mut Warnings) -> Option<T> {
+    json(path).unwrap_or_else(|error| {
+        warnings.add_error(&path.to_string_lossy(), error);
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Round trips through a recording, and recordings cut at every byte.
+
+use super::*;
+use mmtwin_event::counters::Row;
+use mmtwin_event::manifest::{Cost, Exit, Losses};
+use mmtwin_event::{CounterRow, Event, Kind};
+use std::collections::BTreeMap;
+use tempfile::TempDir;
+
+const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+\tfield: char data;\toffset:16;\tsize:112;\tsigned:0;\n";
+
+const FORMAT: &str = "name: mm_vmscan_kswapd_sleep\nID: 640\nformat:\n\
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+\tfield:int nid;\toffset:8;\tsize:4;\tsigned:1;\n\n\
+print fmt: \"nid=%d\", REC->nid\n";
+
+const SUB_BUFFER: usize = 128;
+
+/// A sub-buffer of three events, 5 ns apart.
+fn page(time: u64, pid: u32) -> Vec<u8> {
+    let mut page = time.to_le_bytes().to_vec();
+    page.extend(48u64.to_le_bytes());
+    for nid in 0..3u32 {
+        page.extend((5 << 5 | 3u32).to_le_bytes());
+        page.extend(640u32.to_le_bytes());
+        page.extend(pid.to_le_bytes());
+        page.extend(nid.to_le_bytes());
+    }
+    page.resize(SUB_BUFFER, 0);
+    page
+}
+
+fn row(key: &str, counters: &[(&str, Option<u64>)]) -> Row {
+    let mut row = Row::new(key);
+    counters.iter().for_each(|(n, v)| row.push(*n, *v));
+    row
+}
+
+fn manifest() -> Manifest {
+    let tracing = Tracing {
+        sub_buffer: SUB_BUFFER as u64,
+        buffer: 1 << 20,
+        big_endian: false,
+        long_size: 8,
+        cpus: vec![0, 1],
+        events: vec!["vmscan:mm_vmscan_kswapd_sleep".into()],
+    };
+    Manifest {
+        schema_version: SCHEMA_VERSION,
+        arm: "host".into(),
+        clock: "mono".into(),
+        start: 90,
+        tracing: Some(tracing),
+        ..Manifest::default()
+    }
+}
+
+fn end() -> End {
+    End {
+        schema_version: SCHEMA_VERSION,
+        end: 500,
+        losses: vec![Losses { cpu: 0, ..Losses::default() }, Losses { cpu: 1, overrun: 7, ..Losses::default() }],
+        exit: Some(Exit::Code(3)),
+        cost: Cost { cpu_time: 11, page_bytes: 384, ..Cost::default() },
+        ..End::default()
+    }
+}
+
+/// A recording of two CPUs with three pages, two sources of counters and two tasks.
+fn written(end: Option<End>) -> (TempDir, PathBuf) {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("r.mmt");
+    let mut w = Writer::create(&path, false).unwrap();
+    w.text("header_page", HEADER_PAGE.as_bytes()).unwrap();
+    w.format("vmscan", "mm_vmscan_kswapd_sleep", FORMAT.as_bytes()).unwrap();
+    w.manifest(&manifest()).unwrap();
+    let task = |pid, comm: &str| TaskLine { at: 95, pid, tgid: pid, comm: comm.into(), cgroup: Some("/web".into()) };
+    w.tasks(&[task(41, "kswapd0"), task(42, "kswapd1")]).unwrap();
+    w.counters.add("vmstat", 100, &[row("", &[("pgfault", Some(1)), ("pgfree", None)])]).unwrap();
+    let nodes = |n| [row("0", &[("numa_hit", Some(n))]), row("1", &[("numa_hit", Some(u64::MAX))])];
+    w.counters.add("numastat", 101, &nodes(5)).unwrap();
+    io::Write::write_all(&mut w.pages(0).unwrap(), &[page(110, 41), page(200, 41)].concat()).unwrap();
+    io::Write::write_all(&mut w.pages(1).unwrap(), &page(112, 42)).unwrap();
+    w.counters.add("numastat", 300, &nodes(6)).unwrap();
+    // A column appears.
+    w.counters.add("vmstat", 301, &[row("", &[("pgfault", Some(4)), ("new", Some(9)), ("pgfree", Some(2))])]).unwrap();
+    if let Some(end) = end {
+        w.finish(end).unwrap();
+    }
+    (root, path)
+}
+
+#[derive(Default, Debug, PartialEq, Clone)]
+struct Seen {
+    events: Vec<(u64, u32, i32)>,
+    kinds: Vec<Kind>,
+    counters: Vec<String>,
+    tasks: Vec<String>,
+    lost: Vec<(u32, Option<u64>)>,
+}
+
+impl Sink for Seen {
+    fn task(&mut self, task: &Task<'_>) {
+        self.tasks.push(format!("{} {}", task.pid, String::from_utf8_lossy(task.comm)));
+    }
+    fn event(&mut self, event: &Event<'_>) {
+        self.kinds.push(event.kind);
+        self.events.push((event.ts, event.cpu, event.pid));
+    }
+    fn lost(&mut self, cpu: u32, events: Option<u64>, _at: u64) {
+        self.lost.push((cpu, events));
+    }
+    fn counters(&mut self, row: &CounterRow<'_>) {
+        let values: BTreeMap<_, _> = row.names.iter().zip(row.values).collect();
+        self.counters.push(format!("{} {} {:?} {values:?}", row.at, row.source, row.key));
+    }
+}
+
+fn read(path: &Path) -> Result<(Seen, Outcome), Error> {
+    let (mut seen, mut outcome) = (Seen::default(), Outcome::default());
+    Recording::open(path)?.read(&mut seen, &mut outcome)?;
+    Ok((seen, outcome))
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let (_root, path) = written(Some(end()));
+    let (seen, outcome) = read(&path).unwrap();
+    let times: Vec<_> = seen.events.iter().map(|(ts, cpu, pid)| (*ts, *cpu, *pid)).collect();
+    let cpu0 = |t| (t, 0, 41);
+    let cpu1 = |t| (t, 1, 42);
+    let expected = [cpu0(115), cpu1(117), cpu0(120), cpu1(122), cpu0(125), cpu1(127), cpu0(205), cpu0(210), cpu0(215)];
+    assert_eq!(times, expected);
+    assert_eq!(seen.kinds, [Kind::MmVmscanKswapdSleep; 9]);
+    assert_eq!(seen.tasks, ["41 kswapd0", "42 kswapd1"]);
+    let expected = [
+        r#"100 vmstat "" {"pgfault": Some(1), "pgfree": None}"#,
+        r#"101 numastat "0" {"numa_hit": Some(5)}"#,
+        r#"101 numastat "1" {"numa_hit": Some(18446744073709551615)}"#,
+        r#"300 numastat "0" {"numa_hit": Some(6)}"#,
+        r#"300 numastat "1" {"numa_hit": Some(18446744073709551615)}"#,
+        r#"301 vmstat "" {"new": Some(9), "pgfault": Some(4), "pgfree": Some(2)}"#,
+    ];
+    assert_eq!(seen.counters, expected);
+    assert_eq!(seen.lost, [(1, Some(7))]);
+    assert_eq!(outcome.lost, BTreeMap::from([(1, (7, 0))]));
+    assert_eq!(outcome.warnings.list(), []);
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.manifest, manifest());
+    let cost = recording.end.unwrap().cost;
+    assert!(cost.counter_bytes > 0 && cost.other_bytes > 0 && cost.page_bytes == 384);
+}
+
+#[test]
+fn a_killed_recording_says_so() {
+    let (_root, path) = written(None);
+    let (seen, outcome) = read(&path).unwrap();
+    assert_eq!(seen.events.len(), 9);
+    assert_eq!(outcome.warnings.list().len(), 1);
+    assert!(outcome.warnings.list()[0].message.contains("cut off"));
+}
+
+/// Files below a directory, sorted.
+fn files(path: &Path) -> Vec<PathBuf> {
+    let nested = entries(path).unwrap().into_iter();
+    nested.flat_map(|p| if p.is_dir() { files(&p) } else { vec![p] }).collect()
+}
+
+/// `part` is `whole` without some of its end, or all of it.
+fn is_prefix<T: PartialEq>(part: &[T], whole: &[T]) -> bool {
+    whole.starts_with(part)
+}
+
+#[test]
+fn a_recording_cut_at_any_byte_gives_a_prefix() {
+    let (_root, path) = written(Some(end()));
+    let (whole, _) = read(&path).unwrap();
+    let mut cuts = 0;
+    for file in files(&path) {
+        let bytes = fs::read(&file).unwrap();
+        let name = leaf(&file);
+        for length in 0..bytes.len() {
+            fs::write(&file, &bytes[..length]).unwrap();
+            let Ok((seen, outcome)) = read(&path) else {
+                // Written by rename, or before the manifest: never seen incomplete, so an error is the right answer.
+                assert!(["manifest.json", "header_page"].contains(&name.as_str()), "{name} cut at {length}");
+                continue;
+            };
+            cuts += 1;
+            assert!(is_prefix(&seen.tasks, &whole.tasks), "{name} cut at {length}");
+            if name.ends_with(".pages") {
+                let of = |seen: &Seen, cpu| -> Vec<_> { seen.events.iter().filter(|e| e.1 == cpu).copied().collect() };
+                assert!((0..2).all(|cpu| is_prefix(&of(&seen, cpu), &of(&whole, cpu))), "{name} cut at {length}");
+                assert_eq!(outcome.warnings.list().is_empty(), length % SUB_BUFFER == 0, "{name} cut at {length}");
+            } else if name.ends_with(".arrows") {
+                let source = name.split('.').next().unwrap();
+                let of = |seen: &Seen, this: bool| -> Vec<String> {
+                    seen.counters.iter().filter(|c| c.contains(source) == this).cloned().collect()
+                };
+                assert_eq!(of(&seen, false), of(&whole, false), "{name} cut at {length}");
+                assert!(seen.counters.iter().all(|c| whole.counters.contains(c)), "{name} cut at {length}");
+                assert_eq!(seen.events, whole.events);
+            }
+        }
+        fs::write(&file, &bytes).unwrap();
+    }
+    assert!(cuts > 1000, "only {cuts} cuts were readable");
+}
+
+#[test]
+fn flipped_bits_are_no_panic() {
+    let (_root, path) = written(Some(end()));
+    for file in files(&path) {
+        let mut bytes = fs::read(&file).unwrap();
+        for i in 0..bytes.len() {
+            let bit = 1 << (i % 8);
+            bytes[i] ^= bit;
+            fs::write(&file, &bytes).unwrap();
+            if let Ok(recording) = Recording::open(&path) {
+                // An error is as good as a result here.
+                let _ = recording.read(&mut Seen::default(), &mut Outcome::default());
+            }
+            bytes[i] ^= bit;
+        }
+        fs::write(&file, &bytes).unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_replaced_without_force_and_nothing_but_a_recording_with_it() {
+    let (root, path) = written(None);
+    assert!(Writer::create(&path, false).is_err());
+    Writer::create(&path, true).unwrap();
+    assert!(!Recording::is_one(&path));
+    let other = root.path().join("other");
+    fs::create_dir(&other).unwrap();
+    Writer::create(&other, false).unwrap();
+    fs::write(other.join("thesis.txt"), "years of work").unwrap();
+    assert!(Writer::create(&other, true).is_err());
+    assert!(other.join("thesis.txt").exists());
+}
+
+#[test]
+fn a_recording_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_root, path) = written(Some(end()));
+    let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o700);
+    assert!(files(&path).iter().all(|f| mode(f) == 0o600));
+}
+
+#[test]
+fn arrow_reads_the_counters_too() {
+    let (_root, path) = written(Some(end()));
+    let file = File::open(path.join("counters/vmstat.1.arrows")).unwrap();
+    let batches: Vec<_> = arrow_ipc::reader::StreamReader::try_new(file, None).unwrap().collect();
+    assert_eq!(batches.len(), 1);
+    let batch = batches[0].as_ref().unwrap();
+    let names: Vec<_> = batch.schema().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(names, ["time", "key", "pgfault", "pgfree", "new"]);
+}
