@@ -1,1 +1,22 @@
-//! placeholder
+//! This machine: record it, and say what it allows.
+//!
+//! [`record::record`] leaves a recording of kernel events and counters; [`doctor::examine`] tells beforehand what
+//! it can take and the smallest cure for what it cannot. Both use the same parts: [`tracefs`] finds event tracing and
+//! [`instance`] owns a part of it, [`events`] chooses, [`sample`] and [`cgroup`] read counters, [`evidence`] says
+//! what machine and kernel this is.
+
+pub mod cgroup;
+pub mod clock;
+pub mod doctor;
+pub mod error;
+pub mod events;
+pub mod evidence;
+pub mod instance;
+pub mod record;
+pub mod sample;
+pub mod tracefs;
+
+pub use error::Error;
+
+/// Program and version, as recordings name them.
+pub const TOOL: &str = concat!("mmtwin ", env!("CARGO_PKG_VERSION"));

@@ -1,0 +1,76 @@
+//! Finding tracefs, and what it takes to use it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where tracefs usually is; the first one that is a tracefs is used. Below debugfs since 4.1, and the only place of
+/// older kernels.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// What stands in the way of tracing, and the smallest cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// What is the matter.
+    pub what: String,
+    /// A command, or a sentence if no command helps.
+    pub cure: String,
+}
+
+/// The directory of tracefs, if this process can make an instance there.
+pub fn find() -> Result<PathBuf, Obstacle> {
+    let user = rustix::process::geteuid().as_raw();
+    find_in(&PLACES.map(Path::new), user)
+}
+
+fn find_in(places: &[&Path], user: u32) -> Result<PathBuf, Obstacle> {
+    for place in places {
+        match fs::metadata(place.join("available_events")) {
+            Ok(_) if writable(&place.join("instances")) => return Ok(place.to_path_buf()),
+            Ok(_) => return Err(denied(place, user)),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(denied(place, user)),
+            Err(_) => {}
+        }
+    }
+    let known = fs::read_to_string("/proc/filesystems").is_ok_and(|t| t.lines().any(|l| l.ends_with("\ttracefs")));
+    Err(if known {
+        Obstacle {
+            what: "tracefs is not mounted".into(),
+            cure: format!("sudo mount -t tracefs -o uid={user} tracefs {}", PLACES[0]),
+        }
+    } else {
+        Obstacle {
+            what: "this kernel has no tracefs".into(),
+            cure: "a kernel built with CONFIG_TRACING and CONFIG_EVENT_TRACING".into(),
+        }
+    })
+}
+
+/// Group rights do not help: what is in tracefs can be written by its owner only, whatever `gid` and `mode` say.
+fn denied(place: &Path, user: u32) -> Obstacle {
+    Obstacle {
+        what: format!("user {user} may not use {}", place.display()),
+        cure: format!("sudo mount -o remount,uid={user} {}   (until the next boot)", place.display()),
+    }
+}
+
+fn writable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_can_be_used_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let (no, yes) = (root.path().join("a"), root.path().join("b"));
+        fs::create_dir_all(yes.join("instances")).unwrap();
+        fs::write(yes.join("available_events"), "").unwrap();
+        assert_eq!(find_in(&[&no, &yes], 7), Ok(yes.clone()));
+        fs::remove_dir(yes.join("instances")).unwrap();
+        let obstacle = find_in(&[&no, &yes], 7).unwrap_err();
+        assert!(obstacle.cure.contains("remount,uid=7"), "{obstacle:?}");
+    }
+}
