@@ -20,6 +20,7 @@ mod build;
 mod bytes;
 mod codec;
 mod copy;
+mod lines;
 mod meta;
 mod open;
 mod pages;

@@ -1,20 +1,19 @@
 //! A stream of events as a trace.dat.
 //!
-//! Records of binary sources are written unchanged, under the formats of their recording. A text line has no record:
-//! it becomes an event of its name in the system `text`, whose only field is the text behind the name, so that the
-//! line is printed again as it was, by mmtwin and by trace-cmd. Times are written as they are delivered, in
-//! nanoseconds; options that would change them again are left out.
-//!
-//! What a trace.dat has no place for is left out and said: further names of a task, counters, function calls.
+//! Records of binary sources are written unchanged, under the formats of their recording; text lines become records
+//! in `lines`. Times are written as they are delivered, in nanoseconds; options that would change them again are left
+//! out. Only where a text has several CPUs at one microsecond, in another order than the CPUs have, the later ones get
+//! some nanoseconds more, so that they stay in the order of the text. What a trace.dat has no place for is left out and said: further names of a task, counters, function calls.
 
-use super::build::number;
 use super::id;
-use super::meta::{FormatText, Meta, Opt};
+use super::lines::Lines;
+use super::meta::{Meta, Opt};
 use super::open::DatFile;
 use super::write::{MAX_CPUS, Version, Writer};
 use crate::ring::PageLayout;
-use crate::ring::encode::{self, PageWriter};
+use crate::ring::encode::PageWriter;
 use crate::{Error, Place, Warnings};
+use mmtwin_event::era::{Era, header_event, header_page};
 use mmtwin_event::{Call, CounterRow, Event, Sink, Source, Task};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -24,22 +23,8 @@ use std::path::Path;
 
 /// Page size for text: lines of the kernel have at most 8 KiB.
 const TEXT_PAGE: usize = 16 << 10;
-/// First id for formats made here; the kernel's own tracers have those below.
-const FIRST_ID: u16 = 100;
-/// Name for events whose own name trace-cmd could not read.
-const ODD_NAME: &str = "text_line";
 /// Options that change times when a file is read.
 const TIME_OPTIONS: [u16; 4] = [id::DATE, id::OFFSET, id::TIME_SHIFT, id::TSC2NSEC];
-
-/// The common fields of the formats made here; they are those of every kernel from 3.x on.
-const COMMON_FIELDS: &str = "\
-\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
-\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
-\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
-\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
-";
-/// Where the text begins in the record of a line: behind the common fields and the word that says where it is.
-const TEXT_OFFSET: u64 = 12;
 
 /// What is known of a binary recording whose events are to be written.
 #[derive(Clone, Debug)]
@@ -73,13 +58,12 @@ pub struct DatWriter<'a> {
     instance: String,
     /// Number of the only buffer, when it was made.
     buffer: Option<usize>,
-    /// The source is a binary recording: every event is a record.
-    binary: bool,
+    /// For lines; `None`: the source is a binary recording, every event is a record.
+    lines: Option<Lines>,
     cpus: BTreeMap<u32, PageWriter>,
-    /// Ids of the formats made here, by event name.
-    made: FxHashMap<String, u16>,
     comms: FxHashMap<i32, Vec<u8>>,
-    record: Vec<u8>,
+    /// Of the line before: its time, the time it was given, its CPU.
+    before: (u64, u64, u32),
     events: u64,
     left_out: Warnings,
     failed: Option<Error>,
@@ -98,7 +82,7 @@ impl<'a> DatWriter<'a> {
     /// A writer of events of a binary recording, or of text if there is no `origin`. Pages are kept in a temporary
     /// file in `dir` until it is closed.
     pub fn new(version: Version, origin: Option<Origin<'a>>, dir: &Path) -> Result<DatWriter<'a>, Error> {
-        let binary = origin.is_some();
+        let lines = origin.is_none().then(|| Lines::new(None));
         let (mut meta, layout, instance) = match origin {
             Some(Origin { meta, page_size, instance }) => {
                 let place = Place::file("header_page");
@@ -107,9 +91,9 @@ impl<'a> DatWriter<'a> {
             }
             None => {
                 let layout = PageLayout::little_endian_64(TEXT_PAGE);
-                let header_page = encode::header_page(&layout);
-                let header_event = encode::HEADER_EVENT.into();
                 let (long_size, page_size) = (8, TEXT_PAGE as u32);
+                let header_page = header_page(Era::F, long_size, page_size);
+                let header_event = header_event(Era::F);
                 (Meta { long_size, page_size, header_page, header_event, ..Meta::default() }, layout, String::new())
             }
         };
@@ -125,12 +109,11 @@ impl<'a> DatWriter<'a> {
             meta,
             layout,
             instance,
-            binary,
+            lines,
             buffer: None,
             cpus: BTreeMap::new(),
-            made: FxHashMap::default(),
             comms: FxHashMap::default(),
-            record: Vec::new(),
+            before: (0, 0, 0),
             events: 0,
             left_out: Warnings::default(),
             failed: None,
@@ -150,11 +133,14 @@ impl<'a> DatWriter<'a> {
         }
         let highest = self.cpus.last_key_value().map_or(0, |(cpu, _)| cpu.saturating_add(1));
         self.meta.cpus = self.meta.cpus.max(highest);
-        if !self.binary {
+        if let Some(lines) = self.lines {
             let mut comms: Vec<_> = self.comms.into_iter().collect();
             comms.sort();
-            let lines = comms.iter().flat_map(|(pid, comm)| [pid.to_string().as_bytes(), b" ", comm, b"\n"].concat());
-            self.meta.cmdlines = Cow::Owned(lines.collect());
+            let names = comms.iter().flat_map(|(pid, comm)| [pid.to_string().as_bytes(), b" ", comm, b"\n"].concat());
+            self.meta.cmdlines = Cow::Owned(names.collect());
+            let (formats, kallsyms) = lines.close();
+            self.meta.formats = formats;
+            self.meta.kallsyms = Cow::Owned(kallsyms);
         }
         self.writer.finish(&self.meta, name, out)?;
         Ok(Written { events: self.events, left_out: self.left_out })
@@ -188,83 +174,20 @@ impl<'a> DatWriter<'a> {
         }
     }
 
-    /// Makes the record of a text line.
-    fn record_of(&mut self, event: &Event<'_>) -> Result<Vec<u8>, Error> {
-        // trace-cmd reads only names that are words. Others are functions that called trace_printk.
-        let is_word = event.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !event.name.is_empty();
-        let (name, before) = if is_word { (event.name, "") } else { (ODD_NAME, event.name) };
-        if !is_word {
-            let message = "an event name that is not a word is written at the start of the text of `text_line`";
-            self.left_out.add(|| Place::file(event.name), message);
+    /// The time of a line that keeps it behind the line before, if both have the same time. Readers put events of
+    /// one time in order of their CPUs. What is added is never printed: it stays below half a microsecond.
+    fn time_in_order(&mut self, event: &Event<'_>) -> u64 {
+        let (time, given, cpu) = self.before;
+        let mut ts = event.ts;
+        if time == ts {
+            ts = given + u64::from(event.cpu < cpu && given - time < 499);
         }
-        let id = match self.made.get(name) {
-            Some(id) => *id,
-            None => self.make_format(name)?,
-        };
-        let mut record = std::mem::take(&mut self.record);
-        record.clear();
-        let big_endian = self.meta.big_endian;
-        record.extend(number(id.into(), 2, big_endian));
-        record.extend([event.flags, event.preempt_count]);
-        record.extend(number(event.pid as u32 as u64, 4, big_endian));
-        let between = if is_word { "" } else { ": " };
-        let parts = [before.as_bytes(), between.as_bytes(), event.raw, b"\0"];
-        let length = parts.iter().map(|p| p.len() as u64).sum::<u64>();
-        record.extend(number((length << 16) | TEXT_OFFSET, 4, big_endian));
-        parts.iter().for_each(|p| record.extend_from_slice(p));
-        Ok(record)
+        self.before = (event.ts, ts, event.cpu);
+        ts
     }
 
-    /// Adds the format of a text event; gives its id.
-    fn make_format(&mut self, name: &str) -> Result<u16, Error> {
-        let id = u16::try_from(usize::from(FIRST_ID) + self.made.len());
-        let id = id.map_err(|_| Error::at(Place::file("text"), "more event names than a trace.dat can have"))?;
-        let text = format!(
-            "name: {name}\nID: {id}\nformat:\n{COMMON_FIELDS}\n\
-             \tfield:__data_loc char[] text;\toffset:8;\tsize:4;\tsigned:0;\n\n\
-             print fmt: \"%s\", __get_str(text)\n"
-        );
-        self.meta.formats.push(FormatText { system: "text".into(), text, offset: 0 });
-        self.made.insert(name.into(), id);
-        Ok(id)
-    }
-
-    /// Keeps the first thing that went wrong for [`DatWriter::close`].
-    fn note(&mut self, result: Result<(), Error>) {
-        if let Err(error) = result {
-            self.failed.get_or_insert(error);
-        }
-    }
-}
-
-impl Sink for DatWriter<'_> {
-    fn start(&mut self, source: &Source) {
-        if self.binary {
-            return;
-        }
-        self.meta.cpus = source.cpus;
-        let clock = source.clock.as_deref().unwrap_or("local");
-        self.meta.options.push(Opt { id: id::TRACECLOCK, data: format!("[{clock}]\n\0").into_bytes() });
-        if let Some(kernel) = &source.kernel {
-            let data = format!("Linux (none) {kernel} unknown\0").into_bytes();
-            self.meta.options.push(Opt { id: id::UNAME, data });
-        }
-    }
-
-    fn task(&mut self, task: &Task<'_>) {
-        if !self.binary {
-            self.comms.insert(task.pid, task.comm.to_vec());
-        }
-    }
-
-    fn event(&mut self, event: &Event<'_>) {
-        if self.failed.is_some() {
-            return;
-        }
-        if self.binary {
-            let result = self.push(event, event.raw);
-            return self.note(result);
-        }
+    /// Keeps the task's name that a line shows.
+    fn note_names(&mut self, event: &Event<'_>) {
         if event.tgid != 0 {
             self.left_out.add(|| Place::file(event.name), "a trace.dat has no place for thread group ids");
         }
@@ -281,12 +204,49 @@ impl Sink for DatWriter<'_> {
                 }
             }
         }
-        let result = self.record_of(event).and_then(|record| {
-            let result = self.push(event, &record);
-            self.record = record;
-            result
-        });
-        self.note(result);
+    }
+}
+
+impl Sink for DatWriter<'_> {
+    fn start(&mut self, source: &Source) {
+        if self.lines.is_none() {
+            return;
+        }
+        self.lines = Some(Lines::new(source.kernel.as_deref()));
+        self.meta.cpus = source.cpus;
+        let clock = source.clock.as_deref().unwrap_or("local");
+        self.meta.options.push(Opt { id: id::TRACECLOCK, data: format!("[{clock}]\n\0").into_bytes() });
+        if let Some(kernel) = &source.kernel {
+            let data = format!("Linux (none) {kernel} unknown\0").into_bytes();
+            self.meta.options.push(Opt { id: id::UNAME, data });
+        }
+    }
+
+    fn task(&mut self, task: &Task<'_>) {
+        if self.lines.is_some() {
+            self.comms.insert(task.pid, task.comm.to_vec());
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        if self.failed.is_some() {
+            return;
+        }
+        let result = match &mut self.lines {
+            None => self.push(event, event.raw),
+            Some(lines) => match lines.record(event, &mut self.left_out) {
+                Ok(record) => {
+                    self.note_names(event);
+                    let ts = self.time_in_order(event);
+                    self.push(&Event { ts, ..*event }, &record)
+                }
+                Err(error) => Err(error),
+            },
+        };
+        if let Err(error) = result {
+            // For `close` to give back; a sink has no other way to say it.
+            self.failed = Some(error);
+        }
     }
 
     fn lost(&mut self, cpu: u32, events: Option<u64>, _at: u64) {

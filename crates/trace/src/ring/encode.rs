@@ -20,30 +20,6 @@ const MAX_WORDS: usize = 28;
 const LOST: u64 = 1 << 31;
 const LOST_STORED: u64 = 1 << 30;
 
-/// Text of `events/header_event`, the same for all kernels that have it.
-pub const HEADER_EVENT: &str = "# compressed entry header
-\ttype_len    :    5 bits
-\ttime_delta  :   27 bits
-\tarray       :   32 bits
-
-\tpadding     : type == 29
-\ttime_extend : type == 30
-\ttime_stamp : type == 31
-\tdata max type_len  == 28
-";
-
-/// Text of `events/header_page` for a layout.
-pub fn header_page(layout: &PageLayout) -> String {
-    let PageLayout { page_size, timestamp, commit, commit_size, data, .. } = layout;
-    let room = page_size - data;
-    format!(
-        "\tfield: u64 timestamp;\toffset:{timestamp};\tsize:8;\tsigned:0;\n\
-         \tfield: local_t commit;\toffset:{commit};\tsize:{commit_size};\tsigned:1;\n\
-         \tfield: int overwrite;\toffset:{commit};\tsize:1;\tsigned:1;\n\
-         \tfield: char data;\toffset:{data};\tsize:{room};\tsigned:0;\n"
-    )
-}
-
 /// Packs the events of one CPU into pages.
 #[derive(Clone, Debug)]
 pub struct PageWriter {
@@ -310,17 +286,6 @@ mod tests {
             let lifted = [items[0].clone(), Item::Event(back + 9, vec![2; 4]), items[2].clone()];
             assert_eq!(decoded, lifted);
             assert_eq!(warnings.list().len(), 1);
-        }
-    }
-
-    #[test]
-    fn the_text_of_a_layout_gives_the_layout() {
-        for layout in [layout(4096, true, 4), layout(65536, false, 8)] {
-            let place = crate::Place::file("header_page");
-            assert_eq!(
-                PageLayout::parse(&header_page(&layout), layout.page_size, layout.big_endian, &place).unwrap(),
-                layout
-            );
         }
     }
 
