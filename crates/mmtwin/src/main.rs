@@ -1,1 +1,32 @@
-fn main() {}
+//! The program `mmtwin`: see `mmtwin --help`.
+
+use clap::Parser;
+use mmtwin::cli::{Cli, Color, Verb};
+use mmtwin::{Failure, say, status, verbs};
+
+fn main() {
+    let cli = Cli::parse();
+    match cli.color {
+        Color::Auto => {}
+        Color::Always => anstream::ColorChoice::Always.write_global(),
+        Color::Never => anstream::ColorChoice::Never.write_global(),
+    }
+    let result = match cli.verb {
+        Verb::Record(arguments) => verbs::record::run(arguments),
+        Verb::Report(arguments) => verbs::report::run(arguments),
+        Verb::Compare(arguments) => verbs::compare::run(arguments),
+        Verb::Script(arguments) => verbs::script::run(arguments),
+        Verb::Convert(arguments) => verbs::convert::run(arguments),
+        Verb::Doctor(arguments) => verbs::doctor::run(arguments),
+        Verb::Completions(arguments) => verbs::definitions::completions(arguments),
+        Verb::Man(arguments) => verbs::definitions::man(arguments),
+    };
+    std::process::exit(match result {
+        Ok(status) => status,
+        Err(Failure::BrokenPipe) => status::BROKEN_PIPE,
+        Err(failure) => {
+            say(&format!("error: {failure}"));
+            if matches!(failure, Failure::Usage(_)) { 2 } else { 1 }
+        }
+    })
+}

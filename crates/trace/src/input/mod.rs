@@ -14,6 +14,8 @@ use crate::ring::{CpuStream, PageLayout, merge};
 use crate::text::{self, TextInput, read_text};
 use crate::{Error, Outcome, Place, Warnings};
 use memmap2::Mmap;
+use mmtwin_event::vocabulary::SCHEMAS;
+use mmtwin_event::words::glob;
 use mmtwin_event::{Sink, Source, Task, Times};
 use std::io::Read;
 use std::path::Path;
@@ -87,8 +89,15 @@ impl InputFile {
         if options.times.is_some() {
             input.source.times = options.times;
         }
-        if !options.recorded.is_empty() {
-            input.source.enabled.get_or_insert_default().extend(options.recorded.iter().cloned());
+        for pattern in &options.recorded {
+            let known = SCHEMAS.iter().flat_map(|s| s.aliases.iter().chain([&s.name]).map(|n| (s.system, *n)));
+            let matching = known.filter(|(system, name)| glob(pattern, name) || glob(pattern, &format!("{system}:{name}")));
+            let names: Vec<String> = matching.map(|(_, name)| name.to_string()).collect();
+            if names.is_empty() {
+                let message = format!("no event that mmtwin has a type for matches `{pattern}`");
+                return Err(Error::at(Place::file("--recorded"), message));
+            }
+            input.source.enabled.get_or_insert_default().extend(names);
         }
         Ok(input)
     }

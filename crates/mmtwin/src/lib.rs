@@ -1,0 +1,63 @@
+//! What the command line does, as a library: reading inputs into reports, and the verbs.
+
+pub mod cli;
+pub mod progress;
+pub mod reading;
+pub mod verbs;
+
+use std::fmt;
+
+/// Why a verb ended without its result, as the user reads it.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something went wrong; exit status 1.
+    Error(String),
+    /// The command line asks for something that does not exist; exit status 2.
+    Usage(String),
+    /// The reader of standard output went away; nothing is said, as for any filter.
+    BrokenPipe,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Error(message) | Failure::Usage(message) => f.write_str(message),
+            Failure::BrokenPipe => f.write_str("standard output was closed"),
+        }
+    }
+}
+
+impl From<mmtwin_trace::Error> for Failure {
+    fn from(error: mmtwin_trace::Error) -> Failure {
+        match error {
+            mmtwin_trace::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe => {
+                Failure::BrokenPipe
+            }
+            other => Failure::Error(other.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::BrokenPipe,
+            _ => Failure::Error(error.to_string()),
+        }
+    }
+}
+
+/// Exit statuses beyond 0, 1 and 2.
+pub mod status {
+    /// A comparison fulfils `--fail-on`.
+    pub const COMPARISON: i32 = 3;
+    /// More events were lost than `--max-lost`.
+    pub const LOST: i32 = 4;
+    /// Ended by SIGPIPE, as a shell reports it.
+    pub const BROKEN_PIPE: i32 = 128 + 13;
+}
+
+/// A message on standard error.
+pub fn say(message: &str) {
+    anstream::eprintln!("mmtwin: {message}");
+}

@@ -1,0 +1,94 @@
+//! From an input to a report.
+
+use crate::cli::Reading;
+use crate::{Failure, progress, say};
+use mmtwin_analysis::Analysis;
+use mmtwin_event::Times;
+use mmtwin_report::model::{InputInfo, Report};
+use mmtwin_report::{findings, tables};
+use mmtwin_trace::Outcome;
+use mmtwin_trace::input::{InputFile, Options};
+
+impl Reading {
+    /// What the arguments say of the inputs.
+    pub fn options(&self) -> Result<Options, Failure> {
+        let counters = match &self.counters {
+            None => None,
+            Some(pair) => {
+                let (before, after) = pair
+                    .split_once(',')
+                    .ok_or_else(|| Failure::Usage("--counters: expected BEFORE,AFTER".into()))?;
+                Some((before.to_string(), after.to_string()))
+            }
+        };
+        let times = match &self.times {
+            None => None,
+            Some(text) => {
+                let numbers: Option<Vec<f64>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
+                let usable = |n: &Vec<f64>| n.iter().all(|x| x.is_finite() && *x >= 0.0);
+                match numbers.filter(usable).as_deref() {
+                    Some(&[user, system, elapsed]) => Some(Times { user, system, elapsed }),
+                    _ => return Err(Failure::Usage("--times: expected USER,SYSTEM,ELAPSED in seconds".into())),
+                }
+            }
+        };
+        Ok(Options { counters, times, recorded: self.recorded.clone() })
+    }
+}
+
+/// An input, analysed.
+pub struct Analysed {
+    /// All statistics.
+    pub analysis: Analysis,
+    /// What the reader had to say; its warnings have been printed.
+    pub outcome: Outcome,
+}
+
+/// Reads and analyses an input. Warnings go to standard error.
+pub fn analyse(name: &str, options: &Options) -> Result<Analysed, Failure> {
+    let mut file = InputFile::open(name)?;
+    let input = file.input(options)?;
+    let mut analysis = Analysis::default();
+    let outcome = progress::shown(name, &mut analysis, |sink| input.read(sink))?;
+    warn(&outcome);
+    Ok(Analysed { analysis, outcome })
+}
+
+/// Most warnings of one input that are printed.
+const WARNINGS: usize = 10;
+
+/// Prints the warnings of a reader.
+pub fn warn(outcome: &Outcome) {
+    let warnings = outcome.warnings.list();
+    for warning in warnings.iter().take(WARNINGS) {
+        say(&format!("warning: {warning}"));
+    }
+    if let Some(more) = warnings.len().checked_sub(WARNINGS).filter(|n| *n > 0) {
+        say(&format!("warning: {more} more kinds of warnings"));
+    }
+}
+
+impl Analysed {
+    /// All tables and findings.
+    pub fn report(&self) -> Report {
+        let source = &self.analysis.source;
+        let (known, gaps) = self.outcome.lost_total();
+        let mut reconciliation = tables::reconcile::reclaim(&self.analysis);
+        reconciliation.extend(tables::reconcile::subjects(&self.analysis));
+        let mut all = tables::reclaim_tables(&self.analysis);
+        all.extend(tables::subject_tables(&self.analysis));
+        Report {
+            input: InputInfo {
+                name: source.name.clone(),
+                arm: source.arm.clone(),
+                kernel: source.kernel.clone(),
+                lost_events: (gaps == 0).then_some(known),
+                events: self.outcome.events,
+                ..InputInfo::default()
+            },
+            findings: findings::of(&self.analysis),
+            reconciliation,
+            tables: all,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! `mmtwin compare`.
+
+use super::print;
+use crate::cli::Compare;
+use crate::{Failure, reading, say, status};
+use mmtwin_report::column::ColumnArgument;
+use mmtwin_report::compare;
+use mmtwin_report::fail_on::FailOn;
+use mmtwin_report::tables;
+use mmtwin_trace::input::Options;
+use std::path::Path;
+
+/// Runs the verb.
+pub fn run(arguments: Compare) -> Result<i32, Failure> {
+    let usage = |e: &dyn std::fmt::Display| Failure::Usage(e.to_string());
+    let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose().map_err(|e| usage(&e))?;
+    let mut columns = Vec::new();
+    for argument in &arguments.inputs {
+        let column = ColumnArgument::parse(argument, |name| Path::new(name).exists()).map_err(|e| usage(&e))?;
+        let mut reports = Vec::new();
+        for input in &column.inputs {
+            let analysed = reading::analyse(input, &Options::default())?;
+            let mut report = analysed.report();
+            // Lists of two inputs cannot be put side by side; their totals can.
+            report.tables.extend(tables::reclaim::per_context(&analysed.analysis));
+            reports.push(report);
+        }
+        columns.push((column.name, reports));
+    }
+    let mut comparison = compare::compare(columns);
+    let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
+    print(&mut comparison, &arguments.printing)?;
+    let Some(outcome) = outcome else { return Ok(0) };
+    for row in &outcome.undecided {
+        say(&format!("--fail-on: not known: {row}"));
+    }
+    for row in &outcome.matched {
+        say(&format!("--fail-on: {row}"));
+    }
+    Ok(if outcome.matched.is_empty() { 0 } else { status::COMPARISON })
+}

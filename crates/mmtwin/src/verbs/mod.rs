@@ -1,0 +1,49 @@
+//! One thin file per verb.
+
+pub mod compare;
+pub mod convert;
+pub mod definitions;
+pub mod doctor;
+pub mod record;
+pub mod report;
+pub mod script;
+
+use crate::Failure;
+use crate::cli::{Format, Printing};
+use mmtwin_report::compare::Comparison;
+use mmtwin_report::format;
+use std::io::{IsTerminal, Write};
+
+/// Prints a comparison as the arguments say.
+fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure> {
+    if !printing.tables.is_empty() {
+        comparison.select(&printing.tables).map_err(|e| Failure::Usage(e.to_string()))?;
+    }
+    let format = match printing.format {
+        Format::Table => format::Format::Table,
+        Format::Json => format::Format::Json,
+        Format::Csv => format::Format::Csv,
+    };
+    let out = anstream::AutoStream::auto(std::io::stdout());
+    let colour = out.current_choice() != anstream::ColorChoice::Never;
+    let style = format::Style { width: width(), colour, ..format::Style::default() };
+    // Styled text passes through the stream, which strips the styles where they are not wanted; buffered, because
+    // rows are written in pieces.
+    let mut out = std::io::BufWriter::new(out);
+    format::write(comparison, format, &style, &mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Columns to print in: COLUMNS, else 120 on a terminal, else as wide as the text is.
+fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 40);
+    columns.unwrap_or(if std::io::stdout().is_terminal() { 120 } else { usize::MAX })
+}
+
+/// True if `name` matches one of the patterns `EVENT` or `SYSTEM:EVENT`, or if there are none.
+fn chosen(patterns: &[String], system: &str, name: &str) -> bool {
+    use mmtwin_event::words::glob;
+    let full = format!("{system}:{name}");
+    patterns.is_empty() || patterns.iter().any(|p| glob(p, name) || glob(p, &full))
+}

@@ -1,0 +1,54 @@
+//! `mmtwin report`.
+
+use super::print;
+use crate::cli::{Report, TableStyle};
+use crate::reading::{self, Analysed};
+use crate::{Failure, say, status};
+use mmtwin_report::compare;
+use mmtwin_report::tables::{historic, postprocess};
+use std::io::Write;
+
+/// Runs the verb.
+pub fn run(arguments: Report) -> Result<i32, Failure> {
+    let options = arguments.reading.options()?;
+    let mut status = 0;
+    for name in &arguments.inputs {
+        let analysed = reading::analyse(name, &options)?;
+        match arguments.style {
+            TableStyle::Modern => print(&mut compare::single(analysed.report()), &arguments.printing)?,
+            TableStyle::Historic => print_historic(&analysed, &arguments.printing.tables)?,
+        }
+        let (known, gaps) = analysed.outcome.lost_total();
+        if let Some(limit) = arguments.max_lost
+            && (known > limit || gaps > 0)
+        {
+            let unknown = if gaps > 0 { format!(" and {gaps} gaps of unknown size") } else { String::new() };
+            say(&format!("{name}: {known} events lost{unknown}; --max-lost allows {limit}"));
+            status = status::LOST;
+        }
+    }
+    Ok(status)
+}
+
+/// The blocks of the published reports, and the kernel's post-processing script's output.
+fn print_historic(analysed: &Analysed, tables: &[String]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let report = analysed.report();
+    let name = report.input.kernel.as_deref().unwrap_or(&report.input.name);
+    for wanted in tables.iter().filter(|t| !historic::has(t) && *t != POSTPROCESS) {
+        return Err(Failure::Usage(format!("table {wanted} has no historic layout")));
+    }
+    let wanted = |table: &str| tables.is_empty() || tables.iter().any(|t| t == table);
+    for table in report.tables.iter().filter(|t| wanted(&t.name)) {
+        if let Some(block) = historic::print(&[(name, table)]) {
+            writeln!(out, "{block}")?;
+        }
+    }
+    if wanted(POSTPROCESS) {
+        write!(out, "{}", postprocess::print(&analysed.analysis))?;
+    }
+    Ok(())
+}
+
+/// Name of the post-processing script's output among the historic layouts.
+const POSTPROCESS: &str = "postprocess";
