@@ -9,6 +9,7 @@ pub mod dat;
 pub mod error;
 pub mod format;
 pub mod ring;
+pub mod text;
 
 pub use error::{At, Error, Place, Warning, Warnings};
 
@@ -21,6 +22,8 @@ pub struct Outcome {
     pub events: u64,
     /// Of those, events that the vocabulary has no type for.
     pub untyped: u64,
+    /// Stack traces met in a text and left out: they belong to the events before them.
+    pub stacks: u64,
     /// What was wrong and stepped over.
     pub warnings: Warnings,
     /// Losses by CPU: (events known to be lost, gaps of unknown size). Absent CPUs lost nothing that was marked.
@@ -28,6 +31,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Stands for the CPU of a loss where the source knows only the sum.
+    pub const SOME_CPU: u32 = u32::MAX;
+
     /// Notes a loss on a CPU; `None`: of unknown size.
     pub fn add_lost(&mut self, cpu: u32, events: Option<u64>) {
         let (known, gaps) = self.lost.entry(cpu).or_default();
