@@ -2,8 +2,8 @@
 //!
 //! [`open`] reads everything but the ring-buffer pages into [`Meta`] and [`Buffer`]s; pages are handed out as
 //! [`CpuStream`](crate::ring::CpuStream)s, plain ones as slices of the mapped file. [`Writer`] takes the same
-//! `Meta` and pages of any CPU in any order. [`DatWriter`] turns a stream
-//! of events into a file, [`copy`] one file into another.
+//! `Meta` and pages of any CPU in any order. [`DatWriter`] turns a stream of events into a file, [`copy`] one file
+//! into another.
 //!
 //! Format: trace-cmd's manual pages trace-cmd.dat.v6(5) and v7(5), and what trace-cmd 3.1.6 does beyond them:
 //! - version 6 has the chosen clock (u64 length, `[name]`) behind each table of CPUs if there is a TRACECLOCK option;
@@ -13,7 +13,8 @@
 //! - the strings section is found by walking all sections, no option points to it.
 //!
 //! Left out: HOOK, PROCMAPS, GUEST, BTF and module options mean nothing to the reader; the writer copies those
-//! options of a `Meta` that hold no file offsets. Validated against files written by trace-cmd 3.1.6, whose
+//! options of a `Meta` that hold no file offsets. TIME_SHIFT (a guest's clock against its host's) is not applied, with a
+//! warning. Validated against files written by trace-cmd 3.1.6, whose
 //! report prints the same from files written here.
 
 mod build;
