@@ -26,7 +26,8 @@ fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure
     };
     let out = anstream::AutoStream::auto(std::io::stdout());
     let colour = out.current_choice() != anstream::ColorChoice::Never;
-    let style = format::Style { width: width(), colour, ..format::Style::default() };
+    let brief = printing.tables.is_empty();
+    let style = format::Style { width: width(), colour, brief, ..format::Style::default() };
     // Styled text passes through the stream, which strips the styles where they are not wanted; buffered, because
     // rows are written in pieces.
     let mut out = std::io::BufWriter::new(out);

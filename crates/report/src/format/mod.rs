@@ -32,11 +32,13 @@ pub struct Style {
     pub colour: bool,
     /// Rows printed of a list or series; the rest is counted.
     pub rows: usize,
+    /// Leave out what nothing is known of; its tables are only named, at the end.
+    pub brief: bool,
 }
 
 impl Default for Style {
     fn default() -> Style {
-        Style { width: 100, colour: false, rows: 20 }
+        Style { width: 100, colour: false, rows: 20, brief: false }
     }
 }
 
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn narrow_and_coloured() {
-        let style = Style { width: 60, colour: true, rows: 2 };
+        let style = Style { width: 60, colour: true, rows: 2, brief: false };
         assert_printed("compared_narrow", &printed(&compared(), Format::Table, &style));
     }
 

@@ -25,13 +25,37 @@ pub(super) fn write(comparison: &Comparison, style: &Style, out: &mut dyn io::Wr
     if let Some(found) = &comparison.findings {
         findings(comparison, found, style, &mut text);
     }
-    if let Some(lines) = comparison.reconciliation.as_ref().filter(|lines| !lines.is_empty()) {
-        reconciliation(comparison, lines, style, &mut text);
+    if let Some(lines) = &comparison.reconciliation {
+        let both = |line: &Reconciliation| line.events.na().is_none() && line.counters.na().is_none();
+        let lines: Vec<_> = lines.iter().filter(|(_, line)| !style.brief || both(line)).collect();
+        if !lines.is_empty() {
+            reconciliation(comparison, &lines, style, &mut text);
+        }
     }
-    for table in &comparison.tables {
+    let (told, untold): (Vec<_>, Vec<_>) = comparison.tables.iter().partition(|t| !style.brief || tells(&t.body));
+    for table in told {
         self::table(comparison, table, style, &mut text);
     }
+    if !untold.is_empty() {
+        let names: Vec<&str> = untold.iter().map(|table| table.name.as_str()).collect();
+        heading("Nothing recorded for", style, &mut text);
+        line(&names.join(", "), Tone::Faint, style, &mut text);
+    }
     out.write_all(text.as_bytes())
+}
+
+/// True if a table has anything but unknown values.
+fn tells(body: &JoinedBody) -> bool {
+    let known = |cell: &Cell| cell.na().is_none();
+    match body {
+        JoinedBody::Metric(rows) => rows.iter().flat_map(|row| &row.values).any(|value| known(&value.cell)),
+        JoinedBody::Single { body, .. } => match body {
+            Body::Metric(rows) => rows.iter().any(|row| known(&row.value)),
+            Body::List { rows, .. } | Body::Series { rows, .. } => !rows.is_empty(),
+            Body::Matrix { values, .. } => values.iter().flatten().any(known),
+            Body::Histogram { slots, .. } => !slots.is_empty(),
+        },
+    }
 }
 
 fn line(text: &str, tone: Tone, style: &Style, out: &mut String) {
@@ -115,7 +139,7 @@ fn heading(text: &str, style: &Style, out: &mut String) {
     line(text, Tone::Strong, style, out);
 }
 
-fn reconciliation(comparison: &Comparison, lines: &[(usize, Reconciliation)], style: &Style, out: &mut String) {
+fn reconciliation(comparison: &Comparison, lines: &[&(usize, Reconciliation)], style: &Style, out: &mut String) {
     heading("Lines that should agree  [reconciliation]", style, out);
     let mut columns = vec![GridColumn::left("")];
     columns.extend(["events", "counters", "difference"].map(GridColumn::right));
