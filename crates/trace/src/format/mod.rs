@@ -18,6 +18,7 @@ mod pointer;
 mod program;
 pub mod symbols;
 mod text;
+mod values;
 
 pub use common::{Common, CommonFields};
 pub use out::Out;
@@ -97,7 +98,7 @@ impl Formats {
         };
         let print = expr::print_text(&parsed.print, self.long_size);
         let scope = self.scope(&parsed.fields, Rules::C);
-        let plugin = plugin::of(system, &parsed.name, print.as_ref().ok(), &scope);
+        let plugin = plugin::of(system, &parsed.name, &scope);
         let known = Kind::of_name(&parsed.name);
         let (kind, layout, problems) = match layout::compile(known, print.as_ref().ok(), &scope) {
             Ok(layout) => (known, layout, Vec::new()),
@@ -215,23 +216,35 @@ impl Style {
 impl Format {
     /// Prints the payload of a record: what follows `event: `. `formats` are those this format belongs to.
     pub fn print(&self, formats: &Formats, raw: &[u8], style: Style, out: &mut Out) {
-        let env = formats.env(style.rules());
-        if raw.len() < self.size {
-            return fallback::print(self, raw, env, style, out);
-        }
-        if style == Style::TraceCmd && self.plugin.print(raw, env, out) {
-            return;
-        }
-        match self.program(formats, style) {
-            Ok(program) => program.run(raw, env, out),
-            Err(_) => fallback::print(self, raw, env, style, out),
-        }
+        self.print_record(formats, raw, style, false, out);
     }
 
     /// Prints the name of the event as it stands in a line, then the payload.
     pub fn print_named(&self, formats: &Formats, raw: &[u8], style: Style, out: &mut Out) {
-        style.name(&self.name, out);
-        self.print(formats, raw, style, out);
+        self.print_record(formats, raw, style, true, out);
+    }
+
+    fn print_record(&self, formats: &Formats, raw: &[u8], style: Style, mut named: bool, out: &mut Out) {
+        let env = formats.env(style.rules());
+        let short = raw.len() < self.size;
+        if short || style == Style::TraceCmd && self.plugin != Plugin::None {
+            if named {
+                style.name(&self.name, out);
+                named = false;
+            }
+            if !short && self.plugin.print(raw, env, out) {
+                return;
+            }
+        }
+        match self.program(formats, style) {
+            Ok(program) if !short => program.run(raw, env, named, out),
+            _ => {
+                if named {
+                    style.name(&self.name, out);
+                }
+                fallback::print(self, raw, env, style, out);
+            }
+        }
     }
 
     /// Tasks that a record of the scheduler names: pid and name.
@@ -246,7 +259,11 @@ impl Format {
 
     fn program(&self, formats: &Formats, style: Style) -> &Result<Program, String> {
         self.programs[style as usize].get_or_init(|| match &self.print {
-            Ok(text) => Program::compile(text, &formats.scope(&self.fields, style.rules())),
+            Ok(text) => {
+                let mut name = Out::default();
+                style.name(&self.name, &mut name);
+                Program::compile(name.as_bytes(), text, &formats.scope(&self.fields, style.rules()))
+            }
             Err(why) => Err(why.clone()),
         })
     }

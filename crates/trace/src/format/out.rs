@@ -11,9 +11,6 @@ pub struct Out {
     len: usize,
 }
 
-/// Literals up to this length are copied as one block.
-pub(crate) const BLOCK: usize = 32;
-
 const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
 2021222324252627282930313233343536373839\
 4041424344454647484950515253545556575859\
@@ -71,6 +68,14 @@ impl Out {
         self.len += 1;
     }
 
+    /// Appends the six digits of a fraction in millionths and `: `.
+    #[inline]
+    pub(crate) fn fraction(&mut self, millionths: u32) {
+        let pair = |i: u32| [PAIRS[(i % 100) as usize * 2], PAIRS[(i % 100) as usize * 2 + 1]];
+        let ([a, b], [c, d], [e, f]) = (pair(millionths / 10_000), pair(millionths / 100), pair(millionths));
+        self.extend(&[a, b, c, d, e, f, b':', b' ']);
+    }
+
     /// Appends `count` times the same byte.
     pub fn fill(&mut self, byte: u8, count: usize) {
         self.room(count);
@@ -78,43 +83,24 @@ impl Out {
         self.len += count;
     }
 
-    /// Appends `len` bytes of `blob` from `start`; behind them `blob` has at least [`BLOCK`] more bytes.
+    /// Room for `size` bytes behind the text; [`Out::advance`] makes a part of it text.
     #[inline]
-    pub(crate) fn literal(&mut self, blob: &[u8], start: usize, len: usize) {
-        if len <= BLOCK {
-            self.room(BLOCK);
-            self.bytes[self.len..self.len + BLOCK].copy_from_slice(&blob[start..start + BLOCK]);
-            self.len += len;
-        } else {
-            self.extend(&blob[start..start + len]);
-        }
+    pub(crate) fn tail(&mut self, size: usize) -> &mut [u8] {
+        self.room(size);
+        &mut self.bytes[self.len..self.len + size]
+    }
+
+    /// Makes the first `count` bytes of the room behind the text a part of it.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.len = (self.len + count).min(self.bytes.len());
     }
 
     /// Appends a number in decimal.
     #[inline]
-    pub fn decimal(&mut self, mut value: u64) {
-        self.room(20);
-        if value < 10 {
-            self.bytes[self.len] = b'0' + value as u8;
-            self.len += 1;
-            return;
-        }
-        let digits = value.ilog10() as usize + 1;
-        let room = &mut self.bytes[self.len..self.len + digits];
-        let mut at = digits;
-        while value >= 100 {
-            let pair = (value % 100) as usize * 2;
-            value /= 100;
-            at -= 2;
-            room[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-        }
-        if value >= 10 {
-            let pair = value as usize * 2;
-            room[..2].copy_from_slice(&PAIRS[pair..pair + 2]);
-        } else {
-            room[0] = b'0' + value as u8;
-        }
-        self.len += digits;
+    pub fn decimal(&mut self, value: u64) {
+        let end = decimal_at(self.tail(20), 0, value);
+        self.advance(end);
     }
 
     /// Appends a signed number in decimal.
@@ -128,8 +114,8 @@ impl Out {
 
     /// Appends a number in lower-case hexadecimal, without `0x`.
     pub fn hex(&mut self, value: u64) {
-        let digits = (67 - (value | 1).leading_zeros() as usize) / 4;
-        self.hex_digits(value, digits);
+        let end = hex_at(self.tail(16), 0, value);
+        self.advance(end);
     }
 
     /// Appends the low `digits` hexadecimal digits of a number.
@@ -145,9 +131,10 @@ impl Out {
     /// Appends a number in decimal, padded on the left with `pad` to `width`.
     #[inline]
     pub fn padded(&mut self, value: u64, pad: u8, width: usize) {
-        let digits = value.checked_ilog10().unwrap_or(0) as usize + 1;
-        if digits < width {
-            self.fill(pad, width - digits);
+        let mut digits = value.checked_ilog10().unwrap_or(0) as usize + 1;
+        while digits < width {
+            self.push(pad);
+            digits += 1;
         }
         self.decimal(value);
     }
@@ -172,6 +159,49 @@ impl Out {
             }
         }
     }
+}
+
+/// Writes a number in decimal at `at`, where at least 20 bytes must be; gives the place behind it.
+#[inline]
+pub(crate) fn decimal_at(room: &mut [u8], at: usize, mut value: u64) -> usize {
+    if value < 10 {
+        room[at] = b'0' + value as u8;
+        return at + 1;
+    }
+    if value < 100 {
+        let pair = value as usize * 2;
+        room[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+        return at + 2;
+    }
+    // From the last digit on, then all of it as one block of fixed size.
+    let mut digits = [0; 40];
+    let mut first = 20;
+    while value >= 100 {
+        let pair = (value % 100) as usize * 2;
+        value /= 100;
+        first -= 2;
+        digits[first..first + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if value >= 10 {
+        let pair = value as usize * 2;
+        first -= 2;
+        digits[first..first + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    } else {
+        first -= 1;
+        digits[first] = b'0' + value as u8;
+    }
+    room[at..at + 20].copy_from_slice(&digits[first..first + 20]);
+    at + 20 - first
+}
+
+/// Writes a number in hexadecimal at `at`, where at least 16 bytes must be; gives the place behind it.
+#[inline]
+pub(crate) fn hex_at(room: &mut [u8], at: usize, value: u64) -> usize {
+    let digits = (67 - (value | 1).leading_zeros() as usize) / 4;
+    for (i, digit) in room[at..at + digits].iter_mut().enumerate() {
+        *digit = b"0123456789abcdef"[(value >> ((digits - 1 - i) * 4) & 15) as usize];
+    }
+    at + digits
 }
 
 impl From<Out> for Vec<u8> {

@@ -5,7 +5,6 @@
 //! and the function tracer. Validated record for record against trace-cmd 3.1.6 with libtraceevent 1.7.1.
 
 use super::eval::{Memory, Scope};
-use super::expr::{Expr, PrintText};
 use super::out::Out;
 use super::text::Env;
 use mmtwin_event::Place;
@@ -31,8 +30,6 @@ pub enum Plugin {
 pub struct Switch {
     prev: Who,
     state: Place,
-    /// Letters of the states by bit; a space where a bit has none.
-    states: Vec<u8>,
     next: Who,
 }
 
@@ -43,6 +40,9 @@ struct Who {
     pid: Place,
     prio: Place,
 }
+
+/// Letters of the task states by bit. libtraceevent up to 1.7 prints these whatever the format says.
+const STATES: &[u8] = b"SDTtZXxW";
 
 /// Fields of the wakeup events.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct Timer {
 }
 
 /// The plugin for an event, if there is one and the event has the fields it needs.
-pub fn of(system: &str, name: &str, print: Option<&PrintText>, scope: &Scope<'_>) -> Plugin {
+pub fn of(system: &str, name: &str, scope: &Scope<'_>) -> Plugin {
     let unsigned = |name: &str| {
         let field = scope.field(name).ok()?;
         let offset = u16::try_from(field.offset).ok()?;
@@ -75,8 +75,7 @@ pub fn of(system: &str, name: &str, print: Option<&PrintText>, scope: &Scope<'_>
         ("sched", "sched_switch") => (|| {
             let prev = who("prev_comm", "prev_pid", "prev_prio")?;
             let next = who("next_comm", "next_pid", "next_prio")?;
-            let states = states(print, scope).unwrap_or(b"SDTtXZPI".to_vec());
-            Some(Plugin::Switch(Box::new(Switch { prev, state: unsigned("prev_state")?, states, next })))
+            Some(Plugin::Switch(Box::new(Switch { prev, state: unsigned("prev_state")?, next })))
         })(),
         ("sched", "sched_wakeup" | "sched_wakeup_new") => who("comm", "pid", "prio").map(|who| {
             Plugin::Wakeup(Box::new(Wakeup { who, success: unsigned("success"), cpu: unsigned("target_cpu") }))
@@ -98,27 +97,6 @@ pub fn of(system: &str, name: &str, print: Option<&PrintText>, scope: &Scope<'_>
         _ => None,
     };
     found.unwrap_or_default()
-}
-
-/// The letters of the states, by bit, from the list in the format.
-fn states(print: Option<&PrintText>, scope: &Scope<'_>) -> Option<Vec<u8>> {
-    fn list(expr: &Expr) -> Option<&[Expr]> {
-        match expr {
-            Expr::Call(function, arguments) if function == "__print_flags" => arguments.get(2..),
-            Expr::Cond(_, a, b) | Expr::Binary(_, a, b) => list(a).or_else(|| list(b)),
-            _ => None,
-        }
-    }
-    let list = print?.arguments.iter().find_map(list)?;
-    let mut states = Vec::new();
-    for (bits, word) in scope.names(list, None).ok()? {
-        let bit = bits.trailing_zeros() as usize;
-        if bit < 32 {
-            states.resize(states.len().max(bit + 1), b' ');
-            states[bit] = *word.first()?;
-        }
-    }
-    Some(states)
 }
 
 impl Plugin {
@@ -143,7 +121,7 @@ impl Plugin {
                 out.push(b' ');
                 let state = number(switch.state);
                 let start = out.len();
-                for (bit, letter) in switch.states.iter().enumerate() {
+                for (bit, letter) in STATES.iter().enumerate() {
                     if state >> bit & 1 != 0 {
                         if out.len() > start {
                             out.push(b'|');

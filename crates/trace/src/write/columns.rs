@@ -53,7 +53,8 @@ impl Columns {
     }
 
     /// Everything between the task and the event name.
-    pub(super) fn context(self, event: &Event<'_>, nanoseconds: bool, out: &mut Out) {
+    #[inline]
+    pub(super) fn context(self, event: &Event<'_>, clock: &mut Clock, out: &mut Out) {
         if let Columns::FiveFlags { tgid: true } = self {
             match event.tgid {
                 0 => out.extend(b"(-------) "),
@@ -64,40 +65,20 @@ impl Columns {
                 }
             }
         }
-        out.push(b'[');
-        out.padded(u64::from(event.cpu), b'0', 3);
-        out.extend(b"] ");
+        cpu(event.cpu, out);
+        let (flags, depths) = (event.flags, event.preempt_count);
         match self {
             Columns::NoFlags => {}
             Columns::FourFlags { preempt_resched } => {
-                out.extend(&[
-                    old_irqs(event.flags),
-                    if preempt_resched { resched(event.flags & !NO_IRQS_OR_LAZY) } else { old_resched(event.flags) },
-                    context(event.flags),
-                    depth(event.preempt_count),
-                    b' ',
-                ]);
+                let resched = if preempt_resched { resched(flags & !NO_IRQS_OR_LAZY) } else { old_resched(flags) };
+                out.extend(&[old_irqs(flags), resched, context(flags), depth(depths), b' ']);
             }
             Columns::FiveFlags { .. } => {
-                out.extend(&[
-                    irqs(event.flags),
-                    resched(event.flags),
-                    context(event.flags),
-                    depth(event.preempt_count & 15),
-                    depth(event.preempt_count >> 4),
-                    b' ',
-                ]);
+                let (preempt, migrate) = (depth(depths & 15), depth(depths >> 4));
+                out.extend(&[irqs(flags), resched(flags), context(flags), preempt, migrate, b' ']);
             }
         }
-        if nanoseconds {
-            let microseconds = event.ts / 1000;
-            out.padded(microseconds / 1_000_000, b' ', 5);
-            out.push(b'.');
-            out.padded(microseconds % 1_000_000, b'0', 6);
-        } else {
-            out.padded(event.ts, b' ', 12);
-        }
-        out.extend(b": ");
+        clock.print(event.ts, out);
     }
 
     /// The comments above the lines.
@@ -134,6 +115,55 @@ pub(super) fn task(comm: &[u8], pid: i32, width: usize, out: &mut Out) {
     out.signed(pid.into());
     out.align(start, width, true);
     out.push(b' ');
+}
+
+/// `[007] `.
+#[inline]
+pub(super) fn cpu(cpu: u32, out: &mut Out) {
+    if cpu < 1000 {
+        let digit = |n: u32| b'0' + (n % 10) as u8;
+        return out.extend(&[b'[', digit(cpu / 100), digit(cpu / 10), digit(cpu), b']', b' ']);
+    }
+    out.push(b'[');
+    out.decimal(cpu.into());
+    out.extend(b"] ");
+}
+
+/// Prints times. The text of a second is kept, for the next event is mostly in the same.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    /// Times are nanoseconds; else plain numbers.
+    nanoseconds: bool,
+    second: Option<u64>,
+    text: Vec<u8>,
+}
+
+impl Clock {
+    /// For the trace clock of a name. Some count cycles or events.
+    pub(super) fn new(name: Option<&str>) -> Clock {
+        let nanoseconds = !matches!(name, Some("counter" | "uptime" | "x86-tsc" | "ppc-tb"));
+        Clock { nanoseconds, second: None, text: Vec::new() }
+    }
+
+    /// Seconds, rounded to microseconds, or the plain number; `: ` behind it.
+    #[inline]
+    pub(super) fn print(&mut self, ts: u64, out: &mut Out) {
+        if !self.nanoseconds {
+            out.padded(ts, b' ', 12);
+            return out.extend(b": ");
+        }
+        let microseconds = ts.saturating_add(500) / 1000;
+        let second = microseconds / 1_000_000;
+        if self.second != Some(second) {
+            let mut text = Out::default();
+            text.padded(second, b' ', 5);
+            text.push(b'.');
+            self.second = Some(second);
+            self.text = text.into();
+        }
+        out.extend(&self.text);
+        out.fraction((microseconds % 1_000_000) as u32);
+    }
 }
 
 const IRQS_OFF: u8 = 1;

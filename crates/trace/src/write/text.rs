@@ -3,10 +3,10 @@
 //! Models two printers: the kernel's `trace` file and `trace-cmd report`. Task names of binary sources come by
 //! [`Sink::task`], and from the scheduler events themselves, as in trace-cmd. Validated line for line against both.
 
-use super::columns::{Columns, Header, task};
+use super::columns::{Clock, Columns, Header, cpu, task};
 use crate::Error;
 use crate::format::{Formats, Out, Style};
-use mmtwin_event::{Event, Fields, Kind, Sink, Source, Task};
+use mmtwin_event::{Event, Fields, Sink, Source, Task};
 use rustc_hash::FxHashMap;
 use std::io::Write;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct TextWriter<W: Write> {
     formats: Option<Arc<Formats>>,
     tasks: FxHashMap<i32, TaskColumns>,
     out: Out,
-    nanoseconds: bool,
+    clock: Clock,
     error: Option<Error>,
 }
 
@@ -49,7 +49,8 @@ impl<W: Write> TextWriter<W> {
     /// A writer to `to`, which messages call `name`. `formats` are those of the source, if it is binary.
     pub fn new(to: W, name: &str, style: TextStyle, formats: Option<Arc<Formats>>) -> TextWriter<W> {
         let (tasks, out) = Default::default();
-        TextWriter { to, name: name.into(), style, formats, tasks, out, nanoseconds: true, error: None }
+        let clock = Clock::new(None);
+        TextWriter { to, name: name.into(), style, formats, tasks, out, clock, error: None }
     }
 
     /// Hands on what is left. The first error of any write comes out here.
@@ -89,37 +90,32 @@ impl<W: Write> TextWriter<W> {
         }
     }
 
-    /// Scheduler events name tasks; names that came before stay.
-    fn learn_tasks(&mut self, event: &Event<'_>) {
-        let Some(formats) = &self.formats else { return };
-        let Some(format) = u16::try_from(event.id).ok().and_then(|id| formats.get(id)) else { return };
-        for (pid, comm) in format.named_tasks(event.raw, formats.big_endian()).into_iter().flatten() {
-            let unknown = self.tasks.get(&pid).is_none_or(TaskColumns::is_unknown);
-            if unknown && pid != 0 {
-                self.tasks.insert(pid, TaskColumns::new(&self.style, comm, pid));
-            }
-        }
-    }
-
     fn print_payload(&mut self, event: &Event<'_>) {
         let style = self.style.style();
-        let format = match (event.fields, &self.formats) {
-            (Fields::Text(_), _) | (_, None) => None,
-            (_, Some(formats)) => u16::try_from(event.id).ok().and_then(|id| Some((formats, formats.get(id)?))),
-        };
-        let start = self.out.len();
-        match format {
-            Some((formats, format)) => format.print_named(formats, event.raw, style, &mut self.out),
-            None if self.formats.is_some() && event.kind == Kind::Other => {
+        let formats = self.formats.as_ref().filter(|_| !matches!(event.fields, Fields::Text(_)));
+        let format = formats.and_then(|f| f.get(u16::try_from(event.id).ok()?));
+        match (formats, format) {
+            (Some(formats), Some(format)) => {
+                format.print_named(formats, event.raw, style, &mut self.out);
+                // Scheduler events name tasks; names that came before stay.
+                for (pid, comm) in format.named_tasks(event.raw, formats.big_endian()).into_iter().flatten() {
+                    let unknown = self.tasks.get(&pid).is_none_or(TaskColumns::is_unknown);
+                    if unknown && pid != 0 {
+                        self.tasks.insert(pid, TaskColumns::new(&self.style, comm, pid));
+                    }
+                }
+            }
+            (Some(_), None) => {
                 self.out.extend(b"[UNKNOWN EVENT] type=");
                 self.out.decimal(event.id.into());
             }
-            None => {
+            (None, _) => {
                 style.name(event.name, &mut self.out);
                 self.out.extend(event.raw);
             }
         }
-        if self.out.len() > start && self.out.as_bytes().last() == Some(&b'\n') {
+        // Markers end in a line break of their own.
+        if self.out.as_bytes().last() == Some(&b'\n') {
             self.out.truncate(self.out.len() - 1);
         }
         self.out.push(b'\n');
@@ -159,8 +155,7 @@ impl TaskColumns {
 
 impl<W: Write> Sink for TextWriter<W> {
     fn start(&mut self, source: &Source) {
-        let raw_clocks = ["counter", "uptime", "x86-tsc", "ppc-tb"];
-        self.nanoseconds = !source.clock.as_deref().is_some_and(|c| raw_clocks.contains(&c));
+        self.clock = Clock::new(source.clock.as_deref());
         match &self.style {
             TextStyle::Kernel(columns, Some(header)) => columns.header(*header, &mut self.out),
             TextStyle::Kernel(_, None) => {}
@@ -188,13 +183,13 @@ impl<W: Write> Sink for TextWriter<W> {
         }
         self.print_task(event);
         match &self.style {
-            TextStyle::Kernel(columns, _) => columns.context(event, self.nanoseconds, &mut self.out),
-            TextStyle::TraceCmd { .. } => trace_cmd_context(event, self.nanoseconds, &mut self.out),
+            TextStyle::Kernel(columns, _) => columns.context(event, &mut self.clock, &mut self.out),
+            TextStyle::TraceCmd { .. } => {
+                cpu(event.cpu, &mut self.out);
+                self.clock.print(event.ts, &mut self.out);
+            }
         }
         self.print_payload(event);
-        if !matches!(event.fields, Fields::Text(_)) {
-            self.learn_tasks(event);
-        }
         if self.out.len() >= CHUNK {
             self.hand_on();
         }
@@ -215,20 +210,4 @@ impl<W: Write> Sink for TextWriter<W> {
     fn finish(&mut self) {
         self.hand_on();
     }
-}
-
-/// CPU and time as trace-cmd prints them: rounded to microseconds, where the kernel cuts off.
-fn trace_cmd_context(event: &Event<'_>, nanoseconds: bool, out: &mut Out) {
-    out.push(b'[');
-    out.padded(u64::from(event.cpu), b'0', 3);
-    out.extend(b"] ");
-    if nanoseconds {
-        let microseconds = (event.ts + 500) / 1000;
-        out.padded(microseconds / 1_000_000, b' ', 5);
-        out.push(b'.');
-        out.padded(microseconds % 1_000_000, b'0', 6);
-    } else {
-        out.padded(event.ts, b' ', 12);
-    }
-    out.extend(b": ");
 }
