@@ -145,6 +145,7 @@ impl<'a> Input<'a> {
     fn of_recording(recording: &'a Recording) -> Input<'a> {
         let mut input = Input::of_source(recording.source(), Body::Recording(recording));
         input.formats = Some(recording.formats.clone());
+        input.origin = recording.origin();
         input
     }
 

@@ -6,6 +6,7 @@
 mod counters_read;
 mod counters_write;
 mod create;
+mod origin;
 
 pub use counters_read::{CounterStream, Counters, SampledRow};
 pub use counters_write::CounterWriter;
@@ -18,6 +19,7 @@ use crate::{Error, Outcome, Place, Warnings};
 use memmap2::Mmap;
 use mmtwin_event::manifest::{End, Manifest, Run, SCHEMA_VERSION, TaskLine, Tracing};
 use mmtwin_event::{Sink, Source, Task};
+use origin::Texts;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::io;
@@ -39,6 +41,7 @@ pub struct Recording {
     name: String,
     kallsyms: Arc<Vec<(u64, String)>>,
     layout: Option<PageLayout>,
+    texts: Option<Texts>,
     pages: Vec<CpuPages>,
     counters: Vec<CounterFile>,
     tasks: Vec<TaskLine>,
@@ -79,19 +82,25 @@ impl Recording {
             let message = "no end.json: the recording was cut off, or is still being written";
             warnings.add(|| Place::file(&path.to_string_lossy()), message);
         }
-        let (mut layout, mut pages, mut kallsyms) = Default::default();
+        let (mut layout, mut texts, mut pages, mut kallsyms) = Default::default();
         let mut formats = Formats::new(false, 8);
         if let Some(tracing) = &manifest.tracing {
-            layout = Some(page_layout(path, tracing)?);
-            kallsyms = Arc::new(symbols::parse_kallsyms(&text(&path.join("formats/kallsyms"))?.unwrap_or_default()));
-            formats = read_formats(path, tracing, kallsyms.clone(), &mut warnings)?;
+            let read = Texts::read(&path.join("formats"))?;
+            let place = Place::file(&path.join("formats/header_page").to_string_lossy());
+            let size = usize::try_from(tracing.sub_buffer).unwrap_or(usize::MAX);
+            layout = Some(PageLayout::parse(&read.header_page, size, tracing.big_endian, &place)?);
+            kallsyms = Arc::new(symbols::parse_kallsyms(read.kallsyms.as_deref().unwrap_or_default()));
+            formats = read_formats(path, tracing, &mut warnings)?;
+            formats.set_symbols(kallsyms.clone());
+            formats.set_printk(symbols::parse_printk(&read.printk));
             pages = map_pages(path, tracing, &mut warnings)?;
+            texts = Some(read);
         }
         let (counters, tasks) = (map_counters(path)?, read_tasks(&path.join("tasks.jsonl"), &mut warnings)?);
         let name = path.to_string_lossy().into_owned();
         let run = optional(&path.join("run.json"), &mut warnings);
         let formats = Arc::new(formats);
-        Ok(Recording { manifest, end, run, formats, warnings, name, kallsyms, layout, pages, counters, tasks })
+        Ok(Recording { manifest, end, run, formats, warnings, name, kallsyms, layout, texts, pages, counters, tasks })
     }
 
     /// What is known of it before its first event.
@@ -179,20 +188,7 @@ impl Recording {
     }
 }
 
-fn page_layout(path: &Path, tracing: &Tracing) -> Result<PageLayout, Error> {
-    let header = path.join("formats/header_page");
-    let place = Place::file(&header.to_string_lossy());
-    let bytes = text(&header)?.ok_or_else(|| Error::at(place.clone(), "missing, so pages cannot be read"))?;
-    let size = usize::try_from(tracing.sub_buffer).unwrap_or(usize::MAX);
-    PageLayout::parse(&String::from_utf8_lossy(&bytes), size, tracing.big_endian, &place)
-}
-
-fn read_formats(
-    path: &Path,
-    tracing: &Tracing,
-    kallsyms: Arc<Vec<(u64, String)>>,
-    warnings: &mut Warnings,
-) -> Result<Formats, Error> {
+fn read_formats(path: &Path, tracing: &Tracing, warnings: &mut Warnings) -> Result<Formats, Error> {
     let mut formats = Formats::new(tracing.big_endian, tracing.long_size);
     for system in entries(&path.join("formats"))?.into_iter().filter(|p| p.is_dir()) {
         for event in entries(&system)? {
@@ -210,8 +206,6 @@ fn read_formats(
             warnings.add(place, &format!("event {}: {problem}", format.name));
         }
     }
-    formats.set_symbols(kallsyms);
-    formats.set_printk(symbols::parse_printk(&text(&path.join("formats/printk_formats"))?.unwrap_or_default()));
     Ok(formats)
 }
 

@@ -265,3 +265,64 @@ fn arrow_reads_the_counters_too() {
     let names: Vec<_> = batch.schema().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, ["time", "key", "pgfault", "pgfree", "new"]);
 }
+
+/// What `trace-cmd report` prints of a file; `None` if it is not installed.
+fn trace_cmd(file: &Path) -> Option<String> {
+    match std::process::Command::new("trace-cmd").arg("report").arg(file).output() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        output => {
+            let output = output.unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+    }
+}
+
+#[test]
+fn a_recording_becomes_a_trace_dat() {
+    use crate::dat::{Codec, DatWriter, Version, id};
+    let (root, path) = written(Some(end()));
+    let recording = Recording::open(&path).unwrap();
+    let (whole, _) = read(&path).unwrap();
+    for (version, file) in [(Version::V6, "6.dat"), (Version::V7(Codec::Zstd), "7.dat")] {
+        let mut writer = DatWriter::new(version, recording.origin(), root.path()).unwrap();
+        recording.read(&mut writer, &mut Outcome::default()).unwrap();
+        let mut bytes = Vec::new();
+        let done = writer.close(file, &mut bytes).unwrap();
+        assert_eq!(done.events, 9);
+        let dat = crate::dat::open(file, &bytes).unwrap();
+        assert_eq!(dat.meta.clock().as_deref(), Some("mono"));
+        assert_eq!(dat.meta.tasks(), [(41, b"kswapd0".to_vec()), (42, b"kswapd1".to_vec())]);
+        assert_eq!((dat.meta.cpus, dat.meta.header_page.as_str()), (2, HEADER_PAGE));
+        assert_eq!(dat.meta.option_text(id::UNAME), None);
+        let dropped: Vec<_> = dat.meta.cpu_stats().iter().map(|s| (s.cpu, s.overrun)).collect();
+        assert_eq!(dropped, [(0, Some(0)), (1, Some(7))]);
+        let name = root.path().join(file);
+        fs::write(&name, &bytes).unwrap();
+        // Read back: the same events, tasks and losses.
+        let mut input = crate::input::InputFile::open(&name.to_string_lossy()).unwrap();
+        let mut seen = Seen::default();
+        let outcome = input.input(&crate::input::Options::default()).unwrap().read(&mut seen).unwrap();
+        assert_eq!(seen, Seen { counters: Vec::new(), ..whole.clone() });
+        assert_eq!(outcome.lost_total(), (7, 0));
+        let Some(report) = trace_cmd(&name) else {
+            eprintln!("skipped: trace-cmd is not installed");
+            continue;
+        };
+        let lines: Vec<_> = report.lines().filter(|l| l.contains("mm_vmscan_kswapd_sleep")).collect();
+        assert_eq!(lines.len(), 9, "{report}");
+        assert!(lines[0].contains("kswapd0-41") && lines[0].contains("[000]"), "{report}");
+        assert!(lines[1].contains("kswapd1-42") && lines[1].ends_with("nid=0"), "{report}");
+        assert!(lines[5].ends_with("nid=2"), "{report}");
+    }
+}
+
+#[test]
+fn counters_alone_have_no_origin() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("r.mmt");
+    let mut w = Writer::create(&path, false).unwrap();
+    w.manifest(&Manifest { tracing: None, ..manifest() }).unwrap();
+    w.finish(end()).unwrap();
+    assert!(Recording::open(&path).unwrap().origin().is_none());
+}

@@ -1,7 +1,9 @@
-//! Writers of text: the lines of a kernel's `trace` file and of `trace-cmd report`.
+//! Writers: the lines of a kernel's `trace` file and of `trace-cmd report`, and Parquet.
 
 mod columns;
+mod parquet;
 mod text;
 
 pub use columns::{Columns, Header};
+pub use parquet::ParquetWriter;
 pub use text::{TextStyle, TextWriter};

@@ -1,0 +1,375 @@
+//! A stream as a directory of Parquet files: one per event, and one each for counters, tasks, losses and calls.
+//!
+//! `docs/formats.md` describes the files. The directory is written under another name and renamed when it is whole.
+//! Memory is bounded: a row group is written when it has [`ROWS`] rows, and that of the largest table when all tables
+//! together hold more than [`BUDGET`].
+
+mod column;
+mod event;
+mod table;
+
+use crate::format::Formats;
+use crate::{Error, Outcome};
+use column::{Type, Value};
+use mmtwin_event::manifest::SCHEMA_VERSION;
+use mmtwin_event::{Call, CounterRow, Event, Kind, Sink, Source, Task};
+use parquet::file::metadata::KeyValue;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use table::Table;
+use tempfile::TempDir;
+
+/// Rows of a row group.
+const ROWS: usize = 1 << 16;
+/// Bytes of rows that are not written yet, of all tables.
+const BUDGET: usize = 32 << 20;
+/// Bytes of an event's name in a file name; file systems allow 255 for the whole.
+const LONGEST_NAME: usize = 128;
+
+/// Files that are not of events, beside those of counters.
+const RESERVED: [&str; 3] = ["tasks", "lost", "calls"];
+
+/// Columns that all events have: name, type, may be absent.
+const COMMON: [(&str, Type, bool); 7] = [
+    ("ts", Type::UInt64, false),
+    ("cpu", Type::UInt32, false),
+    ("pid", Type::Int32, false),
+    ("tgid", Type::Int32, true),
+    ("comm", Type::Words, true),
+    ("flags", Type::UInt8, false),
+    ("preempt_count", Type::UInt8, false),
+];
+const COUNTERS: [(&str, Type, bool); 4] = [
+    ("ts", Type::UInt64, false),
+    ("key", Type::Words, false),
+    ("name", Type::Words, false),
+    ("value", Type::UInt64, true),
+];
+const TASKS: [(&str, Type, bool); 4] = [
+    ("pid", Type::Int32, false),
+    ("tgid", Type::Int32, true),
+    ("comm", Type::Words, false),
+    ("cgroup", Type::Words, true),
+];
+const LOST: [(&str, Type, bool); 3] =
+    [("ts", Type::UInt64, false), ("cpu", Type::UInt32, true), ("events", Type::UInt64, true)];
+const CALLS: [(&str, Type, bool); 3] =
+    [("cpu", Type::UInt32, false), ("function", Type::Words, false), ("duration", Type::UInt64, false)];
+
+/// Takes a stream, and leaves a directory of Parquet files when it is closed.
+pub struct ParquetWriter {
+    to: PathBuf,
+    /// Removed with everything in it unless it was renamed.
+    partial: TempDir,
+    force: bool,
+    formats: Option<Arc<Formats>>,
+    source: Source,
+    tables: Vec<Table>,
+    by_shape: FxHashMap<Shape, usize>,
+    /// Tables of lines without type, by event.
+    by_line: FxHashMap<String, usize>,
+    /// Tables that are not of events, by name.
+    sides: FxHashMap<String, usize>,
+    /// Names of files in lower case: some file systems know no other.
+    taken: FxHashSet<String>,
+    /// pid to thread group and name.
+    tasks: FxHashMap<i32, (i32, Vec<u8>)>,
+    /// Bytes of rows that are not written yet.
+    bytes: usize,
+    failed: Option<Error>,
+}
+
+/// What the columns of an event are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Shape {
+    /// Fields of the vocabulary.
+    Typed(Kind),
+    /// Fields of the format with this id.
+    Format(u16),
+    /// The whole record, for its format is not in the recording.
+    Record,
+}
+
+impl ParquetWriter {
+    /// A writer of the directory `to`. `formats` are those of the source, if it is binary. If `to` exists, it is an
+    /// error; with `force` a directory that holds Parquet files (and nothing else) is replaced.
+    pub fn create(to: &Path, formats: Option<Arc<Formats>>, force: bool) -> Result<ParquetWriter, Error> {
+        let Some(name) = to.file_name() else {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "is no name for a new directory");
+            return Err(Error::io(&to.to_string_lossy(), error));
+        };
+        let parent = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut partial = name.to_os_string();
+        partial.push(".partial");
+        replaceable(to, force)?;
+        let place = parent.join(&partial);
+        replaceable(&place, force)?;
+        remove(&place)?;
+        let directory = tempfile::Builder::new().prefix(&partial).rand_bytes(0).tempdir_in(parent);
+        Ok(ParquetWriter {
+            to: parent.join(name),
+            partial: directory.map_err(|e| Error::io(&place.to_string_lossy(), e))?,
+            force,
+            formats,
+            source: Source::default(),
+            tables: Vec::new(),
+            by_shape: FxHashMap::default(),
+            by_line: FxHashMap::default(),
+            sides: FxHashMap::default(),
+            taken: RESERVED.map(String::from).into_iter().collect(),
+            tasks: FxHashMap::default(),
+            bytes: 0,
+            failed: None,
+        })
+    }
+
+    /// Writes what is left and gives the directory its name. Returns the files and their rows, by name. Without it, or
+    /// if it fails, nothing stays behind.
+    pub fn close(self) -> Result<Vec<(String, u64)>, Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let mut files = self.tables.into_iter().map(Table::close).collect::<Result<Vec<_>, _>>()?;
+        files.sort();
+        replaceable(&self.to, self.force)?;
+        remove(&self.to)?;
+        fs::rename(self.partial.path(), &self.to).map_err(|e| Error::io(&self.to.to_string_lossy(), e))?;
+        // Nothing of this name is left to remove.
+        let _ = self.partial.keep();
+        Ok(files)
+    }
+
+    /// A name for a file that no other table has.
+    fn file(&mut self, wanted: &str) -> String {
+        let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
+        let stem: String = wanted.chars().take(LONGEST_NAME).map(allowed).collect();
+        let mut name = stem.clone();
+        let mut number = 1;
+        while !self.taken.insert(name.to_lowercase()) {
+            number += 1;
+            name = format!("{stem}.{number}");
+        }
+        format!("{name}.parquet")
+    }
+
+    fn add(&mut self, file: &str, columns: &[(String, Type, bool)], notes: &[(&str, &str)]) -> usize {
+        let version = SCHEMA_VERSION.to_string();
+        let source = [("schema_version", version.as_str()), ("source", &self.source.name), ("arm", &self.source.arm)];
+        let kernel = self.source.kernel.iter().map(|k| ("kernel", k.as_str()));
+        let clock = self.source.clock.iter().map(|c| ("clock", c.as_str()));
+        let all = source.into_iter().chain(kernel).chain(clock).chain(notes.iter().copied());
+        let notes = all.map(|(key, value)| KeyValue::new(format!("mmtwin.{key}"), value.to_string())).collect();
+        self.tables.push(Table::new(self.partial.path().join(file), columns, notes));
+        self.tables.len() - 1
+    }
+
+    /// Adds the table of an event. A field with the name of one of the common columns is called `field_NAME`.
+    fn add_event(&mut self, system: &str, name: &str, recorded: &str, fields: &[(&str, Type)]) -> usize {
+        let mut columns: Vec<_> = COMMON.map(|(name, kind, nullable)| (name.to_string(), kind, nullable)).into();
+        let mut names: FxHashSet<String> = columns.iter().map(|c| c.0.clone()).collect();
+        for (field, kind) in fields {
+            let mut name = field.to_string();
+            // Case does not tell columns apart in SQL.
+            while !names.insert(name.to_lowercase()) {
+                name.insert_str(0, "field_");
+            }
+            columns.push((name, *kind, true));
+        }
+        let file = self.file(name);
+        let notes = [("event", recorded), ("system", system)];
+        self.add(&file, &columns, if system.is_empty() { &notes[..1] } else { &notes })
+    }
+
+    /// The table that is not of events and has this name.
+    fn side(&mut self, name: &str, columns: &[(&str, Type, bool)]) -> usize {
+        if let Some(&table) = self.sides.get(name) {
+            return table;
+        }
+        let file = if RESERVED.contains(&name) { format!("{name}.parquet") } else { self.file(name) };
+        let columns: Vec<_> = columns.iter().map(|(n, kind, nullable)| (n.to_string(), *kind, *nullable)).collect();
+        let table = self.add(&file, &columns, &[]);
+        self.sides.insert(name.into(), table);
+        table
+    }
+
+    fn shape(&self, event: &Event<'_>) -> Option<Shape> {
+        if event.kind != Kind::Other {
+            return Some(Shape::Typed(event.kind));
+        }
+        // Lines name their task; records do not.
+        let formats = self.formats.as_ref().filter(|_| event.comm.is_empty())?;
+        let id = u16::try_from(event.id).ok()?;
+        Some(if formats.get(id).is_some() { Shape::Format(id) } else { Shape::Record })
+    }
+
+    fn table(&mut self, event: &Event<'_>, shape: Option<Shape>) -> usize {
+        let Some(shape) = shape else {
+            if let Some(&table) = self.by_line.get(event.name) {
+                return table;
+            }
+            let table = self.add_event("", event.name, event.name, &[("payload", Type::Text)]);
+            self.by_line.insert(event.name.into(), table);
+            return table;
+        };
+        if let Some(&table) = self.by_shape.get(&shape) {
+            return table;
+        }
+        let formats = self.formats.clone();
+        let format = formats.as_deref().and_then(|f| f.get(u16::try_from(event.id).ok()?));
+        let table = match (shape, format) {
+            (Shape::Typed(kind), _) if let Some(schema) = kind.schema() => {
+                self.add_event(schema.system, schema.name, event.name, &event::typed_columns(schema))
+            }
+            (Shape::Format(_), Some(format)) => {
+                self.add_event(&format.system, &format.name, event.name, &event::format_columns(format))
+            }
+            _ => self.add_event("", event.name, event.name, &[("id", Type::UInt64), ("record", Type::Bytes)]),
+        };
+        self.by_shape.insert(shape, table);
+        table
+    }
+
+    /// Ends a row that took `bytes`, and writes what is due.
+    fn end_row(&mut self, table: usize, bytes: usize) {
+        self.tables[table].end_row(bytes);
+        self.bytes += bytes;
+        let due = if self.tables[table].rows >= ROWS {
+            Some(table)
+        } else if self.bytes > BUDGET {
+            (0..self.tables.len()).max_by_key(|t| self.tables[*t].bytes)
+        } else {
+            None
+        };
+        if let Some(due) = due {
+            self.bytes -= self.tables[due].bytes;
+            // For `close` to give back; a sink has no other way to say it.
+            self.failed = self.tables[due].flush().err();
+        }
+    }
+
+    /// Adds a row to a table that is not of events.
+    fn push_side(&mut self, table: usize, values: &[Option<Value<'_>>]) {
+        if self.failed.is_none() {
+            let columns = self.tables[table].columns.iter_mut();
+            let bytes = columns.zip(values).map(|(column, value)| column.push_option(*value)).sum();
+            self.end_row(table, bytes);
+        }
+    }
+}
+
+impl Sink for ParquetWriter {
+    fn start(&mut self, source: &Source) {
+        self.source = source.clone();
+    }
+
+    fn task(&mut self, task: &Task<'_>) {
+        self.tasks.insert(task.pid, (task.tgid, task.comm.to_vec()));
+        let table = self.side("tasks", &TASKS);
+        let tgid = Some(task.tgid).filter(|t| *t != 0).map(|t| Value::Int(t.into()));
+        let (pid, comm) = (Value::Int(task.pid.into()), Value::Text(task.comm));
+        self.push_side(table, &[Some(pid), tgid, Some(comm), task.cgroup.map(|c| Value::Text(c.as_bytes()))]);
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        if self.failed.is_some() {
+            return;
+        }
+        let shape = self.shape(event);
+        let table = self.table(event, shape);
+        let known = self.tasks.get(&event.pid);
+        let tgid = Some(event.tgid).filter(|t| *t != 0).or(known.map(|k| k.0).filter(|t| *t != 0));
+        let comm = match event.comm {
+            b"" if event.pid == 0 => Some(b"<idle>".as_slice()),
+            // The kernel prints dots for a name it has forgotten.
+            b"" | b"<...>" => known.map(|k| k.1.as_slice()),
+            comm => Some(comm),
+        };
+        let common = [
+            Some(Value::Uint(event.ts)),
+            Some(Value::Uint(event.cpu.into())),
+            Some(Value::Int(event.pid.into())),
+            tgid.map(|t| Value::Int(t.into())),
+            comm.map(Value::Text),
+            Some(Value::Uint(event.flags.into())),
+            Some(Value::Uint(event.preempt_count.into())),
+        ];
+        let (first, own) = self.tables[table].columns.split_at_mut(COMMON.len());
+        let mut bytes: usize = first.iter_mut().zip(common).map(|(column, value)| column.push_option(value)).sum();
+        let formats = self.formats.as_deref();
+        let format = |id| formats.and_then(|formats| Some((formats, formats.get(id)?)));
+        bytes += match (shape, event.kind.schema()) {
+            (Some(Shape::Typed(_)), Some(schema)) => event::push_typed(event, schema, formats, &self.source, own),
+            (Some(Shape::Format(id)), _) if let Some((formats, format)) = format(id) => {
+                event::push_record(event.raw, format, formats, own)
+            }
+            (None, _) => own.iter_mut().map(|column| column.push(Value::Text(event.raw))).sum(),
+            _ => {
+                let values = [Value::Uint(event.id.into()), Value::Bytes(event.raw)];
+                own.iter_mut().zip(values).map(|(column, value)| column.push(value)).sum()
+            }
+        };
+        // As `script` does: events of the scheduler name tasks; names that came before stay.
+        let id = u16::try_from(event.id).ok().filter(|_| event.comm.is_empty());
+        if let Some((formats, format)) = id.and_then(format) {
+            for (pid, comm) in format.named_tasks(event.raw, formats.big_endian()).into_iter().flatten() {
+                self.tasks.entry(pid).or_insert_with(|| (0, comm.to_vec()));
+            }
+        }
+        self.end_row(table, bytes);
+    }
+
+    fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64) {
+        let table = self.side("lost", &LOST);
+        let cpu = Some(cpu).filter(|c| *c != Outcome::SOME_CPU).map(|c| Value::Uint(c.into()));
+        self.push_side(table, &[Some(Value::Uint(at)), cpu, events.map(Value::Uint)]);
+    }
+
+    fn counters(&mut self, row: &CounterRow<'_>) {
+        let table = self.side(&format!("counters.{}", row.source), &COUNTERS);
+        let (at, key) = (Value::Uint(row.at), Value::Text(row.key.as_bytes()));
+        for (name, value) in row.names.iter().zip(row.values) {
+            let name = Value::Text(name.as_bytes());
+            self.push_side(table, &[Some(at), Some(key), Some(name), value.map(Value::Uint)]);
+        }
+    }
+
+    fn call(&mut self, call: &Call<'_>) {
+        let table = self.side("calls", &CALLS);
+        let (cpu, function) = (Value::Uint(call.cpu.into()), Value::Text(call.function.as_bytes()));
+        self.push_side(table, &[Some(cpu), Some(function), Some(Value::Uint(call.nanoseconds))]);
+    }
+}
+
+/// An error if `path` may not be replaced: without `force` if it exists, with it if it is not a directory of Parquet
+/// files alone.
+fn replaceable(path: &Path, force: bool) -> Result<(), Error> {
+    let fail = |e| Error::io(&path.to_string_lossy(), e);
+    let refuse = |message: &str| Err(fail(io::Error::new(io::ErrorKind::AlreadyExists, message)));
+    match fs::symlink_metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(fail(e)),
+        Ok(_) if !force => return refuse("exists; use -f to replace it, or another name"),
+        Ok(m) if !m.is_dir() => return refuse("exists and is no directory, so it is not replaced"),
+        Ok(_) => {}
+    }
+    for entry in fs::read_dir(path).map_err(fail)? {
+        if entry.map_err(fail)?.path().extension().is_none_or(|e| e != "parquet") {
+            return refuse("holds other files than Parquet, so it is not replaced");
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory, if there is one.
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(&path.to_string_lossy(), e)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
