@@ -74,7 +74,8 @@ impl Recording {
         })?;
         if manifest.schema_version > SCHEMA_VERSION {
             let (place, version) = (Place::file(&path.to_string_lossy()), manifest.schema_version);
-            let message = format!("written by a newer mmtwin (schema {version}; this one reads up to {SCHEMA_VERSION})");
+            let message =
+                format!("written by a newer mmtwin (schema {version}; this one reads up to {SCHEMA_VERSION})");
             return Err(Error::at(place, message));
         }
         let end = optional(&path.join("end.json"), &mut warnings);
