@@ -174,7 +174,7 @@ pub enum TableStyle {
 Several runs of one column are joined by commas; a column can be named:
   mmtwin compare base.mmt new.mmt
   mmtwin compare vanilla=b1.mmt,b2.mmt,b3.mmt patched=n1.mmt,n2.mmt,n3.mmt
-  mmtwin compare base.mmt new.mmt --fail-on 'reclaim.direct_scanned > +10%'")]
+  mmtwin compare base.mmt new.mmt --fail-on 'reclaim-direct.scanned > +10%'")]
 pub struct Compare {
     /// Baseline first, then what is compared with it
     #[arg(required = true, num_args = 2.., value_name = "INPUT")]

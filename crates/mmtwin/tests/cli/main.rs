@@ -1,0 +1,10 @@
+//! The program from outside: every test here runs the binary `mmtwin`, in the root of the repository.
+
+mod bad_input;
+mod eras;
+mod findings;
+mod perl;
+mod record;
+mod support;
+mod tracecmd;
+mod transcripts;

@@ -1,0 +1,246 @@
+//! `mmtwin record` on this machine. What needs tracefs, root or a memory cgroup says so and is skipped without.
+
+use super::bad_input::damage_recording;
+use super::support::{cell, command, mmtwin, report_json, scratch, skipped, value};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn tracefs(test: &str) -> Option<PathBuf> {
+    let found = mmtwin_host::tracefs::find();
+    found.inspect_err(|o| skipped(test, &format!("{} (cure: {})", o.what, o.cure))).ok()
+}
+
+/// A memory cgroup with a limit of 64 MiB, removed at the end.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn new(test: &str) -> Option<Cgroup> {
+        for mount in mmtwin_host::cgroup::mounts() {
+            let path = mount.path.join(format!("mmtwin-cli-{}-{test}", std::process::id()));
+            if fs::create_dir(&path).is_err() {
+                continue;
+            }
+            let group = Cgroup(path);
+            let limits = ["memory.limit_in_bytes", "memory.max"].map(|f| group.0.join(f));
+            if limits.iter().any(|f| f.exists() && fs::write(f, "67108864").is_ok()) {
+                return Some(group);
+            }
+        }
+        skipped(test, "no memory cgroup can be made here");
+        None
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+fn record(output: &Path, options: &[&str], script: &str) -> Command {
+    let mut arguments = vec!["record".as_ref(), "-o".as_ref(), output.as_os_str()];
+    arguments.extend(options.iter().map(std::ffi::OsStr::new));
+    if !script.is_empty() {
+        arguments.extend(["--", "sh", "-c", script].map(std::ffi::OsStr::new));
+    }
+    command(arguments)
+}
+
+#[test]
+fn reclaim_of_a_cgroup_becomes_a_report() {
+    let test = "reclaim_of_a_cgroup_becomes_a_report";
+    let (Some(_), Some(group)) = (tracefs(test), Cgroup::new(test)) else { return };
+    let scratch = scratch();
+    let (file, output) = (scratch.path().join("sparse"), scratch.path().join("r.mmt"));
+    fs::File::create(&file).and_then(|f| f.set_len(256 << 20)).expect("a sparse file");
+    let procs = group.0.join("cgroup.procs");
+    let script =
+        format!("echo $$ > {} && exec dd if={} of=/dev/null bs=1M status=none", procs.display(), file.display());
+    let key = format!("/{}", group.0.file_name().expect("a name").to_str().expect("UTF-8"));
+    let run = record(&output, &["--cgroup", &key, "-I", "100ms"], &script).output().expect("the program");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let report = report_json(&output, [""; 0]);
+    assert_eq!(report["inputs"][0]["lost_events"].as_u64(), Some(0));
+    // Of 256 MiB read at least 180 MiB had to go again.
+    let reclaimed = cell(&report, "reclaim", "Pages reclaimed", "cgroup").expect("cgroup reclaim was recorded");
+    assert!(reclaimed * 4096.0 > f64::from(180 << 20), "{reclaimed}");
+    for table in ["reclaim", "reclaim-where", "latency", "process", "vmstat", "cgroup", "node-vmstat", "meminfo"] {
+        let found = report["tables"].as_array().into_iter().flatten().find(|t| t["name"] == table);
+        assert!(found.is_some_and(|t| t["rows"].as_array().is_some_and(|r| !r.is_empty())), "{table}");
+    }
+    let pairs = report["reconciliation"].as_array().expect("a reconciliation");
+    assert!(!pairs.is_empty());
+    for pair in pairs {
+        let [events, counters] = ["events", "counters"].map(|who| pair[who].as_f64());
+        let compared = ["all_scanned", "all_reclaimed"].iter().any(|key| pair["key"] == *key);
+        assert!(!compared || events.zip(counters).is_some_and(|(a, b)| a > 40_000.0 && b > 40_000.0), "{pair}");
+        let (Some(events), Some(counters)) = (events, counters) else { continue };
+        assert!((events - counters).abs() <= counters * 0.01, "{pair}");
+    }
+    damage_recording(&output);
+}
+
+#[test]
+fn exit_statuses_are_forwarded() {
+    let scratch = scratch();
+    let status = |name: &str, script: &str| {
+        let run = record(&scratch.path().join(name), &["-I", "0"], script).output().expect("the program");
+        run.status.code()
+    };
+    assert_eq!(status("a", "true"), Some(0));
+    assert_eq!(status("b", "false"), Some(1));
+    assert_eq!(status("c", "exit 7"), Some(7));
+    assert_eq!(status("d", "kill -TERM $$"), Some(128 + 15));
+    assert_eq!(status("e", "kill -KILL $$"), Some(128 + 9));
+}
+
+#[test]
+fn recordings_are_not_overwritten() {
+    let scratch = scratch();
+    let output = scratch.path().join("r.mmt");
+    let run = |options: &[&str]| record(&output, options, "true").output().expect("the program");
+    assert!(run(&[]).status.success());
+    let manifest = fs::read(output.join("manifest.json")).expect("a manifest");
+    let refused = run(&[]);
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(1) && message.contains("r.mmt") && message.contains("-f"), "{message}");
+    assert_eq!(fs::read(output.join("manifest.json")).expect("a manifest"), manifest);
+    assert!(run(&["-f"]).status.success());
+    assert_ne!(fs::read(output.join("manifest.json")).expect("a manifest"), manifest);
+    // Only a recording is ever replaced.
+    let precious = scratch.path().join("precious");
+    fs::create_dir(&precious).and_then(|()| fs::write(precious.join("thesis"), "text")).expect("a file");
+    let refused = record(&precious, &["-f"], "true").output().expect("the program");
+    assert_eq!((refused.status.code(), precious.join("thesis").exists()), (Some(1), true));
+}
+
+#[test]
+fn a_command_that_does_not_exist() {
+    let scratch = scratch();
+    let output = scratch.path().join("r.mmt");
+    let run = mmtwin([Path::new("record"), Path::new("-o"), &output, Path::new("--"), Path::new("/no/such/program")]);
+    assert!(run.status == 1 && run.err.contains("/no/such/program"), "{} {}", run.status, run.err);
+    assert!(!output.exists());
+}
+
+/// Settings of the machine's own tracing, and the instances of others.
+fn settings(tracefs: &Path) -> Vec<(String, String)> {
+    let files = ["trace_clock", "buffer_size_kb", "tracing_on", "set_event", "trace_options", "current_tracer"];
+    files.map(|f| (f.to_string(), fs::read_to_string(tracefs.join(f)).unwrap_or_default())).into()
+}
+
+fn instances(tracefs: &Path, pid: u32) -> usize {
+    let names = fs::read_dir(tracefs.join("instances")).expect("instances").flatten();
+    let own = format!("mmtwin-{pid}");
+    names.filter(|e| e.file_name().to_string_lossy().starts_with(&own)).count()
+}
+
+/// A recorder that runs until it is told to end; returns when its recording has pages and several samples.
+fn start(output: &Path) -> Child {
+    let events = ["-e", "kmem:mm_page_alloc,kmem:mm_page_free", "-I", "100ms"];
+    let mut child = record(output, &events, "").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
+    let began = Instant::now();
+    let (mut grown, mut size) = (0, 0);
+    let mut filled = || {
+        let pages = fs::read_dir(output.join("cpu")).into_iter().flatten().flatten();
+        let now = output.join("counters/vmstat.arrows").metadata().map_or(0, |m| m.len());
+        grown += u32::from(now > std::mem::replace(&mut size, now));
+        // The schema, then a sample each time.
+        grown > 3 && pages.map(|e| e.metadata().map_or(0, |m| m.len())).sum::<u64>() > 0
+    };
+    while !filled() {
+        assert!(child.try_wait().expect("its status").is_none(), "the recorder ended");
+        assert!(began.elapsed() < Duration::from_secs(60), "no pages after a minute");
+        // Makes events.
+        drop(vec![1u8; 8 << 20]);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status();
+    assert!(status.expect("kill").success());
+}
+
+#[test]
+fn interrupts_end_a_recording_cleanly() {
+    let test = "interrupts_end_a_recording_cleanly";
+    let Some(tracefs) = tracefs(test) else { return };
+    let scratch = scratch();
+    let output = scratch.path().join("r.mmt");
+    let before = settings(&tracefs);
+    let child = start(&output);
+    let pid = child.id();
+    assert_eq!(instances(&tracefs, pid), 1);
+    signal(&child, "INT");
+    let ended = child.wait_with_output().expect("its end");
+    let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.success(), "{:?}: {message}", ended.status);
+    assert_eq!((settings(&tracefs), instances(&tracefs, pid)), (before, 0));
+    let run = mmtwin([Path::new("report"), &output, Path::new("--max-lost"), Path::new("1000000")]);
+    assert!(run.status == 0 && !run.err.contains("cut off"), "{}", run.err);
+}
+
+#[test]
+fn a_killed_recording_can_be_reported() {
+    let test = "a_killed_recording_can_be_reported";
+    let Some(tracefs) = tracefs(test) else { return };
+    let scratch = scratch();
+    let output = scratch.path().join("killed.mmt");
+    let live = start(&scratch.path().join("live.mmt"));
+    let child = start(&output);
+    let pid = child.id();
+    signal(&child, "KILL");
+    assert_eq!(child.wait_with_output().expect("its end").status.signal(), Some(9));
+    assert_eq!(instances(&tracefs, pid), 1, "nobody could remove it");
+    let run = mmtwin([Path::new("report"), &output]);
+    assert!(run.status == 0 && run.err.contains("cut off"), "{}", run.err);
+    assert!(!mmtwin([Path::new("script"), &output]).out.is_empty());
+    assert!(cell(&report_json(&output, ["--table", "vmstat"]), "vmstat", "pgfault", "delta").is_some());
+    // The next recording removes what the killed one left, and leaves the one that runs alone.
+    let next = record(&scratch.path().join("next.mmt"), &[], "true").output().expect("the program");
+    let kept = instances(&tracefs, live.id());
+    signal(&live, "TERM");
+    let ended = live.wait_with_output().expect("its end");
+    assert!(next.status.success() && ended.status.success(), "{next:?} {ended:?}");
+    assert_eq!((instances(&tracefs, pid), kept), (0, 1));
+}
+
+/// Without access to tracefs: counters only, and the cure is named.
+#[test]
+fn without_tracefs_there_are_counters() {
+    let test = "without_tracefs_there_are_counters";
+    let runs = |arguments: &[&str]| Command::new("setpriv").args(arguments).output().is_ok_and(|o| o.status.success());
+    let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    if !runs(&[&nobody[..], &["true"]].concat()) {
+        return skipped(test, "setpriv cannot become another user here");
+    }
+    // Where everybody may go: the directories above the repository need not let others in.
+    let open = tempfile::tempdir().expect("a directory");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    fs::set_permissions(open.path(), mode(0o777)).expect("its mode");
+    let program = open.path().join("mmtwin");
+    fs::copy(env!("CARGO_BIN_EXE_mmtwin"), &program).expect("a copy of the program");
+    let output = open.path().join("r.mmt");
+    let unprivileged = |arguments: &[&Path]| {
+        let mut command = Command::new("setpriv");
+        command.args(nobody).arg(&program).args(arguments).current_dir(open.path());
+        command.output().expect("setpriv")
+    };
+    let script = [Path::new("record"), Path::new("-o"), &output, Path::new("--"), Path::new("sleep"), Path::new("0.2")];
+    let run = unprivileged(&script);
+    let message = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "{message}");
+    assert!(message.contains("counters only") && message.contains("tracing"), "no cure: {message}");
+    let report = report_json(&output, [""; 0]);
+    assert!(cell(&report, "vmstat", "pgfault", "delta").is_some_and(|n| n > 0.0));
+    assert_eq!(value(&report, "vmscan", "direct_reclaims"), None, "events were not recorded");
+    // Asked beforehand, the doctor says the same.
+    let doctor = unprivileged(&[Path::new("doctor")]);
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(said.contains("tracefs") && (said.contains("missing") || said.contains("limited")), "{said}");
+}

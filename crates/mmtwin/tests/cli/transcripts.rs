@@ -1,0 +1,200 @@
+//! Golden transcripts: what the program prints, and how it ends, word for word.
+//!
+//! They lie in `tests/golden`. `MMTWIN_GOLDEN=write` writes them anew; the difference is then for git to show.
+
+use super::support::{V6, V7, command, mmtwin, recording, root, scratch};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Runs the program and compares with the transcript of this name. `SCRATCH` in arguments stands for a directory.
+fn transcript(name: &str, arguments: &[&str]) {
+    let scratch = scratch();
+    let directory = scratch.path().to_str().expect("UTF-8");
+    let run = mmtwin(arguments.iter().map(|a| a.replace("SCRATCH", directory)));
+    let mut text = String::from("$ mmtwin");
+    for argument in arguments {
+        let plain = argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,:".contains(c));
+        let _ = if plain { write!(text, " {argument}") } else { write!(text, " '{argument}'") };
+    }
+    let _ = write!(text, "\n{}", run.text());
+    for line in run.err.lines() {
+        let _ = writeln!(text, "[stderr] {line}");
+    }
+    let _ = writeln!(text, "[status {}]", run.status);
+    golden(name, &text.replace(directory, "SCRATCH"));
+}
+
+fn golden(name: &str, text: &str) {
+    let path = root().join("tests/golden").join(format!("{name}.txt"));
+    if std::env::var_os("MMTWIN_GOLDEN").is_some_and(|v| v == "write") {
+        std::fs::write(&path, text).expect("a transcript is written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    if expected != text {
+        let (at, pair) = expected
+            .lines()
+            .map(Some)
+            .chain([None])
+            .zip(text.lines().map(Some).chain([None]))
+            .enumerate()
+            .find(|(_, (a, b))| a != b)
+            .expect("texts that differ have a line that differs");
+        panic!(
+            "tests/golden/{name}.txt differs in line {}\n expected: {:?}\n      got: {:?}\nMMTWIN_GOLDEN=write accepts it",
+            at + 1,
+            pair.0,
+            pair.1
+        );
+    }
+}
+
+#[test]
+fn report_of_a_trace_dat() {
+    transcript("report-dat", &["report", V6]);
+    transcript("report-csv", &["report", V6, "--format", "csv", "--table", "reclaim,process"]);
+    transcript("report-json", &["report", V7, "--format", "json", "--table", "reclaim,latency-cgroup"]);
+}
+
+#[test]
+fn report_of_text_with_counters() {
+    let counters = "tests/data/findings/cgroup-6.18.before.vmstat,tests/data/findings/cgroup-6.18.after.vmstat";
+    transcript(
+        "report-text-counters",
+        &["report", &recording("cgroup-6.18"), "--counters", counters, "--times", "1.5,3.25,60"],
+    );
+    transcript(
+        "report-recorded",
+        &["report", &recording("kswapd-6.1"), "--recorded", "vmscan:*", "--table", "vmscan,throttle"],
+    );
+}
+
+#[test]
+fn report_of_function_graph() {
+    transcript("report-fgraph", &["report", &recording("vmalloc-6.12-fgraph"), "--table", "findings,vmalloc"]);
+}
+
+#[test]
+fn report_of_several_inputs() {
+    transcript("report-several", &["report", V6, &recording("slab-6.18"), "--table", "latency,slab"]);
+}
+
+#[test]
+fn historic_layouts() {
+    transcript("historic", &["report", "--style", "historic", "tests/data/postprocess-6.1.txt.gz"]);
+    transcript("historic-refused", &["report", "--style", "historic", "--table", "slab", V6]);
+}
+
+#[test]
+fn lost_events_and_the_exit_status() {
+    let lost = recording("lost-6.18");
+    transcript("max-lost", &["report", &lost, "--max-lost", "0", "--table", "losses"]);
+    transcript("max-lost-none", &["report", V6, "--max-lost", "0", "--table", "losses"]);
+}
+
+#[test]
+fn comparisons() {
+    let [cgroup, writeback, slab, lost] = ["cgroup-6.18", "writeback-6.18", "slab-6.18", "lost-6.18"].map(recording);
+    transcript("compare", &["compare", &cgroup, &writeback, "--table", "reclaim-cgroup,vmscan"]);
+    let base = format!("base={V6},{slab},{writeback}");
+    let new = format!("new={cgroup},{lost},{V7}");
+    transcript("compare-runs", &["compare", &base, &new, "--table", "reclaim-cgroup"]);
+    transcript("compare-runs-json", &["compare", &base, &new, "--table", "reclaim-cgroup", "--format", "json"]);
+    let fail = ["compare", &writeback, &cgroup, "--table", "reclaim-cgroup", "--fail-on"];
+    transcript("compare-fail-on", &[&fail[..], &["reclaim-cgroup.scanned > +10%"]].concat());
+    transcript("compare-fail-on-passes", &[&fail[..], &["reclaim-cgroup.scanned < -10%"]].concat());
+    transcript("compare-fail-on-unknown-row", &[&fail[..], &["reclaim-cgroup.scaned > +10%"]].concat());
+    transcript("compare-fail-on-unreadable", &[&fail[..], &["more, please"]].concat());
+}
+
+#[test]
+fn scripts() {
+    transcript("script-kernel", &["script", V7]);
+    transcript("script-trace-cmd", &["script", V7, "--style", "trace-cmd"]);
+    let reclaim = "tests/data/postprocess-6.1.txt.gz";
+    transcript("script-some", &["script", reclaim, "-e", "vmscan:*kswapd*,mm_vmscan_direct*", "--until", "70.3"]);
+}
+
+#[test]
+fn conversions() {
+    let oom = recording("oom-6.18");
+    transcript("convert", &["convert", &oom, "-o", "SCRATCH/out.dat"]);
+    transcript("convert-left-out", &["convert", &recording("vmalloc-6.12-fgraph"), "-o", "SCRATCH/out.dat"]);
+    transcript("convert-no-format", &["convert", V6, "-o", "SCRATCH/out"]);
+    transcript("convert-exists", &["convert", V6, "-o", "LICENSE-MIT", "--to", "text"]);
+    transcript("convert-no-directory", &["convert", V6, "-o", "SCRATCH/none/out.txt"]);
+}
+
+/// What converting replaces, it replaces only when it is told to.
+#[test]
+fn nothing_is_overwritten_without_force() {
+    let scratch = scratch();
+    let output = scratch.path().join("out.txt");
+    std::fs::write(&output, "precious").expect("a file");
+    let convert = |more: &[&Path]| {
+        let arguments = [Path::new("convert"), Path::new(V6), Path::new("-o"), &output];
+        mmtwin([&arguments[..], more].concat())
+    };
+    let refused = convert(&[]);
+    assert_eq!(refused.status, 1);
+    assert!(refused.err.contains("out.txt: exists; -f replaces it"), "{}", refused.err);
+    assert_eq!(std::fs::read(&output).expect("the file"), b"precious");
+    assert_eq!(convert(&[Path::new("-f")]).status, 0);
+    assert!(std::fs::read_to_string(&output).expect("the file").contains("mm_vmscan_"));
+    let left: Vec<_> = scratch.path().read_dir().expect("the directory").map(|e| e.expect("an entry").path()).collect();
+    assert_eq!(left, [output]);
+}
+
+#[test]
+fn errors() {
+    transcript("error-missing-file", &["report", "no/such/trace.dat"]);
+    transcript("error-directory-of-nothing", &["report", "tests"]);
+    transcript("error-unknown-table", &["report", V6, "--table", "reclam"]);
+    transcript("error-counters-missing", &["report", V6, "--counters", "before,after"]);
+    transcript("error-no-dat", &["report", "tests/data/README.md"]);
+    transcript("usage-no-input", &["report"]);
+    transcript("usage-one-input", &["compare", V6]);
+    transcript("usage-unknown-option", &["report", V6, "--tabel", "reclaim"]);
+    transcript("usage-unknown-verb", &["reprot", V6]);
+    transcript("usage-times", &["report", V6, "--times", "1,2"]);
+    transcript("usage-counters", &["report", V6, "--counters", "before"]);
+    transcript("usage-since", &["script", V6, "--since", "yesterday"]);
+    transcript("usage-interval", &["record", "-o", "SCRATCH/r.mmt", "-I", "3 fortnights", "--", "true"]);
+}
+
+#[test]
+fn help() {
+    transcript("help", &["--help"]);
+    transcript("help-report", &["report", "--help"]);
+    transcript("version", &["--version"]);
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_program_quietly() {
+    let mut child = command(["script", &recording("cgroup-6.18")])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program");
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(141), ""));
+}
+
+#[test]
+fn standard_input_is_an_input() {
+    let name = recording("slab-6.18");
+    let file = std::fs::File::open(root().join(&name)).expect("a recording");
+    let piped = command(["script", "-"]).stdin(file).output().expect("the program");
+    assert_eq!(piped.status.code(), Some(0), "{}", String::from_utf8_lossy(&piped.stderr));
+    assert!(piped.stdout == mmtwin(["script", &name]).out && !piped.stdout.is_empty());
+}
+
+/// The same input gives the same bytes.
+#[test]
+fn output_is_deterministic() {
+    for input in [V6.to_string(), recording("numa-6.1")] {
+        let [a, b] = [(); 2].map(|()| mmtwin(["report", &input, "--format", "json"]).out);
+        assert!(a == b && !a.is_empty(), "{input}");
+    }
+}
