@@ -11,6 +11,8 @@ const NAMES: usize = 1 << 14;
 const LABEL: usize = 256;
 /// Shapes kept per event; lines of one event have one, few have two.
 const SHAPES: usize = 4;
+/// The index of no shape.
+const UNREADABLE: usize = usize::MAX;
 
 /// One event name as a source spells it.
 #[derive(Debug)]
@@ -24,8 +26,10 @@ pub(super) struct EventName {
     /// What `trace-cmd report` calls the head of a stack trace.
     pub is_stack: bool,
     shapes: Vec<Template>,
-    /// Shape of the line read last.
+    /// Shape of the line read last; [`UNREADABLE`] if it had none.
     latest: usize,
+    /// Shape that was replaced last.
+    oldest: usize,
     /// The events that followed this one last, newest first: events come in sequences.
     next: [usize; 2],
 }
@@ -45,7 +49,16 @@ impl EventName {
         let name: Box<str> = String::from_utf8_lossy(name).into();
         let kind = Kind::of_name(&name);
         let is_stack = matches!(&*name, "kernel_stack" | "user_stack");
-        EventName { label: Literal::new(label), name, kind, is_stack, shapes: Vec::new(), latest: 0, next: [0; 2] }
+        EventName {
+            label: Literal::new(label),
+            name,
+            kind,
+            is_stack,
+            shapes: Vec::new(),
+            latest: UNREADABLE,
+            oldest: 0,
+            next: [0; 2],
+        }
     }
 
     /// Reads the payload at the start of `text` as the last one of this event was read; gives its length too.
@@ -67,13 +80,15 @@ impl EventName {
             self.latest = i;
             return;
         }
-        let mut shape = Template::learn(schema, payload);
-        shape.typed &= shape.read(payload) == Some(payload.len());
-        if self.shapes.len() < SHAPES {
+        let shape = Template::learn(schema, payload);
+        if !shape.fit {
+            self.latest = UNREADABLE;
+        } else if self.shapes.len() < SHAPES {
             self.latest = self.shapes.len();
             self.shapes.push(shape);
         } else {
-            self.latest = (self.latest + 1) % SHAPES;
+            self.oldest = (self.oldest + 1) % SHAPES;
+            self.latest = self.oldest;
             self.shapes[self.latest] = shape;
         }
     }

@@ -42,6 +42,7 @@ static SPELLINGS: &[(&str, &str, &str)] = &[
     ("filemap", "ino ", "ino"),
     ("vmalloc", "va_start: ", "va_start"),
     ("oom", "file-rss:", "file_rss"),
+    ("oom", "shmem-rss:", "shmem_rss"),
 ];
 
 /// The labels of a payload, in order; the first of each field counts.

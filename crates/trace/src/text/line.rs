@@ -50,13 +50,23 @@ struct Seen {
 /// Remembers the columns of recent lines.
 pub(super) struct Columns {
     seen: Vec<Seen>,
+    second: Second,
+}
+
+/// The seconds of the last line as printed, with the spaces before and the point: many lines share them.
+#[derive(Default)]
+struct Second {
+    word: u64,
+    mask: u64,
+    len: usize,
+    ns: u64,
 }
 
 impl Columns {
     pub fn new() -> Columns {
         let rest = Box::default();
         let empty = Seen { words: [0; 4], masks: [0; 4], rest, len: 0, comm: 0..0, pid: 0, tgid: 0, cpu: 0 };
-        Columns { seen: vec![empty; 64] }
+        Columns { seen: vec![empty; 64], second: Second::default() }
     }
 
     /// Reads the columns of a line. `None`: this is no line of an event.
@@ -90,7 +100,7 @@ impl Columns {
 
     /// The same for the line at the start of `text`, if it begins as a recent one did.
     #[inline(always)]
-    pub fn remembered(&self, text: &[u8]) -> Option<Context> {
+    pub fn remembered(&mut self, text: &[u8]) -> Option<Context> {
         let (words, index) = first_words(text)?;
         let seen = &self.seen[index];
         let differ = (0..4).fold(0, |all, i| all | (words[i] ^ seen.words[i]) & seen.masks[i]);
@@ -102,9 +112,35 @@ impl Columns {
             return None;
         }
         let ((flags, preempt_count), at) = flag_columns(text, end)?;
-        let (ts, event) = time(text, at)?;
+        let (ts, event) = self.second.time(text, at)?;
         let comm = usize::from(seen.comm.start)..usize::from(seen.comm.end);
         Some(Context { comm, pid: seen.pid, tgid: seen.tgid, cpu: seen.cpu, flags, preempt_count, ts, event })
+    }
+}
+
+impl Second {
+    /// As [`time`].
+    #[inline(always)]
+    fn time(&mut self, text: &[u8], at: usize) -> Option<(u64, usize)> {
+        if self.len > 0 && (word_at(text, at)? ^ self.word) & self.mask == 0 {
+            let (fraction, end) = decimal(text, at + self.len)?;
+            if end == at + self.len + 6
+                && let Some([b':', b' ', name]) = text.get(end..end + 3)
+                && !matches!(name, b' ' | b'(')
+            {
+                return Some((self.ns + fraction * 1000, end + 2));
+            }
+        }
+        self.time_anew(text, at)
+    }
+
+    #[inline(never)]
+    fn time_anew(&mut self, text: &[u8], at: usize) -> Option<(u64, usize)> {
+        let read = time(text, at)?;
+        let len = text.get(at..at + 8)?.iter().position(|b| *b == b'.').map_or(0, |point| point + 1);
+        let mask = u64::MAX.checked_shr(64 - 8 * len as u32).unwrap_or(0);
+        *self = Second { word: word_at(text, at)? & mask, mask, len, ns: read.0 / 1_000_000_000 * 1_000_000_000 };
+        Some(read)
     }
 }
 
@@ -185,7 +221,7 @@ fn verbose(line: &[u8], skip: usize) -> Option<Context> {
         let (head, flags) = last_word(head)?;
         let (head, cpu) = last_word(head)?;
         let (comm, pid) = task(head)?;
-        let number = |digits: &[u8]| Some(u32::try_from(decimal(digits, 0)?.0).ok()?);
+        let number = |digits: &[u8]| u32::try_from(decimal(digits, 0)?.0).ok();
         let (cpu, flags, preempt_count) = (number(cpu)?, number(flags)? as u8, hex(preempt_count, 0)?.0 as u8);
         let comm = skip + comm.start..skip + comm.end;
         let ts = us.checked_mul(1000)?;

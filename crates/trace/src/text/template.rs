@@ -20,6 +20,8 @@ pub(super) struct Template {
     tail: Literal,
     /// All required fields are there.
     pub typed: bool,
+    /// All fields that have a label could be read. If not, the steps would also fit lines that can be.
+    pub fit: bool,
     /// Values of the line read last.
     pub slots: Slots,
     /// Lines until the shape is observed for what changes, or, while it is observed, until that ends.
@@ -35,7 +37,7 @@ struct Part {
     /// Fields that seldom change.
     stable: bool,
     /// Text of the last line, and one byte more, which tells that the last value ends there; empty: none yet.
-    text: Vec<u8>,
+    text: Literal,
     /// Values that are ranges of the payload: slot and offset within the text.
     ranges: Vec<(u8, u32)>,
 }
@@ -54,23 +56,12 @@ struct Step {
     take: Take,
     /// [`NOWHERE`]: the value is stepped over.
     slot: u8,
-    /// A number in parentheses follows, as option `fields` prints it.
-    note: Note,
     /// Text when it was observed last, and the number of changes of this text.
     last: Vec<u8>,
     changes: u32,
 }
 
 const NOWHERE: u8 = u8::MAX;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Note {
-    None,
-    /// Stepped over.
-    Skip,
-    /// Is the value: signed numbers are readable only there.
-    Use,
-}
 
 /// How a value is taken.
 #[derive(Debug)]
@@ -92,28 +83,37 @@ enum Take {
     Until(Box<[u8]>),
     /// Characters up to the end of the line.
     Rest,
+    /// A value with a number in parentheses behind it, as option `fields` prints both. True: that number is the value,
+    /// as signed numbers are readable only there.
+    Noted(Box<Take>, bool),
 }
 
 /// Words kept per step; flag sets and names have few different values in practice.
 const WORDS: usize = 16;
 
 impl Template {
-    /// Learns the shape of a payload. Fields that cannot be read are left out, so `typed` may be false.
+    /// Learns the shape of a payload and reads its values into `slots`. Fields that cannot be read are left out.
     pub fn learn(schema: &Schema, payload: &[u8]) -> Template {
         let labels = labels::locate(schema, payload);
         let mut steps = Vec::new();
         let mut slots = Slots::default();
         let mut end = 0;
+        let mut fit = true;
         for (index, label) in labels.iter().enumerate() {
             // A value may have swallowed what looked like a label.
             if label.start < end {
                 continue;
             }
             let known = label.slot.and_then(|slot| Step::of(schema, payload, &labels, index, slot));
+            fit &= known.is_some() || label.slot.is_none();
             let (mut step, begin) =
                 known.unwrap_or_else(|| (Step::open_ended(schema, payload, &labels, index), label.value));
             step.literal = Literal::new(&payload[end..begin]);
-            let Some((value, behind)) = step.value(payload, begin) else { continue };
+            let read = match step.take {
+                Take::Until(_) | Take::Rest => Some(range(begin, labels::value_end(schema, payload, &labels, index))),
+                _ => step.value(payload, begin),
+            };
+            let Some((value, behind)) = read else { continue };
             if step.slot != NOWHERE {
                 slots.set(step.slot.into(), value);
             }
@@ -123,7 +123,7 @@ impl Template {
         let typed = schema.fields.iter().enumerate().all(|(i, f)| !f.required || slots.present >> i & 1 == 1);
         let parts = vec![Part::new(0..steps.len(), false)];
         let tail = Literal::new(payload[end..].trim_ascii_end());
-        Template { steps, parts, tail, typed, slots, countdown: OBSERVED, observed: true }
+        Template { steps, parts, tail, typed, fit, slots, countdown: OBSERVED, observed: true }
     }
 
     /// Reads the payload at the start of `text`, which ends with the line or goes on behind it (so that whole words
@@ -136,12 +136,12 @@ impl Template {
         }
         let mut at = 0;
         for part in &mut self.parts {
-            if part.stable && !part.text.is_empty() && text.get(at..at + part.text.len()) == Some(&part.text) {
+            if part.stable && !part.text.bytes.is_empty() && part.text.stands_at(text, at) {
                 for (slot, offset) in &part.ranges {
                     let value = &mut self.slots.values[usize::from(*slot)];
                     *value = Bytes { start: at as u32 + offset, ..Bytes::from_slot(*value) }.to_slot();
                 }
-                at += part.text.len() - 1;
+                at += part.text.bytes.len() - 1;
                 continue;
             }
             let start = at;
@@ -208,17 +208,14 @@ impl Template {
 
 impl Part {
     fn new(steps: Range<usize>, stable: bool) -> Part {
-        Part { steps, stable, text: Vec::new(), ranges: Vec::new() }
+        Part { steps, stable, text: Literal::new(b""), ranges: Vec::new() }
     }
 
     /// Remembers that the steps read `text[start..end]`.
     #[inline(never)]
     fn remember(&mut self, steps: &[Step], slots: &Slots, text: &[u8], start: usize, end: usize) {
-        self.text.clear();
+        self.text.assign(text.get(start..=end).unwrap_or_default());
         self.ranges.clear();
-        if let Some(text) = text.get(start..=end) {
-            self.text.extend_from_slice(text);
-        }
         for step in steps[self.steps.clone()].iter().filter(|s| s.slot != NOWHERE) {
             if matches!(step.take, Take::Run | Take::Symbol) {
                 let range = Bytes::from_slot(slots.values[usize::from(step.slot)]);
@@ -230,7 +227,7 @@ impl Part {
 
 impl Step {
     fn new(take: Take, slot: u8) -> Step {
-        Step { literal: Literal::new(b""), take, slot, note: Note::None, last: Vec::new(), changes: 0 }
+        Step { literal: Literal::new(b""), take, slot, last: Vec::new(), changes: 0 }
     }
 
     /// A step over a value whose end only the next label tells.
@@ -262,9 +259,12 @@ impl Step {
         };
         let begin = begin + skip;
         let mut step = Step::new(take, slot as u8);
+        if shape == Shape::Str {
+            return Some((step, begin));
+        }
         let (_, end) = step.value(payload, begin)?;
         if note(payload, end).is_some() {
-            step.note = if shape == Shape::Int { Note::Use } else { Note::Skip };
+            step.take = Take::Noted(Box::new(step.take), shape == Shape::Int);
         } else if !is_unit(&payload[end..]) && matches!(step.take, Take::Decimal | Take::Hex) {
             return None;
         }
@@ -287,32 +287,37 @@ impl Step {
     /// Value at `at` and the offset behind it.
     #[inline(always)]
     fn value(&mut self, text: &[u8], at: usize) -> Option<(u64, usize)> {
-        let found = match &mut self.take {
+        match &mut self.take {
             Take::Decimal => signed_decimal(text, at),
+            Take::Hex => hex(text, at),
             other => other.value(text, at),
-        };
-        if self.note == Note::None { found } else { self.noted(text, found?) }
-    }
-
-    #[inline(never)]
-    fn noted(&self, text: &[u8], (value, end): (u64, usize)) -> Option<(u64, usize)> {
-        let (noted, end) = note(text, end)?;
-        Some((if self.note == Note::Use { noted } else { value }, end))
+        }
     }
 }
 
 impl Take {
+    /// The same for what is no plain number.
+    #[inline(never)]
     fn value(&mut self, text: &[u8], at: usize) -> Option<(u64, usize)> {
         match self {
+            // Plain numbers come here only as part of `Noted`.
             Take::Decimal => signed_decimal(text, at),
             Take::Hex => hex(text, at),
+            Take::Noted(inner, use_note) => {
+                let (value, end) = inner.value(text, at)?;
+                let (noted, end) = note(text, end)?;
+                Some((if *use_note { noted } else { value }, end))
+            }
             Take::Zero => Some((0, at)),
             Take::Device => device(text, at),
             Take::Word(shape, known) => word(text, at, *shape, known),
             Take::Run => Some(range(at, at + run(text.get(at..)?))),
             Take::Symbol => Some(range(at, at + symbol(text.get(at..)?))),
-            Take::Until(mark) => Some(range(at, at + memchr::memmem::find(rest_of_line(text, at)?, mark)?)),
-            Take::Rest => Some(range(at, at + rest_of_line(text, at)?.len())),
+            Take::Until(mark) => {
+                let rest = rest_of_line(text, at)?;
+                open_ended(&rest[..memchr::memmem::find(rest, mark)?], at)
+            }
+            Take::Rest => open_ended(rest_of_line(text, at)?, at),
         }
     }
 }
@@ -320,6 +325,11 @@ impl Take {
 #[inline(always)]
 fn range(start: usize, end: usize) -> (u64, usize) {
     (Bytes { start: start as u32, len: (end - start) as u32 }.to_slot(), end)
+}
+
+/// A value of any characters. With a `=` it may hold a field that this shape does not have: only learning can tell.
+fn open_ended(value: &[u8], at: usize) -> Option<(u64, usize)> {
+    (!value.contains(&b'=')).then_some(range(at, at + value.len()))
 }
 
 fn rest_of_line(text: &[u8], at: usize) -> Option<&[u8]> {
@@ -374,9 +384,9 @@ fn is_unit(rest: &[u8]) -> bool {
 }
 
 /// A piece of literal text.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Literal {
-    pub bytes: Box<[u8]>,
+    pub bytes: Vec<u8>,
     /// The first eight bytes, fewer under `mask`.
     first: u64,
     mask: u64,
@@ -386,13 +396,21 @@ pub(super) struct Literal {
 
 impl Literal {
     pub fn new(bytes: &[u8]) -> Literal {
+        let mut literal = Literal::default();
+        literal.assign(bytes);
+        literal
+    }
+
+    fn assign(&mut self, bytes: &[u8]) {
         let mut head = [0; 8];
         let short = bytes.len().min(8);
         head[..short].copy_from_slice(&bytes[..short]);
-        let mask = if short == 8 { u64::MAX } else { (1 << (8 * short)) - 1 };
+        self.first = u64::from_le_bytes(head);
+        self.mask = if short == 8 { u64::MAX } else { (1 << (8 * short)) - 1 };
         let last = bytes.len().saturating_sub(8);
-        let word = |at: usize| word_at(bytes, at.min(last)).unwrap_or(0);
-        Literal { bytes: bytes.into(), first: u64::from_le_bytes(head), mask, more: [word(8), word(16), word(last)] }
+        self.more = [8, 16, last].map(|at| word_at(bytes, at.min(last)).unwrap_or(0));
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
     }
 
     /// True if the text has the literal at `at`.
@@ -409,7 +427,7 @@ impl Literal {
         let last = at + len - 8;
         match len {
             ..=16 => word_at(text, last) == Some(self.more[2]),
-            ..=32 => {
+            17..=32 => {
                 word_at(text, last) == Some(self.more[2])
                     && word_at(text, at + 8) == Some(self.more[0])
                     && word_at(text, last.min(at + 16)) == Some(self.more[1])

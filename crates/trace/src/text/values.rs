@@ -18,19 +18,32 @@ pub(super) fn word_at(text: &[u8], at: usize) -> Option<u64> {
 /// A decimal number at `at`: its value and the offset behind it. `None`: no digit there, or more than 64 bits.
 #[inline(always)]
 pub(super) fn decimal(text: &[u8], at: usize) -> Option<(u64, usize)> {
-    let Some(word) = word_at(text, at) else { return decimal_slow(text, at) };
-    let values = word ^ (ONES * 0x30);
+    short_decimal(text, at).or_else(|| decimal_slow(text, at))
+}
+
+/// A decimal number of one to seven digits with eight bytes of text.
+#[inline(always)]
+fn short_decimal(text: &[u8], at: usize) -> Option<(u64, usize)> {
+    let values = word_at(text, at)? ^ (ONES * 0x30);
     // The high bit of every byte that is no digit; carries only disturb bytes behind the first such.
     let others = (values.wrapping_add(ONES * 0x76) | values) & (ONES * 0x80);
     let digits = others.trailing_zeros() / 8;
     if digits.wrapping_sub(1) >= 7 {
-        return decimal_slow(text, at);
+        return None;
+    }
+    let end = at + digits as usize;
+    if digits <= 4 {
+        // Most counts.
+        let values = (values as u32) << (32 - 8 * digits);
+        let pairs = (values.wrapping_mul(10) + (values >> 8)) & 0x00ff_00ff;
+        let value = pairs.wrapping_mul(1 + (100 << 16)) >> 16;
+        return Some((value.into(), end));
     }
     let values = values << (64 - 8 * digits);
     let pairs = (values.wrapping_mul(10) + (values >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(1 + (100 << 16)) >> 16) & 0x0000_ffff_0000_ffff;
     let value = fours.wrapping_mul(1 + (10_000 << 32)) >> 32;
-    Some((value, at + digits as usize))
+    Some((value, end))
 }
 
 #[cold]
@@ -49,38 +62,59 @@ fn decimal_slow(text: &[u8], at: usize) -> Option<(u64, usize)> {
 /// As [`decimal`], with an optional minus; the value is sign-extended.
 #[inline(always)]
 pub(super) fn signed_decimal(text: &[u8], at: usize) -> Option<(u64, usize)> {
-    if text.get(at) == Some(&b'-') {
-        let (value, end) = decimal(text, at + 1)?;
-        Some((value.wrapping_neg(), end))
-    } else {
-        decimal(text, at)
-    }
+    short_decimal(text, at).or_else(|| signed_decimal_slow(text, at))
 }
 
-/// Value of a hexadecimal digit; 0x10 for other bytes.
-static NIBBLES: [u8; 256] = {
-    let mut table = [0x10; 256];
-    let mut i = 0;
-    while i < 16 {
-        table[b"0123456789abcdef"[i] as usize] = i as u8;
-        table[b"0123456789ABCDEF"[i] as usize] = i as u8;
-        i += 1;
-    }
-    table
-};
+#[cold]
+#[inline(never)]
+fn signed_decimal_slow(text: &[u8], at: usize) -> Option<(u64, usize)> {
+    let minus = text.get(at) == Some(&b'-');
+    let (value, end) = decimal_slow(text, at + usize::from(minus))?;
+    Some((if minus { value.wrapping_neg() } else { value }, end))
+}
+
+/// The hexadecimal digits at the start of a word: their value and number, 0 to 8.
+#[inline(always)]
+fn hex_digits(word: u64) -> (u64, u32) {
+    let digits = word ^ (ONES * 0x30);
+    let letters = (word | (ONES * 0x20)) ^ (ONES * 0x60);
+    // Digits are 0..=9, letters 1..=6. As in `decimal`, carries only disturb what stands behind the first other byte.
+    let no_digit = digits.wrapping_add(ONES * 0x76) | digits;
+    let no_letter = letters.wrapping_add(ONES * 0x79) | letters | !letters.wrapping_add(ONES * 0x7f);
+    let count = (no_digit & no_letter & (ONES * 0x80)).trailing_zeros() / 8;
+    let nibbles = (word & (ONES * 0x0f)) + ((word >> 6) & ONES) * 9;
+    let bytes = nibbles.checked_shl(64 - 8 * count).unwrap_or(0).swap_bytes();
+    let bytes = (bytes | bytes >> 4) & 0x00ff_00ff_00ff_00ff;
+    let halves = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff;
+    ((halves | halves >> 16) & 0xffff_ffff, count)
+}
 
 /// A hexadecimal number without `0x` at `at`: value and offset behind it. `None`: no digit, or more than 16.
 #[inline(always)]
 pub(super) fn hex(text: &[u8], at: usize) -> Option<(u64, usize)> {
-    let mut end = at;
-    let mut value = 0u64;
-    while let Some(nibble) = text.get(end).map(|&b| NIBBLES[usize::from(b)])
-        && nibble < 16
-    {
-        value = value << 4 | u64::from(nibble);
-        end += 1;
+    let Some(word) = word_at(text, at) else { return hex_slow(text, at) };
+    // Hashed pointers have eight leading zeros.
+    let (high, count) = if word == ONES * 0x30 { (0, 8) } else { hex_digits(word) };
+    if count < 8 {
+        return (count > 0).then_some((high, at + count as usize));
     }
-    (1..=16).contains(&(end - at)).then_some((value, end))
+    let Some(word) = word_at(text, at + 8) else { return hex_slow(text, at) };
+    let (low, count) = hex_digits(word);
+    let end = at + 8 + count as usize;
+    if count == 8 && text.get(end).is_some_and(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    Some((high << (4 * count) | low, end))
+}
+
+#[cold]
+#[inline(never)]
+fn hex_slow(text: &[u8], at: usize) -> Option<(u64, usize)> {
+    let rest = text.get(at..)?;
+    let digits = rest.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+    let digits = std::str::from_utf8(&rest[..digits]).ok()?;
+    let value = u64::from_str_radix(digits, 16).ok()?;
+    (digits.len() <= 16).then_some((value, at + digits.len()))
 }
 
 /// `major:minor`, or the one number that holds both.
@@ -146,6 +180,21 @@ mod tests {
             let n = n >> shift;
             let text = format!("{n:x}{tail}");
             prop_assert_eq!(hex(text.as_bytes(), 0), Some((n, format!("{n:X}").len())));
+            let upper = format!("{n:016X}{tail}");
+            prop_assert_eq!(hex(upper.as_bytes(), 0), Some((n, 16)));
+        }
+
+        #[test]
+        fn hexadecimals_end_where_they_end(bytes: [u8; 17], base in "[0-9a-fA-F]{17}", at in 0usize..17, spare in 0usize..9) {
+            let mut near = base.into_bytes();
+            near[at] = bytes[at];
+            near.extend(vec![b' '; spare]);
+            for bytes in [&bytes[..], &near] {
+                let digits = bytes.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+                let number = std::str::from_utf8(&bytes[..digits]).unwrap();
+                let expected = u64::from_str_radix(number, 16).ok().filter(|_| digits <= 16).map(|n| (n, digits));
+                prop_assert_eq!(hex(bytes, 0), expected);
+            }
         }
 
         #[test]
