@@ -32,7 +32,7 @@ use compaction::Compaction;
 use congestion::Congestion;
 use counters::Counters;
 use losses::Losses;
-use mmtwin_event::{Call, CounterRow, Event, Kind, Sink, Source};
+use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source};
 use numa::Numa;
 use oom::Oom;
 use reclaim::Reclaim;
@@ -118,6 +118,14 @@ impl Sink for Analysis {
 
     fn task(&mut self, task: &mmtwin_event::Task<'_>) {
         self.tasks.announce(task.pid, task.tgid, task.comm);
+    }
+
+    fn order(&self, kind: Kind) -> Order {
+        match kind {
+            // Frees on any CPU cross the limit of lazy pages and a purge on another brings it down.
+            Kind::AllocVmapArea | Kind::PurgeVmapAreaLazy | Kind::FreeVmapAreaNoflush => Order::Time,
+            _ => Order::Task,
+        }
     }
 
     fn event(&mut self, ev: &Event<'_>) {

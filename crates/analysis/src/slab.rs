@@ -9,7 +9,6 @@ use crate::index::Index;
 use crate::tasks::{Context, Task};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 use mmtwin_event::{Event, Kind, Source, Symbol};
-use rustc_hash::FxHashMap;
 
 /// Shrinkers whose function is remembered by address; those beyond are looked up each time.
 const MAX_REMEMBERED: u32 = 1 << 16;
@@ -23,12 +22,11 @@ pub struct Slab {
     by_address: Index,
     /// Position in `shrinkers` by position in `by_address`.
     functions: Vec<usize>,
-    open: FxHashMap<i32, Open>,
 }
 
-/// A run that has begun.
+/// A run of a shrinker that a task has begun.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+pub(crate) struct Run {
     at: u64,
     shr: u64,
     total_scan: i64,
@@ -76,7 +74,7 @@ impl Shrinker {
 impl Slab {
     /// Takes one event of this subject.
     #[inline]
-    pub fn event(&mut self, ev: &Event<'_>, task: &Task) {
+    pub fn event(&mut self, ev: &Event<'_>, task: &mut Task) {
         match ev.kind {
             Kind::MmShrinkSlabStart => {
                 let start: MmShrinkSlabStart = ev.typed();
@@ -84,11 +82,11 @@ impl Slab {
                 let shrinker = &mut self.shrinkers[at];
                 shrinker.calls += 1;
                 shrinker.to_scan = shrinker.to_scan.saturating_add(start.total_scan.max(0) as u64);
-                self.open.insert(task.pid, Open { at: ev.ts, shr: start.shr.0, total_scan: start.total_scan });
+                task.shrinking = Some(Run { at: ev.ts, shr: start.shr.0, total_scan: start.total_scan });
             }
             Kind::MmShrinkSlabEnd => {
                 let end: MmShrinkSlabEnd = ev.typed();
-                let open = self.open.remove(&task.pid).filter(|open| open.shr == end.shr.0);
+                let open = task.shrinking.take().filter(|open| open.shr == end.shr.0);
                 let at = self.shrinker(end.shr.0, ev.symbol(end.shrink));
                 let shrinker = &mut self.shrinkers[at];
                 if end.nid.is_some() {
@@ -179,12 +177,12 @@ mod tests {
     #[test]
     fn shrinkers_of_one_function_are_summed() {
         let mut slab = Slab::default();
-        let (a, b) = (task(1, Context::Kswapd), task(2, Context::Direct));
-        slab.event(&start(10, 100, 128).event(), &a);
-        slab.event(&start(15, 200, 64).event(), &b);
-        slab.event(&end(30, 100, 28, 90).set("nid", 0).event(), &a);
-        slab.event(&end(25, 200, 64, 0).set("nid", 0).event(), &b);
-        slab.event(&end(99, 300, 0, 7).set("nid", 0).event(), &b);
+        let (mut a, mut b) = (task(1, Context::Kswapd), task(2, Context::Direct));
+        slab.event(&start(10, 100, 128).event(), &mut a);
+        slab.event(&start(15, 200, 64).event(), &mut b);
+        slab.event(&end(30, 100, 28, 90).set("nid", 0).event(), &mut a);
+        slab.event(&end(25, 200, 64, 0).set("nid", 0).event(), &mut b);
+        slab.event(&end(99, 300, 0, 7).set("nid", 0).event(), &mut b);
         let all = slab.by_time(&Source::default());
         let [(name, s)] = &all[..] else { panic!("{all:?}") };
         assert_eq!(name, "super_cache_scan");
@@ -196,8 +194,8 @@ mod tests {
     #[test]
     fn old_kernels_do_not_tell_what_was_freed() {
         let mut slab = Slab::default();
-        slab.event(&start(10, 100, 128).event(), &Task::default());
-        slab.event(&end(30, 100, 0, 40).event(), &Task::default());
+        slab.event(&start(10, 100, 128).event(), &mut Task::default());
+        slab.event(&end(30, 100, 0, 40).event(), &mut Task::default());
         let (_, s) = slab.by_time(&Source::default())[0];
         assert_eq!((s.calls, s.scanned, s.freed), (1, None, None));
     }

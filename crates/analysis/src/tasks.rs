@@ -67,6 +67,8 @@ pub struct Task {
     pub(crate) outer: Open,
     /// The reclaim of `context`, if its begin was seen.
     pub(crate) open: Open,
+    /// The shrinker it runs, if its begin was seen.
+    pub(crate) shrinking: Option<crate::slab::Run>,
     /// Position in the reclaim statistics per process, plus 1; 0 = none.
     pub(crate) process: u32,
     /// The entry made before this one for the same thread id, plus 1; 0 = none.

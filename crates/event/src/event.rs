@@ -4,7 +4,6 @@
 //! whose values were parsed into [`Slots`]. Fields are read one by one through slot numbers, the positions of
 //! the fields in the event's [`Schema`](crate::vocabulary::Schema), so an analysis pays for what it looks at.
 
-use crate::value::Field;
 use crate::vocabulary::{Kind, Typed};
 
 /// More fields than any event of the vocabulary has.
@@ -52,7 +51,7 @@ pub struct Layout {
 
 impl Place {
     /// The number at this place, extended to 64 bits; 0 if the field is absent or the record too short.
-    #[inline]
+    #[inline(always)]
     pub fn number(self, raw: &[u8], big_endian: bool) -> u64 {
         // Loads of exact width: a branch per width is predicted, since each place of a layout keeps its own.
         macro_rules! load {
@@ -76,7 +75,7 @@ impl Place {
 
 impl Layout {
     /// Reads the field with slot number `slot`; 0 if the record is too short.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, raw: &[u8], slot: usize) -> u64 {
         let place = self.places[slot];
         let number = place.number(raw, self.big_endian);
@@ -168,13 +167,46 @@ pub struct Event<'a> {
     pub fields: Fields<'a>,
 }
 
+/// What typed events are read from: a record with its layout, or a parsed line.
+pub trait Fielded {
+    /// True if the source has the field with slot number `slot`.
+    fn has(&self, slot: usize) -> bool;
+    /// Value of that field; 0 where it is absent.
+    fn slot(&self, slot: usize) -> u64;
+}
+
+/// A ring-buffer record and its layout.
+struct Record<'a>(&'a Layout, &'a [u8]);
+
+impl Fielded for Record<'_> {
+    #[inline(always)]
+    fn has(&self, slot: usize) -> bool {
+        self.0.places[slot].bits != 0
+    }
+    #[inline(always)]
+    fn slot(&self, slot: usize) -> u64 {
+        self.0.read(self.1, slot)
+    }
+}
+
+impl Fielded for Slots {
+    #[inline(always)]
+    fn has(&self, slot: usize) -> bool {
+        self.present >> slot & 1 != 0
+    }
+    #[inline(always)]
+    fn slot(&self, slot: usize) -> u64 {
+        self.values[slot]
+    }
+}
+
 impl<'a> Event<'a> {
     /// True if the source has the field.
     #[inline]
     pub fn has(&self, slot: usize) -> bool {
         match self.fields {
-            Fields::Record(layout) => layout.places[slot].bits != 0,
-            Fields::Text(slots) => slots.present >> slot & 1 != 0,
+            Fields::Record(layout) => Record(layout, self.raw).has(slot),
+            Fields::Text(slots) => slots.has(slot),
             Fields::Untyped => false,
         }
     }
@@ -184,22 +216,21 @@ impl<'a> Event<'a> {
     pub fn slot(&self, slot: usize) -> u64 {
         match self.fields {
             Fields::Record(layout) => layout.read(self.raw, slot),
-            Fields::Text(slots) => slots.values[slot],
+            Fields::Text(slots) => slots.slot(slot),
             Fields::Untyped => 0,
         }
     }
 
-    /// The event as its type. The caller has matched `kind` before.
+    /// The event as its type. The caller has matched `kind` before. An untyped event reads as one without fields.
     #[inline]
     pub fn typed<T: Typed>(&self) -> T {
         debug_assert_eq!(self.kind, T::KIND);
-        T::read(self)
-    }
-
-    /// One field, read as `F`.
-    #[inline]
-    pub fn field<F: Field>(&self, slot: usize) -> F {
-        F::read(self, slot)
+        // One decision for all fields: what follows are plain loads.
+        match self.fields {
+            Fields::Record(layout) => T::read(&Record(layout, self.raw)),
+            Fields::Text(slots) => T::read(slots),
+            Fields::Untyped => T::read(&Slots::default()),
+        }
     }
 
     /// Characters of a string-like slot in text events; `None` for binary numbers.

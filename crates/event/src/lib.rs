@@ -15,6 +15,6 @@ pub mod value;
 pub mod vocabulary;
 pub mod words;
 
-pub use event::{Event, Fields, Form, Layout, MAX_SLOTS, Place, Slots, Symbol};
-pub use sink::{Call, CounterRow, Sink, Source, Task, Times};
+pub use event::{Event, Fielded, Fields, Form, Layout, MAX_SLOTS, Place, Slots, Symbol};
+pub use sink::{Call, CounterRow, Order, Sink, Source, Task, Times};
 pub use vocabulary::{Kind, Schema, Typed};

@@ -1,6 +1,16 @@
 //! What readers give and analyses, writers and the twin's probe use: the stream of a recording.
 
 use crate::event::Event;
+use crate::vocabulary::Kind;
+
+/// The order in which a sink needs the events of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By (time, CPU, sequence) over all CPUs.
+    Time,
+    /// By time within a task and within a CPU; others may be some milliseconds early or late.
+    Task,
+}
 
 /// Takes a stream. Calls come in this order: `start`, then tasks, counters, losses and events mixed, each kind
 /// in time order, then `finish`. A source that has no task names or counters does not call those.
@@ -9,7 +19,11 @@ pub trait Sink {
     fn start(&mut self, _source: &Source) {}
     /// A name of a task, from saved cmdlines or `tasks.jsonl`.
     fn task(&mut self, _task: &Task<'_>) {}
-    /// One event, in global time order; events of one CPU keep their order even if its clock went backwards.
+    /// Which order it needs. Readers of many CPUs are faster where order within tasks is enough.
+    fn order(&self, _kind: Kind) -> Order {
+        Order::Time
+    }
+    /// One event, in the order asked for; events of one CPU keep their order even if its clock went backwards.
     fn event(&mut self, event: &Event<'_>);
     /// Events that the kernel overwrote or dropped before `at` on one CPU; `None`: it did not say how many.
     fn lost(&mut self, _cpu: u32, _events: Option<u64>, _at: u64) {}

@@ -4,7 +4,7 @@
 //! `Option<T>` marks a field that some kernel releases do not have; everything else must be there for an
 //! event to be typed at all.
 
-use crate::event::Event;
+use crate::event::{Event, Fielded};
 use crate::names::{self, NameTable};
 
 /// How a field is written and what its 64-bit slot means.
@@ -65,16 +65,16 @@ pub trait Field: Sized {
     /// False for `Option<T>`.
     const REQUIRED: bool = true;
     /// Reads the field with slot number `slot`.
-    fn read(ev: &Event<'_>, slot: usize) -> Self;
+    fn read(from: &impl Fielded, slot: usize) -> Self;
 }
 
 macro_rules! integer_fields {
     ($($t:ty => $shape:ident),*) => {$(
         impl Field for $t {
             const SHAPE: Shape = Shape::$shape;
-            #[inline]
-            fn read(ev: &Event<'_>, slot: usize) -> Self {
-                ev.slot(slot) as $t
+            #[inline(always)]
+            fn read(from: &impl Fielded, slot: usize) -> Self {
+                from.slot(slot) as $t
             }
         }
     )*};
@@ -83,18 +83,18 @@ integer_fields!(i32 => Int, i64 => Int, u32 => Uint, u64 => Uint);
 
 impl Field for bool {
     const SHAPE: Shape = Shape::Bool;
-    #[inline]
-    fn read(ev: &Event<'_>, slot: usize) -> Self {
-        ev.slot(slot) != 0
+    #[inline(always)]
+    fn read(from: &impl Fielded, slot: usize) -> Self {
+        from.slot(slot) != 0
     }
 }
 
 impl<T: Field> Field for Option<T> {
     const SHAPE: Shape = T::SHAPE;
     const REQUIRED: bool = false;
-    #[inline]
-    fn read(ev: &Event<'_>, slot: usize) -> Self {
-        ev.has(slot).then(|| T::read(ev, slot))
+    #[inline(always)]
+    fn read(from: &impl Fielded, slot: usize) -> Self {
+        from.has(slot).then(|| T::read(from, slot))
     }
 }
 
@@ -105,9 +105,9 @@ macro_rules! wrapped_fields {
         pub struct $t(pub $inner);
         impl Field for $t {
             const SHAPE: Shape = $shape;
-            #[inline]
-            fn read(ev: &Event<'_>, slot: usize) -> Self {
-                $t(ev.slot(slot) as $inner)
+            #[inline(always)]
+            fn read(from: &impl Fielded, slot: usize) -> Self {
+                $t(from.slot(slot) as $inner)
             }
         }
     )*};

@@ -5,15 +5,15 @@
 //! Units: pages unless the name says otherwise; `usec_*` microseconds; `nid` node, `order` log2 of pages.
 //! Source: the event headers of the releases named in `era`.
 
-use crate::event::Event;
+use crate::event::Fielded;
 use crate::value::*;
 
-/// A typed event: plain fields, read from an [`Event`] of its kind.
+/// A typed event: plain fields, read from an [`Event`](crate::Event) of its kind.
 pub trait Typed: Sized {
     /// The kind this is the type of.
     const KIND: Kind;
     /// Reads all fields. With inlining, unused ones cost nothing.
-    fn read(ev: &Event<'_>) -> Self;
+    fn read(from: &impl Fielded) -> Self;
 }
 
 /// What a kind of event looks like.
@@ -108,12 +108,12 @@ macro_rules! vocabulary {
 
             impl Typed for $event {
                 const KIND: Kind = Kind::$event;
-                #[inline]
+                #[inline(always)]
                 #[allow(unused_mut, unused_variables, unused_assignments)]
-                fn read(ev: &Event<'_>) -> Self {
+                fn read(from: &impl Fielded) -> Self {
                     let mut slot = 0;
                     $(
-                        let $field = <$type as Field>::read(ev, slot);
+                        let $field = <$type as Field>::read(from, slot);
                         slot += 1;
                     )*
                     $event { $($field),* }

@@ -90,7 +90,7 @@ impl Sink for Seen {
         self.stamps.extend(self.stamps.is_empty().then_some(event.ts));
         *self.kinds.entry(format!("{:?}", event.kind)).or_default() += 1;
         if event.kind == Kind::MmVmscanLruShrinkInactive {
-            let shrink = MmVmscanLruShrinkInactive::read(event);
+            let shrink = event.typed::<MmVmscanLruShrinkInactive>();
             self.scanned += shrink.nr_scanned;
             self.reclaimed += shrink.nr_reclaimed;
         }

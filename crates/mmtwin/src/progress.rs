@@ -1,7 +1,7 @@
 //! Progress of long reads: on standard error, only if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use mmtwin_event::{Call, CounterRow, Event, Sink, Source, Task};
+use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source, Task};
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -37,6 +37,9 @@ impl Sink for Progress<'_> {
     }
     fn task(&mut self, task: &Task<'_>) {
         self.sink.task(task);
+    }
+    fn order(&self, kind: Kind) -> Order {
+        self.sink.order(kind)
     }
     fn event(&mut self, event: &Event<'_>) {
         self.events += 1;

@@ -15,9 +15,8 @@ impl Reading {
         let counters = match &self.counters {
             None => None,
             Some(pair) => {
-                let (before, after) = pair
-                    .split_once(',')
-                    .ok_or_else(|| Failure::Usage("--counters: expected BEFORE,AFTER".into()))?;
+                let (before, after) =
+                    pair.split_once(',').ok_or_else(|| Failure::Usage("--counters: expected BEFORE,AFTER".into()))?;
                 Some((before.to_string(), after.to_string()))
             }
         };

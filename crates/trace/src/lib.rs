@@ -3,13 +3,17 @@
 //! Every reader ends in the same place: it calls a [`Sink`](mmtwin_event::Sink). `format` compiles the format
 //! texts of a recording into layouts and print programs; [`ring`] walks ring-buffer pages and merges CPUs;
 //! `text` reads ftrace lines; `dat` reads and writes `trace.dat`; `recording` is mmtwin's own directory.
-//! `input::open` tells which of them a file needs.
+//! [`input`] tells which of them a file needs.
 
 pub mod dat;
 pub mod error;
 pub mod format;
+pub mod input;
+mod map;
+pub mod recording;
 pub mod ring;
 pub mod text;
+pub mod write;
 
 pub use error::{At, Error, Place, Warning, Warnings};
 

@@ -9,10 +9,9 @@ use super::tasks::Tasks;
 use super::tracing::Tracer;
 use crate::Error;
 use mmtwin_trace::Warnings;
-use mmtwin_trace::format::Common;
 use mmtwin_trace::recording::Writer;
-use mmtwin_trace::ring::page::{Cursor, Entry};
-use mmtwin_trace::ring::{CpuStream, PageLayout, SlicePages, TimeMap};
+use mmtwin_trace::ring::page::{Cursor, Entry, Reading};
+use mmtwin_trace::ring::{CpuStream, SlicePages, TimeMap};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
@@ -30,8 +29,7 @@ pub struct Drain {
     buffer: Vec<u8>,
     /// Waiting on a buffer returns when a part of it is full, not at the first event.
     polls: bool,
-    layout: PageLayout,
-    common: Common,
+    reading: Reading,
     entries: Vec<Entry>,
     bytes: u64,
 }
@@ -62,8 +60,7 @@ impl Drain {
             pipe: (read.into(), write.into()),
             buffer: vec![0; RUN.max(tracer.layout.page_size)],
             polls: tracer.wakes_at_fill,
-            layout: tracer.layout,
-            common: tracer.common,
+            reading: Reading { layout: tracer.layout, common: tracer.common, time: TimeMap::default() },
             entries: Vec::new(),
             bytes: 0,
         })
@@ -102,7 +99,7 @@ impl Drain {
 
     /// Moves everything that is left, after tracing was switched off.
     pub fn flush(&mut self, tasks: &mut Tasks) -> Result<(), Error> {
-        let size = self.layout.page_size;
+        let size = self.reading.layout.page_size;
         for i in 0..self.readers.len() {
             loop {
                 let reader = &self.readers[i];
@@ -126,17 +123,13 @@ impl Drain {
         let reader = &mut self.readers[i];
         reader.pages.write_all(run).map_err(|e| Error::io(format!("pages of CPU {}", reader.cpu), e))?;
         self.bytes += length as u64;
-        let pages = SlicePages::new(&reader.name, 0, run, self.layout.page_size);
+        let pages = SlicePages::new(&reader.name, 0, run, self.reading.layout.page_size);
         let mut cursor = Cursor::new(CpuStream { cpu: reader.cpu, pages: Box::new(pages) });
         self.entries.clear();
         let mut ignored = Warnings::default();
-        cursor.gather(0, u64::MAX, &self.layout, &TimeMap::default(), &mut self.entries, &mut ignored)?;
+        cursor.gather(0, u64::MAX, &self.reading, &mut self.entries, &mut ignored)?;
         for entry in self.entries.iter().filter(|e| e.len != Entry::LOST) {
-            let start = entry.offset as usize;
-            let fields = run.get(start..start + entry.len as usize).and_then(|raw| self.common.read(raw));
-            if let Some(fields) = fields {
-                tasks.saw(fields.pid);
-            }
+            tasks.saw(entry.common.pid);
         }
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use crate::cli::{Compression, Convert, Target};
 use crate::{Failure, reading};
+use mmtwin_trace::Outcome;
 use mmtwin_trace::dat::{Codec, DatWriter, Version};
 use mmtwin_trace::input::{Input, InputFile, Options};
-use mmtwin_trace::write::{Columns, Header, TextStyle, TextWriter};
-use mmtwin_trace::Outcome;
+use mmtwin_trace::write::{Columns, Header, ParquetWriter, TextStyle, TextWriter};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn run(arguments: Convert) -> Result<i32, Failure> {
     let outcome = match target {
         Target::Text => text(input, output)?,
         Target::Dat => dat(input, output, version(&arguments))?,
-        Target::Parquet => return Err(Failure::Error("not yet".into())),
+        Target::Parquet => parquet(input, output, arguments.force)?,
     };
     reading::warn(&outcome);
     Ok(0)
@@ -99,4 +99,11 @@ fn dat(input: Input<'_>, output: &Path, version: Version) -> Result<Outcome, Fai
         outcome.warnings.append(written.left_out);
         Ok(outcome)
     })
+}
+
+fn parquet(input: Input<'_>, output: &Path, force: bool) -> Result<Outcome, Failure> {
+    let mut writer = ParquetWriter::create(output, input.formats.clone(), force)?;
+    let outcome = input.read(&mut writer)?;
+    writer.close()?;
+    Ok(outcome)
 }

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::format::{Formats, Out, Style};
+use crate::ring::PageLayout;
 use crate::ring::encode::PageWriter;
 use crate::ring::merge::deliver;
-use crate::ring::page::{Cursor, Entry};
-use crate::ring::{PageLayout, TimeMap};
+use crate::ring::page::{Cursor, Entry, Reading};
 use crate::text::{TextInput, read_text};
 use crate::{Outcome, Place, Warnings};
 use mmtwin_event::era::{Era, header_event, header_page};
@@ -77,7 +77,8 @@ fn read(dat: &DatFile<'_>) -> (CpuEvents, Warnings) {
         for stream in buffer.streams(&layout) {
             let mut cursor = Cursor::new(stream);
             let mut entries = Vec::new();
-            if let Err(e) = cursor.gather(0, u64::MAX, &layout, &TimeMap::default(), &mut entries, &mut warnings) {
+            let reading = Reading::plain(layout);
+            if let Err(e) = cursor.gather(0, u64::MAX, &reading, &mut entries, &mut warnings) {
                 warnings.add_error(dat.name, e);
             }
             let event = |e: &Entry| {

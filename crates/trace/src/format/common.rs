@@ -17,10 +17,12 @@ pub struct Common {
     big_endian: bool,
     /// Bytes up to the end of the last of them.
     size: usize,
+    /// Little endian, and laid out as almost always: one word holds all four.
+    is_usual: bool,
 }
 
 /// Values of the common fields of one record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommonFields {
     /// Format id of the event.
     pub id: u16,
@@ -43,6 +45,7 @@ impl Common {
             pid: place(4, 32, true),
             big_endian,
             size: 8,
+            is_usual: !big_endian,
         }
     }
 
@@ -67,7 +70,10 @@ impl Common {
             pid: required("common_pid", &[4])?,
             big_endian,
             size: 0,
+            is_usual: false,
         };
+        let usual = Common::usual(big_endian);
+        common.is_usual = usual.is_usual && common == Common { size: 0, is_usual: false, ..usual };
         let places = [common.id, common.flags, common.preempt_count, common.pid];
         common.size = places.iter().map(|p| usize::from(p.offset) + usize::from(p.bits / 8)).max().unwrap_or(0);
         Ok(common)
@@ -76,6 +82,16 @@ impl Common {
     /// Reads them; `None` if the record is too short.
     #[inline]
     pub fn read(&self, raw: &[u8]) -> Option<CommonFields> {
+        if self.is_usual {
+            // One load instead of four: this is read for every event.
+            let word = u64::from_le_bytes(*raw.first_chunk()?);
+            return Some(CommonFields {
+                id: word as u16,
+                flags: (word >> 16) as u8,
+                preempt_count: (word >> 24) as u8,
+                pid: (word >> 32) as i32,
+            });
+        }
         if raw.len() < self.size {
             return None;
         }

@@ -1,8 +1,8 @@
 //! Events that `trace-cmd report` prints in its own way, by plugins that it loads by default.
 //!
 //! Covers `sched_switch`, `sched_wakeup`, `sched_wakeup_new`, the slab events of `kmem` (the function of the call site
-//! in front) and `hrtimer_start`, `hrtimer_expire_entry`. Left out: plugins for kvm, xen, scsi, futex, tlb, wireless
-//! and the function tracer. Validated record for record against trace-cmd 3.1.6 with libtraceevent 1.7.1.
+//! in front), `tlb_flush` and `hrtimer_start`, `hrtimer_expire_entry`. Left out: plugins for kvm, xen, scsi, futex,
+//! wireless and the function tracer. Validated record for record against trace-cmd 3.1.6 with libtraceevent 1.7.1.
 
 use super::eval::{Memory, Scope};
 use super::out::Out;
@@ -21,6 +21,8 @@ pub enum Plugin {
     Wakeup(Box<Wakeup>),
     /// The function of the call site, then as the format says.
     CallSite(Place),
+    /// Pages and reason of a TLB flush.
+    Flush(Place, Place),
     /// Timer, time (of an expiry), function, expiry times (of a start).
     Timer(Box<Timer>),
 }
@@ -84,6 +86,7 @@ pub fn of(system: &str, name: &str, scope: &Scope<'_>) -> Plugin {
             "kmem",
             "kfree" | "kmalloc" | "kmalloc_node" | "kmem_cache_alloc" | "kmem_cache_alloc_node" | "kmem_cache_free",
         ) => unsigned("call_site").map(Plugin::CallSite),
+        ("tlb", "tlb_flush") => unsigned("pages").zip(unsigned("reason")).map(|(p, r)| Plugin::Flush(p, r)),
         ("timer", "hrtimer_start" | "hrtimer_expire_entry") => (|| {
             let start = name == "hrtimer_start";
             let (now, expires) = if start {
@@ -117,7 +120,7 @@ impl Plugin {
         match self {
             Plugin::None => false,
             Plugin::Switch(switch) => {
-                switch.prev.print(raw, env, out);
+                switch.prev.print(raw, env, true, out);
                 out.push(b' ');
                 let state = number(switch.state);
                 let start = out.len();
@@ -133,11 +136,11 @@ impl Plugin {
                     out.push(b'R');
                 }
                 out.extend(b" ==> ");
-                switch.next.print(raw, env, out);
+                switch.next.print(raw, env, true, out);
                 true
             }
             Plugin::Wakeup(wakeup) => {
-                wakeup.who.print(raw, env, out);
+                wakeup.who.print(raw, env, false, out);
                 if let Some(success) = wakeup.success {
                     out.extend(b" success=");
                     out.decimal(number(success));
@@ -158,6 +161,23 @@ impl Plugin {
                 }
                 false
             }
+            Plugin::Flush(pages, reason) => {
+                let reason = number(*reason);
+                out.extend(b"pages=");
+                out.signed(number(*pages) as i64);
+                out.extend(b" reason=");
+                out.extend(match reason {
+                    0 => b"flush on task switch",
+                    1 => b"remote shootdown",
+                    2 => b"local shootdown",
+                    3 => b"local mm shootdown",
+                    _ => b"",
+                });
+                out.extend(b" (");
+                out.signed(reason as i64);
+                out.push(b')');
+                true
+            }
             Plugin::Timer(timer) => {
                 out.extend(b"hrtimer=0x");
                 out.hex(number(timer.timer));
@@ -175,7 +195,7 @@ impl Plugin {
                     }
                     None => {
                         out.extend(b"0x");
-                        out.hex(function);
+                        out.hex_digits(function, (16 - function.leading_zeros() as usize / 4).max(8));
                     }
                 }
                 if let Some((expires, soft)) = timer.expires {
@@ -196,12 +216,17 @@ impl Who {
         (self.pid.number(raw, big_endian) as i32, comm)
     }
 
-    fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    fn print(&self, raw: &[u8], env: Env<'_>, signed: bool, out: &mut Out) {
         out.extend(self.named(raw, env.big_endian).1);
         out.push(b':');
         out.decimal(self.pid.number(raw, env.big_endian));
         out.extend(b" [");
-        out.signed(i64::from(self.prio.number(raw, env.big_endian) as i32));
+        let prio = self.prio.number(raw, env.big_endian);
+        if signed {
+            out.signed(i64::from(prio as i32))
+        } else {
+            out.decimal(prio)
+        }
         out.push(b']');
     }
 }

@@ -215,7 +215,8 @@ fn socket(bytes: &[u8], compressed: bool, with_port: bool, env: Env<'_>, out: &m
             out.push(b']');
         }
         10 => ipv6(bytes.get(8..).unwrap_or_default(), compressed, true, out),
-        _ => return out.extend(if env.rules == Rules::C { b"(einval)" } else { b"(invalid address)" }),
+        _ if env.rules == Rules::C => return out.extend(b"(einval)"),
+        _ => return,
     }
     if with_port {
         out.push(b':');

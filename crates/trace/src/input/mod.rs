@@ -91,7 +91,8 @@ impl InputFile {
         }
         for pattern in &options.recorded {
             let known = SCHEMAS.iter().flat_map(|s| s.aliases.iter().chain([&s.name]).map(|n| (s.system, *n)));
-            let matching = known.filter(|(system, name)| glob(pattern, name) || glob(pattern, &format!("{system}:{name}")));
+            let matching =
+                known.filter(|(system, name)| glob(pattern, name) || glob(pattern, &format!("{system}:{name}")));
             let names: Vec<String> = matching.map(|(_, name)| name.to_string()).collect();
             if names.is_empty() {
                 let message = format!("no event that mmtwin has a type for matches `{pattern}`");
@@ -152,7 +153,7 @@ impl<'a> Input<'a> {
     fn of_dat(name: &'a str, map: &'a [u8]) -> Result<Input<'a>, Error> {
         let dat = dat::open(name, map)?;
         let mut input = Input::of_source(import(name), Body::Nothing);
-        let mut formats = Formats::new(dat.meta.big_endian, dat.meta.long_size);
+        let mut formats = Formats::new(dat.meta.big_endian, dat.meta.kernel_long_size());
         for format in &dat.meta.formats {
             let place = Place::offset(name, format.offset);
             if let Err(error) = formats.add(&format.system, &format.text, &place) {

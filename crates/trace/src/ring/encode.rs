@@ -188,8 +188,8 @@ fn in_words(payload: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::{Cursor, Entry};
-    use super::super::{CpuStream, SlicePages, TimeMap};
+    use super::super::page::{Cursor, Entry, Reading};
+    use super::super::{CpuStream, SlicePages};
     use super::*;
     use crate::Warnings;
     use proptest::prelude::*;
@@ -226,7 +226,8 @@ mod tests {
         let stream = SlicePages::new("cpu0", 0, pages, layout.page_size);
         let mut cursor = Cursor::new(CpuStream { cpu: 0, pages: Box::new(stream) });
         let (mut out, mut warnings) = (Vec::new(), Warnings::default());
-        cursor.gather(0, u64::MAX, &layout, &TimeMap::default(), &mut out, &mut warnings).unwrap();
+        let reading = Reading::plain(layout);
+        cursor.gather(0, u64::MAX, &reading, &mut out, &mut warnings).unwrap();
         let item = |e: &Entry| match e.len {
             Entry::LOST => Item::Lost(e.offset.into()),
             len => Item::Event(e.ts, cursor.chunks[e.chunk as usize][e.offset as usize..][..len as usize].to_vec()),

@@ -3,8 +3,9 @@
 //! [`page`] decodes the records of one CPU, [`merge`] puts the CPUs of a recording into one time order and hands
 //! the events to a sink, `encode` packs events into pages.
 
-pub mod merge;
 pub mod encode;
+pub mod merge;
+mod moves;
 pub mod page;
 
 use crate::{Error, Place};
@@ -59,7 +60,9 @@ impl PageLayout {
             text.lines()
                 .find(|l| l.split(';').next().is_some_and(|d| d.split_whitespace().last() == Some(name)))
                 .and_then(|l| Some((number(l, "offset:")?, number(l, "size:")?)))
-                .ok_or_else(|| Error::at(place.clone(), format!("header_page has no field `{name}` with offset and size")))
+                .ok_or_else(|| {
+                    Error::at(place.clone(), format!("header_page has no field `{name}` with offset and size"))
+                })
         };
         let (timestamp, _) = field("timestamp")?;
         let (commit, commit_size) = field("commit")?;

@@ -5,6 +5,7 @@
 //! nothing that a reader meets. Validated record for record against `trace-cmd report` on kernels 6.1 and 6.18.
 
 use super::{CpuStream, PageLayout, TimeMap};
+use crate::format::{Common, CommonFields};
 use crate::{Error, Place, Warnings};
 use std::borrow::Cow;
 
@@ -13,6 +14,8 @@ use std::borrow::Cow;
 pub struct Entry {
     /// Nanoseconds; never less than that of the entry before on this CPU.
     pub ts: u64,
+    /// The fields that every record begins with; zeros for a loss.
+    pub common: CommonFields,
     /// Index of the CPU stream.
     pub stream: u32,
     /// Index of the chunk within the stream's kept chunks.
@@ -34,6 +37,25 @@ const COMMIT_MASK: u64 = (1 << 27) - 1;
 const DELTA_MASK: u32 = (1 << 27) - 1;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
+
+/// How the pages of a recording are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// Layout of a page.
+    pub layout: PageLayout,
+    /// Layout of the first fields of a record.
+    pub common: Common,
+    /// From recorded times to nanoseconds.
+    pub time: TimeMap,
+}
+
+#[cfg(test)]
+impl Reading {
+    /// The usual first fields, times in nanoseconds.
+    pub fn plain(layout: PageLayout) -> Reading {
+        Reading { layout, common: Common::usual(layout.big_endian), time: TimeMap::default() }
+    }
+}
 
 /// Where decoding stands in a stream. Putting an old one back rewinds within the chunks that are still kept.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,10 +100,17 @@ impl<'a> Cursor<'a> {
         self.position.chunk = 0;
     }
 
+    /// The bytes of an entry that is no loss.
+    #[inline]
+    pub fn payload(&self, entry: &Entry) -> &[u8] {
+        let start = entry.offset as usize;
+        &self.chunks[entry.chunk as usize][start..start + entry.len as usize]
+    }
+
     /// Place of an entry's payload.
     pub fn place(&self, entry: &Entry) -> Place {
-        let kept: usize = self.chunks[entry.chunk as usize..].iter().map(|c| c.len()).sum();
-        place_of(&self.stream, kept, entry.offset as usize)
+        let chunks = &self.chunks[entry.chunk as usize..];
+        place_of(&self.stream, &chunks[0], chunks.iter().map(|c| c.len()).sum(), entry.offset as usize)
     }
 
     /// Appends all entries with a time up to and including `to`, as stream number `index`.
@@ -89,15 +118,14 @@ impl<'a> Cursor<'a> {
         &mut self,
         index: u32,
         to: u64,
-        layout: &PageLayout,
-        time: &TimeMap,
+        reading: &Reading,
         out: &mut Vec<Entry>,
         warnings: &mut Warnings,
     ) -> Result<(), Error> {
-        if layout.big_endian {
-            self.gather_as::<true>(index, to, layout, time, out, warnings)
+        if reading.layout.big_endian {
+            self.gather_as::<true>(index, to, reading, out, warnings)
         } else {
-            self.gather_as::<false>(index, to, layout, time, out, warnings)
+            self.gather_as::<false>(index, to, reading, out, warnings)
         }
     }
 
@@ -105,8 +133,7 @@ impl<'a> Cursor<'a> {
         &mut self,
         index: u32,
         to: u64,
-        layout: &PageLayout,
-        time: &TimeMap,
+        Reading { layout, common, time }: &Reading,
         out: &mut Vec<Entry>,
         warnings: &mut Warnings,
     ) -> Result<(), Error> {
@@ -126,7 +153,8 @@ impl<'a> Cursor<'a> {
                 }
                 continue;
             }
-            let chunk: &[u8] = &self.chunks[p.chunk];
+            let run = &self.chunks[p.chunk];
+            let chunk: &[u8] = run;
             // The records of the current page.
             while p.at < p.end {
                 let (Some(word), second) = (word::<BE>(chunk, p.at), word::<BE>(chunk, p.at + 4)) else { break };
@@ -157,14 +185,14 @@ impl<'a> Cursor<'a> {
                     }
                 };
                 if len > p.end || p.at + skip + len > p.end {
-                    let place = || place_of(&self.stream, chunk.len(), p.at);
+                    let place = || place_of(&self.stream, run, chunk.len(), p.at);
                     warnings.add(place, "a record reaches beyond its page; the rest of the page is skipped");
                     p.at = p.end;
                     break;
                 }
                 let mut ts = time.ns(stamp);
                 if ts < p.last {
-                    let place = || place_of(&self.stream, chunk.len(), p.at);
+                    let place = || place_of(&self.stream, run, chunk.len(), p.at);
                     warnings.add(place, BACKWARDS);
                     ts = p.last;
                 }
@@ -173,17 +201,20 @@ impl<'a> Cursor<'a> {
                     self.position = p;
                     return Ok(());
                 }
-                let offset = (p.at + skip) as u32;
-                out.push(Entry { ts, stream: index, chunk: p.chunk as u32, offset, len: len as u32 });
+                let start = p.at + skip;
+                // A record that is too short for them has id 0, which no event has: it is kept as unknown.
+                let common = common.read(&chunk[start..start + len]).unwrap_or_default();
+                let (chunk, offset, len32) = (p.chunk as u32, start as u32, len as u32);
+                out.push(Entry { ts, common, stream: index, chunk, offset, len: len32 });
                 p.raw_time = stamp;
                 p.last = ts;
-                p.at += skip + (len + 3) / 4 * 4;
+                p.at = start + len.div_ceil(4) * 4;
             }
             // The next page.
             let page = p.next_page;
             if page + layout.page_size > chunk.len() {
                 if page < chunk.len() {
-                    let place = || place_of(&self.stream, chunk.len(), page);
+                    let place = || place_of(&self.stream, run, chunk.len(), page);
                     warnings.add(place, "a partial last page is ignored");
                 }
                 p.chunk += 1;
@@ -193,7 +224,7 @@ impl<'a> Cursor<'a> {
             let base = long::<BE>(chunk, page + layout.timestamp, 8);
             let mut ts = time.ns(base);
             if ts < p.last {
-                let place = || place_of(&self.stream, chunk.len(), page);
+                let place = || place_of(&self.stream, run, chunk.len(), page);
                 warnings.add(place, BACKWARDS);
                 ts = p.last;
             }
@@ -206,7 +237,7 @@ impl<'a> Cursor<'a> {
             let room = layout.page_size - layout.data;
             let mut used = (commit & COMMIT_MASK) as usize;
             if used > room {
-                let place = || place_of(&self.stream, chunk.len(), page + layout.commit);
+                let place = || place_of(&self.stream, run, chunk.len(), page + layout.commit);
                 warnings.add(place, "a page claims more data than it has room for");
                 used = room;
             }
@@ -215,7 +246,8 @@ impl<'a> Cursor<'a> {
                 let stored = commit & MISSED_STORED != 0 && used + layout.commit_size <= room;
                 let count = if stored { long::<BE>(chunk, data + used, layout.commit_size) } else { 0 };
                 let offset = count.min(u64::from(u32::MAX)) as u32;
-                out.push(Entry { ts, stream: index, chunk: 0, offset, len: Entry::LOST });
+                let common = CommonFields::default();
+                out.push(Entry { ts, common, stream: index, chunk: 0, offset, len: Entry::LOST });
             }
             p.raw_time = base;
             p.last = ts;
@@ -230,11 +262,12 @@ impl<'a> Cursor<'a> {
 
 const BACKWARDS: &str = "time goes backwards on a CPU; such events are given the time of the event before";
 
-/// Place of a byte of the chunks that `stream` gave last; `chunk_len` counts from the chunk of byte `at` to the end.
-fn place_of(stream: &CpuStream<'_>, chunk_len: usize, at: usize) -> Place {
+/// Place of byte `at` of `run`; `kept` counts from its start to the end of what `stream` gave last. Bytes that were
+/// decompressed have no place of their own, only that of their compressed run.
+fn place_of(stream: &CpuStream<'_>, run: &Cow<'_, [u8]>, kept: usize, at: usize) -> Place {
     let mut place = stream.pages.place();
-    if let crate::At::Offset(end) = &mut place.at {
-        *end = end.saturating_sub(chunk_len as u64) + at as u64;
+    if let (Cow::Borrowed(_), crate::At::Offset(end)) = (run, &mut place.at) {
+        *end = end.saturating_sub(kept as u64) + at as u64;
     }
     place
 }
@@ -278,7 +311,7 @@ mod tests {
         let pages = SlicePages::new("cpu0", 0, bytes, SIZE);
         let mut cursor = Cursor::new(CpuStream { cpu: 0, pages: Box::new(pages) });
         let (mut out, mut warnings) = (Vec::new(), Warnings::default());
-        cursor.gather(0, u64::MAX, &layout, &TimeMap::default(), &mut out, &mut warnings).unwrap();
+        cursor.gather(0, u64::MAX, &Reading::plain(layout), &mut out, &mut warnings).unwrap();
         assert!(cursor.position.done);
         let payload = |e: &Entry| match e.len {
             Entry::LOST => format!("lost {}", e.offset).into_bytes(),
@@ -329,8 +362,7 @@ mod tests {
         // On 64-bit kernels the flag is added as a signed int: the upper half of the word is all ones.
         let uncounted = page(60, 0xffff_ffff_8000_0000, &[header(1, 0, le), 2], le);
         let (events, _) = read(&[counted, uncounted].concat(), le);
-        let expected: [(u64, &[u8]); 4] =
-            [(50, b"lost 77"), (50, &[1, 0, 0, 0]), (60, b"lost 0"), (60, &[2, 0, 0, 0])];
+        let expected: [(u64, &[u8]); 4] = [(50, b"lost 77"), (50, &[1, 0, 0, 0]), (60, b"lost 0"), (60, &[2, 0, 0, 0])];
         assert_eq!(events, expected.map(|(t, p)| (t, p.to_vec())));
     }
 
