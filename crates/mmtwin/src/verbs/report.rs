@@ -35,7 +35,7 @@ fn print_historic(analysed: &Analysed, tables: &[String]) -> Result<(), Failure>
     let mut out = std::io::stdout().lock();
     let report = analysed.report();
     let name = report.input.kernel.as_deref().unwrap_or(&report.input.name);
-    for wanted in tables.iter().filter(|t| !historic::has(t) && *t != POSTPROCESS) {
+    if let Some(wanted) = tables.iter().find(|t| !historic::has(t) && *t != POSTPROCESS) {
         return Err(Failure::Usage(format!("table {wanted} has no historic layout")));
     }
     let wanted = |table: &str| tables.is_empty() || tables.iter().any(|t| t == table);

@@ -129,7 +129,7 @@ fn what_is_no_trace() {
     for text in ["\n\n\n", "Dear Sir or Madam,\nthis is no trace: at all.\n", "# a comment\n", "{\"a\": 1}"] {
         assert_eq!(report(scratch.path(), "letter", text.as_bytes()).status, 1, "{text:?}");
     }
-    assert_eq!(run(&root().join("crates")).status, 1);
+    assert_eq!(run(&root().join("docs")).status, 1);
     assert_eq!(run(&root().join("no such file")).status, 1);
     let convert = mmtwin(["convert", "README.md", "-o", scratch.path().join("x.dat").to_str().expect("UTF-8")]);
     assert_eq!(convert.status, 1);

@@ -3,6 +3,7 @@
 mod bad_input;
 mod eras;
 mod findings;
+mod parquet;
 mod perl;
 mod record;
 mod support;

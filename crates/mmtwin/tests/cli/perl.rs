@@ -58,13 +58,16 @@ const SCANNED: usize = 2;
 const RECLAIMED_OF_SCRIPT: usize = 5;
 const RECLAIMED: usize = 3;
 
+/// Figures of a process, and its counts by order.
+type Process = (Vec<String>, Vec<String>);
+
 /// The parts of an output.
 #[derive(Debug, Default)]
 struct Output {
     /// Order and milliseconds of each reclaim of a process.
     latencies: BTreeMap<String, Vec<(String, f64)>>,
-    /// Figures of direct reclaimers and of kswapds; and their counts by order.
-    processes: [BTreeMap<String, (Vec<String>, Vec<String>)>; 2],
+    /// Direct reclaimers, and kswapds.
+    processes: [BTreeMap<String, Process>; 2],
     /// Label and figure.
     summary: BTreeMap<String, String>,
 }

@@ -148,10 +148,11 @@ fn nothing_is_overwritten_without_force() {
 #[test]
 fn errors() {
     transcript("error-missing-file", &["report", "no/such/trace.dat"]);
-    transcript("error-directory-of-nothing", &["report", "tests"]);
+    transcript("error-directory-of-nothing", &["report", "SCRATCH"]);
+    transcript("error-directory-of-several", &["report", "crates/trace/tests/data"]);
     transcript("error-unknown-table", &["report", V6, "--table", "reclam"]);
     transcript("error-counters-missing", &["report", V6, "--counters", "before,after"]);
-    transcript("error-no-dat", &["report", "tests/data/README.md"]);
+    transcript("error-no-dat", &["report", "LICENSE-MIT"]);
     transcript("usage-no-input", &["report"]);
     transcript("usage-one-input", &["compare", V6]);
     transcript("usage-unknown-option", &["report", V6, "--tabel", "reclaim"]);
