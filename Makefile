@@ -2,7 +2,7 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test bench build setup lint fuzz
+.PHONY: demo test bench build setup lint
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -13,7 +13,7 @@ demo: build
 # Installs what the tests compare against, then runs every check.
 test: setup lint
 	$(CARGO) test --workspace
-	tools/fuzz.sh 20
+	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test -p mmtwin-trace --test fuzz
 
 setup:
 	tools/setup.sh
@@ -22,5 +22,6 @@ lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 
-bench: build setup
-	tools/bench.sh $(BIN)
+# Figures beside the tools that mmtwin replaces; `make bench ARGS=--write-docs` puts them into docs/performance.md.
+bench: setup build
+	$(CARGO) bench -p mmtwin --bench throughput -- $(ARGS)
