@@ -5,7 +5,7 @@ use super::support::{cell, command, mmtwin, report_json, scratch, skipped, value
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 fn tracefs(test: &str) -> Option<PathBuf> {
@@ -138,11 +138,38 @@ fn instances(tracefs: &Path, pid: u32) -> usize {
     names.filter(|e| e.file_name().to_string_lossy().starts_with(&own)).count()
 }
 
+/// A recorder that runs; one that a failing test leaves is told to end.
+struct Recorder(Option<Child>);
+
+impl Recorder {
+    fn id(&self) -> u32 {
+        self.0.as_ref().expect("it runs").id()
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([format!("-{name}"), self.id().to_string()]).status();
+        assert!(status.expect("kill").success());
+    }
+
+    fn wait(mut self) -> Output {
+        self.0.take().expect("it runs").wait_with_output().expect("its end")
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            self.signal("TERM");
+            let _ = self.0.take().map(Child::wait_with_output);
+        }
+    }
+}
+
 /// A recorder that runs until it is told to end; returns when its recording has pages and several samples.
-fn start(output: &Path) -> Child {
+fn start(output: &Path) -> Recorder {
     let events = ["-e", "kmem:mm_page_alloc,kmem:mm_page_free", "-I", "100ms"];
-    let mut child = record(output, &events, "").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
-    let began = Instant::now();
+    let child = record(output, &events, "").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
+    let (mut recorder, began) = (Recorder(Some(child)), Instant::now());
     let (mut grown, mut size) = (0, 0);
     let mut filled = || {
         let pages = fs::read_dir(output.join("cpu")).into_iter().flatten().flatten();
@@ -152,18 +179,14 @@ fn start(output: &Path) -> Child {
         grown > 3 && pages.map(|e| e.metadata().map_or(0, |m| m.len())).sum::<u64>() > 0
     };
     while !filled() {
-        assert!(child.try_wait().expect("its status").is_none(), "the recorder ended");
+        let running = recorder.0.as_mut().expect("it runs").try_wait().expect("its status").is_none();
+        assert!(running, "the recorder ended");
         assert!(began.elapsed() < Duration::from_secs(60), "no pages after a minute");
         // Makes events.
         drop(vec![1u8; 8 << 20]);
         std::thread::sleep(Duration::from_millis(10));
     }
-    child
-}
-
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status();
-    assert!(status.expect("kill").success());
+    recorder
 }
 
 #[test]
@@ -176,8 +199,8 @@ fn interrupts_end_a_recording_cleanly() {
     let child = start(&output);
     let pid = child.id();
     assert_eq!(instances(&tracefs, pid), 1);
-    signal(&child, "INT");
-    let ended = child.wait_with_output().expect("its end");
+    child.signal("INT");
+    let ended = child.wait();
     let message = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(ended.status.success(), "{:?}: {message}", ended.status);
     assert_eq!((settings(&tracefs), instances(&tracefs, pid)), (before, 0));
@@ -194,8 +217,8 @@ fn a_killed_recording_can_be_reported() {
     let live = start(&scratch.path().join("live.mmt"));
     let child = start(&output);
     let pid = child.id();
-    signal(&child, "KILL");
-    assert_eq!(child.wait_with_output().expect("its end").status.signal(), Some(9));
+    child.signal("KILL");
+    assert_eq!(child.wait().status.signal(), Some(9));
     assert_eq!(instances(&tracefs, pid), 1, "nobody could remove it");
     let run = mmtwin([Path::new("report"), &output]);
     assert!(run.status == 0 && run.err.contains("cut off"), "{}", run.err);
@@ -204,8 +227,8 @@ fn a_killed_recording_can_be_reported() {
     // The next recording removes what the killed one left, and leaves the one that runs alone.
     let next = record(&scratch.path().join("next.mmt"), &[], "true").output().expect("the program");
     let kept = instances(&tracefs, live.id());
-    signal(&live, "TERM");
-    let ended = live.wait_with_output().expect("its end");
+    live.signal("TERM");
+    let ended = live.wait();
     assert!(next.status.success() && ended.status.success(), "{next:?} {ended:?}");
     assert_eq!((instances(&tracefs, pid), kept), (0, 1));
 }
