@@ -2,8 +2,8 @@
 
 use super::chosen;
 use crate::cli::{LineStyle, Script};
-use crate::{Failure, reading};
-use mmtwin_event::{Event, Sink, Source, Task};
+use crate::{Failure, reading, say};
+use mmtwin_event::{Call, Event, Sink, Source, Task};
 use mmtwin_trace::input::{InputFile, Options};
 use mmtwin_trace::write::{Columns, TextStyle, TextWriter};
 use std::collections::BTreeMap;
@@ -23,10 +23,17 @@ pub fn run(arguments: Script) -> Result<i32, Failure> {
     let systems = formats.iter().flat_map(|f| f.iter()).map(|f| (u32::from(f.id), f.system.clone())).collect();
     let writer = TextWriter::new(std::io::stdout().lock(), "standard output", style, formats);
     let (since, until) = (arguments.since.unwrap_or(0), arguments.until.unwrap_or(u64::MAX));
-    let mut filter = Filter { writer, since, until, patterns: arguments.events, systems, known: BTreeMap::new() };
+    let mut filter =
+        Filter { writer, since, until, patterns: arguments.events, systems, known: BTreeMap::new(), calls: 0 };
     let outcome = input.read(&mut filter)?;
+    let calls = filter.calls;
     drop(filter.writer.close()?);
     reading::warn(&outcome);
+    if calls > 0 {
+        say(&format!(
+            "warning: {calls} function calls are no events and are not printed; `report --table calls` has them"
+        ));
+    }
     Ok(0)
 }
 
@@ -40,6 +47,8 @@ struct Filter<W: Write> {
     systems: BTreeMap<u32, String>,
     /// Whether an event type, by id, is wanted.
     known: BTreeMap<u32, bool>,
+    /// Calls of a function_graph text.
+    calls: u64,
 }
 
 impl<W: Write> Filter<W> {
@@ -74,6 +83,9 @@ impl<W: Write> Sink for Filter<W> {
         if (self.since..=self.until).contains(&at) {
             self.writer.lost(cpu, events, at);
         }
+    }
+    fn call(&mut self, _call: &Call<'_>) {
+        self.calls += 1;
     }
     fn finish(&mut self) {
         self.writer.finish();

@@ -5,7 +5,7 @@
 
 use super::{Scans, column, efficiency, list, metrics, ms, row, scans, seconds, text};
 use crate::model::Better::{Higher, Lower, Neutral};
-use crate::model::{Cell, Gain, Metric, Na, Table};
+use crate::model::{Cell, Metric, Na, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::reclaim::{ActiveBatches, Isolated, List, Totals};
 use mmtwin_analysis::tasks::Context;
@@ -145,13 +145,8 @@ pub fn side_by_side(analysis: &Analysis) -> Table {
 /// `reclaim-direct`, `reclaim-kswapd`, ...: one context each, for comparison.
 pub fn per_context(analysis: &Analysis) -> Vec<Table> {
     let tables = contexts(analysis).map(|(context, totals)| {
-        let rows = figures(analysis, context, totals).into_iter();
-        let rows = rows.map(|figure| {
-            let gain = if figure.better == Lower { Gain::PercentLower } else { Gain::Percent };
-            Metric { gain, ..figure }
-        });
         let name = format!("reclaim-{}", context.key().replace('_', "-"));
-        metrics(&name, &format!("Page reclaim: {}", label(context)), "", rows.collect())
+        metrics(&name, &format!("Page reclaim: {}", label(context)), "", figures(analysis, context, totals))
     });
     tables.collect()
 }

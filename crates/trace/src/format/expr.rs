@@ -152,12 +152,12 @@ impl Parser {
         if self.eat("+") {
             return self.unary();
         }
-        if self.at("(") {
-            if let Some((type_name, count)) = self.cast() {
-                self.tokens.drain(..count);
-                let (operand, depth) = self.unary()?;
-                return Ok((Expr::Cast(type_name, Box::new(operand)), deeper(&[depth])?));
-            }
+        if self.at("(")
+            && let Some((type_name, count)) = self.cast()
+        {
+            self.tokens.drain(..count);
+            let (operand, depth) = self.unary()?;
+            return Ok((Expr::Cast(type_name, Box::new(operand)), deeper(&[depth])?));
         }
         self.postfixed()
     }

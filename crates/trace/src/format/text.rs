@@ -38,6 +38,12 @@ pub enum Text {
     Device(Num),
 }
 
+/// Numbers and their names, in the order of the format.
+type Names = Vec<(u64, Vec<u8>)>;
+
+/// The number of a word, where it is known apart from the format.
+type ByWord<'a> = &'a dyn Fn(&[u8]) -> Option<u64>;
+
 /// A list of flags with its separator.
 #[derive(Debug)]
 pub struct Flags {
@@ -303,7 +309,7 @@ impl Scope<'_> {
     }
 
     /// A value and the names it can have, both as `unsigned long`, which is what the kernel compares.
-    fn value_and_names(&self, value: &Expr, list: &[Expr]) -> Result<(Num, Vec<(u64, Vec<u8>)>), String> {
+    fn value_and_names(&self, value: &Expr, list: &[Expr]) -> Result<(Num, Names), String> {
         let (mut value, mut list) = (self.number(value)?.num, self.names(list, None)?);
         if self.long_size == 4 && self.rules == Rules::C {
             let long = Int { bits: 32, signed: false };
@@ -322,11 +328,7 @@ impl Scope<'_> {
 
     /// The entries of a list of names, as numbers. `by_word` knows numbers that the format leaves out; entries that
     /// stay without a number are left out, so their values print as numbers.
-    pub fn names(
-        &self,
-        list: &[Expr],
-        by_word: Option<&dyn Fn(&[u8]) -> Option<u64>>,
-    ) -> Result<Vec<(u64, Vec<u8>)>, String> {
+    pub fn names(&self, list: &[Expr], by_word: Option<ByWord<'_>>) -> Result<Names, String> {
         let mut names = Vec::new();
         for entry in list {
             let Expr::List(pair) = entry else { return Err("a list of names has an entry that is no pair".into()) };

@@ -131,7 +131,7 @@ pub struct Input<'a> {
 }
 
 enum Body<'a> {
-    Dat(DatFile<'a>, Arc<Formats>),
+    Dat(Box<DatFile<'a>>, Arc<Formats>),
     Text(&'a [u8]),
     Stream(Box<dyn Read>),
     Recording(&'a Recording),
@@ -175,7 +175,7 @@ impl<'a> Input<'a> {
         let formats = Arc::new(formats);
         input.formats = Some(formats.clone());
         input.origin = Some(dat.origin());
-        input.body = Body::Dat(dat, formats);
+        input.body = Body::Dat(Box::new(dat), formats);
         Ok(input)
     }
 

@@ -90,7 +90,7 @@ impl TimeMap {
     #[inline]
     pub fn ns(&self, t: u64) -> u64 {
         let t = match self.scale {
-            Some((mult, shift)) => (u128::from(t) * u128::from(mult) >> shift.min(127)) as u64,
+            Some((mult, shift)) => ((u128::from(t) * u128::from(mult)) >> shift.min(127)) as u64,
             None => t,
         };
         t.wrapping_add_signed(self.offset)

@@ -110,7 +110,12 @@ impl<'a> Cursor<'a> {
     /// Place of an entry's payload.
     pub fn place(&self, entry: &Entry) -> Place {
         let chunks = &self.chunks[entry.chunk as usize..];
-        place_of(&self.stream, &chunks[0], chunks.iter().map(|c| c.len()).sum(), entry.offset as usize)
+        place_of(
+            &self.stream,
+            matches!(chunks[0], Cow::Borrowed(_)),
+            chunks.iter().map(|c| c.len()).sum(),
+            entry.offset as usize,
+        )
     }
 
     /// Appends all entries with a time up to and including `to`, as stream number `index`.
@@ -153,8 +158,8 @@ impl<'a> Cursor<'a> {
                 }
                 continue;
             }
-            let run = &self.chunks[p.chunk];
-            let chunk: &[u8] = run;
+            let plain = matches!(self.chunks[p.chunk], Cow::Borrowed(_));
+            let chunk: &[u8] = &self.chunks[p.chunk];
             // The records of the current page.
             while p.at < p.end {
                 let (Some(word), second) = (word::<BE>(chunk, p.at), word::<BE>(chunk, p.at + 4)) else { break };
@@ -185,14 +190,14 @@ impl<'a> Cursor<'a> {
                     }
                 };
                 if len > p.end || p.at + skip + len > p.end {
-                    let place = || place_of(&self.stream, run, chunk.len(), p.at);
+                    let place = || place_of(&self.stream, plain, chunk.len(), p.at);
                     warnings.add(place, "a record reaches beyond its page; the rest of the page is skipped");
                     p.at = p.end;
                     break;
                 }
                 let mut ts = time.ns(stamp);
                 if ts < p.last {
-                    let place = || place_of(&self.stream, run, chunk.len(), p.at);
+                    let place = || place_of(&self.stream, plain, chunk.len(), p.at);
                     warnings.add(place, BACKWARDS);
                     ts = p.last;
                 }
@@ -214,7 +219,7 @@ impl<'a> Cursor<'a> {
             let page = p.next_page;
             if page + layout.page_size > chunk.len() {
                 if page < chunk.len() {
-                    let place = || place_of(&self.stream, run, chunk.len(), page);
+                    let place = || place_of(&self.stream, plain, chunk.len(), page);
                     warnings.add(place, "a partial last page is ignored");
                 }
                 p.chunk += 1;
@@ -224,7 +229,7 @@ impl<'a> Cursor<'a> {
             let base = long::<BE>(chunk, page + layout.timestamp, 8);
             let mut ts = time.ns(base);
             if ts < p.last {
-                let place = || place_of(&self.stream, run, chunk.len(), page);
+                let place = || place_of(&self.stream, plain, chunk.len(), page);
                 warnings.add(place, BACKWARDS);
                 ts = p.last;
             }
@@ -237,7 +242,7 @@ impl<'a> Cursor<'a> {
             let room = layout.page_size - layout.data;
             let mut used = (commit & COMMIT_MASK) as usize;
             if used > room {
-                let place = || place_of(&self.stream, run, chunk.len(), page + layout.commit);
+                let place = || place_of(&self.stream, plain, chunk.len(), page + layout.commit);
                 warnings.add(place, "a page claims more data than it has room for");
                 used = room;
             }
@@ -262,11 +267,11 @@ impl<'a> Cursor<'a> {
 
 const BACKWARDS: &str = "time goes backwards on a CPU; such events are given the time of the event before";
 
-/// Place of byte `at` of `run`; `kept` counts from its start to the end of what `stream` gave last. Bytes that were
-/// decompressed have no place of their own, only that of their compressed run.
-fn place_of(stream: &CpuStream<'_>, run: &Cow<'_, [u8]>, kept: usize, at: usize) -> Place {
+/// Place of byte `at` of a run; `kept` counts from its start to the end of what `stream` gave last. Bytes that are
+/// not `plain` have no place of their own, only that of their compressed run.
+fn place_of(stream: &CpuStream<'_>, plain: bool, kept: usize, at: usize) -> Place {
     let mut place = stream.pages.place();
-    if let (Cow::Borrowed(_), crate::At::Offset(end)) = (run, &mut place.at) {
+    if let (true, crate::At::Offset(end)) = (plain, &mut place.at) {
         *end = end.saturating_sub(kept as u64) + at as u64;
     }
     place

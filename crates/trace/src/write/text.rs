@@ -175,11 +175,11 @@ impl<W: Write> Sink for TextWriter<W> {
         if self.error.is_some() {
             return;
         }
-        if let TextStyle::TraceCmd { instance } = &self.style {
-            if !instance.is_empty() {
-                self.out.extend(instance.as_bytes());
-                self.out.extend(b": ");
-            }
+        if let TextStyle::TraceCmd { instance } = &self.style
+            && !instance.is_empty()
+        {
+            self.out.extend(instance.as_bytes());
+            self.out.extend(b": ");
         }
         self.print_task(event);
         match &self.style {
