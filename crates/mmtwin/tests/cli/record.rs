@@ -247,7 +247,9 @@ fn without_tracefs_there_are_counters() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode;
     fs::set_permissions(open.path(), mode(0o777)).expect("its mode");
     let program = open.path().join("mmtwin");
-    fs::copy(env!("CARGO_BIN_EXE_mmtwin"), &program).expect("a copy of the program");
+    // By another process: a copy made here could still be open for writing in a child that some other test forks.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_mmtwin")).arg(&program).status();
+    assert!(copied.is_ok_and(|s| s.success()), "a copy of the program");
     let output = open.path().join("r.mmt");
     let unprivileged = |arguments: &[&Path]| {
         let mut command = Command::new("setpriv");
