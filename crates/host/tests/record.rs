@@ -1,7 +1,7 @@
 //! Recordings of this machine. What needs tracefs or a memory cgroup says so and is skipped without.
 
 use mmtwin_event::manifest::Exit;
-use mmtwin_event::vocabulary::{MmVmscanLruShrinkInactive};
+use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
 use mmtwin_event::{CounterRow, Event, Kind, Sink, Task};
 use mmtwin_host::record::{Options, record};
 use mmtwin_host::{cgroup, tracefs};
