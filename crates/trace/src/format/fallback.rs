@@ -3,9 +3,9 @@
 //! Numbers, pointers, texts and arrays look as in `trace-cmd report`, which marks such records `[FAILED TO PARSE]`.
 //! A field that lies beyond the end of a short record is printed as `name=?`.
 
-use super::eval::{Rules, Scope};
 use super::out::Out;
 use super::parse::{FieldDef, Storage};
+use super::scope::{Rules, Scope};
 use super::text::Env;
 use super::{Format, Style};
 use mmtwin_event::Place;
@@ -46,6 +46,7 @@ fn value(format: &Format, field: &FieldDef, raw: &[u8], env: Env<'_>, out: &mut 
         return;
     }
     let scope = Scope {
+        kind: format.kind,
         fields: &format.fields,
         long_size: env.long_size,
         big_endian: env.big_endian,

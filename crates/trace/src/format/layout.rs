@@ -3,22 +3,22 @@
 //! A field is matched by any of its names. What a slot needs and the format does not have, or has in a form that the
 //! slot cannot be read from, leaves the whole event untyped: better no type than a wrong number.
 
-use super::eval::Scope;
 use super::expr::{Expr, PrintText};
 use super::parse::{FieldDef, Storage};
+use super::scope::Scope;
 use mmtwin_event::names::NameTable;
 use mmtwin_event::value::Shape;
 use mmtwin_event::vocabulary::FieldSchema;
-use mmtwin_event::{Form, Kind, Layout, Place};
+use mmtwin_event::{Form, Layout, Place};
 
 /// No record is longer: offsets within it are 16 bits wide.
 const LONGEST_RECORD: u32 = u16::MAX as u32;
 
 /// Compiles the layout of an event. `Err` says in sentences why it stays untyped.
-pub fn compile(kind: Kind, print: Option<&PrintText>, scope: &Scope<'_>) -> Result<Layout, Vec<String>> {
+pub fn compile(print: Option<&PrintText>, scope: &Scope<'_>) -> Result<Layout, Vec<String>> {
     let mut layout = Layout { big_endian: scope.big_endian, ..Layout::default() };
     let mut problems = Vec::new();
-    let Some(schema) = kind.schema() else { return Ok(layout) };
+    let Some(schema) = scope.kind.schema() else { return Ok(layout) };
     for (slot, wanted) in schema.fields.iter().enumerate() {
         let names = || wanted.aliases.iter().copied().chain([wanted.name]);
         let Some(field) = scope.fields.iter().find(|f| !f.common && names().any(|n| n == f.name)) else {
@@ -45,7 +45,7 @@ pub fn compile(kind: Kind, print: Option<&PrintText>, scope: &Scope<'_>) -> Resu
 
 /// Where the value of a field is, in the form that its slot needs.
 fn place(wanted: &FieldSchema, field: &FieldDef) -> Result<Place, String> {
-    if field.offset + field.size.min(LONGEST_RECORD) > LONGEST_RECORD {
+    if field.offset.saturating_add(field.size) > LONGEST_RECORD {
         return Err(format!("has the impossible offset {} and size {}", field.offset, field.size));
     }
     let offset = field.offset as u16;
@@ -67,9 +67,8 @@ fn place(wanted: &FieldSchema, field: &FieldDef) -> Result<Place, String> {
 /// The kernel's number of each word of a table: from the list that the format prints this field with; words without a
 /// number there, and all words where there is no list, have the number of 6.x kernels.
 fn words(table: &NameTable, field: &str, print: Option<&PrintText>, scope: &Scope<'_>) -> Vec<(u64, u64)> {
-    let usual = |word: &[u8]| table.index_of(word).map(|i| table.numbers[i as usize]);
     let list = print.and_then(|p| p.arguments.iter().find_map(|a| list_of(a, field)));
-    match list.and_then(|l| scope.names(l, Some(&usual)).ok()) {
+    match list.and_then(|l| scope.names(l, Some(table)).ok()) {
         Some(names) => names.iter().filter_map(|(number, word)| Some((*number, table.index_of(word)?))).collect(),
         None => table.numbers.iter().zip(0..).map(|(number, index)| (*number, index)).collect(),
     }

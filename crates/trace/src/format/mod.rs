@@ -5,17 +5,20 @@
 //! turn `print fmt` into a program that prints records, compiled when the first record of its kind is printed.
 
 pub mod common;
+mod conversion;
 mod ctype;
 mod eval;
 mod expr;
 mod fallback;
 mod layout;
 mod lex;
+mod native;
 mod out;
 mod parse;
 mod plugin;
 mod pointer;
 mod program;
+mod scope;
 pub mod symbols;
 mod text;
 mod values;
@@ -26,11 +29,12 @@ pub use parse::{FieldDef, Storage};
 pub use symbols::Symbols;
 
 use crate::{Error, Place};
-use eval::{Rules, Scope};
 use expr::PrintText;
 use mmtwin_event::{Kind, Layout};
+use native::Native;
 use plugin::Plugin;
 use program::Program;
+use scope::{Rules, Scope};
 use std::sync::{Arc, OnceLock};
 use text::Env;
 
@@ -66,6 +70,7 @@ pub struct Format {
     pub problems: Vec<String>,
     print: Result<PrintText, String>,
     plugin: Plugin,
+    native: Option<Native>,
     programs: [OnceLock<Result<Program, String>>; 2],
 }
 
@@ -97,10 +102,11 @@ impl Formats {
             None => Common::of(&parsed.fields, self.big_endian, place)?,
         };
         let print = expr::print_text(&parsed.print, self.long_size);
-        let scope = self.scope(&parsed.fields, Rules::C);
-        let plugin = plugin::of(system, &parsed.name, &scope);
         let known = Kind::of_name(&parsed.name);
-        let (kind, layout, problems) = match layout::compile(known, print.as_ref().ok(), &scope) {
+        let scope = self.scope(known, &parsed.fields, Rules::C);
+        let plugin = plugin::of(system, &parsed.name, &scope);
+        let native = native::of(system, &parsed.name, &scope);
+        let (kind, layout, problems) = match layout::compile(print.as_ref().ok(), &scope) {
             Ok(layout) => (known, layout, Vec::new()),
             Err(problems) => (Kind::Other, Layout::default(), problems),
         };
@@ -118,6 +124,7 @@ impl Formats {
             problems,
             print,
             plugin,
+            native,
             programs: Default::default(),
         };
         self.common = Some(common);
@@ -185,8 +192,8 @@ impl Formats {
         }
     }
 
-    fn scope<'a>(&'a self, fields: &'a [FieldDef], rules: Rules) -> Scope<'a> {
-        Scope { fields, long_size: self.long_size, big_endian: self.big_endian, rules, symbols: &self.symbols }
+    fn scope<'a>(&'a self, kind: Kind, fields: &'a [FieldDef], rules: Rules) -> Scope<'a> {
+        Scope { kind, fields, long_size: self.long_size, big_endian: self.big_endian, rules, symbols: &self.symbols }
     }
 
     fn env(&self, rules: Rules) -> Env<'_> {
@@ -226,6 +233,12 @@ impl Format {
 
     fn print_record(&self, formats: &Formats, raw: &[u8], style: Style, mut named: bool, out: &mut Out) {
         let env = formats.env(style.rules());
+        if let (Some(native), true) = (&self.native, named) {
+            if native.print(raw, env, out) {
+                return;
+            }
+            named = style == Style::TraceCmd;
+        }
         let short = raw.len() < self.size;
         if short || style == Style::TraceCmd && self.plugin != Plugin::None {
             if named {
@@ -262,7 +275,7 @@ impl Format {
             Ok(text) => {
                 let mut name = Out::default();
                 style.name(&self.name, &mut name);
-                Program::compile(name.as_bytes(), text, &formats.scope(&self.fields, style.rules()))
+                Program::compile(name.as_bytes(), text, &formats.scope(self.kind, &self.fields, style.rules()))
             }
             Err(why) => Err(why.clone()),
         })

@@ -45,7 +45,7 @@ impl FieldDef {
     /// Width of the number in bits if the field is a single number that fits 64 bits.
     pub fn number_bits(&self) -> Option<u8> {
         let single = self.storage == Storage::Inline && self.array.is_none();
-        (single && matches!(self.size, 1 | 2 | 4 | 8)).then_some(self.size as u8 * 8)
+        (single && matches!(self.size, 1 | 2 | 4 | 8)).then(|| self.size as u8 * 8)
     }
 
     /// The field is made of characters.

@@ -4,8 +4,9 @@
 //! in front), `tlb_flush` and `hrtimer_start`, `hrtimer_expire_entry`. Left out: plugins for kvm, xen, scsi, futex,
 //! wireless and the function tracer. Validated record for record against trace-cmd 3.1.6 with libtraceevent 1.7.1.
 
-use super::eval::{Memory, Scope};
+use super::eval::Memory;
 use super::out::Out;
+use super::scope::Scope;
 use super::text::Env;
 use mmtwin_event::Place;
 

@@ -3,13 +3,14 @@
 //! Covers `%p %px %pK %pS %ps %pF %pf %pB %pM %pm %pI %pi %pU %ph %pb %pbl` and their modifiers. Left out: what needs
 //! memory of the recorded kernel (`%pd`, `%pV`, ...); formats with those are printed field by field. A plain `%p` is
 //! hashed by kernels from 4.15 on; the hash cannot be reproduced, so the recorded address is printed.
-//! The address of a page structure needs the start of `vmemmap`, which is not recorded: the page frame number is
-//! printed in its place, which names the page as well as a hash does. trace-cmd adds the address of the kernel
-//! variable `vmemmap_base`, where it has symbols.
+//! The address of a page structure needs the start of `vmemmap`, which is not recorded: x86-64's usual start is taken,
+//! so the address is true for kernels that do not randomise their layout, and names the page as well as a hash does
+//! for the others. trace-cmd adds the frame number to the address of the variable `vmemmap_base`, if it has symbols.
 
-use super::eval::{Memory, Num, Rules, Scope};
+use super::eval::{Memory, Num};
 use super::expr::Expr;
 use super::out::Out;
+use super::scope::{Rules, Scope};
 use super::text::{Env, Memo, Text};
 
 /// What a `%p` conversion prints.

@@ -5,10 +5,13 @@
 //! texts remembered by value, because a trace has few distinct ones.
 
 use super::ctype::Int;
-use super::eval::{Memory, Num, Rules, Scope, number_of};
+use super::eval::{Memory, Num, number_of};
 use super::expr::Expr;
 use super::out::Out;
+use super::scope::{Rules, Scope};
 use super::symbols::Symbols;
+use mmtwin_event::names::NameTable;
+use mmtwin_event::value::Shape;
 use std::sync::OnceLock;
 
 /// A text computed from a record.
@@ -40,9 +43,6 @@ pub enum Text {
 
 /// Numbers and their names, in the order of the format.
 type Names = Vec<(u64, Vec<u8>)>;
-
-/// The number of a word, where it is known apart from the format.
-type ByWord<'a> = &'a dyn Fn(&[u8]) -> Option<u64>;
 
 /// A list of flags with its separator.
 #[derive(Debug)]
@@ -310,7 +310,8 @@ impl Scope<'_> {
 
     /// A value and the names it can have, both as `unsigned long`, which is what the kernel compares.
     fn value_and_names(&self, value: &Expr, list: &[Expr]) -> Result<(Num, Names), String> {
-        let (mut value, mut list) = (self.number(value)?.num, self.names(list, None)?);
+        let mut list = self.names(list, self.table(value))?;
+        let mut value = self.number(value)?.num;
         if self.long_size == 4 && self.rules == Rules::C {
             let long = Int { bits: 32, signed: false };
             value = Num::Wrap(long, Box::new(value));
@@ -326,9 +327,24 @@ impl Scope<'_> {
         Ok(Text::Hex(memory, count.map(|c| c.num), separator))
     }
 
-    /// The entries of a list of names, as numbers. `by_word` knows numbers that the format leaves out; entries that
-    /// stay without a number are left out, so their values print as numbers.
-    pub fn names(&self, list: &[Expr], by_word: Option<ByWord<'_>>) -> Result<Names, String> {
+    /// The vocabulary's table for an expression that is a field with one.
+    fn table(&self, value: &Expr) -> Option<&'static NameTable> {
+        match value {
+            Expr::Cast(_, inner) => self.table(inner),
+            Expr::Field(name) => {
+                let schema = self.kind.schema()?;
+                match schema.fields[schema.slot(name.as_bytes())?].shape {
+                    Shape::Name(table) => Some(table),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The entries of a list of names, as numbers. `table` knows numbers that the format leaves out; entries that stay
+    /// without a number are left out, so their values print as numbers.
+    pub fn names(&self, list: &[Expr], table: Option<&NameTable>) -> Result<Vec<(u64, Vec<u8>)>, String> {
         let mut names = Vec::new();
         for entry in list {
             let Expr::List(pair) = entry else { return Err("a list of names has an entry that is no pair".into()) };
@@ -338,7 +354,8 @@ impl Scope<'_> {
                         Rules::C => self.number(value).ok().and_then(|v| v.num.constant()),
                         Rules::TraceCmd => Some(self.listed_by_trace_cmd(value)),
                     };
-                    let number = known.or_else(|| by_word.and_then(|f| f(word)));
+                    let usual = |t: &NameTable| t.index_of(word).map(|i| t.numbers[i as usize]);
+                    let number = known.or_else(|| table.and_then(usual));
                     names.extend(number.map(|n| (n, word.clone())));
                 }
                 // The end mark `{ 0, NULL }`.

@@ -1,14 +1,14 @@
 //! Single fields of a record, for tables: their words and their bytes.
 
-use super::eval::Rules;
 use super::expr::Expr;
+use super::scope::Rules;
 use super::{FieldDef, Format, Formats, Out};
 
 impl Format {
     /// The words that `print fmt` shows in place of a numeric field, such as flags; `None`: it shows the number, or
     /// words that depend on other fields too.
     pub fn words(&self, formats: &Formats, field: &str, raw: &[u8]) -> Option<Vec<u8>> {
-        let scope = formats.scope(&self.fields, Rules::C);
+        let scope = formats.scope(self.kind, &self.fields, Rules::C);
         let shown = self.print.as_ref().ok()?.arguments.iter().filter(|a| shows_words(a) && reads_only(a, field));
         let text = shown.filter_map(|a| scope.text(a).ok()).next()?;
         let mut out = Out::default();
@@ -22,7 +22,7 @@ impl Format {
         if field.offset as usize + field.size as usize > raw.len() {
             return None;
         }
-        let bytes = formats.scope(&self.fields, Rules::C).memory(field).ok()?.of(raw, formats.big_endian());
+        let bytes = formats.scope(self.kind, &self.fields, Rules::C).memory(field).ok()?.of(raw, formats.big_endian());
         if field.is_chars() { bytes.split(|&b| b == 0).next() } else { Some(bytes) }
     }
 }

@@ -175,10 +175,14 @@ fn hand_over(entry: &Entry, cursors: &[Cursor<'_>], formats: &Formats, sink: &mu
     match formats.get(common.id) {
         Some(f) => {
             event.name = &f.name;
-            event.kind = f.kind;
             if f.kind == Kind::Other {
                 outcome.untyped += 1;
+            } else if event.raw.len() < f.size {
+                outcome.untyped += 1;
+                let message = "a record is too short for the fields of its event, which stays untyped";
+                outcome.warnings.add(|| cursor.place(entry), message);
             } else {
+                event.kind = f.kind;
                 event.fields = Fields::Record(&f.layout);
             }
         }

@@ -4,8 +4,8 @@
 //! [`Sink::task`], and from the scheduler events themselves, as in trace-cmd. Validated line for line against both.
 
 use super::columns::{Clock, Columns, Header, cpu, task};
-use crate::Error;
 use crate::format::{Formats, Out, Style};
+use crate::{Error, Outcome};
 use mmtwin_event::{Event, Fields, Sink, Source, Task};
 use rustc_hash::FxHashMap;
 use std::io::Write;
@@ -30,6 +30,8 @@ pub struct TextWriter<W: Write> {
     style: TextStyle,
     formats: Option<Arc<Formats>>,
     tasks: FxHashMap<i32, TaskColumns>,
+    /// Losses by CPU that stand before the next event of that CPU.
+    lost: Vec<(u32, Option<u64>)>,
     out: Out,
     clock: Clock,
     error: Option<Error>,
@@ -48,9 +50,9 @@ struct TaskColumns {
 impl<W: Write> TextWriter<W> {
     /// A writer to `to`, which messages call `name`. `formats` are those of the source, if it is binary.
     pub fn new(to: W, name: &str, style: TextStyle, formats: Option<Arc<Formats>>) -> TextWriter<W> {
-        let (tasks, out) = Default::default();
+        let (tasks, lost, out) = Default::default();
         let clock = Clock::new(None);
-        TextWriter { to, name: name.into(), style, formats, tasks, out, clock, error: None }
+        TextWriter { to, name: name.into(), style, formats, tasks, lost, out, clock, error: None }
     }
 
     /// Hands on what is left. The first error of any write comes out here.
@@ -75,6 +77,36 @@ impl<W: Write> TextWriter<W> {
             self.error = self.to.write_all(self.out.as_bytes()).err().map(|e| Error::io(&self.name, e));
         }
         self.out.truncate(0);
+    }
+
+    /// The name of the instance stands before each event, and before the loss that belongs to it.
+    fn print_instance(&mut self) {
+        if let TextStyle::TraceCmd { instance } = &self.style
+            && !instance.is_empty()
+        {
+            self.out.extend(instance.as_bytes());
+            self.out.extend(b": ");
+        }
+    }
+
+    /// Prints the losses of a CPU, or of all.
+    fn print_losses(&mut self, of: Option<u32>) {
+        let kernel = self.style.style() == Style::Kernel;
+        let out = &mut self.out;
+        self.lost.retain(|&(cpu, events)| {
+            if of.is_some_and(|of| of != cpu) {
+                return true;
+            }
+            out.extend(b"CPU:");
+            out.decimal(cpu.into());
+            out.extend(if kernel { b" [LOST " } else { b" [" });
+            if let Some(events) = events {
+                out.decimal(events);
+                out.push(b' ');
+            }
+            out.extend(if kernel { b"EVENTS]\n" } else { b"EVENTS DROPPED]\n" });
+            false
+        });
     }
 
     fn print_task(&mut self, event: &Event<'_>) {
@@ -108,6 +140,8 @@ impl<W: Write> TextWriter<W> {
             (Some(_), None) => {
                 self.out.extend(b"[UNKNOWN EVENT] type=");
                 self.out.decimal(event.id.into());
+                self.out.extend(b" record=");
+                event.raw.iter().for_each(|byte| self.out.hex_digits((*byte).into(), 2));
             }
             (None, _) => {
                 style.name(event.name, &mut self.out);
@@ -175,11 +209,9 @@ impl<W: Write> Sink for TextWriter<W> {
         if self.error.is_some() {
             return;
         }
-        if let TextStyle::TraceCmd { instance } = &self.style
-            && !instance.is_empty()
-        {
-            self.out.extend(instance.as_bytes());
-            self.out.extend(b": ");
+        self.print_instance();
+        if !self.lost.is_empty() {
+            self.print_losses(Some(event.cpu));
         }
         self.print_task(event);
         match &self.style {
@@ -196,18 +228,19 @@ impl<W: Write> Sink for TextWriter<W> {
     }
 
     fn lost(&mut self, cpu: u32, events: Option<u64>, _at: u64) {
-        self.out.extend(b"CPU:");
-        self.out.decimal(cpu.into());
-        let kernel = self.style.style() == Style::Kernel;
-        self.out.extend(if kernel { b" [LOST " } else { b" [" });
-        if let Some(events) = events {
-            self.out.decimal(events);
-            self.out.push(b' ');
+        if cpu == Outcome::SOME_CPU {
+            self.out.extend(b"# lost events: ");
+            match events {
+                Some(events) => self.out.decimal(events),
+                None => self.out.extend(b"unknown number"),
+            }
+            return self.out.push(b'\n');
         }
-        self.out.extend(if kernel { b"EVENTS]\n" } else { b"EVENTS DROPPED]\n" });
+        self.lost.push((cpu, events));
     }
 
     fn finish(&mut self) {
+        self.print_losses(None);
         self.hand_on();
     }
 }
