@@ -16,6 +16,8 @@ pub enum Columns {
     FourFlags {
         /// Resched tells three kinds (3.13 on), else one.
         preempt_resched: bool,
+        /// Room for pids of seven digits (5.10 on), else five.
+        wide_pid: bool,
     },
     /// 5.16 on: also migrate-disable depth; with a column for the thread group or without.
     FiveFlags {
@@ -40,15 +42,19 @@ impl Columns {
         let mut next = || numbers.next().and_then(|n| n.parse::<u32>().ok());
         match (next(), next()) {
             (Some(2), _) | (Some(3), Some(0 | 1)) => Columns::NoFlags,
-            (Some(3), Some(2..=12)) => Columns::FourFlags { preempt_resched: false },
-            (Some(3 | 4), _) | (Some(5), Some(0..=15)) => Columns::FourFlags { preempt_resched: true },
+            (Some(3), Some(2..=12)) => Columns::FourFlags { preempt_resched: false, wide_pid: false },
+            (Some(3 | 4), _) | (Some(5), Some(0..=9)) => Columns::FourFlags { preempt_resched: true, wide_pid: false },
+            (Some(5), Some(10..=15)) => Columns::FourFlags { preempt_resched: true, wide_pid: true },
             _ => Columns::FiveFlags { tgid: false },
         }
     }
 
     /// Columns that `task` fills in a line: name and pid.
     pub(super) fn task(self, comm: &[u8], pid: i32, out: &mut Out) {
-        let width = if let Columns::FiveFlags { .. } = self { 7 } else { 5 };
+        let width = match self {
+            Columns::NoFlags | Columns::FourFlags { wide_pid: false, .. } => 5,
+            Columns::FourFlags { wide_pid: true, .. } | Columns::FiveFlags { .. } => 7,
+        };
         task(comm, pid, width, out);
     }
 
@@ -69,7 +75,7 @@ impl Columns {
         let (flags, depths) = (event.flags, event.preempt_count);
         match self {
             Columns::NoFlags => {}
-            Columns::FourFlags { preempt_resched } => {
+            Columns::FourFlags { preempt_resched, .. } => {
                 let resched = if preempt_resched { resched(flags & !NO_IRQS_OR_LAZY) } else { old_resched(flags) };
                 out.extend(&[old_irqs(flags), resched, context(flags), depth(depths), b' ']);
             }
@@ -98,7 +104,8 @@ impl Columns {
                 b"#           TASK-PID    CPU#    TIMESTAMP  FUNCTION\n#              | |       |          |         |\n"
                     .as_slice()
             }
-            Columns::FourFlags { .. } => FOUR_FLAGS.as_bytes(),
+            Columns::FourFlags { wide_pid: false, .. } => FOUR_FLAGS.as_bytes(),
+            Columns::FourFlags { wide_pid: true, .. } => FOUR_FLAGS_WIDE.as_bytes(),
             Columns::FiveFlags { tgid: false } => FIVE_FLAGS.as_bytes(),
             Columns::FiveFlags { tgid: true } => FIVE_FLAGS_TGID.as_bytes(),
         });
@@ -244,6 +251,16 @@ const FOUR_FLAGS: &str = "\
 #              | |       |   ||||       |         |
 ";
 
+const FOUR_FLAGS_WIDE: &str = "\
+#                                _-----=> irqs-off
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| /     delay
+#           TASK-PID     CPU#  ||||   TIMESTAMP  FUNCTION
+#              | |         |   ||||      |         |
+";
+
 const FIVE_FLAGS: &str = "\
 #                                _-----=> irqs-off/BH-disabled
 #                               / _----=> need-resched
@@ -265,3 +282,127 @@ const FIVE_FLAGS_TGID: &str = "\
 #           TASK-PID       TGID    CPU#  |||||  TIMESTAMP  FUNCTION
 #              | |           |       |   |||||     |         |
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmtwin_event::{Fields, Kind};
+
+    fn event(flags: u8, preempt_count: u8) -> Event<'static> {
+        Event {
+            ts: 52_035_057_500,
+            cpu: 7,
+            pid: 211,
+            tgid: 0,
+            flags,
+            preempt_count,
+            kind: Kind::Other,
+            id: 0,
+            comm: b"",
+            name: "",
+            raw: b"",
+            fields: Fields::Untyped,
+        }
+    }
+
+    fn line(columns: Columns, event: &Event<'_>, clock: Option<&str>) -> String {
+        let mut out = Out::default();
+        columns.task(b"tail", event.pid, &mut out);
+        columns.context(event, &mut Clock::new(clock), &mut out);
+        String::from_utf8(out.into()).unwrap()
+    }
+
+    const FIVE: Columns = Columns::FiveFlags { tgid: false };
+
+    #[test]
+    fn lines_of_every_layout() {
+        let e = event(1, 0x12);
+        assert_eq!(line(Columns::NoFlags, &e, None), "            tail-211   [007]    52.035058: ");
+        let four = |wide_pid| Columns::FourFlags { preempt_resched: false, wide_pid };
+        assert_eq!(line(four(false), &event(1, 2), None), "            tail-211   [007] d..2    52.035058: ");
+        assert_eq!(line(four(true), &event(1, 2), None), "            tail-211     [007] d..2    52.035058: ");
+        assert_eq!(line(FIVE, &e, None), "            tail-211     [007] d..21    52.035058: ");
+        let tgid = Columns::FiveFlags { tgid: true };
+        assert_eq!(line(tgid, &e, None), "            tail-211     (-------) [007] d..21    52.035058: ");
+        let known = Event { tgid: 210, cpu: 1024, ..e };
+        assert_eq!(line(tgid, &known, None), "            tail-211     (    210) [1024] d..21    52.035058: ");
+        assert_eq!(line(FIVE, &e, Some("x86-tsc")), "            tail-211     [007] d..21  52035057500: ");
+        assert_eq!(line(FIVE, &e, Some("mono")), line(FIVE, &e, None));
+    }
+
+    #[test]
+    fn flags_are_those_of_their_kernels() {
+        let flags = |columns, bits| {
+            let line = line(columns, &event(bits, 0), None);
+            line.split_whitespace().nth(2).unwrap()[..3].to_string()
+        };
+        let four = |preempt_resched| Columns::FourFlags { preempt_resched, wide_pid: false };
+        for (bits, five, newer_four, older_four) in [
+            (0, "...", "...", "..."),
+            (1 | 0x80 | 8, "D.h", "d.h", "d.h"),
+            (0x80 | 0x10, "b.s", "..s", "..s"),
+            (4, ".n.", ".n.", ".N."),
+            (4 | 0x20, ".N.", ".N.", ".N."),
+            (0x20, ".p.", ".p.", "..."),
+            (2, ".l.", "X..", "X.."),
+            (2 | 4, ".b.", "Xn.", "XN."),
+            (2 | 0x20, ".L.", "Xp.", "X.."),
+            (2 | 4 | 0x20, ".B.", "XN.", "XN."),
+            (8 | 0x10, "..H", "..H", "..H"),
+            (0x40, "..z", "..z", "..z"),
+            (0x40 | 8, "..Z", "..Z", "..Z"),
+        ] {
+            assert_eq!(flags(FIVE, bits), five, "{bits:#x}");
+            assert_eq!(flags(four(true), bits), newer_four, "{bits:#x}");
+            assert_eq!(flags(four(false), bits), older_four, "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn releases_choose_their_layout() {
+        assert_eq!(Columns::of_release(Some("2.6.36-rc4")), Columns::NoFlags);
+        assert_eq!(Columns::of_release(Some("3.1.10")), Columns::NoFlags);
+        let four = |preempt_resched, wide_pid| Columns::FourFlags { preempt_resched, wide_pid };
+        assert_eq!(Columns::of_release(Some("3.4.0")), four(false, false));
+        assert_eq!(Columns::of_release(Some("4.19.0-27-amd64")), four(true, false));
+        assert_eq!(Columns::of_release(Some("5.10.0-28-amd64")), four(true, true));
+        assert_eq!(Columns::of_release(Some("5.16.0")), FIVE);
+        assert_eq!(Columns::of_release(Some("6.1.0-13-amd64")), FIVE);
+        assert_eq!(Columns::of_release(Some("unknown")), FIVE);
+        assert_eq!(Columns::of_release(None), FIVE);
+    }
+
+    #[test]
+    fn seconds_change_within_a_stream() {
+        let mut clock = Clock::new(None);
+        let mut out = Out::default();
+        for ts in [999_999_499, 999_999_500, 1_000_000_000, 123_456_000_001_000, u64::MAX] {
+            clock.print(ts, &mut out);
+        }
+        let expected = "    0.999999:     1.000000:     1.000000: 123456.000001: 18446744073.709551: ";
+        assert_eq!(std::str::from_utf8(out.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn headers_have_the_columns_of_their_lines() {
+        let header = |columns: Columns, entries| {
+            let mut out = Out::default();
+            columns.header(Header { entries, cpus: 8 }, &mut out);
+            String::from_utf8(out.into()).unwrap()
+        };
+        let four = |wide_pid| Columns::FourFlags { preempt_resched: true, wide_pid };
+        for columns in [FIVE, Columns::FiveFlags { tgid: true }, four(false), four(true)] {
+            let text = header(columns, Some((5, 7)));
+            assert!(text.starts_with("# tracer: nop\n#\n# entries-in-buffer/entries-written: 5/7   #P:8\n#\n"));
+            assert!(!header(columns, None).contains("entries"));
+            assert!(text.lines().all(|l| l.starts_with('#')));
+            // The bars of the last comment stand above the CPU and the flags.
+            let bars = text.lines().last().unwrap();
+            let line = line(columns, &event(1, 0), None);
+            let flags = line.find(" d").unwrap() + 1;
+            assert_eq!(&bars[flags..flags + 4], "||||");
+            assert_eq!(&bars[flags - 4..flags - 3], "|");
+        }
+        assert!(!header(Columns::NoFlags, Some((5, 7))).contains("entries"));
+    }
+}

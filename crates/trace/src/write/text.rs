@@ -244,3 +244,158 @@ impl<W: Write> Sink for TextWriter<W> {
         self.hand_on();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Outcome, Place};
+    use mmtwin_event::{Kind, Slots};
+
+    const SWITCH: &str = include_str!("../../tests/data/formats/sched_switch-6.18.txt");
+
+    fn event<'a>(pid: i32, cpu: u32, id: u32, raw: &'a [u8]) -> Event<'a> {
+        Event {
+            ts: 52_035_058_000,
+            cpu,
+            pid,
+            tgid: 0,
+            flags: 0,
+            preempt_count: 0,
+            kind: Kind::Other,
+            id,
+            comm: b"",
+            name: "",
+            raw,
+            fields: Fields::Untyped,
+        }
+    }
+
+    fn written(style: TextStyle, formats: Option<Formats>, feed: impl Fn(&mut TextWriter<Vec<u8>>)) -> Vec<String> {
+        let mut writer = TextWriter::new(Vec::new(), "lines", style, formats.map(Arc::new));
+        feed(&mut writer);
+        writer.finish();
+        let bytes = writer.close().unwrap();
+        String::from_utf8(bytes).unwrap().lines().map(str::to_string).collect()
+    }
+
+    /// A `sched_switch` from `ab` (pid 211) to `cd` (pid 220), and the formats to print it.
+    fn switch() -> (Formats, u16, Vec<u8>) {
+        let mut formats = Formats::new(false, 8);
+        let id = formats.add("sched", SWITCH, &Place::file("f")).unwrap();
+        let format = formats.get(id).unwrap();
+        let mut raw = vec![0; format.size];
+        for (name, bytes) in
+            [("prev_comm", b"ab".as_slice()), ("prev_pid", &[211]), ("next_comm", b"cd"), ("next_pid", &[220])]
+        {
+            let at = format.fields.iter().find(|f| f.name == name).unwrap().offset as usize;
+            raw[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        (formats, id, raw)
+    }
+
+    #[test]
+    fn tasks_are_named_by_the_source_and_by_the_scheduler() {
+        let (formats, id, raw) = switch();
+        let lines = written(TextStyle::TraceCmd { instance: "lab".into() }, Some(formats), |w| {
+            w.start(&Source { cpus: 2, ..Source::default() });
+            w.task(&Task { pid: 211, tgid: 0, comm: b"by source", cgroup: None });
+            for pid in [0, 211, 220, 220] {
+                w.event(&event(pid, 3, id.into(), &raw));
+            }
+        });
+        let rest = "[003]    52.035058: sched_switch:         ab:211 [0] R ==> cd:220 [0]";
+        let expected = [
+            "cpus=2".to_string(),
+            format!("lab:           <idle>-0     {rest}"),
+            format!("lab:        by source-211   {rest}"),
+            format!("lab:               cd-220   {rest}"),
+            format!("lab:               cd-220   {rest}"),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_task_is_unknown_until_it_is_named() {
+        let (formats, id, raw) = switch();
+        let lines = written(TextStyle::Kernel(Columns::NoFlags, None), Some(formats), |w| {
+            w.event(&event(220, 0, id.into(), &raw));
+            w.event(&event(220, 0, id.into(), &raw));
+        });
+        assert!(lines[0].starts_with("           <...>-220   [000]"), "{}", lines[0]);
+        assert!(lines[1].starts_with("              cd-220   [000]"), "{}", lines[1]);
+    }
+
+    #[test]
+    fn losses_stand_before_the_next_event_of_their_cpu() {
+        let (formats, id, raw) = switch();
+        let feed = |w: &mut TextWriter<Vec<u8>>| {
+            w.lost(Outcome::SOME_CPU, Some(9), 0);
+            w.lost(1, Some(252), 0);
+            w.lost(0, None, 0);
+            for cpu in [2, 0, 1] {
+                w.event(&event(0, cpu, id.into(), &raw));
+            }
+            w.lost(5, None, 0);
+        };
+        let short = |lines: Vec<String>| lines.iter().map(|l| l.chars().take(30).collect()).collect::<Vec<String>>();
+        let lines = short(written(TextStyle::Kernel(Columns::NoFlags, None), Some(formats), feed));
+        let task = "          <idle>-0     ";
+        let expected = [
+            "# lost events: 9".to_string(),
+            format!("{task}[002]  "),
+            "CPU:0 [LOST EVENTS]".into(),
+            format!("{task}[000]  "),
+            "CPU:1 [LOST 252 EVENTS]".into(),
+            format!("{task}[001]  "),
+            "CPU:5 [LOST EVENTS]".into(),
+        ];
+        assert_eq!(lines, expected);
+        let (formats, ..) = switch();
+        let lines = short(written(TextStyle::TraceCmd { instance: "lab".into() }, Some(formats), feed));
+        assert_eq!(lines[2], "lab: CPU:0 [EVENTS DROPPED]");
+        assert_eq!(&lines[3][..23], task);
+        assert_eq!(lines[4], "lab: CPU:1 [252 EVENTS DROPPED");
+    }
+
+    #[test]
+    fn payloads_of_text_stay_and_unknown_records_are_kept_as_bytes() {
+        let slots = Slots::default();
+        let line = Event {
+            comm: b"kworker/u8:1-ext4",
+            name: "sched_switch",
+            raw: b"prev_comm=a  b",
+            fields: Fields::Text(&slots),
+            ..event(9, 0, 0, b"")
+        };
+        let style = || TextStyle::Kernel(Columns::NoFlags, Some(Header::default()));
+        let lines = written(style(), None, |w| {
+            w.start(&Source::default());
+            w.event(&line);
+        });
+        assert_eq!(lines.last().unwrap(), "kworker/u8:1-ext4-9     [000]    52.035058: sched_switch: prev_comm=a  b");
+        let (formats, ..) = switch();
+        let lines = written(style(), Some(formats), |w| w.event(&event(9, 0, 65535, &[0xab, 0])));
+        assert!(lines[0].ends_with("52.035058: [UNKNOWN EVENT] type=65535 record=ab00"), "{}", lines[0]);
+    }
+
+    #[test]
+    fn a_failed_write_comes_out_at_the_end() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(std::io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let (formats, id, raw) = switch();
+        let style = TextStyle::Kernel(Columns::NoFlags, None);
+        let mut writer = TextWriter::new(Full, "full.txt", style, Some(Arc::new(formats)));
+        for _ in 0..2000 {
+            writer.event(&event(0, 0, id.into(), &raw));
+        }
+        assert!(writer.failed());
+        assert!(writer.close().err().unwrap().to_string().starts_with("full.txt: "));
+    }
+}
