@@ -2,10 +2,10 @@
 
 use super::print;
 use crate::Failure;
-use crate::cli::{Doctor, Printing};
+use crate::cli::{Doctor, Format, Printing};
 use mmtwin_host::doctor::{Status, examine};
 use mmtwin_report::compare;
-use mmtwin_report::model::{Body, Cell, Column, InputInfo, Na, Report, Table};
+use mmtwin_report::model::{Body, Cell, Column, InputInfo, Report, Table};
 
 /// Runs the verb.
 pub fn run(arguments: Doctor) -> Result<i32, Failure> {
@@ -16,7 +16,7 @@ pub fn run(arguments: Doctor) -> Result<i32, Failure> {
             Status::Limited => "limited",
             Status::Missing => "missing",
         };
-        let cure = check.cure.as_deref().map_or(Cell::Na(Na::NotRecorded), text);
+        let cure = text(check.cure.as_deref().unwrap_or_default());
         vec![text(check.group), text(&check.name), text(status), text(&check.found), cure]
     });
     let column = |key: &str, label: &str| Column { key: key.into(), label: label.into(), unit: "" };
@@ -30,6 +30,11 @@ pub fn run(arguments: Doctor) -> Result<i32, Failure> {
     };
     let input = InputInfo { name: "this machine".into(), arm: "host".into(), ..InputInfo::default() };
     let report = Report { input, tables: vec![table], ..Report::default() };
-    print(&mut compare::single(report), &Printing { tables: Vec::new(), format: arguments.format })?;
+    let mut comparison = compare::single(report);
+    if arguments.format == Format::Table {
+        // There is only one machine to ask, and its counts of events would mean nothing.
+        comparison.inputs.clear();
+    }
+    print(&mut comparison, &Printing { tables: vec!["doctor".into()], format: arguments.format })?;
     Ok(0)
 }

@@ -26,8 +26,10 @@ fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure
     };
     let out = anstream::AutoStream::auto(std::io::stdout());
     let colour = out.current_choice() != anstream::ColorChoice::Never;
+    // Whoever names a table wants all of it.
     let brief = printing.tables.is_empty();
-    let style = format::Style { width: width(), colour, brief, ..format::Style::default() };
+    let rows = if brief { format::Style::default().rows } else { usize::MAX };
+    let style = format::Style { width: width(), colour, brief, rows };
     // Styled text passes through the stream, which strips the styles where they are not wanted; buffered, because
     // rows are written in pieces.
     let mut out = std::io::BufWriter::new(out);
