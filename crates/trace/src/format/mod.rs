@@ -101,7 +101,10 @@ impl Formats {
             Some(common) => common,
             None => Common::of(&parsed.fields, self.big_endian, place)?,
         };
-        let print = expr::print_text(&parsed.print, self.long_size);
+        let print = match (system, parsed.name.as_str()) {
+            ("ftrace", "bprint") => Err("the arguments of trace_printk are packed".into()),
+            _ => expr::print_text(&parsed.print, self.long_size),
+        };
         let known = Kind::of_name(&parsed.name);
         let scope = self.scope(known, &parsed.fields, Rules::C);
         let plugin = plugin::of(system, &parsed.name, &scope);
