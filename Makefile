@@ -13,7 +13,7 @@ demo: build
 # Installs what the tests compare against, then runs every check.
 test: setup lint
 	$(CARGO) test --workspace
-	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test -p mmtwin-trace --test fuzz
+	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test --workspace --test fuzz
 
 setup:
 	tools/setup.sh
