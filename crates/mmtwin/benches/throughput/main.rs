@@ -67,13 +67,19 @@ fn run(arguments: Arguments) -> Result<()> {
         seed: inputs::Seed::read()?,
     };
     let all = [Case::Dat, Case::Compressed, Case::Text, Case::Memory, Case::Record];
-    let mut rows = Vec::new();
+    let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for case in all.into_iter().filter(|c| arguments.only.is_empty() || arguments.only.contains(c)) {
         eprintln!("measuring: {case:?}");
-        rows.extend(bench.run(case)?);
+        match bench.run(case) {
+            Ok(found) => rows.extend(found),
+            Err(message) => failed.push(message),
+        }
     }
     let table = table::markdown(&rows, bench.runs);
     print!("{table}");
+    if !failed.is_empty() {
+        return Err(failed.join("\n"));
+    }
     if arguments.write_docs {
         table::write_into(&root.join("docs/performance.md"), &table)?;
     }

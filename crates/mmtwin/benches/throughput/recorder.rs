@@ -52,7 +52,8 @@ pub fn measure(mmtwin: &str, dir: &Path, rate: f64, seconds: u64) -> Result<Reco
 
 fn record(mmtwin: &str, dir: &Path, pages: usize, seconds: u64) -> Result<Recorded> {
     let path = dir.join("record.mmt");
-    let load = std::env::current_exe().map_err(|e| e.to_string())?;
+    // This program, also if its file was replaced since it began.
+    let load = format!("/proc/{}/exe", std::process::id());
     let events = "kmem:mm_page_alloc,kmem:mm_page_free";
     let numbers = [pages.to_string(), seconds.to_string()];
     let cost = Program::new(mmtwin, &["record", "--force", "--event", events, "--output"])
