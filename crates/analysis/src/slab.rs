@@ -54,7 +54,7 @@ pub struct Shrinker {
     pub freed: Option<u64>,
     /// Nanoseconds between begin and end.
     pub times: Durations,
-    /// Nanoseconds by context, in the order of [`Context::ALL`].
+    /// Nanoseconds by [`Context`] number.
     pub by_context: [u128; Context::ALL.len()],
 }
 
@@ -100,8 +100,7 @@ impl Slab {
                 }
                 if let Some(ns) = ev.ts.checked_sub(open.at) {
                     shrinker.times.add(ns);
-                    let context = Context::ALL.iter().position(|c| *c == task.context);
-                    shrinker.by_context[context.unwrap_or(Context::ALL.len() - 1)] += u128::from(ns);
+                    shrinker.by_context[task.context as usize] += u128::from(ns);
                 }
             }
             _ => {}
@@ -148,8 +147,7 @@ impl Slab {
 
     /// Nanoseconds in shrinkers on behalf of a context.
     pub fn nanoseconds(&self, context: Context) -> u128 {
-        let i = Context::ALL.iter().position(|c| *c == context).unwrap_or(Context::ALL.len() - 1);
-        self.shrinkers.iter().map(|s| s.by_context[i]).sum()
+        self.shrinkers.iter().map(|s| s.by_context[context as usize]).sum()
     }
 
     /// All shrinkers: most time first, then most calls, then by name.

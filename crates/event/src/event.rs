@@ -41,45 +41,106 @@ pub enum Form {
 /// The fields of one event type in one recording: its format text, compiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// By slot number.
-    pub places: [Place; MAX_SLOTS],
-    /// Numbers are big endian.
-    pub big_endian: bool,
+    /// By slot number; changed by [`Layout::compile`] alone, which keeps `loads` in step.
+    places: [Place; MAX_SLOTS],
+    loads: [Load; MAX_SLOTS],
+    big_endian: bool,
     /// Translations from the kernel's number to the index in a name table, one per [`Form::Word`].
-    pub words: Vec<Vec<(u64, u64)>>,
+    words: Vec<Vec<(u64, u64)>>,
+}
+
+/// How the number at a [`Place`] is taken out of the eight bytes around it. The same few instructions for every width:
+/// a branch on the width for each field costs more than all the rest of reading an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Load {
+    /// First of eight bytes of the record that hold the field.
+    window: u16,
+    /// Bits below the field.
+    shift: u8,
+    /// Ones as wide as the field; 0 = absent.
+    mask: u64,
+    /// Its sign bit; 0 = unsigned.
+    sign: u64,
+}
+
+impl Load {
+    /// `size`: records have at least so many bytes.
+    fn of(place: Place, size: usize, big_endian: bool) -> Load {
+        if place.bits == 0 {
+            return Load::default();
+        }
+        let (offset, bytes) = (usize::from(place.offset), usize::from(place.bits / 8));
+        // The window must not reach beyond the shortest record; if the record is shorter than a window, none fits and
+        // `Layout::number` falls back to the place.
+        let window = offset.min(size.max(offset + bytes).saturating_sub(8));
+        let before = offset - window;
+        let shift = if big_endian { 8 - bytes - before } else { before } * 8;
+        let mask = u64::MAX >> (64 - place.bits);
+        let sign = if place.signed { 1 << (place.bits - 1) } else { 0 };
+        Load { window: window as u16, shift: shift as u8, mask, sign }
+    }
 }
 
 impl Place {
     /// The number at this place, extended to 64 bits; 0 if the field is absent or the record too short.
-    #[inline(always)]
     pub fn number(self, raw: &[u8], big_endian: bool) -> u64 {
-        // Loads of exact width: a branch per width is predicted, since each place of a layout keeps its own.
-        macro_rules! load {
-            ($unsigned:ty, $signed:ty) => {{
-                let at = usize::from(self.offset);
-                let Some(bytes) = raw.get(at..at + size_of::<$unsigned>()) else { return 0 };
-                let word = <$unsigned>::from_le_bytes(bytes.try_into().unwrap());
-                let word = if big_endian { word.swap_bytes() } else { word };
-                if self.signed { word as $signed as i64 as u64 } else { u64::from(word) }
-            }};
-        }
-        match self.bits {
-            32 => load!(u32, i32),
-            64 => load!(u64, i64),
-            16 => load!(u16, i16),
-            8 => load!(u8, i8),
-            _ => 0,
-        }
+        let (offset, bytes) = (usize::from(self.offset), usize::from(self.bits / 8));
+        let Some(field) = raw.get(offset..offset + bytes) else { return 0 };
+        let digit = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
+        let number = if big_endian { field.iter().fold(0, digit) } else { field.iter().rev().fold(0, digit) };
+        let unused = 64 - u32::from(self.bits).clamp(1, 64);
+        if self.signed { (((number << unused) as i64) >> unused) as u64 } else { number }
     }
 }
 
 impl Layout {
-    /// Reads the field with slot number `slot`; 0 if the record is too short.
+    /// A layout of fields by slot number, of records that have at least `size` bytes.
+    pub fn compile(places: [Place; MAX_SLOTS], words: Vec<Vec<(u64, u64)>>, size: usize, big_endian: bool) -> Layout {
+        Layout { loads: places.map(|place| Load::of(place, size, big_endian)), places, big_endian, words }
+    }
+
+    /// Where the field with slot number `slot` is.
+    pub fn place(&self, slot: usize) -> Place {
+        self.places[slot]
+    }
+
+    /// Numbers are big endian.
+    pub fn big_endian(&self) -> bool {
+        self.big_endian
+    }
+
+    /// True if the format has the field with slot number `slot`.
     #[inline(always)]
+    pub fn has(&self, slot: usize) -> bool {
+        self.loads[slot].mask != 0
+    }
+
+    /// The number at the place of the field with slot number `slot`, whatever its form; 0 if the record is too short.
+    #[inline(always)]
+    pub fn number(&self, raw: &[u8], slot: usize) -> u64 {
+        let Load { window, shift, mask, sign } = self.loads[slot];
+        let window = usize::from(window);
+        let Some(bytes) = raw.get(window..window + 8) else { return self.number_of_short(raw, slot) };
+        let word = u64::from_le_bytes(bytes.try_into().unwrap());
+        let word = if self.big_endian { word.swap_bytes() } else { word };
+        (word >> (shift & 63) & mask ^ sign).wrapping_sub(sign)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn number_of_short(&self, raw: &[u8], slot: usize) -> u64 {
+        self.places[slot].number(raw, self.big_endian)
+    }
+
+    /// Reads the field with slot number `slot`; 0 if the record is too short.
+    #[inline]
     pub fn read(&self, raw: &[u8], slot: usize) -> u64 {
+        let number = self.number(raw, slot);
         let place = self.places[slot];
-        let number = place.number(raw, self.big_endian);
-        if matches!(place.form, Form::Number) { number } else { self.translate(raw, place, number) }
+        match place.form {
+            Form::Number => number,
+            _ => self.translate(raw, place, number),
+        }
     }
 
     #[inline(never)]
@@ -173,6 +234,8 @@ pub trait Fielded {
     fn has(&self, slot: usize) -> bool;
     /// Value of that field; 0 where it is absent.
     fn slot(&self, slot: usize) -> u64;
+    /// The same for a field whose value is its number, neither characters nor a word of a table.
+    fn number(&self, slot: usize) -> u64;
 }
 
 /// A ring-buffer record and its layout.
@@ -181,11 +244,15 @@ struct Record<'a>(&'a Layout, &'a [u8]);
 impl Fielded for Record<'_> {
     #[inline(always)]
     fn has(&self, slot: usize) -> bool {
-        self.0.places[slot].bits != 0
+        self.0.has(slot)
     }
     #[inline(always)]
     fn slot(&self, slot: usize) -> u64 {
         self.0.read(self.1, slot)
+    }
+    #[inline(always)]
+    fn number(&self, slot: usize) -> u64 {
+        self.0.number(self.1, slot)
     }
 }
 
@@ -196,6 +263,10 @@ impl Fielded for Slots {
     }
     #[inline(always)]
     fn slot(&self, slot: usize) -> u64 {
+        self.values[slot]
+    }
+    #[inline(always)]
+    fn number(&self, slot: usize) -> u64 {
         self.values[slot]
     }
 }

@@ -74,7 +74,7 @@ macro_rules! integer_fields {
             const SHAPE: Shape = Shape::$shape;
             #[inline(always)]
             fn read(from: &impl Fielded, slot: usize) -> Self {
-                from.slot(slot) as $t
+                from.number(slot) as $t
             }
         }
     )*};
@@ -85,7 +85,7 @@ impl Field for bool {
     const SHAPE: Shape = Shape::Bool;
     #[inline(always)]
     fn read(from: &impl Fielded, slot: usize) -> Self {
-        from.slot(slot) != 0
+        from.number(slot) != 0
     }
 }
 
@@ -107,7 +107,10 @@ macro_rules! wrapped_fields {
             const SHAPE: Shape = $shape;
             #[inline(always)]
             fn read(from: &impl Fielded, slot: usize) -> Self {
-                $t(from.slot(slot) as $inner)
+                $t(match Self::SHAPE {
+                    Shape::Str | Shape::Name(_) => from.slot(slot),
+                    _ => from.number(slot),
+                } as $inner)
             }
         }
     )*};

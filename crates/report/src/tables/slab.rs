@@ -10,7 +10,7 @@ use mmtwin_event::Kind::MmShrinkSlabEnd;
 /// `slab`, most time first.
 pub fn table(a: &Analysis) -> Table {
     let ended = a.recorded.has(MmShrinkSlabEnd);
-    let contexts: Vec<usize> = (0..Context::ALL.len()).filter(|&i| a.slab.nanoseconds(Context::ALL[i]) > 0).collect();
+    let contexts: Vec<Context> = Context::ALL.into_iter().filter(|&c| a.slab.nanoseconds(c) > 0).collect();
     let rows = a.slab.by_time(&a.source).into_iter().map(|(name, s)| {
         let told = |value: Option<u64>| match value {
             Some(value) => Cell::int(value),
@@ -28,7 +28,7 @@ pub fn table(a: &Analysis) -> Table {
             ms(s.times.quantile(0.99)),
             ms(s.times.max()),
         ];
-        row.extend(contexts.iter().map(|&i| time(s.by_context[i])));
+        row.extend(contexts.iter().map(|&c| time(s.by_context[c as usize])));
         row
     });
     let mut columns = vec![
@@ -42,10 +42,8 @@ pub fn table(a: &Analysis) -> Table {
         column("p99", "p99", "ms"),
         column("max", "max", "ms"),
     ];
-    let in_context = |&i: &usize| {
-        let context = Context::ALL[i];
-        column(&format!("time_{}", context.key()), &format!("in {}", label(context)), "s")
-    };
+    let in_context =
+        |&context: &Context| column(&format!("time_{}", context.key()), &format!("in {}", label(context)), "s");
     columns.extend(contexts.iter().map(in_context));
     list("slab", "Slab shrinking", "Most time first.", columns, rows.collect())
 }

@@ -9,16 +9,16 @@ use super::scope::Scope;
 use mmtwin_event::names::NameTable;
 use mmtwin_event::value::Shape;
 use mmtwin_event::vocabulary::FieldSchema;
-use mmtwin_event::{Form, Layout, Place};
+use mmtwin_event::{Form, Layout, MAX_SLOTS, Place};
 
 /// No record is longer: offsets within it are 16 bits wide.
 const LONGEST_RECORD: u32 = u16::MAX as u32;
 
-/// Compiles the layout of an event. `Err` says in sentences why it stays untyped.
-pub fn compile(print: Option<&PrintText>, scope: &Scope<'_>) -> Result<Layout, Vec<String>> {
-    let mut layout = Layout { big_endian: scope.big_endian, ..Layout::default() };
-    let mut problems = Vec::new();
-    let Some(schema) = scope.kind.schema() else { return Ok(layout) };
+/// Compiles the layout of an event whose records have at least `size` bytes. `Err` says in sentences why it stays
+/// untyped.
+pub fn compile(print: Option<&PrintText>, scope: &Scope<'_>, size: usize) -> Result<Layout, Vec<String>> {
+    let (mut places, mut tables, mut problems) = ([Place::default(); MAX_SLOTS], Vec::new(), Vec::new());
+    let Some(schema) = scope.kind.schema() else { return Ok(Layout::default()) };
     for (slot, wanted) in schema.fields.iter().enumerate() {
         let names = || wanted.aliases.iter().copied().chain([wanted.name]);
         let Some(field) = scope.fields.iter().find(|f| !f.common && names().any(|n| n == f.name)) else {
@@ -30,17 +30,20 @@ pub fn compile(print: Option<&PrintText>, scope: &Scope<'_>) -> Result<Layout, V
         match place(wanted, field) {
             Ok(mut place) => {
                 if let Shape::Name(table) = wanted.shape {
-                    place.form = Form::Word(layout.words.len() as u8);
-                    layout.words.push(words(table, &field.name, print, scope));
+                    place.form = Form::Word(tables.len() as u8);
+                    tables.push(words(table, &field.name, print, scope));
                 }
-                layout.places[slot] = place;
+                places[slot] = place;
             }
             // A number where a text is wanted and the like: what the field means cannot be told.
             Err(_) if !wanted.required && matches!(wanted.shape, Shape::Str) => {}
             Err(why) => problems.push(format!("field {} {why}; the event stays untyped", field.name)),
         }
     }
-    if problems.is_empty() { Ok(layout) } else { Err(problems) }
+    match problems.is_empty() {
+        true => Ok(Layout::compile(places, tables, size, scope.big_endian)),
+        false => Err(problems),
+    }
 }
 
 /// Where the value of a field is, in the form that its slot needs.

@@ -109,12 +109,12 @@ impl Formats {
         let scope = self.scope(known, &parsed.fields, Rules::C);
         let plugin = plugin::of(system, &parsed.name, &scope);
         let native = native::of(system, &parsed.name, &scope);
-        let (kind, layout, problems) = match layout::compile(print.as_ref().ok(), &scope) {
+        let ends = parsed.fields.iter().map(|f| f.offset as usize + f.size as usize);
+        let size = ends.max().unwrap_or(0);
+        let (kind, layout, problems) = match layout::compile(print.as_ref().ok(), &scope, size) {
             Ok(layout) => (known, layout, Vec::new()),
             Err(problems) => (Kind::Other, Layout::default(), problems),
         };
-        let ends = parsed.fields.iter().map(|f| f.offset as usize + f.size as usize);
-        let size = ends.max().unwrap_or(0);
         let format = Format {
             system: system.to_string(),
             name: parsed.name,

@@ -71,7 +71,7 @@ pub(super) fn push_typed(
 fn holds(event: &Event<'_>, slot: usize) -> bool {
     match event.fields {
         Fields::Record(layout) => {
-            let Place { offset, bits, .. } = layout.places[slot];
+            let Place { offset, bits, .. } = layout.place(slot);
             bits != 0 && usize::from(offset) + usize::from(bits / 8) <= event.raw.len()
         }
         _ => event.has(slot),
