@@ -1,6 +1,7 @@
 //! The event names of one input, and the shapes of their lines learned so far.
 
 use super::MAX_LINE;
+use super::line::PLACES;
 use super::template::{Literal, Template};
 use mmtwin_event::{Kind, Slots};
 use rustc_hash::FxHashMap;
@@ -30,7 +31,7 @@ pub(super) struct EventName {
     latest: usize,
     /// Shape that was replaced last.
     oldest: usize,
-    /// The events that followed this one last, newest first: events come in sequences.
+    /// The events that followed this one last in the same task, newest first: tasks go through sequences of events.
     next: [usize; 2],
 }
 
@@ -107,30 +108,35 @@ impl EventName {
 pub(super) struct EventNames {
     list: Vec<EventName>,
     by_label: FxHashMap<Box<[u8]>, usize>,
-    last: usize,
+    /// The last name of the tasks remembered at each place of [`super::line::Columns`].
+    last: [usize; PLACES],
 }
 
 impl EventNames {
     pub fn new() -> EventNames {
-        EventNames { list: vec![EventName::new(b"?:")], by_label: FxHashMap::default(), last: 0 }
+        EventNames { list: vec![EventName::new(b"?:")], by_label: FxHashMap::default(), last: [0; PLACES] }
     }
 
-    /// The name at the start of `text`: its index and where its payload begins. `None`: there is no `name:`.
+    /// The name at the start of `text`, of a task remembered at `place`: its index and where its payload begins.
+    /// `None`: there is no `name:`.
     #[inline(always)]
-    pub fn find(&mut self, text: &[u8]) -> Option<(usize, usize)> {
-        let [first, second] = self.list[self.last].next;
-        let at = if self.is_at(text, first) {
-            self.last = first;
-            self.list[first].label.bytes.len()
+    pub fn find(&mut self, text: &[u8], place: usize) -> Option<(usize, usize)> {
+        let [first, second] = self.list[self.last[place]].next;
+        let (index, at) = if self.is_at(text, first) {
+            (first, self.list[first].label.bytes.len())
         } else if self.is_at(text, second) {
-            self.follow(second);
-            self.list[second].label.bytes.len()
+            self.follow(place, second);
+            (second, self.list[second].label.bytes.len())
         } else {
-            self.look_up(text)?
+            let label = label(text)?;
+            let index = self.named(label);
+            self.follow(place, index);
+            (index, label.len())
         };
+        self.last[place] = index;
         // trace-cmd pads short names.
         let padding = text.get(at..)?.iter().take_while(|b| **b == b' ').count();
-        Some((self.last, at + padding))
+        Some((index, at + padding))
     }
 
     #[inline(always)]
@@ -139,18 +145,9 @@ impl EventNames {
         label.stands_at(text, 0) && text.get(label.bytes.len()) == Some(&b' ')
     }
 
-    fn follow(&mut self, index: usize) {
-        let next = &mut self.list[self.last].next;
+    fn follow(&mut self, place: usize, index: usize) {
+        let next = &mut self.list[self.last[place]].next;
         *next = [index, next[0]];
-        self.last = index;
-    }
-
-    #[inline(never)]
-    fn look_up(&mut self, text: &[u8]) -> Option<usize> {
-        let label = label(text)?;
-        let index = self.named(label);
-        self.follow(index);
-        Some(label.len())
     }
 
     /// Index of a name, entered if it is new; 0, the name `?`, when there are too many.
@@ -164,6 +161,7 @@ impl EventNames {
     }
 
     /// The index of a name by its label.
+    #[inline(never)]
     pub fn named(&mut self, label: &[u8]) -> usize {
         match self.by_label.get(label) {
             Some(index) => *index,
@@ -195,7 +193,7 @@ mod tests {
     use super::*;
 
     fn find(names: &mut EventNames, line: &str) -> Option<(String, Kind, usize)> {
-        let (index, payload) = names.find(line.as_bytes())?;
+        let (index, payload) = names.find(line.as_bytes(), 0)?;
         let name = names.get(index);
         Some((name.name.to_string(), name.kind, payload))
     }

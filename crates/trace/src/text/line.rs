@@ -26,7 +26,12 @@ pub(super) struct Context {
     pub ts: u64,
     /// First byte of the event's name.
     pub event: usize,
+    /// Where [`Columns`] remembers the task on its CPU; tasks may share a place.
+    pub place: usize,
 }
+
+/// Places for remembered columns.
+pub(super) const PLACES: usize = 64;
 
 /// Longest columns up to the CPU that are remembered.
 const COLUMNS: usize = 56;
@@ -66,13 +71,13 @@ impl Columns {
     pub fn new() -> Columns {
         let rest = Box::default();
         let empty = Seen { words: [0; 4], masks: [0; 4], rest, len: 0, comm: 0..0, pid: 0, tgid: 0, cpu: 0 };
-        Columns { seen: vec![empty; 64], second: Second::default() }
+        Columns { seen: vec![empty; PLACES], second: Second::default() }
     }
 
     /// Reads the columns of a line. `None`: this is no line of an event.
     pub fn read(&mut self, line: &[u8]) -> Option<Context> {
         let skip = instance(line);
-        let (context, flags_at) = bracketed(line, skip)
+        let (mut context, flags_at) = bracketed(line, skip)
             .or_else(|| verbose(line, skip).map(|c| (c, 0)))
             .or_else(|| latency(line, skip).map(|c| (c, 0)))?;
         if let Some((words, index)) = first_words(line)
@@ -94,6 +99,7 @@ impl Columns {
                 tgid: context.tgid,
                 cpu: context.cpu,
             };
+            context.place = index;
         }
         Some(context)
     }
@@ -114,7 +120,8 @@ impl Columns {
         let ((flags, preempt_count), at) = flag_columns(text, end)?;
         let (ts, event) = self.second.time(text, at)?;
         let comm = usize::from(seen.comm.start)..usize::from(seen.comm.end);
-        Some(Context { comm, pid: seen.pid, tgid: seen.tgid, cpu: seen.cpu, flags, preempt_count, ts, event })
+        let (pid, tgid, cpu) = (seen.pid, seen.tgid, seen.cpu);
+        Some(Context { comm, pid, tgid, cpu, flags, preempt_count, ts, event, place: index })
     }
 }
 
@@ -150,7 +157,7 @@ impl Second {
 fn first_words(text: &[u8]) -> Option<([u64; 4], usize)> {
     let words = [word_at(text, 0)?, word_at(text, 8)?, word_at(text, 16)?, word_at(text, 24)?];
     let mix = words[1] ^ words[2].rotate_left(23) ^ words[3].rotate_left(41);
-    Some((words, (mix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize))
+    Some((words, (mix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % PLACES))
 }
 
 /// Length of the `NAME:` that `trace-cmd report` puts before the lines of an instance. A comm never begins in the
@@ -174,7 +181,7 @@ fn bracketed(line: &[u8], skip: usize) -> Option<(Context, usize)> {
         let (ts, event) = time(line, at)?;
         let comm = skip + comm.start..skip + comm.end;
         let cpu = u32::try_from(cpu).ok()?;
-        Some((Context { comm, pid, tgid, cpu, flags, preempt_count, ts, event }, close + 2))
+        Some((Context { comm, pid, tgid, cpu, flags, preempt_count, ts, event, place: 0 }, close + 2))
     })
 }
 
@@ -225,7 +232,7 @@ fn verbose(line: &[u8], skip: usize) -> Option<Context> {
         let (cpu, flags, preempt_count) = (number(cpu)?, number(flags)? as u8, hex(preempt_count, 0)?.0 as u8);
         let comm = skip + comm.start..skip + comm.end;
         let ts = us.checked_mul(1000)?;
-        Some(Context { comm, pid, tgid: 0, cpu, flags, preempt_count, ts, event })
+        Some(Context { comm, pid, tgid: 0, cpu, flags, preempt_count, ts, event, place: 0 })
     })
 }
 
@@ -247,7 +254,7 @@ fn latency(line: &[u8], skip: usize) -> Option<Context> {
         let (flags, preempt_count) = flag_bits(line.get(at..at + width)?)?;
         let (ts, event) = time(line, at + width)?;
         let (comm, cpu) = (skip + comm.start..skip + comm.end, u32::try_from(cpu).ok()?);
-        Some(Context { comm, pid, tgid: 0, cpu, flags, preempt_count, ts, event })
+        Some(Context { comm, pid, tgid: 0, cpu, flags, preempt_count, ts, event, place: 0 })
     })
 }
 

@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     fn usual_line(&mut self, text: &[u8]) -> Option<usize> {
         let context = self.columns.remembered(text)?;
-        let (index, payload) = self.names.find(text.get(context.event..)?)?;
+        let (index, payload) = self.names.find(text.get(context.event..)?, context.place)?;
         let at = context.event + payload;
         let rest = &text[at..];
         let len = self.names.get(index).read_as_before(rest)?;
@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
 
     /// `name: payload`.
     fn event(&mut self, context: &Context, comm: &[u8], text: &[u8]) -> bool {
-        let Some((index, at)) = self.names.find(text) else { return false };
+        let Some((index, at)) = self.names.find(text, context.place) else { return false };
         let name = self.names.get(index);
         if name.is_stack {
             self.outcome.stacks += 1;
