@@ -66,6 +66,8 @@ pub trait Field: Sized {
     const REQUIRED: bool = true;
     /// Reads the field with slot number `slot`.
     fn read(from: &impl Fielded, slot: usize) -> Self;
+    /// What the slot holds; `None`: the event does not have the field.
+    fn to_slot(self) -> Option<u64>;
 }
 
 macro_rules! integer_fields {
@@ -75,6 +77,10 @@ macro_rules! integer_fields {
             #[inline(always)]
             fn read(from: &impl Fielded, slot: usize) -> Self {
                 from.number(slot) as $t
+            }
+            #[inline(always)]
+            fn to_slot(self) -> Option<u64> {
+                Some(self as u64)
             }
         }
     )*};
@@ -87,6 +93,10 @@ impl Field for bool {
     fn read(from: &impl Fielded, slot: usize) -> Self {
         from.number(slot) != 0
     }
+    #[inline(always)]
+    fn to_slot(self) -> Option<u64> {
+        Some(u64::from(self))
+    }
 }
 
 impl<T: Field> Field for Option<T> {
@@ -95,6 +105,10 @@ impl<T: Field> Field for Option<T> {
     #[inline(always)]
     fn read(from: &impl Fielded, slot: usize) -> Self {
         from.has(slot).then(|| T::read(from, slot))
+    }
+    #[inline(always)]
+    fn to_slot(self) -> Option<u64> {
+        self.and_then(T::to_slot)
     }
 }
 
@@ -111,6 +125,10 @@ macro_rules! wrapped_fields {
                     Shape::Str | Shape::Name(_) => from.slot(slot),
                     _ => from.number(slot),
                 } as $inner)
+            }
+            #[inline(always)]
+            fn to_slot(self) -> Option<u64> {
+                Some(self.0 as u64)
             }
         }
     )*};

@@ -5,7 +5,7 @@
 //! Units: pages unless the name says otherwise; `usec_*` microseconds; `nid` node, `order` log2 of pages.
 //! Source: the event headers of the releases named in `era`.
 
-use crate::event::Fielded;
+use crate::event::{Fielded, Slots};
 use crate::value::*;
 
 /// A typed event: plain fields, read from an [`Event`](crate::Event) of its kind.
@@ -14,6 +14,8 @@ pub trait Typed: Sized {
     const KIND: Kind;
     /// Reads all fields. With inlining, unused ones cost nothing.
     fn read(from: &impl Fielded) -> Self;
+    /// Puts all fields it has into the slots.
+    fn write(&self, to: &mut Slots);
 }
 
 /// What a kind of event looks like.
@@ -117,6 +119,17 @@ macro_rules! vocabulary {
                         slot += 1;
                     )*
                     $event { $($field),* }
+                }
+                #[inline]
+                #[allow(unused_mut, unused_variables, unused_assignments)]
+                fn write(&self, to: &mut Slots) {
+                    let mut slot = 0;
+                    $(
+                        if let Some(value) = self.$field.to_slot() {
+                            to.set(slot, value);
+                        }
+                        slot += 1;
+                    )*
                 }
             }
         )*)*

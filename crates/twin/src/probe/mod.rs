@@ -1,0 +1,150 @@
+//! The tracepoints: the one place where events leave the simulated kernel.
+//!
+//! A mechanism asks [`Probe::on`] before it builds an event, so an event nobody wants costs one test. Events wait in
+//! a buffer until the end of an epoch, when [`Probe::drain`] gives them to a sink in order of (time, CPU, sequence).
+//! Values are stored as the slots of the vocabulary; characters they refer to are stored behind them.
+
+use crate::clock::Ns;
+use mmtwin_event::vocabulary::SCHEMAS;
+use mmtwin_event::{Event, Fields, Kind, Sink, Slots, Typed};
+
+/// The task that runs when an event is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// Thread id; 0 is the idle task.
+    pub pid: i32,
+    /// Thread group id.
+    pub tgid: i32,
+}
+
+/// Which events are on, and those that wait.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    enabled: [bool; Kind::COUNT],
+    waiting: Vec<Waiting>,
+    /// Values of all waiting events, one after another.
+    values: Vec<u64>,
+    /// Characters of all waiting events.
+    text: Vec<u8>,
+    written: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    at: Ns,
+    cpu: u32,
+    task: Task,
+    kind: Kind,
+    present: u32,
+    values: u32,
+    text: (u32, u32),
+}
+
+impl Probe {
+    /// A probe that writes the events of these kinds.
+    pub fn new(kinds: impl IntoIterator<Item = Kind>) -> Probe {
+        let mut enabled = [false; Kind::COUNT];
+        kinds.into_iter().for_each(|kind| enabled[kind as usize] = true);
+        enabled[Kind::Other as usize] = false;
+        Probe { enabled, waiting: Vec::new(), values: Vec::new(), text: Vec::new(), written: 0 }
+    }
+
+    /// A probe that writes nothing.
+    pub fn off() -> Probe {
+        Probe::new([])
+    }
+
+    /// True if events of this kind are wanted.
+    #[inline(always)]
+    pub fn on(&self, kind: Kind) -> bool {
+        self.enabled[kind as usize]
+    }
+
+    /// Writes an event, if its kind is on. Fields that are characters are ranges of `text`.
+    pub fn write<T: Typed>(&mut self, at: Ns, cpu: u32, task: Task, event: &T, text: &[u8]) {
+        if !self.on(T::KIND) {
+            return;
+        }
+        let mut slots = Slots::default();
+        event.write(&mut slots);
+        let count = T::KIND.schema().map_or(0, |schema| schema.fields.len());
+        let (values, start) = (self.values.len() as u32, self.text.len() as u32);
+        self.values.extend_from_slice(&slots.values[..count]);
+        self.text.extend_from_slice(text);
+        let text = (start, self.text.len() as u32);
+        self.waiting.push(Waiting { at, cpu, task, kind: T::KIND, present: slots.present, values, text });
+        self.written += 1;
+    }
+
+    /// Events written so far, those that were drained included.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Gives the waiting events up to and including time `until` to a sink.
+    pub fn drain(&mut self, until: Ns, sink: &mut dyn Sink) {
+        // Stable, so events of one time and CPU stay in the order in which they were written.
+        self.waiting.sort_by_key(|event| (event.at, event.cpu));
+        let due = self.waiting.partition_point(|event| event.at <= until);
+        let mut slots = Slots::default();
+        for event in self.waiting.drain(..due) {
+            let Some(schema) = event.kind.schema() else { continue };
+            let values = &self.values[event.values as usize..][..schema.fields.len()];
+            slots.values[..values.len()].copy_from_slice(values);
+            slots.present = event.present;
+            sink.event(&Event {
+                ts: event.at,
+                cpu: event.cpu,
+                pid: event.task.pid,
+                tgid: event.task.tgid,
+                flags: 0,
+                preempt_count: 0,
+                kind: event.kind,
+                id: event.kind as u32,
+                comm: b"",
+                name: SCHEMAS[event.kind as usize - 1].name,
+                raw: &self.text[event.text.0 as usize..event.text.1 as usize],
+                fields: Fields::Text(&slots),
+            });
+        }
+        if self.waiting.is_empty() {
+            self.values.clear();
+            self.text.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmtwin_event::vocabulary::{MmVmscanKswapdSleep, PurgeVmapAreaLazy};
+
+    #[derive(Default)]
+    struct Seen(Vec<(u64, u32, i32)>);
+    impl Sink for Seen {
+        fn event(&mut self, event: &Event<'_>) {
+            self.0.push((event.ts, event.cpu, event.typed::<MmVmscanKswapdSleep>().nid));
+        }
+    }
+
+    #[test]
+    fn events_leave_in_order_and_only_when_due() {
+        let mut probe = Probe::new([Kind::MmVmscanKswapdSleep]);
+        for (at, cpu, nid) in [(7, 1, 0), (5, 2, 1), (5, 0, 2), (5, 2, 3), (9, 0, 4)] {
+            probe.write(at, cpu, Task::default(), &MmVmscanKswapdSleep { nid }, b"");
+        }
+        let mut seen = Seen::default();
+        probe.drain(7, &mut seen);
+        assert_eq!(seen.0, [(5, 0, 2), (5, 2, 1), (5, 2, 3), (7, 1, 0)]);
+        probe.drain(9, &mut seen);
+        assert_eq!((seen.0.last(), probe.written()), (Some(&(9, 0, 4)), 5));
+    }
+
+    #[test]
+    fn what_is_off_is_not_written() {
+        let mut probe = Probe::off();
+        assert!(!probe.on(Kind::PurgeVmapAreaLazy));
+        probe.write(1, 0, Task::default(), &PurgeVmapAreaLazy { start: 0, end: 0, num_purged: 0 }, b"");
+        assert_eq!(probe.written(), 0);
+    }
+}
