@@ -8,6 +8,7 @@
 pub mod dat;
 pub mod error;
 pub mod format;
+mod functions;
 pub mod input;
 mod map;
 pub mod recording;

@@ -11,6 +11,7 @@
 
 use super::meta::FormatText;
 use crate::format::{Formats, Out, Style};
+use crate::functions::Functions;
 use crate::{Error, Place, Warnings};
 use mmtwin_event::era::{self, Common, Era, Values, gfp_bits};
 use mmtwin_event::names::UNNAMED;
@@ -22,8 +23,6 @@ use std::sync::Arc;
 
 /// First id for formats; the kernel's own tracers have those below.
 const FIRST_ID: u16 = 100;
-/// Where the code of 64-bit x86 kernels begins: where the functions of a text are put.
-const FIRST_ADDRESS: u64 = 0xffff_ffff_8100_0000;
 /// Name for events whose own name trace-cmd could not read.
 const ODD_NAME: &str = "text_line";
 /// The common fields of text events; they are those of every kernel since 3.x.
@@ -199,9 +198,7 @@ impl Lines {
     /// The formats that records were written under, and the text of kallsyms.
     pub fn close(self) -> (Vec<FormatText>, Vec<u8>) {
         let formats = self.texts.into_iter().filter(|(_, used)| *used).map(|(text, _)| text);
-        let symbols = self.functions.symbols();
-        let kallsyms = symbols.iter().map(|(address, name)| format!("{address:x} t {name}\n")).collect::<String>();
-        (formats.collect(), kallsyms.into_bytes())
+        (formats.collect(), self.functions.kallsyms())
     }
 }
 
@@ -239,52 +236,4 @@ fn text_format<'s>(name: &str, id: u16, fields: impl Iterator<Item = &'s FieldSc
 
 fn id_of(index: usize) -> u16 {
     FIRST_ID + index as u16
-}
-
-/// The functions that lines print, one behind the other.
-#[derive(Default)]
-struct Functions {
-    /// (name, size), in order of their addresses.
-    list: Vec<(String, u64)>,
-    by_name: FxHashMap<(String, u64), u64>,
-    end: u64,
-}
-
-impl Functions {
-    fn count(&self) -> usize {
-        self.list.len()
-    }
-
-    /// The address that is printed as `NAME+0xOFFSET/0xSIZE`. Without a size the function has one byte more than
-    /// the offset needs.
-    fn address(&mut self, printed: &[u8]) -> u64 {
-        let printed = String::from_utf8_lossy(printed);
-        let hex = |text: &str| text.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok());
-        let (name, place) = printed.split_once('+').unwrap_or((&printed, ""));
-        let (offset, size) = place.split_once('/').unwrap_or((place, ""));
-        let offset = hex(offset).unwrap_or(0);
-        // No function is larger than all of the kernel; what claims to be is printed as text.
-        let size = hex(size).unwrap_or(offset.saturating_add(1)).clamp(1, 1 << 30);
-        let (list, end) = (&mut self.list, &mut self.end);
-        let start = *self.by_name.entry((name.to_string(), size)).or_insert_with(|| {
-            list.push((name.to_string(), size));
-            *end += size;
-            *end - size
-        });
-        FIRST_ADDRESS.wrapping_add(start).wrapping_add(offset)
-    }
-
-    /// (address, name), with a mark behind the last, which gives that its size.
-    fn symbols(&self) -> Vec<(u64, String)> {
-        let mut at = FIRST_ADDRESS;
-        let mut symbols = Vec::with_capacity(self.list.len() + 1);
-        for (name, size) in &self.list {
-            symbols.push((at, name.clone()));
-            at = at.wrapping_add(*size);
-        }
-        if !symbols.is_empty() {
-            symbols.push((at, "_etext".into()));
-        }
-        symbols
-    }
 }

@@ -1,16 +1,18 @@
 //! mmtwin's own recordings: a directory of plain ring-buffer pages, format texts and counters.
 //!
 //! [`Writer`] writes one, [`Recording`] reads one, also while it grows and after its writer was killed: what is
-//! incomplete at the end of a file is left out with a warning. `docs/formats.md` describes the files.
+//! incomplete at the end of a file is left out with a warning. [`EventWriter`] writes one from typed events. `docs/formats.md` describes the files.
 
 mod counters_read;
 mod counters_write;
 mod create;
+mod events;
 mod origin;
 
 pub use counters_read::{CounterStream, Counters, SampledRow};
 pub use counters_write::CounterWriter;
 pub use create::Writer;
+pub use events::EventWriter;
 
 use crate::format::{Formats, symbols};
 use crate::map::map;
