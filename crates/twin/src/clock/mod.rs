@@ -1,9 +1,8 @@
 //! Virtual time: nanoseconds, timers and random numbers.
 
-mod random;
 mod timers;
 
-pub use random::{Chance, Random, Use};
+pub use mmtwin_workload::random::{Chance, Random, Use};
 pub use timers::{Timer, Timers};
 
 /// Nanoseconds since the simulated kernel booted.

@@ -17,6 +17,8 @@ pub enum Use {
     Access = 4,
     /// Choices of a workload: sizes, think times.
     Workload = 5,
+    /// Which page of a region has which rank.
+    Shuffle = 6,
 }
 
 /// Random numbers of one use.
