@@ -1,5 +1,6 @@
-//! Virtual time: nanoseconds, timers and random numbers.
+//! Virtual time: nanoseconds, timers, random numbers, and the check that two runs are one.
 
+pub mod determinism;
 mod timers;
 
 pub use mmtwin_workload::random::{Chance, Random, Use};
