@@ -133,7 +133,8 @@ pub enum Format {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe, trace-cmd report; also .gz, .zst, .xz),
-a directory or tar archive of a trace with /proc snapshots, or - for standard input.
+a copied tracefs directory with raw pages (per_cpu/cpuN/trace_pipe_raw) and event formats, a directory or tar archive
+of a trace with /proc snapshots, or - for standard input.
 
 Examples:
   mmtwin report mmtwin.mmt

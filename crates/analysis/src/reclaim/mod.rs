@@ -81,6 +81,18 @@ impl Reclaim {
         &self.contexts[context as usize]
     }
 
+    /// Reclaims of a context (for kswapd, awake phases) whose duration is not known: the begin or the end is missing,
+    /// also because the trace ended first, or events were lost in between.
+    pub fn without_duration(&self, context: Context) -> u64 {
+        let totals = self.context(context);
+        // Further wakes of a kswapd that is awake begin nothing.
+        let begun = match context {
+            Context::Kswapd => self.processes.iter().filter_map(|p| p.kswapd.as_ref()).map(|k| k.wakes).sum(),
+            _ => totals.begins,
+        };
+        totals.unpaired + begun.saturating_sub(totals.durations().count() + totals.torn)
+    }
+
     /// True if every isolation told its list, so that scans can be counted from them.
     pub fn lists_are_told(&self) -> bool {
         self.contexts.iter().all(|totals| totals.isolated[List::Unknown as usize].batches == 0)
@@ -269,6 +281,7 @@ impl Reclaim {
         totals.reclaimed_by_end = totals.reclaimed_by_end.saturating_add(reclaimed);
         if !whole {
             totals.unpaired += 1;
+            totals.torn += u64::from(open.context == context);
             return;
         }
         let ns = ev.ts.saturating_sub(open.begin);

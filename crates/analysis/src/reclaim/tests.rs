@@ -93,6 +93,7 @@ fn a_lost_begin_or_end_has_no_duration() {
     ]);
     let direct = a.reclaim.context(Context::Direct);
     assert_eq!((direct.begins, direct.ends, direct.unpaired), (2, 3, 2));
+    assert_eq!(a.reclaim.without_duration(Context::Direct), 3, "two without begin, one without end");
     assert_eq!((direct.durations().count(), direct.durations().sum), (1, 7_000));
     assert_eq!(direct.by_order().map(|(order, l)| (order, l.count())).collect::<Vec<_>>(), [(Some(1), 1)]);
 }
@@ -106,6 +107,19 @@ fn events_lost_on_the_way_leave_no_duration() {
     a.event(&made(Kind::MmVmscanDirectReclaimEnd, DD, 101).cpu(2).event());
     let direct = a.reclaim.context(Context::Direct);
     assert_eq!((direct.unpaired, direct.durations().count(), direct.durations().sum), (1, 1, 1_000));
+    assert_eq!(a.reclaim.without_duration(Context::Direct), 1, "begin and end are of one reclaim");
+}
+
+#[test]
+fn what_is_open_at_the_end_has_no_duration() {
+    let a = analysis(&[
+        begin(Kind::MmVmscanDirectReclaimBegin, DD, 10, 0),
+        made(Kind::MmVmscanDirectReclaimEnd, DD, 20),
+        begin(Kind::MmVmscanDirectReclaimBegin, DD, 30, 0),
+        begin(Kind::MmVmscanMemcgReclaimBegin, (8, b"cp"), 31, 0),
+    ]);
+    let open = |context| a.reclaim.without_duration(context);
+    assert_eq!((open(Context::Direct), open(Context::Memcg), open(Context::Node)), (1, 1, 0));
 }
 
 #[test]
@@ -118,6 +132,7 @@ fn kswapd_is_awake_from_its_first_wake_to_its_sleep() {
     assert_eq!((kswapd.awake_us, kswapd.awake.sum), (20, 20_000));
     assert_eq!((kswapd.first_sleep, kswapd.awake_since), (Some(5_999), Some(50_999)));
     assert_eq!(kswapd.rewake_orders.iter().collect::<Vec<_>>(), [(9, 1)]);
+    assert_eq!(a.reclaim.without_duration(Context::Kswapd), 2, "awake before the trace, and at its end");
     let listed: Vec<_> = a.reclaim.listed(a.tasks.get(3).unwrap()).map(|l| (l.order, l.us)).collect();
     assert_eq!(listed, [(9, 20)], "the order is that of the last wake");
 }

@@ -67,6 +67,8 @@ pub struct Totals {
     pub ends: u64,
     /// Ends whose begin was not seen, or between which and their begin events were lost: no duration is known.
     pub unpaired: u64,
+    /// Of these, ends whose begin was seen.
+    pub torn: u64,
     /// Pages reclaimed as the end events count them, slab pages and the like included.
     pub reclaimed_by_end: u64,
     /// Isolations by [`List`] number.

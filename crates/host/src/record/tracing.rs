@@ -7,7 +7,7 @@ use mmtwin_event::manifest::{Losses, Tracing};
 use mmtwin_trace::Place;
 use mmtwin_trace::format::{Common, Formats};
 use mmtwin_trace::recording::Writer;
-use mmtwin_trace::ring::PageLayout;
+use mmtwin_trace::ring::{PageLayout, described_size};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -106,10 +106,7 @@ impl Tracer {
 /// Size of a sub-buffer: of the instance (6.8 and later), or the page that `header_page` describes.
 fn sub_buffer(instance: &Instance, header: &str) -> u64 {
     let own = instance.get("buffer_subbuf_size_kb").ok().and_then(|t| t.trim().parse::<u64>().ok());
-    let number = |line: &str, key: &str| line.split_once(key)?.1.split(';').next()?.trim().parse::<u64>().ok();
-    let data = header.lines().find(|l| l.split(';').next().is_some_and(|d| d.ends_with(" data")));
-    let page = data.and_then(|l| Some(number(l, "offset:")? + number(l, "size:")?));
-    own.map(|kb| kb * 1024).or(page).unwrap_or(4096)
+    own.map(|kb| kb * 1024).or(described_size(header).map(|size| size as u64)).unwrap_or(4096)
 }
 
 /// CPUs that have a buffer, ascending.

@@ -5,6 +5,7 @@ mod eras;
 mod findings;
 mod parquet;
 mod perl;
+mod raw_pages;
 mod record;
 mod support;
 mod tracecmd;

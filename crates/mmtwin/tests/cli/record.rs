@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-fn tracefs(test: &str) -> Option<PathBuf> {
+pub fn tracefs(test: &str) -> Option<PathBuf> {
     let found = mmtwin_host::tracefs::find();
     found.inspect_err(|o| skipped(test, &format!("{} (cure: {})", o.what, o.cure))).ok()
 }

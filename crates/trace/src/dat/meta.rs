@@ -3,8 +3,10 @@
 use super::id;
 use crate::Place;
 use crate::format::symbols::{parse_kallsyms, parse_printk};
+use crate::format::{Format, Formats};
 use crate::ring::{PageLayout, TimeMap};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Everything of a trace.dat but the buffers.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +44,16 @@ pub struct FormatText {
     pub text: String,
     /// Where it lies in the file it came from; if that part is compressed, where the part begins.
     pub offset: u64,
+}
+
+impl FormatText {
+    /// The texts of formats that come from elsewhere, those of the system `ftrace` first.
+    pub(crate) fn all(formats: &Formats) -> Vec<FormatText> {
+        let text = |f: &Format| FormatText { system: f.system.clone(), text: f.text.clone(), offset: 0 };
+        let mut texts: Vec<_> = formats.iter().map(text).collect();
+        texts.sort_by_key(|t| t.system != "ftrace");
+        texts
+    }
 }
 
 /// An option as it is in the file.
@@ -104,14 +116,12 @@ impl Meta<'_> {
         self.option_text(id::UNAME)?.split_whitespace().nth(2).map(str::to_string)
     }
 
-    /// Address to symbol, sorted by address.
-    pub fn symbols(&self) -> Vec<(u64, String)> {
-        parse_kallsyms(&self.kallsyms)
-    }
-
-    /// Address to string of `trace_printk`.
-    pub fn printk_formats(&self) -> Vec<(u64, Vec<u8>)> {
-        parse_printk(&self.printk)
+    /// Gives formats the symbols and strings of the kernel. Returns address to symbol, sorted by address.
+    pub(crate) fn complete(&self, formats: &mut Formats) -> Arc<Vec<(u64, String)>> {
+        let symbols = Arc::new(parse_kallsyms(&self.kallsyms));
+        formats.set_symbols(symbols.clone());
+        formats.set_printk(parse_printk(&self.printk));
+        symbols
     }
 
     /// Task names: (pid, comm), in the order of the file.

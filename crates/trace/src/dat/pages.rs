@@ -79,6 +79,12 @@ impl<'a> Buffer<'a> {
 }
 
 impl<'a> Stored<'a> {
+    /// All of a file of its own, as it is.
+    pub(crate) fn whole(file: &'a str, map: &'a [u8]) -> Stored<'a> {
+        // The byte order is that of the lengths of chunks, and there are none.
+        Stored { file, map, offset: 0, len: map.len() as u64, codec: Codec::None, big_endian: false }
+    }
+
     /// The bytes in the file.
     fn raw(&self) -> &'a [u8] {
         let from = usize::try_from(self.offset).map_or(self.map.len(), |o| o.min(self.map.len()));

@@ -8,7 +8,7 @@
 use super::id;
 use super::lines::Lines;
 use super::meta::{Meta, Opt};
-use super::open::DatFile;
+use super::pages::Buffer;
 use super::write::{MAX_CPUS, Version, Writer};
 use crate::ring::PageLayout;
 use crate::ring::encode::PageWriter;
@@ -37,16 +37,16 @@ pub struct Origin<'a> {
     pub instance: String,
 }
 
-impl<'a> DatFile<'a> {
-    /// What a writer needs for the events of this file. The instance is kept if all data are of one.
-    pub fn origin(&self) -> Origin<'a> {
-        let filled = || self.buffers.iter().filter(|b| !b.is_empty());
-        let page_size = filled().map(|b| b.page_size).max().unwrap_or(self.meta.page_size);
+impl<'a> Origin<'a> {
+    /// What a writer needs for the events of `buffers`. The instance is kept if all data are of one.
+    pub fn of(meta: &Meta<'a>, buffers: &[Buffer<'a>]) -> Origin<'a> {
+        let filled = || buffers.iter().filter(|b| !b.is_empty());
+        let page_size = filled().map(|b| b.page_size).max().unwrap_or(meta.page_size);
         let instance = match filled().next() {
             Some(first) if filled().count() == 1 => first.name.clone(),
             _ => String::new(),
         };
-        Origin { meta: self.meta.clone(), page_size, instance }
+        Origin { meta: meta.clone(), page_size, instance }
     }
 }
 

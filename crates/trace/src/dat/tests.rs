@@ -223,7 +223,7 @@ proptest! {
         bytes.truncate(cut.unwrap_or(usize::MAX));
         if let Ok(dat) = open("x", &bytes) {
             read(&dat);
-            dat.meta.symbols();
+            dat.meta.complete(&mut Formats::new(false, 8));
             dat.meta.cpu_stats();
             let _ = copy(&dat, Version::V6, &std::env::temp_dir(), "x", &mut std::io::sink());
         }
@@ -381,7 +381,7 @@ fn a_text_is_the_same_behind_a_trace_dat() {
         for format in &dat.meta.formats {
             formats.add(&format.system, &format.text, &Place::file("out")).unwrap();
         }
-        formats.set_symbols(std::sync::Arc::new(dat.meta.symbols()));
+        dat.meta.complete(&mut formats);
         let mut behind = Collect { formats: Some(&formats), ..Collect::default() };
         let layout = dat.buffers[0].layout(&dat.meta, &Place::file("out")).unwrap();
         let streams = dat.buffers[0].streams(&layout);
@@ -399,7 +399,8 @@ fn a_text_is_the_same_behind_a_trace_dat() {
 #[test]
 fn records_of_a_recording_are_written_unchanged() {
     let dat = open("v7", V7).unwrap();
-    let mut writer = DatWriter::new(Version::V6, Some(dat.origin()), &std::env::temp_dir()).unwrap();
+    let mut writer =
+        DatWriter::new(Version::V6, Some(Origin::of(&dat.meta, &dat.buffers)), &std::env::temp_dir()).unwrap();
     writer.start(&Source::default());
     let (cpus, _) = read(&dat);
     for (ts, record) in &cpus[0].1 {

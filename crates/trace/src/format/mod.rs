@@ -10,6 +10,7 @@ mod ctype;
 mod eval;
 mod expr;
 mod fallback;
+mod files;
 mod layout;
 mod lex;
 mod native;
@@ -24,6 +25,7 @@ mod text;
 mod values;
 
 pub use common::{Common, CommonFields};
+pub(crate) use files::compile;
 pub use out::Out;
 pub use parse::{FieldDef, Storage};
 pub use symbols::Symbols;

@@ -1,9 +1,13 @@
 //! A directory (or unpacked archive) of a trace and saved `/proc` files.
 //!
+//! The trace is a file of a name that traces have, a recording, or a copied tracefs directory with its raw pages.
+//!
 //! People keep a trace together with snapshots of `/proc/vmstat` and its like from before and after the test, each
 //! snapshot in a directory of its own. Any directory below the given one that holds a file `vmstat` is a snapshot;
 //! a file `uptime` beside it gives its time, else the names `before` and `after` give the order.
 
+use super::tracefs;
+use crate::recording::Recording;
 use crate::{Error, Place, Warnings};
 use mmtwin_event::counters::{self, Row};
 use mmtwin_event::{CounterRow, Sink};
@@ -57,15 +61,24 @@ impl Contents {
 /// Finds traces and snapshot directories, in order of name.
 fn walk(path: &Path, depth: usize, traces: &mut Vec<PathBuf>, saved: &mut Vec<PathBuf>) -> Result<(), Error> {
     let io = |e| Error::io(&path.to_string_lossy(), e);
+    let (of_tracefs, pages) = (path.join("per_cpu").is_dir(), tracefs::is_one(path));
+    if pages {
+        traces.push(path.into());
+    }
     let mut entries = fs::read_dir(path).and_then(|d| d.collect::<Result<Vec<_>, _>>()).map_err(io)?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
-        if path.is_dir() && depth > 0 {
-            walk(&path, depth - 1, traces, saved)?;
+        let name = name.to_string_lossy();
+        if path.is_dir() {
+            if Recording::is_one(&path) {
+                traces.push(path);
+            } else if depth > 0 && !(of_tracefs && tracefs::OWN.contains(&&*name)) {
+                walk(&path, depth - 1, traces, saved)?;
+            }
         } else if name == "vmstat" {
             saved.extend(path.parent().map(Path::to_path_buf));
-        } else if holds_trace(&name.to_string_lossy()) {
+        } else if holds_trace(&name) && !pages {
             traces.push(path);
         }
     }

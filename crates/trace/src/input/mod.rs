@@ -2,12 +2,13 @@
 //!
 //! [`InputFile::open`] looks at the first bytes (never at the name's ending) and maps or decompresses; [`Input`] is
 //! what can then be read, once. `container` undoes compression and archives, `directory` reads a directory of a
-//! trace and saved `/proc` files.
+//! trace and saved `/proc` files, `tracefs` a copied tracefs directory.
 
 mod container;
 mod directory;
+mod tracefs;
 
-use crate::dat::{self, Content, DatFile};
+use crate::dat::{self, Buffer, Content, Meta, Origin};
 use crate::format::Formats;
 use crate::recording::Recording;
 use crate::ring::{CpuStream, PageLayout, merge};
@@ -17,9 +18,11 @@ use memmap2::Mmap;
 use mmtwin_event::vocabulary::SCHEMAS;
 use mmtwin_event::words::glob;
 use mmtwin_event::{Sink, Source, Task, Times};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use tracefs::Tracefs;
 
 /// What the user knows of an input that the input does not say.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +46,7 @@ enum Form {
     Text(Mmap),
     Stream(Option<Box<dyn Read>>),
     Recording(Box<Recording>),
+    Tracefs(Box<Tracefs>),
     /// A trace, if there is one, and saved counters. The temporary directory of an unpacked archive lives as long.
     Directory(Option<Box<InputFile>>, Vec<directory::Snapshot>, #[allow(dead_code)] Option<tempfile::TempDir>),
 }
@@ -72,6 +76,7 @@ impl InputFile {
                 Input::of_source(import(&self.name), Body::Stream(stream))
             }
             Form::Recording(recording) => Input::of_recording(recording),
+            Form::Tracefs(tracefs) => Input::of_tracefs(&self.name, tracefs),
             Form::Directory(trace, snapshots, _) => {
                 let mut input = match trace {
                     Some(trace) => trace.input(&Options::default())?,
@@ -110,10 +115,18 @@ fn directory(name: &str, path: &Path, temporary: Option<tempfile::TempDir>) -> R
         return Ok(Form::Recording(Box::new(Recording::open(path)?)));
     }
     let contents = directory::Contents::find(name, path)?;
-    let trace = match contents.trace {
-        Some(path) => Some(Box::new(InputFile::open(&path.to_string_lossy())?)),
-        None => None,
+    let open = |path: &Path| {
+        let name = path.to_string_lossy().into_owned();
+        let form = if tracefs::is_one(path) {
+            Form::Tracefs(Box::new(Tracefs::open(path)?))
+        } else if path.is_dir() {
+            Form::Recording(Box::new(Recording::open(path)?))
+        } else {
+            container::file(&name)?
+        };
+        Ok::<_, Error>(Box::new(InputFile { name, form }))
     };
+    let trace = contents.trace.as_deref().map(open).transpose()?;
     Ok(Form::Directory(trace, contents.snapshots, temporary))
 }
 
@@ -124,23 +137,32 @@ pub struct Input<'a> {
     /// The format texts of a binary input.
     pub formats: Option<Arc<Formats>>,
     /// What a trace.dat of the events of a binary input needs beside them.
-    pub origin: Option<dat::Origin<'a>>,
+    pub origin: Option<Origin<'a>>,
+    /// Thread group of tasks by pid, where that has a list of its own.
+    tgids: BTreeMap<i32, i32>,
     snapshots: Vec<directory::Snapshot>,
     warnings: Warnings,
     body: Body<'a>,
 }
 
 enum Body<'a> {
-    Dat(Box<DatFile<'a>>, Arc<Formats>),
+    Pages(Box<Traced<'a>>, Arc<Formats>),
     Text(&'a [u8]),
     Stream(Box<dyn Read>),
     Recording(&'a Recording),
     Nothing,
 }
 
+/// Ring buffers and what is known beside them.
+struct Traced<'a> {
+    meta: Meta<'a>,
+    buffers: Vec<Buffer<'a>>,
+}
+
 impl<'a> Input<'a> {
     fn of_source(source: Source, body: Body<'a>) -> Input<'a> {
-        Input { source, formats: None, origin: None, snapshots: Vec::new(), warnings: Warnings::default(), body }
+        let (tgids, snapshots, warnings) = Default::default();
+        Input { source, formats: None, origin: None, tgids, snapshots, warnings, body }
     }
 
     fn of_recording(recording: &'a Recording) -> Input<'a> {
@@ -152,31 +174,42 @@ impl<'a> Input<'a> {
 
     fn of_dat(name: &'a str, map: &'a [u8]) -> Result<Input<'a>, Error> {
         let dat = dat::open(name, map)?;
-        let mut input = Input::of_source(import(name), Body::Nothing);
+        let mut warnings = Warnings::default();
         let mut formats = Formats::new(dat.meta.big_endian, dat.meta.kernel_long_size());
         for format in &dat.meta.formats {
             let place = Place::offset(name, format.offset);
             if let Err(error) = formats.add(&format.system, &format.text, &place) {
-                input.warnings.add(|| place, &format!("a format is left out: {error}"));
+                warnings.add(|| place, &format!("a format is left out: {error}"));
             }
         }
         for format in formats.iter() {
             for problem in &format.problems {
-                input.warnings.add(|| Place::file(name), &format!("event {}: {problem}", format.name));
+                warnings.add(|| Place::file(name), &format!("event {}: {problem}", format.name));
             }
         }
-        let symbols = Arc::new(dat.meta.symbols());
-        formats.set_symbols(symbols.clone());
-        formats.set_printk(dat.meta.printk_formats());
-        input.source.kernel = dat.meta.kernel();
-        input.source.cpus = dat.meta.cpus;
-        input.source.clock = dat.meta.clock();
-        input.source.kallsyms = symbols;
-        let formats = Arc::new(formats);
-        input.formats = Some(formats.clone());
-        input.origin = Some(dat.origin());
-        input.body = Body::Dat(Box::new(dat), formats);
-        Ok(input)
+        warnings.append(dat.warnings);
+        let kallsyms = dat.meta.complete(&mut formats);
+        Ok(Input { warnings, ..Input::of_pages(name, dat.meta, dat.buffers, Arc::new(formats), kallsyms) })
+    }
+
+    fn of_tracefs(name: &str, tracefs: &'a Tracefs) -> Input<'a> {
+        let Tracefs { meta, formats, kallsyms, .. } = tracefs;
+        let input = Input::of_pages(name, meta.clone(), vec![tracefs.buffer()], formats.clone(), kallsyms.clone());
+        Input { tgids: tracefs.tgids.clone(), warnings: tracefs.warnings.clone(), ..input }
+    }
+
+    fn of_pages(
+        name: &str,
+        meta: Meta<'a>,
+        buffers: Vec<Buffer<'a>>,
+        formats: Arc<Formats>,
+        kallsyms: Arc<Vec<(u64, String)>>,
+    ) -> Input<'a> {
+        let (kernel, cpus, clock) = (meta.kernel(), meta.cpus, meta.clock());
+        let source = Source { kernel, cpus, clock, kallsyms, ..import(name) };
+        let origin = Some(Origin::of(&meta, &buffers));
+        let body = Body::Pages(Box::new(Traced { meta, buffers }), formats.clone());
+        Input { formats: Some(formats), origin, ..Input::of_source(source, body) }
     }
 
     /// Delivers everything to `sink`.
@@ -187,11 +220,12 @@ impl<'a> Input<'a> {
         let (earlier, later) = self.snapshots.split_at(self.snapshots.len().min(1));
         earlier.iter().for_each(|s| s.deliver(sink, &mut outcome.warnings));
         match self.body {
-            Body::Dat(dat, formats) => {
-                for (pid, comm) in dat.meta.tasks() {
-                    sink.task(&Task { pid, tgid: 0, comm: &comm, cgroup: None });
+            Body::Pages(traced, formats) => {
+                for (pid, comm) in traced.meta.tasks() {
+                    let tgid = self.tgids.get(&pid).copied().unwrap_or(0);
+                    sink.task(&Task { pid, tgid, comm: &comm, cgroup: None });
                 }
-                read_dat(&dat, &formats, sink, &mut outcome)?;
+                read_pages(name, &traced, &formats, sink, &mut outcome)?;
             }
             Body::Text(bytes) => read_text(name, TextInput::Bytes(bytes), sink, &mut outcome)?,
             Body::Stream(mut stream) => read_text(name, TextInput::Stream(&mut stream), sink, &mut outcome)?,
@@ -209,17 +243,22 @@ fn import(name: &str) -> Source {
     Source { name: name.into(), arm: "import".into(), ..Source::default() }
 }
 
-fn read_dat(dat: &DatFile<'_>, formats: &Formats, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), Error> {
-    outcome.warnings.append(dat.warnings.clone());
-    let place = Place::file(dat.name);
+fn read_pages(
+    name: &str,
+    Traced { meta, buffers }: &Traced<'_>,
+    formats: &Formats,
+    sink: &mut dyn Sink,
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
+    let place = Place::file(name);
     // Buffers with the same layout, as almost always, are merged by time; others follow one another.
     let mut groups: Vec<(PageLayout, Vec<CpuStream<'_>>)> = Vec::new();
-    for buffer in &dat.buffers {
+    for buffer in buffers {
         if let Content::Text(text) = &buffer.content {
-            read_text(dat.name, TextInput::Stream(&mut text.reader()), sink, outcome)?;
+            read_text(name, TextInput::Stream(&mut text.reader()), sink, outcome)?;
             continue;
         }
-        let layout = buffer.layout(&dat.meta, &place)?;
+        let layout = buffer.layout(meta, &place)?;
         let streams = buffer.streams(&layout);
         match groups.iter_mut().find(|(l, _)| *l == layout) {
             Some((_, group)) => group.extend(streams),
@@ -231,10 +270,10 @@ fn read_dat(dat: &DatFile<'_>, formats: &Formats, sink: &mut dyn Sink, outcome: 
         outcome.warnings.add(|| place, "buffers with different page sizes are read one after another, not by time");
     }
     for (layout, streams) in groups {
-        merge::deliver(streams, &layout, formats, &dat.meta.time(), sink, outcome)?;
+        merge::deliver(streams, &layout, formats, &meta.time(), sink, outcome)?;
     }
     // What the kernel counted as overwritten or dropped beyond what its pages are marked with.
-    for stat in dat.meta.cpu_stats() {
+    for stat in meta.cpu_stats() {
         let lost = [stat.overrun, stat.commit_overrun, stat.dropped].into_iter().flatten().sum::<u64>();
         let (known, _) = outcome.lost.get(&stat.cpu).copied().unwrap_or_default();
         if lost > known {

@@ -14,7 +14,7 @@ pub use counters_write::CounterWriter;
 pub use create::Writer;
 pub use events::EventWriter;
 
-use crate::format::{Formats, symbols};
+use crate::format::{self, Formats, symbols};
 use crate::map::map;
 use crate::ring::{CpuStream, PageLayout, SlicePages, TimeMap, merge};
 use crate::{Error, Outcome, Place, Warnings};
@@ -194,20 +194,8 @@ impl Recording {
 fn read_formats(path: &Path, tracing: &Tracing, warnings: &mut Warnings) -> Result<Formats, Error> {
     let mut formats = Formats::new(tracing.big_endian, tracing.long_size);
     for system in entries(&path.join("formats"))?.into_iter().filter(|p| p.is_dir()) {
-        for event in entries(&system)? {
-            let file = event.to_string_lossy();
-            let bytes = text(&event)?.unwrap_or_default();
-            let added = formats.add(&leaf(&system), &String::from_utf8_lossy(&bytes), &Place::file(&file));
-            if let Err(error) = added {
-                warnings.add(|| Place::file(&file), &format!("this format is left out: {error}"));
-            }
-        }
-    }
-    for format in formats.iter() {
-        for problem in &format.problems {
-            let place = || Place::file(&path.join("formats").join(&format.system).join(&format.name).to_string_lossy());
-            warnings.add(place, &format!("event {}: {problem}", format.name));
-        }
+        let events = entries(&system)?.into_iter().map(|event| (leaf(&system), event));
+        format::compile(&mut formats, events, warnings)?;
     }
     Ok(formats)
 }

@@ -58,21 +58,13 @@ impl Recording {
             header_page: texts.header_page.clone(),
             // trace-cmd only wants it to be there: no kernel has another.
             header_event: texts.header_event.clone().unwrap_or_else(|| header_event(Era::F)),
-            formats: self.format_texts(),
+            formats: FormatText::all(&self.formats),
             kallsyms: Cow::Borrowed(texts.kallsyms.as_deref().unwrap_or_default()),
             printk: Cow::Borrowed(&texts.printk),
             cmdlines: Cow::Owned(self.cmdlines()),
             options: self.options(),
         };
         Some(Origin { meta, page_size, instance: String::new() })
-    }
-
-    /// Those of the system `ftrace` first.
-    fn format_texts(&self) -> Vec<FormatText> {
-        let text = |f: &crate::format::Format| FormatText { system: f.system.clone(), text: f.text.clone(), offset: 0 };
-        let mut texts: Vec<_> = self.formats.iter().map(text).collect();
-        texts.sort_by_key(|t| t.system != "ftrace");
-        texts
     }
 
     /// A line `PID NAME` per task, with the name it had last.

@@ -52,17 +52,10 @@ impl PageLayout {
 
     /// Reads the text of `events/header_page`. `page_size` is that of the buffer, which may differ from the text's.
     pub fn parse(text: &str, page_size: usize, big_endian: bool, place: &Place) -> Result<PageLayout, Error> {
-        let field = |name: &str| -> Result<(usize, usize), Error> {
-            let number = |line: &str, key: &str| {
-                let rest = &line[line.find(key)? + key.len()..];
-                rest.split(';').next()?.trim().parse::<usize>().ok()
-            };
-            text.lines()
-                .find(|l| l.split(';').next().is_some_and(|d| d.split_whitespace().last() == Some(name)))
-                .and_then(|l| Some((number(l, "offset:")?, number(l, "size:")?)))
-                .ok_or_else(|| {
-                    Error::at(place.clone(), format!("header_page has no field `{name}` with offset and size"))
-                })
+        let field = |name: &str| {
+            header_field(text, name).ok_or_else(|| {
+                Error::at(place.clone(), format!("header_page has no field `{name}` with offset and size"))
+            })
         };
         let (timestamp, _) = field("timestamp")?;
         let (commit, commit_size) = field("commit")?;
@@ -74,6 +67,22 @@ impl PageLayout {
         }
         Ok(layout)
     }
+}
+
+/// Size in bytes of the sub-buffer that the text of `events/header_page` describes: where its data end.
+pub fn described_size(text: &str) -> Option<usize> {
+    let (offset, size) = header_field(text, "data")?;
+    offset.checked_add(size)
+}
+
+/// Offset and size of a field of `header_page`.
+fn header_field(text: &str, name: &str) -> Option<(usize, usize)> {
+    let number = |line: &str, key: &str| {
+        let rest = &line[line.find(key)? + key.len()..];
+        rest.split(';').next()?.trim().parse::<usize>().ok()
+    };
+    let line = text.lines().find(|l| l.split(';').next().is_some_and(|d| d.split_whitespace().last() == Some(name)))?;
+    Some((number(line, "offset:")?, number(line, "size:")?))
 }
 
 /// From a recorded time stamp to nanoseconds of the trace clock.

@@ -33,7 +33,8 @@ impl Entry {
 
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
-const COMMIT_MASK: u64 = (1 << 27) - 1;
+/// The bits of a commit word that count bytes; those above are flags.
+pub(crate) const COMMIT_MASK: u64 = (1 << 27) - 1;
 const DELTA_MASK: u32 = (1 << 27) - 1;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;

@@ -1,0 +1,28 @@
+//! Format texts that lie in files of their own, one per event.
+
+use super::Formats;
+use crate::{Error, Place, Warnings};
+use std::fs;
+use std::path::PathBuf;
+
+/// Adds the formats of `files`, each with its trace system. One that cannot be used is left out with a warning.
+pub(crate) fn compile(
+    formats: &mut Formats,
+    files: impl IntoIterator<Item = (String, PathBuf)>,
+    warnings: &mut Warnings,
+) -> Result<(), Error> {
+    for (system, path) in files {
+        let place = Place::file(&path.to_string_lossy());
+        let text = fs::read(&path).map_err(|e| Error::io(&place.file, e))?;
+        match formats.add(&system, &String::from_utf8_lossy(&text), &place) {
+            Ok(id) => {
+                for problem in formats.get(id).iter().flat_map(|f| &f.problems) {
+                    let name = formats.get(id).map_or("", |f| &f.name);
+                    warnings.add(|| place.clone(), &format!("event {name}: {problem}"));
+                }
+            }
+            Err(error) => warnings.add(|| place, &format!("this format is left out: {error}")),
+        }
+    }
+    Ok(())
+}
