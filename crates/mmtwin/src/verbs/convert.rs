@@ -4,7 +4,7 @@ use crate::cli::{Compression, Convert, Target};
 use crate::{Failure, reading};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::dat::{Codec, DatWriter, Version};
-use mmtwin_trace::input::{Input, InputFile, Options};
+use mmtwin_trace::input::{Input, Options};
 use mmtwin_trace::write::{Columns, Header, ParquetWriter, TextStyle, TextWriter};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,7 +21,7 @@ pub fn run(arguments: Convert) -> Result<i32, Failure> {
     if output.exists() && !arguments.force {
         return Err(Failure::Error(format!("{}: exists; -f replaces it", output.display())));
     }
-    let mut file = InputFile::open(&arguments.input)?;
+    let mut file = reading::open(&arguments.input)?;
     let input = file.input(&Options::default())?;
     let outcome = match target {
         Target::Text => text(input, output)?,
