@@ -234,7 +234,7 @@ pub fn is_gauge(source: &str, name: &str) -> bool {
         "psi" => !name.ends_with("total"),
         "cgroup" => !is_cgroup_count(name),
         _ if name.starts_with("nr_") => !ACCUMULATING_NR.contains(&name),
-        "zoneinfo" => !name.starts_with("numa_"),
+        "zoneinfo" => name == "workingset_nodes" || !["numa_", "pg", "workingset_"].iter().any(|p| name.starts_with(p)),
         _ => name == "workingset_nodes",
     }
 }
@@ -329,6 +329,8 @@ mod tests {
             ("vmstat", "nr_free_pages"),
             ("meminfo", "MemFree"),
             ("zoneinfo", "low"),
+            ("zoneinfo", "pagesets_high"),
+            ("zoneinfo", "workingset_nodes"),
             ("psi", "memory_some_avg10"),
             ("cgroup", "memory.current"),
             ("cgroup", "memory.stat.file"),
@@ -340,6 +342,9 @@ mod tests {
             ("vmstat", "nr_written"),
             ("vmstat", "pgfault"),
             ("zoneinfo", "numa_miss"),
+            ("zoneinfo", "workingset_refault_file"),
+            ("zoneinfo", "workingset_nodereclaim"),
+            ("zoneinfo", "pgdemote_kswapd"),
             ("numastat", "local_node"),
             ("psi", "memory_some_total"),
             ("cgroup", "memory.events.local.max"),

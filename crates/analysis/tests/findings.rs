@@ -61,6 +61,20 @@ fn cgroup_that_reads_more_than_its_limit() {
 }
 
 #[test]
+fn cgroup_that_reads_in_large_folios() {
+    let must_not = ["refault_thrash", "scan_efficiency", "direct_reclaim", "slab_dominates", "lost_events"];
+    check("readahead-6.18", &["cgroup_limit"], &must_not);
+    let sentence = "a cgroup hit its limit 94 times: 49,666 pages scanned for 49,665 freed (efficiency 100 %)";
+    let found = all(&analysis("readahead-6.18"));
+    assert!(found.iter().any(|f| f.sentence.starts_with(sentence)), "{found:?}");
+}
+
+#[test]
+fn cgroup_that_touches_its_limit() {
+    check("startup-6.18", &[], &["cgroup_limit", "scan_efficiency", "refault_thrash", "slab_dominates"]);
+}
+
+#[test]
 fn four_small_nodes_under_load() {
     let must =
         ["direct_reclaim", "high_order_reclaim", "scan_efficiency", "refault_thrash", "numa_locality", "numa_fallback"];

@@ -43,9 +43,18 @@ pub struct Analysed {
     pub outcome: Outcome,
 }
 
+/// Opens an input. What is taken of a directory of several things is said on standard error.
+pub fn open(name: &str) -> Result<InputFile, Failure> {
+    let file = InputFile::open(name)?;
+    if let Some(taken) = file.taken() {
+        say(&format!("{name}: reading {taken}"));
+    }
+    Ok(file)
+}
+
 /// Reads and analyses an input. Warnings go to standard error.
 pub fn analyse(name: &str, options: &Options) -> Result<Analysed, Failure> {
-    let mut file = InputFile::open(name)?;
+    let mut file = open(name)?;
     let input = file.input(options)?;
     let mut analysis = Analysis::default();
     let outcome = progress::shown(name, &mut analysis, |sink| input.read(sink))?;

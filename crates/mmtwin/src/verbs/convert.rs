@@ -4,7 +4,7 @@ use crate::cli::{Compression, Convert, Target};
 use crate::{Failure, reading};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::dat::{Codec, DatWriter, Version};
-use mmtwin_trace::input::{Input, InputFile, Options};
+use mmtwin_trace::input::{Input, Options};
 use mmtwin_trace::write::{Columns, Header, ParquetWriter, TextStyle, TextWriter};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,7 +21,7 @@ pub fn run(arguments: Convert) -> Result<i32, Failure> {
     if output.exists() && !arguments.force {
         return Err(Failure::Error(format!("{}: exists; -f replaces it", output.display())));
     }
-    let mut file = InputFile::open(&arguments.input)?;
+    let mut file = reading::open(&arguments.input)?;
     let input = file.input(&Options::default())?;
     let outcome = match target {
         Target::Text => text(input, output)?,
@@ -74,18 +74,28 @@ fn text(input: Input<'_>, output: &Path) -> Result<Outcome, Failure> {
     let name = output.to_string_lossy();
     let columns = Columns::of_release(input.source.kernel.as_deref());
     let style = TextStyle::Kernel(columns, Some(Header { entries: None, cpus: input.source.cpus }));
-    let formats = input.formats.clone();
-    whole(output, |file| {
-        let to: Box<dyn Write> = match output.extension().and_then(|e| e.to_str()) {
-            Some("gz") => Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::default())),
-            Some("zst") => Box::new(zstd::Encoder::new(file, 3)?.auto_finish()),
-            _ => Box::new(file),
-        };
-        let mut writer = TextWriter::new(to, &name, style, formats);
-        let outcome = input.read(&mut writer)?;
-        writer.close()?;
-        Ok(outcome)
+    let failed = |e: std::io::Error| Failure::Error(format!("{name}: {e}"));
+    // What a compressor keeps until its end can fail too.
+    whole(output, |file| match output.extension().and_then(|e| e.to_str()) {
+        Some("gz") => {
+            let to = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+            let (outcome, to) = lines(input, to, &name, style)?;
+            to.finish().map_err(failed)?;
+            Ok(outcome)
+        }
+        Some("zst") => {
+            let (outcome, to) = lines(input, zstd::Encoder::new(file, 3)?, &name, style)?;
+            to.finish().map_err(failed)?;
+            Ok(outcome)
+        }
+        _ => Ok(lines(input, file, &name, style)?.0),
     })
+}
+
+fn lines<W: Write>(input: Input<'_>, to: W, name: &str, style: TextStyle) -> Result<(Outcome, W), Failure> {
+    let mut writer = TextWriter::new(to, name, style, input.formats.clone());
+    let outcome = input.read(&mut writer)?;
+    Ok((outcome, writer.close()?))
 }
 
 fn dat(input: Input<'_>, output: &Path, version: Version) -> Result<Outcome, Failure> {

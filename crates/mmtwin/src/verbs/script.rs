@@ -4,14 +4,14 @@ use super::chosen;
 use crate::cli::{LineStyle, Script};
 use crate::{Failure, reading, say};
 use mmtwin_event::{Call, Event, Sink, Source, Task};
-use mmtwin_trace::input::{InputFile, Options};
+use mmtwin_trace::input::Options;
 use mmtwin_trace::write::{Columns, TextStyle, TextWriter};
 use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Runs the verb.
 pub fn run(arguments: Script) -> Result<i32, Failure> {
-    let mut file = InputFile::open(&arguments.input)?;
+    let mut file = reading::open(&arguments.input)?;
     let input = file.input(&Options::default())?;
     let style = match arguments.style {
         LineStyle::Kernel => TextStyle::Kernel(Columns::of_release(input.source.kernel.as_deref()), None),

@@ -57,6 +57,8 @@ fn the_report_of_raw_pages_is_that_of_the_trace_dat() {
     };
     let file = Path::new(V6);
     assert_eq!(report(&top), report(file));
+    let said = mmtwin([Path::new("report"), scratch.path()]).err;
+    assert!(said.contains(": reading the pages of tracing/per_cpu\n"), "{said}");
     assert_eq!(events(&ok([Path::new("script"), &top])), events(&ok([Path::new("script"), file])));
     // On to a trace.dat, and from a tar archive of the directory.
     let dat = scratch.path().join("out.dat");

@@ -1,7 +1,7 @@
 //! `mmtwin record` on this machine. What needs tracefs, root or a memory cgroup says so and is skipped without.
 
 use super::bad_input::damage_recording;
-use super::support::{cell, command, mmtwin, report_json, scratch, skipped, value};
+use super::support::{cell, command, finding_keys, mmtwin, report_json, scratch, skipped, value};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,7 @@ fn reclaim_of_a_cgroup_becomes_a_report() {
     // Of 256 MiB read at least 180 MiB had to go again.
     let reclaimed = cell(&report, "reclaim", "Pages reclaimed", "cgroup").expect("cgroup reclaim was recorded");
     assert!(reclaimed * 4096.0 > f64::from(180 << 20), "{reclaimed}");
+    assert!(finding_keys(&report).contains(&"cgroup_limit".to_string()), "{}", report["findings"]);
     for table in ["reclaim", "reclaim-where", "latency", "process", "vmstat", "cgroup", "node-vmstat", "meminfo"] {
         let found = report["tables"].as_array().into_iter().flatten().find(|t| t["name"] == table);
         assert!(found.is_some_and(|t| t["rows"].as_array().is_some_and(|r| !r.is_empty())), "{table}");

@@ -2,7 +2,7 @@
 //!
 //! They lie in `tests/golden`. `MMTWIN_GOLDEN=write` writes them anew; the difference is then for git to show.
 
-use super::support::{V6, V7, command, mmtwin, recording, root, scratch};
+use super::support::{V6, V7, command, installed, mmtwin, recording, root, scratch};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -123,6 +123,30 @@ fn conversions() {
     transcript("convert-no-format", &["convert", V6, "-o", "SCRATCH/out"]);
     transcript("convert-exists", &["convert", V6, "-o", "LICENSE-MIT", "--to", "text"]);
     transcript("convert-no-directory", &["convert", V6, "-o", "SCRATCH/none/out.txt"]);
+}
+
+/// A disk that is full by the last byte, which compressors write when they are told to finish.
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let test = "what_cannot_be_written_is_an_error";
+    if !installed(test, "prlimit") {
+        return;
+    }
+    let scratch = scratch();
+    for name in ["out.txt", "out.txt.gz", "out.txt.zst", "out.dat"] {
+        let output = scratch.path().join(name);
+        let convert = [Path::new("convert"), Path::new(V6), Path::new("-o"), &output];
+        assert_eq!(mmtwin(convert).status, 0);
+        let length = output.metadata().expect("the output").len();
+        std::fs::remove_file(&output).expect("it can go");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; exec prlimit \"$@\"", "sh", &format!("--fsize={}", length - 1)]);
+        let run = shell.arg(env!("CARGO_BIN_EXE_mmtwin")).args(convert).current_dir(root()).output().expect("sh");
+        let message = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{name}: {message}");
+        assert!(message.contains(name) && message.contains("too large"), "{message}");
+        assert_eq!(scratch.path().read_dir().expect("the directory").count(), 0, "{name}");
+    }
 }
 
 /// What converting replaces, it replaces only when it is told to.

@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
 
     fn clause(&mut self) -> Result<Clause, FailOnError> {
         let word = self.expect("a row such as vmscan.direct_reclaims, or 'any'")?;
-        let name = |c: char| c.is_alphanumeric() || "_-*./:".contains(c);
+        let name = |c: char| c.is_alphanumeric() || "_-*?./:".contains(c);
         if let Some(bad) = word.text.chars().position(|c| !name(c)) {
             return Err(self.error(word.at + bad, format!("expected a row, found '{}'", word.text)));
         }

@@ -155,9 +155,11 @@ impl Raw {
         // kswapd never writes synchronously; the scripts leave these rows out of both sums.
         let written_file = sum(&[direct[0], direct[2], kswapd[0]]);
         let written = sum(&[written_file, direct[1], direct[3], kswapd[1]]);
+        // The scripts print 0 for the first share if nothing was scanned; of the others it is not known then.
         let of_scanned = |part: Option<u64>| Some(derived::percent(part? as f64, scanned? as f64));
+        let of_some = |part: Option<u64>| of_scanned(part).filter(|_| scanned != Some(0));
         let stalled_share = || Some(derived::stalled_share(self.stalled?, self.cpu?));
-        let awake_share = || Some(derived::percent(self.awake?, self.elapsed?));
+        let awake_share = || Some(derived::percent(self.awake?, self.elapsed.filter(|&elapsed| elapsed > 0.0)?));
         vec![
             count("direct_reclaims", "Direct reclaims", self.reclaims),
             pages("direct_pages_scanned", "Direct reclaim pages scanned", self.scanned[0]),
@@ -179,8 +181,8 @@ impl Raw {
             pages("total_scanned", "Total pages scanned", scanned),
             pages("total_reclaimed", "Total pages reclaimed", reclaimed),
             share("scanned_reclaimed", "%age total pages scanned/reclaimed", Higher, of_scanned(reclaimed)),
-            share("scanned_written", "%age total pages scanned/written", Lower, of_scanned(written)),
-            share("file_scanned_written", "%age file pages scanned/written", Lower, of_scanned(written_file)),
+            share("scanned_written", "%age total pages scanned/written", Lower, of_some(written)),
+            share("file_scanned_written", "%age file pages scanned/written", Lower, of_some(written_file)),
             share("stalled_share", "Percentage Time Spent Direct Reclaim", Lower, stalled_share()),
             share("awake_share", "Percentage Time kswapd Awake", Lower, awake_share()),
         ]
@@ -290,6 +292,19 @@ mod tests {
         let got = values(Source::default(), &[made(MmVmscanDirectReclaimBegin, DD, 1).set("order", 0)]);
         assert_eq!(got["direct_reclaims"], Cell::Int(1));
         for key in ["direct_pages_scanned", "stalled_seconds", "kswapd_wakeups", "total_scanned", "stalled_share"] {
+            assert!(got[key].na().is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn shares_of_nothing_scanned_are_unknown_but_where_the_scripts_print_0() {
+        let names = ["mm_vmscan_direct_reclaim_begin", "mm_vmscan_kswapd_wake", "mm_vmscan_kswapd_sleep"];
+        let more = ["mm_vmscan_lru_isolate", "mm_vmscan_lru_shrink_inactive", "mm_vmscan_write_folio"];
+        let enabled = Some(names.iter().chain(&more).map(|name| name.to_string()).collect());
+        let times = Some(Times { user: 0.0, system: 0.0, elapsed: 0.0 });
+        let got = values(Source { enabled, times, ..Source::default() }, &[]);
+        assert_eq!((&got["total_scanned"], &got["scanned_reclaimed"]), (&Cell::Int(0), &Cell::Float(0.0)));
+        for key in ["scanned_written", "file_scanned_written", "awake_share"] {
             assert!(got[key].na().is_some(), "{key}");
         }
     }

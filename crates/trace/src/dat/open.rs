@@ -81,6 +81,8 @@ impl<'a> DatFile<'a> {
     /// Refuses what cannot be read at all, and says what is not done.
     fn check(&mut self) -> Result<(), Error> {
         let place = Place::file(self.name);
+        // Why there is no header_page says more than that its fields are missing.
+        let why = self.warnings.list().first().filter(|_| self.meta.header_page.is_empty()).cloned();
         let mut refused = None;
         for buffer in std::mem::take(&mut self.buffers) {
             match buffer.layout(&self.meta, &place) {
@@ -94,7 +96,7 @@ impl<'a> DatFile<'a> {
         if self.buffers.iter().all(Buffer::is_empty)
             && let Some(error) = refused
         {
-            return Err(error);
+            return Err(why.map_or(error, |w| Error::at(w.place, w.message)));
         }
         if self.buffers.is_empty() {
             return Err(Error::at(place, "the file has no buffer that could be read"));

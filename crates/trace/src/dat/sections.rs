@@ -69,7 +69,7 @@ fn section<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, id: u16) -> Re
     reader.u32(what)?;
     let size = reader.u64(what)?;
     if found != id {
-        let message = format!("section {id} should be here, but this is another");
+        let message = format!("expected section {id} here, found {found}");
         return Err(Error::at(Place::offset(dat.name, offset), message));
     }
     let rest = reader.rest();

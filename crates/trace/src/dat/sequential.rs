@@ -21,11 +21,12 @@ pub(super) fn read<'a>(dat: &mut DatFile<'a>, map: &'a [u8], reader: &mut Reader
     let size = reader.u64("the size of the saved command lines")?;
     dat.meta.cmdlines = Cow::Borrowed(reader.take(size, "the saved command lines")?);
     dat.meta.cpus = reader.u32("the number of CPUs")?;
-    let place = reader.place();
+    let mut place = reader.place();
     let mut tag = reader.take(10, "the kind of data")?;
     let mut instances = Vec::new();
     if tag.starts_with(b"options") {
         options(dat, reader, &mut instances)?;
+        place = reader.place();
         tag = reader.take(10, "the kind of data")?;
     }
     if tag.starts_with(b"latency") {
@@ -36,7 +37,8 @@ pub(super) fn read<'a>(dat: &mut DatFile<'a>, map: &'a [u8], reader: &mut Reader
         return Ok(());
     }
     if !tag.starts_with(b"flyrecord") {
-        return Err(Error::at(place, "options, latency or flyrecord expected here"));
+        let found = tag.split(|&b| b == 0).next().unwrap_or_default().escape_ascii();
+        return Err(Error::at(place, format!("options, latency or flyrecord expected here, found `{found}`")));
     }
     table(dat, map, reader, String::new());
     for (offset, name) in instances {

@@ -244,6 +244,22 @@ fn what_is_no_trace_dat_says_so() {
 }
 
 #[test]
+fn a_wrong_part_is_named() {
+    let mut v6 = file(Version::V6, false, 10);
+    let tag = v6.windows(9).position(|w| w == b"flyrecord").unwrap();
+    v6[tag..tag + 9].copy_from_slice(b"flyrekord");
+    let expected = format!("x: offset {tag:#x}: options, latency or flyrecord expected here, found `flyrekord`");
+    assert_eq!(open("x", &v6).unwrap_err().to_string(), expected);
+    let mut v7 = file(Version::V7(Codec::None), false, 10);
+    // The first option names where HEADER_INFO lies; let it name the options.
+    let options = u64::from_le_bytes(v7[24..32].try_into().unwrap());
+    let value = options as usize + 16 + 2 + 4;
+    v7[value..value + 8].copy_from_slice(&options.to_le_bytes());
+    let expected = format!("x: offset {options:#x}: expected section 16 here, found 0");
+    assert_eq!(open("x", &v7).unwrap_err().to_string(), expected);
+}
+
+#[test]
 fn options_in_a_circle_and_unknown_ones_are_stepped_over() {
     let mut bytes = file(Version::V7(Codec::None), false, 10);
     let codec_end = 10 + 2 + 2 + 4 + 5 + 1;

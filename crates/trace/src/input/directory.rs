@@ -33,6 +33,8 @@ pub(super) struct Contents {
     pub trace: Option<PathBuf>,
     /// Its snapshots in order of time.
     pub snapshots: Vec<Snapshot>,
+    /// Both in words, for people; paths are as seen from the directory.
+    pub taken: String,
 }
 
 impl Contents {
@@ -48,14 +50,30 @@ impl Contents {
         if traces.is_empty() && saved.is_empty() {
             return unknown("the directory holds no recording, no trace and no saved counters".into());
         }
+        let taken = in_words(path, traces.first(), &saved);
         let mut snapshots = Vec::new();
         for directory in saved {
             let order = u64::from(directory.file_name().is_some_and(|n| n != "before"));
             snapshots.push(Snapshot::of_directory(&directory, order)?);
         }
         snapshots.sort_by_key(|s| s.at);
-        Ok(Contents { trace: traces.pop(), snapshots })
+        Ok(Contents { trace: traces.pop(), snapshots, taken })
     }
+}
+
+/// What was found in the directory `top`.
+fn in_words(top: &Path, trace: Option<&PathBuf>, saved: &[PathBuf]) -> String {
+    let below = |path: &Path| match path.strip_prefix(top).unwrap_or(path) {
+        own if own.as_os_str().is_empty() => ".".to_string(),
+        below => below.to_string_lossy().into_owned(),
+    };
+    let trace = trace.map(|path| match path.is_dir() && !Recording::is_one(path) {
+        true => format!("the pages of {}", below(&path.join("per_cpu"))),
+        false => below(path),
+    });
+    let saved: Vec<String> = saved.iter().map(|path| below(path)).collect();
+    let counters = (!saved.is_empty()).then(|| format!("counters of {}", saved.join(", ")));
+    [trace, counters].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Finds traces and snapshot directories, in order of name.
@@ -161,6 +179,7 @@ mod tests {
         fs::write(dir.path().join("out/notes.txt"), "").unwrap();
         let contents = Contents::find("d", dir.path()).unwrap();
         assert!(contents.trace.unwrap().ends_with("out/trace.txt.gz"));
+        assert_eq!(contents.taken, "out/trace.txt.gz; counters of out/after, out/before, out/middle");
         let times: Vec<_> = contents.snapshots.iter().map(|s| s.at).collect();
         assert_eq!(times, [5_500_000_000, 7_250_000_000, 9_000_000_000]);
     }

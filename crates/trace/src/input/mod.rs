@@ -47,8 +47,17 @@ enum Form {
     Stream(Option<Box<dyn Read>>),
     Recording(Box<Recording>),
     Tracefs(Box<Tracefs>),
-    /// A trace, if there is one, and saved counters. The temporary directory of an unpacked archive lives as long.
-    Directory(Option<Box<InputFile>>, Vec<directory::Snapshot>, #[allow(dead_code)] Option<tempfile::TempDir>),
+    Directory(Found),
+}
+
+/// What was found in a directory or archive.
+struct Found {
+    trace: Option<Box<InputFile>>,
+    snapshots: Vec<directory::Snapshot>,
+    /// What that is, in words.
+    taken: String,
+    /// Of an unpacked archive, which must live as long.
+    _temporary: Option<tempfile::TempDir>,
 }
 
 impl InputFile {
@@ -64,6 +73,14 @@ impl InputFile {
         Ok(InputFile { name: if name == "-" { "standard input".into() } else { name.into() }, form })
     }
 
+    /// What was taken of a directory or archive that is no recording of its own, in words.
+    pub fn taken(&self) -> Option<&str> {
+        match &self.form {
+            Form::Directory(found) => Some(&found.taken),
+            _ => None,
+        }
+    }
+
     /// Reads everything but the events.
     pub fn input(&mut self, options: &Options) -> Result<Input<'_>, Error> {
         let mut input = match &mut self.form {
@@ -77,7 +94,7 @@ impl InputFile {
             }
             Form::Recording(recording) => Input::of_recording(recording),
             Form::Tracefs(tracefs) => Input::of_tracefs(&self.name, tracefs),
-            Form::Directory(trace, snapshots, _) => {
+            Form::Directory(Found { trace, snapshots, .. }) => {
                 let mut input = match trace {
                     Some(trace) => trace.input(&Options::default())?,
                     None => Input::of_source(import(&self.name), Body::Nothing),
@@ -127,7 +144,8 @@ fn directory(name: &str, path: &Path, temporary: Option<tempfile::TempDir>) -> R
         Ok::<_, Error>(Box::new(InputFile { name, form }))
     };
     let trace = contents.trace.as_deref().map(open).transpose()?;
-    Ok(Form::Directory(trace, contents.snapshots, temporary))
+    let (snapshots, taken) = (contents.snapshots, contents.taken);
+    Ok(Form::Directory(Found { trace, snapshots, taken, _temporary: temporary }))
 }
 
 /// An input whose events can be read, once.
