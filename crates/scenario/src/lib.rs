@@ -2,15 +2,22 @@
 //!
 //! A [`Scenario`] has everything filled in; the three arms read it and the manifest of a recording carries it.
 
+mod check;
 pub mod kernel;
+mod load;
 pub mod machine;
 pub mod run;
+mod output;
+mod tree;
 pub mod units;
+mod validate;
 pub mod workload;
 
 pub use kernel::Kernel;
+pub use load::{bundle_names, bundle_text, from_json, load, parse, preset_names, preset_text};
 pub use machine::Machine;
 pub use run::Run;
+pub use tree::{Fault, Faults};
 pub use workload::{Cgroup, Process};
 
 /// A resolved scenario: nothing is left to default.

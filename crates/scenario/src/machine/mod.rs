@@ -6,12 +6,15 @@ mod cost;
 mod figure;
 mod line;
 mod memory;
+pub(crate) mod resolve;
+pub(crate) mod text;
 mod zone;
 
 pub use cost::Costs;
 pub use figure::{Figure, Provenance};
 pub use line::{Between, Line, PerDistance};
 pub use memory::{Curve, CurveError, Memory};
+pub use text::Siblings;
 pub use zone::{Zone, ZoneKind};
 
 use crate::units::{Bandwidth, Bytes, Frequency, Time};
@@ -29,6 +32,10 @@ pub struct Machine {
     pub possible_cpus: u32,
     /// Threads of a core.
     pub threads_per_core: u32,
+    /// How the threads of a core are numbered.
+    pub siblings: Siblings,
+    /// Cores of a node that share a last-level cache; `None`: all of them.
+    pub cluster_cores: Option<u32>,
     /// Nodes; the index is the nid.
     pub nodes: Vec<Node>,
     /// Distances as the firmware reports them (SLIT): 10 on the diagonal, 11 to 254 elsewhere.
@@ -101,11 +108,11 @@ pub struct Disk {
     pub queue_depth: u32,
 }
 
-/// Swap space.
+/// Swap space. Size 0 stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Swap {
-    /// Size; more than 0.
+    /// Size.
     pub size: Bytes,
     /// Reads and writes end before the call returns, and nothing is read ahead: memory used as a disk (pmem, zram).
     pub synchronous: bool,
@@ -115,10 +122,22 @@ pub struct Swap {
     pub bandwidth: Bandwidth,
 }
 
+impl Swap {
+    /// No swap.
+    pub(crate) const NONE: Swap =
+        Swap { size: Bytes(0), synchronous: false, latency: Time(0), bandwidth: Bandwidth(0) };
+}
+
 impl Machine {
     /// Memory of all nodes in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.nodes.iter().map(|node| node.memory.0).sum()
+    }
+
+    /// True if every distance is the same in both directions.
+    pub fn is_symmetric(&self) -> bool {
+        let nodes = 0..self.distance.len();
+        nodes.clone().all(|a| nodes.clone().all(|b| self.distance[a][b] == self.distance[b][a]))
     }
 
     /// How close two CPUs are.
