@@ -1,6 +1,7 @@
 //! Every file that comes with mmtwin can be read, and says where its figures come from.
 
 use mmtwin_scenario::machine::Provenance;
+use mmtwin_scenario::published::Published;
 use mmtwin_scenario::{Scenario, bundle_names, from_json, load, parse, preset_names, preset_text};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ fn read(text: &str) -> Scenario {
 }
 
 fn toml_files(folder: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let entries =
+        std::fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
     files.sort();
     files
@@ -60,9 +62,33 @@ fn every_scenario_resolves_and_reads_back_equal() {
     for path in files {
         let scenario = load(&path, &[]).unwrap_or_else(|faults| panic!("{faults}"));
         let shown = scenario.to_toml();
-        let again = parse("shown.toml", &shown, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{shown}\n{faults}"));
+        let again =
+            parse("shown.toml", &shown, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{shown}\n{faults}"));
         assert_eq!(scenario, again, "{}", path.display());
         assert_eq!(scenario, from_json(&scenario.to_json()).unwrap_or_else(|faults| panic!("{faults}")));
         assert_eq!(scenario.hash(), again.hash());
+    }
+}
+
+#[test]
+fn every_published_row_is_a_scenario_and_every_fitted_figure_names_a_row() {
+    let mut rows = BTreeSet::new();
+    for name in ["numa-counters", "vmalloc-purge"] {
+        let folder = root().join("scenarios/published").join(name);
+        let published = Published::load(&folder.join("published.toml")).unwrap_or_else(|faults| panic!("{faults}"));
+        for row in &published.rows {
+            load(&folder.join("scenario.toml"), &row.set).unwrap_or_else(|faults| panic!("{}: {faults}", row.key));
+            rows.insert(format!("{name}:{}", row.key));
+        }
+        for histogram in &published.histograms {
+            assert_eq!(histogram.slots.iter().map(|[_, calls]| calls).sum::<u64>(), histogram.count);
+            assert_eq!(histogram.total / histogram.count, histogram.average);
+        }
+    }
+    for name in preset_names().filter(|name| *name != "base") {
+        let scenario = read(&format!("[machine]\npreset = \"{name}\"\n[kernel]\nrelease = \"6.1\"\n"));
+        for row in scenario.machine.figures.iter().flat_map(|figure| &figure.fits) {
+            assert!(rows.contains(row), "{name} fits {row}, which is not published");
+        }
     }
 }

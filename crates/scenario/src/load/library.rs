@@ -111,7 +111,7 @@ pub(super) fn is_path(name: &str) -> bool {
 }
 
 /// Reads a text file of a sensible size.
-pub(super) fn read(path: &Path) -> Result<String, String> {
+pub(crate) fn read(path: &Path) -> Result<String, String> {
     const MAX_BYTES: u64 = 16 << 20;
     let describe = |e: std::io::Error| e.to_string();
     let metadata = std::fs::metadata(path).map_err(describe)?;
@@ -129,7 +129,10 @@ impl Library {
 
     /// The tables of the file that is named and of those it builds on, lowest first.
     pub(super) fn layers(
-        &self, sources: &mut Sources, name: Option<(&str, Place)>, directory: &Path,
+        &self,
+        sources: &mut Sources,
+        name: Option<(&str, Place)>,
+        directory: &Path,
     ) -> Result<Vec<Node>, Faults> {
         let mut texts: Vec<(String, String)> = Vec::new();
         let place = name.map(|(_, place)| place);

@@ -3,6 +3,7 @@
 mod library;
 mod overrides;
 
+pub(crate) use library::read;
 pub use library::{bundle_names, bundle_text, preset_names, preset_text};
 
 use crate::check::Check;
@@ -42,7 +43,7 @@ pub(crate) struct File {
 /// Every fault that was found, with its place.
 pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, Faults> {
     let name = path.display().to_string();
-    let text = library::read(path).map_err(|message| Fault::of_file(&name, message))?;
+    let text = read(path).map_err(|message| Fault::of_file(&name, message))?;
     parse(&name, &text, path.parent().unwrap_or(Path::new("")), sets)
 }
 
@@ -77,6 +78,7 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
     for set in sets.iter().filter(|set| set.chooses_layer()) {
         set.apply(&mut tree, &sources)?;
     }
+    require_tables(&sources, &tree)?;
     lay_under(&mut sources, &mut tree, &PRESETS, directory)?;
     let bundle = lay_under(&mut sources, &mut tree, &BUNDLES, directory);
     for set in sets.iter().filter(|set| !set.chooses_layer()) {
@@ -102,14 +104,23 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
     check.finish(scenario)
 }
 
+/// A scenario has a machine and a kernel.
+fn require_tables(sources: &Sources, tree: &Node) -> Result<(), Faults> {
+    let needed = [("machine", "it names a `preset`, or lists nodes"), ("kernel", "it names a `release`")];
+    let missing = needed.iter().filter(|(table, _)| tree.get(table).is_none());
+    let file = &sources.get(tree.place.source).name;
+    let faults: Vec<Fault> =
+        missing.map(|(table, why)| Fault::of_file(file, format!("missing table [{table}]: {why}"))).collect();
+    if faults.is_empty() { Ok(()) } else { Err(Faults::new(faults)) }
+}
+
 /// Lays the preset or bundle that a scenario names, and what that builds on, under the scenario's own table. Returns
 /// what was laid under.
 fn lay_under(sources: &mut Sources, tree: &mut Node, library: &Library, directory: &Path) -> Result<Node, Faults> {
     let name = match tree.get(library.table).and_then(|table| table.get(library.key)) {
         Some(Node { value: Value::Text(name) | Value::Bare(name), place }) => Some((name.clone(), *place)),
         // Not a text: the reader says so.
-        Some(_) => None,
-        None => None,
+        Some(_) | None => None,
     };
     let layers = library.layers(sources, name.as_ref().map(|(name, place)| (name.as_str(), *place)), directory)?;
     let mut below = Node::table(tree.place);
@@ -118,12 +129,7 @@ fn lay_under(sources: &mut Sources, tree: &mut Node, library: &Library, director
         overlay_keeping_figures(&mut below, layer, &mut figures);
     }
     let Value::Table(top) = &mut tree.value else { return Ok(below) };
-    let (place, over) = match top.remove(library.table) {
-        Some(entry) => entry,
-        // Without its table the reader misses it.
-        None if library.implied.is_none() => return Ok(below),
-        None => (tree.place, Node::table(tree.place)),
-    };
+    let Some((place, over)) = top.remove(library.table) else { return Ok(below) };
     let mut merged = below.clone();
     overlay_keeping_figures(&mut merged, over, &mut figures);
     if let Value::Table(table) = &mut merged.value {
@@ -164,9 +170,6 @@ fn check_sysctls_exist(bundle: &Node, kernel: &Kernel, check: &mut Check<'_>) {
     let known = names(bundle);
     let given = check.tree.get("kernel").map(names).unwrap_or_default();
     for name in given.iter().filter(|name| !known.contains(name)) {
-        check.fault(
-            &format!("kernel.sysctl.{name}"),
-            format!("kernel {} has no sysctl {name}", kernel.release),
-        );
+        check.fault(&format!("kernel.sysctl.{name}"), format!("kernel {} has no sysctl {name}", kernel.release));
     }
 }

@@ -95,9 +95,10 @@ pub(super) fn gather(figures: &[Figure], check: &Check<'_>) -> Vec<Figure> {
     for key in keys(machine) {
         let layer = lookup(machine, &key).map_or(0, |node| node.topmost(check.sources));
         let is_user = check.sources.get(layer).user;
-        let about = figures.iter().zip(&layers).filter(|(figure, said_in)| {
-            **said_in == layer && figure.of.iter().any(|of| covers(of, &key))
-        });
+        let about = figures
+            .iter()
+            .zip(&layers)
+            .filter(|(figure, said_in)| **said_in == layer && figure.of.iter().any(|of| covers(of, &key)));
         // The most particular entry counts.
         let length = |figure: &Figure| figure.of.iter().filter(|of| covers(of, &key)).map(String::len).max();
         let known = about.map(|(figure, _)| figure).max_by_key(|figure| length(figure));
@@ -106,9 +107,7 @@ pub(super) fn gather(figures: &[Figure], check: &Check<'_>) -> Vec<Figure> {
             None if is_user => (Provenance::Given, "scenario".into(), Vec::new()),
             None => (Provenance::Assumed, "not stated".into(), Vec::new()),
         };
-        let same = |entry: &&mut Figure| {
-            entry.provenance == provenance && entry.source == source && entry.fits == fits
-        };
+        let same = |entry: &&mut Figure| entry.provenance == provenance && entry.source == source && entry.fits == fits;
         match entries.iter_mut().find(same) {
             Some(entry) => entry.of.push(key),
             None => entries.push(Figure { of: vec![key], provenance, source, fits }),

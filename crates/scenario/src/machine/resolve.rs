@@ -199,7 +199,10 @@ fn distance(text: &MachineText, check: &mut Check<'_>) -> Option<Vec<Vec<u32>>> 
 
 /// A figure for each pair of nodes, above 0.
 fn per_pair<T: Copy + Default + PartialEq>(
-    given: &PerPair<T>, distance: &[Vec<u32>], path: &str, check: &mut Check<'_>,
+    given: &PerPair<T>,
+    distance: &[Vec<u32>],
+    path: &str,
+    check: &mut Check<'_>,
 ) -> Option<Vec<Vec<T>>> {
     let n = distance.len();
     let mut matrix = Vec::with_capacity(n);

@@ -121,10 +121,12 @@ mod tests {
     #[test]
     fn small_nodes_share_low_memory() {
         let nodes = derive(&[(GIB, 0), (0, 0), (3 * GIB, 0)]);
-        assert_eq!(summary(&nodes[0]), [(ZoneKind::Dma, 1, 4095, 3998), (ZoneKind::Dma32, 4096, GIB - 4096, GIB - 4096)]);
+        assert_eq!(
+            summary(&nodes[0]),
+            [(ZoneKind::Dma, 1, 4095, 3998), (ZoneKind::Dma32, 4096, GIB - 4096, GIB - 4096)]
+        );
         assert!(nodes[1].is_empty());
-        let expected =
-            [(ZoneKind::Dma32, GIB, 3 * GIB, 2 * GIB), (ZoneKind::Normal, 4 * GIB, GIB, GIB)];
+        let expected = [(ZoneKind::Dma32, GIB, 3 * GIB, 2 * GIB), (ZoneKind::Normal, 4 * GIB, GIB, GIB)];
         assert_eq!(summary(&nodes[2]), expected);
     }
 
@@ -145,7 +147,9 @@ mod tests {
                 let present: u64 = nodes.iter().flatten().map(|z| z.present).sum();
                 let kept = if nodes[0].first() == Some(&DMA) { 4096 - 3998 } else { 0 };
                 assert_eq!(present, pages + GIB - kept, "{pages} pages, {movable} movable");
-                assert!(nodes.iter().flatten().collect::<Vec<_>>().windows(2).all(|z| z[0].end_pfn() <= z[1].start_pfn));
+                assert!(
+                    nodes.iter().flatten().collect::<Vec<_>>().windows(2).all(|z| z[0].end_pfn() <= z[1].start_pfn)
+                );
             }
         }
     }

@@ -12,9 +12,7 @@ pub(crate) fn lookup<'a>(tree: &'a Node, path: &str) -> Option<&'a Node> {
     }
     match &tree.value {
         Value::Table(table) => splits(path).find_map(|(key, rest)| lookup(&table.get(key)?.1, rest)),
-        Value::Array(nodes) => {
-            splits(path).find_map(|(part, rest)| lookup(&nodes[element(nodes, part)?], rest))
-        }
+        Value::Array(nodes) => splits(path).find_map(|(part, rest)| lookup(&nodes[element(nodes, part)?], rest)),
         _ => None,
     }
 }
@@ -44,7 +42,12 @@ pub(crate) fn nearest(tree: &Node, path: &str) -> Place {
 /// # Errors
 /// If the path leads through something that is no table or array, or to an element that does not exist.
 pub(crate) fn set(
-    tree: &mut Node, path: &str, value: Node, sources: &Sources, place: Place, dotted: &[&str],
+    tree: &mut Node,
+    path: &str,
+    value: Node,
+    sources: &Sources,
+    place: Place,
+    dotted: &[&str],
 ) -> Result<(), Fault> {
     let wrong = |message: String| Err(Fault::new(sources, place, message));
     let (part, rest) = match &tree.value {
@@ -76,7 +79,10 @@ pub(crate) fn set(
                     true => format!("0 to {}", nodes.len().saturating_sub(1)),
                     false => names.join(", "),
                 };
-                return wrong(format!("there is no `{part}` in this list, which has {} elements ({known})", nodes.len()));
+                return wrong(format!(
+                    "there is no `{part}` in this list, which has {} elements ({known})",
+                    nodes.len()
+                ));
             };
             if rest.is_empty() {
                 nodes[index] = value;
@@ -88,8 +94,12 @@ pub(crate) fn set(
     }
 }
 
-/// The first key of a path: one with dots that the table has or that is known, else the first part.
+/// The first key of a path: one with dots that the table has or that is known, all of it in a table where every key
+/// has dots, else the first part.
 fn whole_key<'a>(table: &Table, path: &'a str, dotted: &[&str]) -> (&'a str, &'a str) {
+    if !table.is_empty() && table.keys().all(|key| key.contains('.')) {
+        return (path, "");
+    }
     let known = |key: &str| key.contains('.') && (table.contains_key(key) || dotted.contains(&key));
     splits(path).find(|(key, _)| known(key)).unwrap_or_else(|| path.split_once('.').unwrap_or((path, "")))
 }

@@ -319,7 +319,8 @@ impl<'de> serde::Deserializer<'de> for At<'_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
         let Value::Array(nodes) = &self.node.value else { return Err(self.mismatch("a list")) };
-        let elements = nodes.iter().enumerate().map(|(i, node)| At { path: format!("{}[{i}]", self.path), node, ..self.clone() });
+        let elements =
+            nodes.iter().enumerate().map(|(i, node)| At { path: format!("{}[{i}]", self.path), node, ..self.clone() });
         let elements = elements.filter(|at| !at.is_bad());
         visitor.visit_seq(Elements(elements)).map_err(|wrong| self.failed(wrong))
     }
@@ -341,7 +342,10 @@ impl<'de> serde::Deserializer<'de> for At<'_> {
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
-        self, _: &'static str, fields: &'static [&'static str], visitor: V,
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
     ) -> Result<V::Value, Wrong> {
         let table = self.table()?;
         self.check_keys(table, fields);
@@ -350,7 +354,10 @@ impl<'de> serde::Deserializer<'de> for At<'_> {
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
-        self, _: &'static str, words: &'static [&'static str], visitor: V,
+        self,
+        _: &'static str,
+        words: &'static [&'static str],
+        visitor: V,
     ) -> Result<V::Value, Wrong> {
         let expected = || match words {
             [first, second] => format!("\"{first}\" or \"{second}\""),
@@ -363,7 +370,11 @@ impl<'de> serde::Deserializer<'de> for At<'_> {
             Some(word) => visitor.visit_enum(Word(word)),
             None => {
                 let near = suggest(word, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
-                let known = if near.is_some() && words.len() > 6 { String::new() } else { format!(": expected {}", expected()) };
+                let known = if near.is_some() && words.len() > 6 {
+                    String::new()
+                } else {
+                    format!(": expected {}", expected())
+                };
                 self.note(self.node.place, format!("unknown value \"{}\"{known}", shown(word)), near);
                 self.leave_out(self.node);
                 Err(Wrong::Noted)

@@ -12,9 +12,8 @@ pub(super) fn check(kernel: &mut Kernel, machine: &Machine, check: &mut Check<'_
         format!("the machine has {cpus} possible CPUs, and kernels are built for at most {}", List::MAX + 1)
     });
     let is_version = kernel.version.split('.').take(2).all(|part| part.parse::<u32>().is_ok());
-    check.require(is_version && kernel.version.contains('.'), "kernel.version", || {
-        "a version begins like 6.1.0".into()
-    });
+    check
+        .require(is_version && kernel.version.contains('.'), "kernel.version", || "a version begins like 6.1.0".into());
     vmstat(&mut kernel.vmstat, check);
     if kernel.vmalloc.lazy_max_pages == Auto::Given(0) {
         check.fault("kernel.vmalloc.lazy_max_pages", "a purge needs at least one page to purge");

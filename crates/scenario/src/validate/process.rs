@@ -129,9 +129,11 @@ impl At<'_> {
             check.require(region.file.is_none() || region.kind != RegionKind::Anon, &format!("{path}.file"), || {
                 "anonymous memory has no file: kind \"file\" or \"shmem\" has".into()
             });
-            check.require(region.huge != Huge::Hugetlb || region.kind != RegionKind::File, &format!("{path}.huge"), || {
-                "files have no reserved huge pages".into()
-            });
+            check.require(
+                region.huge != Huge::Hugetlb || region.kind != RegionKind::File,
+                &format!("{path}.huge"),
+                || "files have no reserved huge pages".into(),
+            );
             if let Some(own) = &region.policy {
                 policy(own, self.machine(), &format!("{path}.policy"), check);
             }

@@ -21,9 +21,8 @@ pub(super) fn check(scenario: &Scenario, check: &mut Check<'_>) {
     check.require(i64::try_from(run.seed).is_ok(), "run.seed", || "a seed has at most 63 bits".into());
     let era = scenario.kernel.events.era();
     for (i, pattern) in run.events.iter().enumerate() {
-        let matches = |system: &str, name: &str| {
-            words::glob(pattern, name) || words::glob(pattern, &format!("{system}:{name}"))
-        };
+        let matches =
+            |system: &str, name: &str| words::glob(pattern, name) || words::glob(pattern, &format!("{system}:{name}"));
         let known = era::definitions().any(|event| event.era == era && matches(event.system, event.name));
         // Events of the twin's own decisions are not in the kernel's tables.
         let own = pattern.starts_with("mmtwin:");
