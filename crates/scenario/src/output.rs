@@ -1,7 +1,8 @@
 //! A resolved scenario as TOML, as JSON, and as a hash.
 
-use crate::Scenario;
 use crate::load::File;
+use crate::machine::text::MachineText;
+use crate::{Machine, Scenario};
 use serde::{Serialize, Serializer};
 
 impl From<Scenario> for File {
@@ -14,6 +15,17 @@ impl From<Scenario> for File {
 impl Serialize for Scenario {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         File::from(self.clone()).serialize(serializer)
+    }
+}
+
+impl Machine {
+    /// A machine file: the table `[machine]` with everything spelled out, as a preset has it.
+    pub fn to_toml(&self) -> String {
+        #[derive(Serialize)]
+        struct MachineFile {
+            machine: MachineText,
+        }
+        toml::to_string(&MachineFile { machine: self.clone().into() }).expect("every value of a machine is one of TOML")
     }
 }
 

@@ -47,7 +47,7 @@ mod tests {
         let schema = schema();
         let required = |name: &str| schema.pointer(&format!("/$defs/{name}/required")).cloned();
         assert_eq!(required("Kernel"), Some(serde_json::json!(["release"])));
-        for name in ["MachineText", "Vmstat", "Sysctl", "Costs", "Line", "PerDistance", "MemoryText"] {
+        for name in ["Machine", "Vmstat", "Sysctl", "Costs", "Line", "PerDistance", "Memory"] {
             assert!(schema.pointer(&format!("/$defs/{name}")).is_some(), "{name} is in the schema");
             assert_eq!(required(name), None, "{name}");
         }

@@ -147,6 +147,10 @@ fn impossible_machines() {
     assert_eq!(with("threads_per_core = 4").lines().count(), 2);
     assert_eq!(with("possible_cpus = 3"), "s.toml:4:17: possible CPUs are at least the 4 there are and at most 8192");
     assert_eq!(with("memory.latency = [[\"80 ns\"]]"), "s.toml:4:18: a matrix for 2 nodes has 2 rows of 2 columns");
+    let by_distance = "memory.latency = { 10 = \"80 ns\", 9 = \"70 ns\" }";
+    assert_eq!(with(by_distance), "s.toml:4:38: `9` is no distance: they are 10 to 254");
+    let three = "distance = [[10, 99], [99, 10]]";
+    assert!(with(three).ends_with("there is no figure for nodes at distance 99"));
     assert_eq!(with("line.handoff.same_socket = \"0 ns\""), "s.toml:4:28: `line.handoff.same_socket` is above 0");
 
     let node = |cpus: &str, memory: &str| format!("[[machine.node]]\ncpus = \"{cpus}\"\nmemory = \"{memory}\"\n");
@@ -240,6 +244,8 @@ fn workloads_that_cannot_run() {
     let action = |text: &str| phase(&format!("duration = \"1 s\"\n[[process.phase.action]]\n{text}"));
     assert_eq!(action("kind = \"page-loop\"\norder = 11"), "s.toml:14:9: orders are 0 to 10");
     assert_eq!(action("kind = \"sleep\"\ntime = \"1 s\"\norder = 1"), "s.toml:15:9: action \"sleep\" has no such key");
+    let sysctl = action("kind = \"sysctl\"\nname = \"vm.numa_stats\"\nvalue = 0");
+    assert_eq!(sysctl, "s.toml:14:8: kernel 6.1 has no sysctl vm.numa_stats");
     assert_eq!(action("kind = \"cpu-offline\"\ncpus = \"0-7\""), "s.toml:14:8: at least one CPU stays online");
     assert_eq!(
         lines("[run]\nevents = [\"vmscan:mm_vmscan_nothing\"]\n"),

@@ -83,7 +83,7 @@ fn workload(patterns: &[(u8, u64, f64)]) -> String {
             )),
             6 => action(format!("kind = \"vmalloc-test\"\ntests = [\"full_fit_alloc_test\"]\nloops = {count}")),
             7 => action(format!("kind = \"read\"\nfile = \"zoneinfo\"\ninterval = \"{number} us\"\ncount = {count}")),
-            8 => action(format!("kind = \"sysctl\"\nname = \"vm.numa_stat\"\nvalue = {number}")),
+            8 => action(format!("kind = \"sysctl\"\nname = \"vm.swappiness\"\nvalue = {number}")),
             _ => action(format!("kind = \"sleep\"\ntime = \"{number} ns\"")),
         });
     }
@@ -175,6 +175,18 @@ fn damaged_presets_and_bundles_give_faults() {
     assert!(fault("[machine]\n[kernel]\n").contains("m.toml:2:2: unknown key `kernel`"));
     assert!(fault("[machine]\nline.atomic = 6\n").contains("m.toml:2:15: expected a cost with its unit"));
     assert!(fault("[machine\n").contains("m.toml:1:"));
+}
+
+#[test]
+fn a_machine_file_is_a_preset() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of = |preset: &str| {
+        let text = format!("[machine]\npreset = \"{preset}\"\n[kernel]\nrelease = \"6.1\"\n");
+        parse("s.toml", &text, folder.path(), &[]).unwrap_or_else(|faults| panic!("{faults}"))
+    };
+    let scenario = of("epyc-milan-2s");
+    std::fs::write(folder.path().join("mine.toml"), scenario.machine.to_toml()).expect("a file");
+    assert_eq!(of("./mine.toml"), scenario);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn check(arguments: &ScenarioCheck) -> Result<i32, Failure> {
                 let machine = &scenario.machine;
                 let threads: u32 = scenario.processes.iter().map(|process| process.threads).sum();
                 print(&format!(
-                    "{}: machine {} ({} nodes, {} CPUs, {}), kernel {}, {} processes with {threads} threads, hash {}\n",
+                    "{}: machine {}, nodes {}, CPUs {}, memory {}; kernel {}; processes {}, threads {threads}; hash {}\n",
                     file.display(),
                     machine.name,
                     machine.nodes.len(),

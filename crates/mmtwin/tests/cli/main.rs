@@ -6,6 +6,7 @@ mod findings;
 mod parquet;
 mod perl;
 mod record;
+mod scenario;
 mod support;
 mod tracecmd;
 mod transcripts;

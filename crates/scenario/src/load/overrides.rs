@@ -53,7 +53,7 @@ impl Override {
     }
 
     /// Puts the value into the tree.
-    pub(super) fn apply(&self, tree: &mut Node, sources: &Sources) -> Result<(), Fault> {
+    pub(super) fn apply(&self, tree: &mut Node, sources: &Sources) -> Result<(), Faults> {
         tree::set(tree, &self.path, self.value.clone(), sources, self.place, Sysctl::NAMES)
     }
 }

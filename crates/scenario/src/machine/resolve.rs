@@ -104,7 +104,7 @@ fn check_cores(text: &MachineText, check: &mut Check<'_>) {
         return check.fault("machine.threads_per_core", "a core has 1 to 8 threads");
     }
     for (nid, node) in text.node.iter().enumerate() {
-        check.require(node.cpus.len() as u32 % threads == 0, &format!("machine.node.#{nid}.cpus"), || {
+        check.require((node.cpus.len() as u32).is_multiple_of(threads), &format!("machine.node.#{nid}.cpus"), || {
             format!("{} CPUs cannot be cores of {threads} threads each", node.cpus.len())
         });
     }
@@ -215,6 +215,11 @@ fn per_pair<T: Copy + Default + PartialEq>(
             matrix.clone_from(rows);
         }
         PerPair::ByDistance(by_distance) => {
+            let distances = |key: &str| key.parse().is_ok_and(|d: u32| (LOCAL_DISTANCE..=MAX_DISTANCE).contains(&d));
+            for key in by_distance.keys().filter(|key| !distances(key)) {
+                let message = format!("`{key}` is no distance: they are {LOCAL_DISTANCE} to {MAX_DISTANCE}");
+                check.fault(&format!("{path}.{key}"), message);
+            }
             for row in distance {
                 let missing = row.iter().find(|d| !by_distance.contains_key(&d.to_string()));
                 if let Some(missing) = missing {

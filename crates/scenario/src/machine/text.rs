@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 /// `[machine]`.
 #[derive(Clone, Debug, PartialEq, Serialize, DeriveDeserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Machine")]
 pub(crate) struct MachineText {
     /// Machine that the other keys are taken from unless given: the name of a preset, or the path of a TOML file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +60,7 @@ pub(crate) struct MachineText {
 /// `[[machine.node]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, DeriveDeserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Node")]
 pub(crate) struct NodeText {
     /// CPUs; empty for memory without CPUs.
     #[serde(default)]
@@ -80,6 +82,7 @@ pub(crate) struct NodeText {
 /// `[machine.memory]`.
 #[derive(Clone, Debug, PartialEq, Serialize, DeriveDeserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Memory")]
 pub(crate) struct MemoryText {
     /// Latency of a read on an idle machine: a matrix, or by distance.
     pub latency: PerPair<Cost>,

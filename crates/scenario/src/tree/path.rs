@@ -3,7 +3,7 @@
 //! A part of a path is a key, the number of an array's element, or the value of the element's key `name`; `#2` is the
 //! third element whatever names there are. A key that has dots itself, such as a sysctl's, is found without quotes too.
 
-use super::{Fault, Node, Place, Sources, Table, Value};
+use super::{Fault, Faults, Node, Place, Sources, Table, Value};
 
 /// The node at a path.
 pub(crate) fn lookup<'a>(tree: &'a Node, path: &str) -> Option<&'a Node> {
@@ -48,8 +48,8 @@ pub(crate) fn set(
     sources: &Sources,
     place: Place,
     dotted: &[&str],
-) -> Result<(), Fault> {
-    let wrong = |message: String| Err(Fault::new(sources, place, message));
+) -> Result<(), Faults> {
+    let wrong = |message: String| Err(Fault::new(sources, place, message).into());
     let (part, rest) = match &tree.value {
         Value::Table(table) => whole_key(table, path, dotted),
         Value::Array(_) => path.split_once('.').unwrap_or((path, "")),

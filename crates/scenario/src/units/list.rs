@@ -159,3 +159,29 @@ impl JsonSchema for List {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lists_are_written_as_the_kernel_writes_them() {
+        let reads = |text: &str| text.parse::<List>().map(|list| list.to_string());
+        assert_eq!(reads("44-65, 0-21"), Ok("0-21,44-65".into()));
+        assert_eq!(reads("3,1,2"), Ok("1-3".into()));
+        assert_eq!(reads(""), Ok(String::new()));
+        assert_eq!(reads("1,,2"), Err(ListError::Part(String::new())));
+        assert_eq!(reads("0-3,2"), Err(ListError::Twice(2)));
+        assert_eq!(reads("0-8192"), Err(ListError::Large("8192".into())));
+        assert!(matches!(reads(&"0-8191,".repeat(100_000)), Err(ListError::Twice(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(numbers in prop::collection::vec(0u32..=List::MAX, 0..50)) {
+            let list = List::from_iter(numbers);
+            prop_assert_eq!(list.to_string().parse(), Ok(list));
+        }
+    }
+}

@@ -38,12 +38,14 @@ pub(super) fn read(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Result<u
     u64::try_from(u128::from(whole) * factor + part / scale).map_err(|_| Wrong::Overflow)
 }
 
-/// The number in the largest of the units, given with their worth from the largest to 1, that needs no fraction.
+/// The number in the largest of the units, given with their worth from the largest to 1, that is not above it and
+/// needs at most three decimals.
 pub(super) fn print(value: u64, units: &[(&'static str, u64)]) -> String {
-    let (unit, worth) = units
-        .iter()
-        .find(|(_, worth)| value != 0 && value.is_multiple_of(*worth))
-        .or(units.last())
-        .expect("a list of units is not empty");
-    format!("{} {unit}", value / worth)
+    let thousandths = |worth: u64| u128::from(value) * 1000 / u128::from(worth);
+    let exact = |worth: u64| u128::from(value) * 1000 % u128::from(worth) == 0;
+    let fits = units.iter().find(|(_, worth)| value >= *worth && exact(*worth));
+    let (unit, worth) = fits.or(units.last()).expect("a list of units is not empty");
+    let (whole, part) = (thousandths(*worth) / 1000, thousandths(*worth) % 1000);
+    let decimals = format!(".{part:03}");
+    format!("{whole}{} {unit}", decimals.trim_end_matches('0').trim_end_matches('.'))
 }

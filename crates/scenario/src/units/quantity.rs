@@ -175,3 +175,55 @@ impl Bytes {
         self.0.div_ceil(super::PAGE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn quantities_read_and_print_in_the_units_people_use() {
+        let reads = |text: &str| text.parse::<Bytes>().map(|bytes| bytes.0);
+        assert_eq!(reads("12 GiB"), Ok(12 << 30));
+        assert_eq!(reads("1.5GiB"), Ok(3 << 29));
+        assert_eq!(reads(" 4_096 B "), Ok(4096));
+        assert_eq!(Bytes(3 << 29).to_string(), "1.5 GiB");
+        assert_eq!(Bytes(5000).to_string(), "5000 B");
+        assert_eq!(Bytes(0).to_string(), "0 B");
+        assert_eq!("200k pages/s".parse(), Ok(PageRate(200_000)));
+        assert_eq!("60 s".parse(), Ok(Time(60_000_000_000)));
+        assert_eq!("84.5 ns".parse(), Ok(Cost(84_500)));
+        assert_eq!(Cost(84_500).to_string(), "84.5 ns");
+        assert_eq!(Frequency(2_194_000_000).to_string(), "2.194 GHz");
+        assert_eq!("62 GB/s".parse(), Ok(Bandwidth(62_000_000_000)));
+    }
+
+    #[test]
+    fn what_is_no_quantity_says_what_would_be() {
+        let message = |text: &str| text.parse::<Time>().expect_err("no time").to_string();
+        assert_eq!(message("soon"), "`soon` is no time: expected a number and a unit, such as \"60 s\"");
+        assert_eq!(message("60"), "`60` has no unit of time: use ns, us, ms, s, min, h, such as \"60 s\"");
+        assert_eq!(message("1.5 ns"), "`1.5 ns` is no whole number of ns");
+        assert_eq!(message("9999999 h"), "`9999999 h` is too large: the largest time is 5124095 h");
+        for text in ["", "-1 s", ".5 s", "1. s", "1.2.3 s", "1e3 s", "\u{664} s", "99999999999999999999999 ns"] {
+            message(text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(value: u64, shift in 0u32..64) {
+            let value = value >> shift;
+            prop_assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
+            prop_assert_eq!(Time(value).to_string().parse(), Ok(Time(value)));
+            prop_assert_eq!(Cost(value).to_string().parse(), Ok(Cost(value)));
+            prop_assert_eq!(PageRate(value).to_string().parse(), Ok(PageRate(value)));
+        }
+
+        #[test]
+        fn round_values_read_back(value in 0u64..100_000, unit in 0usize..6) {
+            let value = value * Time::UNITS[unit].1;
+            prop_assert_eq!(Time(value).to_string().parse(), Ok(Time(value)));
+        }
+    }
+}

@@ -4,6 +4,7 @@ use crate::Scenario;
 use crate::check::Check;
 use crate::kernel::{CgroupVersion, Sysctl};
 use crate::machine::Machine;
+use crate::tree::{lookup, suggest};
 use crate::units::List;
 use crate::workload::{ActionKind, Huge, Phase, Policy, Process, Region, RegionKind, Threads, Via};
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,11 +205,12 @@ impl At<'_> {
                 check.require(!all, &path, || "at least one CPU stays online".into());
             }
             ActionKind::Sysctl { name, value } => {
-                let known = Sysctl::NAMES.contains(&name.as_str());
-                let near = crate::tree::suggest(name, Sysctl::NAMES.iter().copied());
-                if !known {
+                // The tree has the sysctls of the bundle and no others.
+                if lookup(check.tree, &format!("kernel.sysctl.{name}")).is_none() {
+                    let near = suggest(name, Sysctl::NAMES.iter().copied()).filter(|near| near != name);
                     let help = near.map(|word| format!("did you mean \"{word}\"?"));
-                    check.fault_help(&format!("{path}.name"), format!("there is no sysctl {name}"), help);
+                    let message = format!("kernel {} has no sysctl {name}", self.scenario.kernel.release);
+                    check.fault_help(&format!("{path}.name"), message, help);
                 }
                 check.require(i64::try_from(*value).is_ok(), &format!("{path}.value"), || "at most 63 bits".into());
             }

@@ -174,7 +174,7 @@ impl TryFrom<ActionText> for Action {
         }
         let kind = match name {
             ActionName::PageLoop => {
-                let hold = within("hold", text.hold.unwrap_or(1), 1..=u64::MAX, "at least one allocation is held")?;
+                let hold = within("hold", text.hold.unwrap_or(1), 1..=1 << 32, "1 to 2^32 allocations are held")?;
                 ActionKind::PageLoop { order, gfp, node, policy, hold, count, rate }
             }
             ActionName::PageFill => ActionKind::PageFill { order, gfp, node, policy, count, rate },
