@@ -48,6 +48,8 @@ pub enum Verb {
     Script(Script),
     /// Write a trace in another format
     Convert(Convert),
+    /// Validate, expand and describe scenario files
+    Scenario(Scenario),
     /// Say what this machine allows, and the smallest cure for what it does not
     Doctor(Doctor),
     /// Print the completion script of a shell
@@ -273,6 +275,64 @@ pub enum Compression {
     Zlib,
     /// Zstandard
     Zstd,
+}
+
+/// `mmtwin scenario`
+#[derive(Args, Debug)]
+pub struct Scenario {
+    /// What to do with it
+    #[command(subcommand)]
+    pub verb: ScenarioVerb,
+}
+
+/// The verbs of `mmtwin scenario`.
+#[derive(Subcommand, Debug)]
+#[command(after_help = "\
+Examples:
+  mmtwin scenario check *.toml                                        every fault with its place
+  mmtwin scenario show s.toml --set kernel.vmstat.numa_counters=off   with everything spelled out
+  mmtwin scenario schema > scenario.schema.json                       for editors")]
+pub enum ScenarioVerb {
+    /// Say what is wrong with scenario files, or what they describe
+    Check(ScenarioCheck),
+    /// Print a scenario with everything spelled out: presets, bundles and what is derived
+    Show(ScenarioShow),
+    /// Print the JSON Schema of scenario files
+    Schema,
+}
+
+/// `mmtwin scenario check`
+#[derive(Args, Debug)]
+pub struct ScenarioCheck {
+    /// Scenario files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Override a value: a path with dots, and a TOML value or a word
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+}
+
+/// `mmtwin scenario show`
+#[derive(Args, Debug)]
+pub struct ScenarioShow {
+    /// Scenario file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Override a value: a path with dots, and a TOML value or a word
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ScenarioFormat::Toml)]
+    pub format: ScenarioFormat,
+}
+
+/// Output formats of `mmtwin scenario show`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScenarioFormat {
+    /// A scenario file
+    Toml,
+    /// As the manifest of a recording has it
+    Json,
 }
 
 /// `mmtwin doctor`

@@ -6,6 +6,7 @@ pub mod definitions;
 pub mod doctor;
 pub mod record;
 pub mod report;
+pub mod scenario;
 pub mod script;
 
 use crate::Failure;

@@ -7,6 +7,7 @@ mod parquet;
 mod perl;
 mod raw_pages;
 mod record;
+mod scenario;
 mod support;
 mod tracecmd;
 mod transcripts;

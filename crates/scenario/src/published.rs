@@ -1,0 +1,148 @@
+//! Published figures: `scenarios/published/NAME/published.toml`. They are data; each row says by which overrides of
+//! `scenario.toml` beside it the run is made that it is compared with.
+
+use crate::check::Check;
+use crate::tree::{self, Fault, Faults, Sources};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// A published table and what belongs to it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// What was measured.
+    pub title: String,
+    /// Where it was published, on which machine.
+    pub source: String,
+    /// What a reader of the comparison must know.
+    #[serde(default)]
+    pub note: String,
+    /// What the values of rows are.
+    #[serde(rename = "metric")]
+    pub metrics: Vec<Metric>,
+    /// Rows.
+    #[serde(rename = "row")]
+    pub rows: Vec<Row>,
+    /// Histograms.
+    #[serde(default, rename = "histogram")]
+    pub histograms: Vec<Histogram>,
+    /// Single values that were seen.
+    #[serde(default, rename = "list")]
+    pub lists: Vec<Values>,
+}
+
+/// A kind of value.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metric {
+    /// Key in the values of a row.
+    pub key: String,
+    /// As a table prints it.
+    pub label: String,
+    /// Unit.
+    pub unit: String,
+    /// Which values are better.
+    pub better: Better,
+}
+
+/// Which values are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Lower ones.
+    Lower,
+    /// Higher ones.
+    Higher,
+}
+
+/// A row.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Key, unique; a fitted figure of a machine names it as `NAME:KEY`.
+    pub key: String,
+    /// As a table prints it.
+    pub label: String,
+    /// Overrides, as `--set` takes them.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Published values by metric.
+    pub values: BTreeMap<String, f64>,
+}
+
+/// A published histogram of a row.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Histogram {
+    /// Key of the row.
+    pub row: String,
+    /// Unit of the slots.
+    pub unit: String,
+    /// Lowest value of each slot, ascending, and how often it was seen.
+    pub slots: Vec<[u64; 2]>,
+    /// Published average.
+    pub average: u64,
+    /// Published total.
+    pub total: u64,
+    /// Published count.
+    pub count: u64,
+}
+
+/// Published single values of a row.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Values {
+    /// Key of the row.
+    pub row: String,
+    /// Key.
+    pub key: String,
+    /// As a table prints it.
+    pub label: String,
+    /// The values.
+    pub values: Vec<f64>,
+}
+
+impl Published {
+    /// Reads a file of published figures.
+    ///
+    /// # Errors
+    /// Every fault that was found, with its place.
+    pub fn load(path: &Path) -> Result<Published, Faults> {
+        let name = path.display().to_string();
+        let text = crate::load::read(path).map_err(|message| Fault::of_file(&name, message))?;
+        Published::parse(&name, &text)
+    }
+
+    /// Reads published figures; `name` is what messages call the text.
+    ///
+    /// # Errors
+    /// Every fault that was found, with its place.
+    pub fn parse(name: &str, text: &str) -> Result<Published, Faults> {
+        let mut sources = Sources::default();
+        let source = sources.add_user(name, text);
+        let tree = tree::document(&sources, source)?;
+        let published: Published = tree::read(&sources, &tree, "")?;
+        let mut check = Check::new(&sources, &tree);
+        let metrics: BTreeSet<&str> = published.metrics.iter().map(|metric| metric.key.as_str()).collect();
+        let mut rows = BTreeSet::new();
+        for (i, row) in published.rows.iter().enumerate() {
+            check.require(rows.insert(row.key.as_str()), &format!("row.#{i}.key"), || "listed twice".into());
+            for key in row.values.keys() {
+                check.require(metrics.contains(key.as_str()), &format!("row.#{i}.values.{key}"), || {
+                    format!("there is no metric {key}")
+                });
+            }
+        }
+        for (i, histogram) in published.histograms.iter().enumerate() {
+            let path = format!("histogram.#{i}");
+            check.require(rows.contains(histogram.row.as_str()), &format!("{path}.row"), || "no such row".into());
+            let ascending = histogram.slots.windows(2).all(|pair| pair[0][0] < pair[1][0]);
+            check.require(ascending, &format!("{path}.slots"), || "slots ascend".into());
+        }
+        for (i, list) in published.lists.iter().enumerate() {
+            check.require(rows.contains(list.row.as_str()), &format!("list.#{i}.row"), || "no such row".into());
+        }
+        check.finish(Some(published))
+    }
+}
