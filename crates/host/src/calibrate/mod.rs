@@ -1,0 +1,53 @@
+//! Measuring this machine for the twin: what atomics cost between its CPUs and how far its memory is.
+//!
+//! [`measure`] takes the figures, [`machine_file::write`] makes the file of them that scenarios name as their machine.
+
+pub mod atomics;
+pub mod latency;
+//pub mod machine_file;
+pub mod topology;
+
+use crate::bench::threads::{Cpu, cpus};
+use crate::{Error, evidence};
+use atomics::{Contended, Pair};
+use latency::Latency;
+use mmtwin_event::manifest::Evidence;
+use topology::Place;
+
+/// Everything measured, and what it was measured on.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    /// Machine and kernel.
+    pub evidence: Evidence,
+    /// CPUs that were measured.
+    pub cpus: Vec<Cpu>,
+    /// Where each of them is.
+    pub places: Vec<Place>,
+    /// Nanoseconds of a locked addition to a line that nobody else uses: the median CPU.
+    pub uncontended: f64,
+    /// Every pair of CPUs, the lower number first.
+    pub pairs: Vec<Pair>,
+    /// 1, 2, 4, ... and all CPUs adding to one line.
+    pub contended: Vec<Contended>,
+    /// From each node with CPUs to each node with memory.
+    pub latencies: Vec<Latency>,
+    /// What could not be measured, and why.
+    pub notes: Vec<String>,
+}
+
+/// Measures this machine; `progress` hears what comes next. Fails if a CPU cannot be had.
+pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Calibration, Error> {
+    let evidence = evidence::collect();
+    let cpus = cpus()?;
+    let places = topology::places(&cpus);
+    progress("atomics of every CPU");
+    let uncontended = atomics::uncontended(&cpus)?;
+    progress(&format!("hand-offs between {} pairs of CPUs", cpus.len() * cpus.len().saturating_sub(1) / 2));
+    let pairs = atomics::pairs(&cpus)?;
+    progress("contended atomics");
+    let contended = atomics::contended(&cpus)?;
+    progress("memory latency");
+    let mut notes = Vec::new();
+    let latencies = latency::measure(&cpus, &evidence, topology::largest_cache(&cpus), &mut notes)?;
+    Ok(Calibration { evidence, cpus, places, uncontended, pairs, contended, latencies, notes })
+}
