@@ -1,8 +1,10 @@
 //! Atomics on one cache line: alone, between every two CPUs, and with more and more CPUs.
 //!
-//! A *hand-off* is the way of a line from the CPU that wrote it last to the one that writes it next. Two CPUs wait
-//! for each other's value with compare-and-exchange and write theirs; half a round trip is a hand-off, the figure that
-//! public core-to-core tables give. A *contended* addition is what counters do: every CPU adds as fast as it can.
+//! A *transfer* is what one CPU waits for a line that another wrote last. Two CPUs wait for each other's value with
+//! compare-and-exchange and write theirs; half a round trip is a transfer, the figure that public core-to-core tables
+//! give. A *hand-off* is the time from one locked addition to the next on a line that CPUs queue for, every one adding
+//! as fast as it can: the service time of a contended counter. It can be shorter than a transfer, because a CPU makes
+//! several additions while it has the line.
 
 use crate::bench::figure::{Figure, in_rounds, mean};
 use crate::bench::steps;
@@ -16,10 +18,10 @@ use std::time::Duration;
 pub struct Pair {
     /// Indices of the CPUs, the smaller first.
     pub cpus: (usize, usize),
-    /// Nanoseconds of a hand-off.
-    pub handoff: Figure,
-    /// Nanoseconds of an addition while both add.
-    pub add: f64,
+    /// Nanoseconds of a transfer.
+    pub transfer: Figure,
+    /// Nanoseconds of a hand-off while both add.
+    pub handoff: f64,
 }
 
 /// Some CPUs and a line.
@@ -32,8 +34,8 @@ pub struct Contended {
 }
 
 impl Contended {
-    /// Nanoseconds from one addition to the next, whoever makes them.
-    pub fn service(&self) -> f64 {
+    /// Nanoseconds of a hand-off: from one addition to the next, whoever makes them.
+    pub fn handoff(&self) -> f64 {
         self.add.median / self.cpus as f64
     }
 }
@@ -69,15 +71,15 @@ pub fn pairs(cpus: &[Cpu]) -> Result<Vec<Pair>, Error> {
     for second in 1..cpus.len() {
         for first in 0..second {
             let both = [cpus[first], cpus[second]];
-            let Some(handoff) = handoff(&both)? else { continue };
-            pairs.push(Pair { cpus: (first, second), handoff, add: add_together(&both)? });
+            let Some(transfer) = transfer(&both)? else { continue };
+            pairs.push(Pair { cpus: (first, second), transfer, handoff: handoff(&both)? });
         }
     }
     pairs.sort_by_key(|pair| pair.cpus);
     Ok(pairs)
 }
 
-fn handoff(both: &[Cpu; 2]) -> Result<Option<Figure>, Error> {
+fn transfer(both: &[Cpu; 2]) -> Result<Option<Figure>, Error> {
     let line = Padded::<AtomicU64>::default();
     let samples = together(both, Duration::ZERO, |cpu, gate| {
         gate.wait();
@@ -95,7 +97,7 @@ fn handoff(both: &[Cpu; 2]) -> Result<Option<Figure>, Error> {
     Ok(samples.into_iter().next().and_then(Figure::of))
 }
 
-fn add_together(both: &[Cpu; 2]) -> Result<f64, Error> {
+fn handoff(both: &[Cpu; 2]) -> Result<f64, Error> {
     let line = Padded::<AtomicU64>::default();
     let times = together(both, Duration::ZERO, |_, gate| {
         gate.wait();
@@ -105,7 +107,7 @@ fn add_together(both: &[Cpu; 2]) -> Result<f64, Error> {
         }
         (clock::now() - begin) as f64 / f64::from(ADDITIONS)
     })?;
-    Ok(mean(&times))
+    Ok(mean(&times) / both.len() as f64)
 }
 
 /// 1, 2, 4, ... and all CPUs adding to one line. Fails if one of them cannot be had.
@@ -138,7 +140,7 @@ mod tests {
         let cpus = cpus().unwrap();
         let pairs = pairs(&cpus).unwrap();
         assert_eq!(pairs.len(), cpus.len() * (cpus.len() - 1) / 2);
-        assert!(pairs.iter().all(|p| p.cpus.0 < p.cpus.1 && p.handoff.low > 0.0 && p.add > 0.0));
+        assert!(pairs.iter().all(|p| p.cpus.0 < p.cpus.1 && p.transfer.low > 0.0 && p.handoff > 0.0));
     }
 
     #[test]
@@ -146,7 +148,7 @@ mod tests {
         let cpus = cpus().unwrap();
         let contended = contended(&cpus).unwrap();
         assert!(contended.iter().map(|c| c.cpus).eq(steps(cpus.len())));
-        assert!(contended.iter().all(|c| c.service() > 0.0 && c.service() <= c.add.median));
+        assert!(contended.iter().all(|c| c.handoff() > 0.0 && c.handoff() <= c.add.median));
         assert!(uncontended(&cpus).unwrap() > 0.0);
     }
 }

@@ -4,15 +4,16 @@
 
 pub mod atomics;
 pub mod latency;
-//pub mod machine_file;
+pub mod machine_file;
 pub mod topology;
 
+use crate::bench::figure::Figure;
 use crate::bench::threads::{Cpu, cpus};
 use crate::{Error, evidence};
 use atomics::{Contended, Pair};
 use latency::Latency;
 use mmtwin_event::manifest::Evidence;
-use topology::Place;
+use topology::{Between, Place};
 
 /// Everything measured, and what it was measured on.
 #[derive(Clone, Debug)]
@@ -35,6 +36,25 @@ pub struct Calibration {
     pub notes: Vec<String>,
 }
 
+impl Calibration {
+    /// The transfer of a line between CPUs as close as this: the median pair. `None` if there are none.
+    pub fn transfer(&self, between: Between) -> Option<Figure> {
+        Figure::of(self.at(between).map(|pair| pair.transfer.median).collect())
+    }
+
+    /// The hand-off between two CPUs as close as this that add: the median pair. `None` if there are none.
+    pub fn handoff(&self, between: Between) -> Option<Figure> {
+        Figure::of(self.at(between).map(|pair| pair.handoff).collect())
+    }
+
+    fn at(&self, between: Between) -> impl Iterator<Item = &Pair> {
+        self.pairs.iter().filter(move |pair| {
+            let (a, b) = pair.cpus;
+            Between::of(&self.places[a], self.cpus[b].id, &self.places[b]) == between
+        })
+    }
+}
+
 /// Measures this machine; `progress` hears what comes next. Fails if a CPU cannot be had.
 pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Calibration, Error> {
     let evidence = evidence::collect();
@@ -42,7 +62,10 @@ pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Calibration, Error> {
     let places = topology::places(&cpus);
     progress("atomics of every CPU");
     let uncontended = atomics::uncontended(&cpus)?;
-    progress(&format!("hand-offs between {} pairs of CPUs", cpus.len() * cpus.len().saturating_sub(1) / 2));
+    progress(&format!(
+        "transfers and hand-offs between {} pairs of CPUs",
+        cpus.len() * cpus.len().saturating_sub(1) / 2
+    ));
     let pairs = atomics::pairs(&cpus)?;
     progress("contended atomics");
     let contended = atomics::contended(&cpus)?;

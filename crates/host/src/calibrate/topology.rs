@@ -11,40 +11,50 @@ pub struct Place {
     /// Its node.
     pub node: u32,
     /// Its socket; 0 if the kernel does not tell.
-    pub package: u32,
+    pub socket: u32,
     /// CPUs of its core, itself among them.
     pub siblings: Vec<u32>,
-    /// CPUs that share its last cache, itself among them.
-    pub cache: Vec<u32>,
+    /// CPUs that share its last-level cache, itself among them.
+    pub cluster: Vec<u32>,
 }
 
-/// How near two CPUs are, nearest first.
+/// How close two CPUs are, closest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Nearness {
+pub enum Between {
     /// Threads of one core.
-    Core,
-    /// Cores that share the last cache.
-    Cache,
-    /// In one socket.
-    Socket,
-    /// In two.
-    Remote,
+    SameCore,
+    /// Cores that share a last-level cache.
+    SameCluster,
+    /// Cores of one socket with different last-level caches.
+    SameSocket,
+    /// Different sockets.
+    CrossSocket,
 }
 
-impl Nearness {
-    /// All, nearest first.
-    pub const ALL: [Nearness; 4] = [Nearness::Core, Nearness::Cache, Nearness::Socket, Nearness::Remote];
+impl Between {
+    /// All, closest first.
+    pub const ALL: [Between; 4] = [Between::SameCore, Between::SameCluster, Between::SameSocket, Between::CrossSocket];
+
+    /// The key of a machine file.
+    pub fn key(self) -> &'static str {
+        match self {
+            Between::SameCore => "same_core",
+            Between::SameCluster => "same_cluster",
+            Between::SameSocket => "same_socket",
+            Between::CrossSocket => "cross_socket",
+        }
+    }
 
     /// Of CPU `other`, which is at `there`, to the CPU at `here`.
-    pub fn of(here: &Place, other: u32, there: &Place) -> Nearness {
+    pub fn of(here: &Place, other: u32, there: &Place) -> Between {
         if here.siblings.contains(&other) {
-            Nearness::Core
-        } else if here.cache.contains(&other) {
-            Nearness::Cache
-        } else if here.package == there.package {
-            Nearness::Socket
+            Between::SameCore
+        } else if here.cluster.contains(&other) {
+            Between::SameCluster
+        } else if here.socket == there.socket {
+            Between::SameSocket
         } else {
-            Nearness::Remote
+            Between::CrossSocket
         }
     }
 }
@@ -59,13 +69,13 @@ fn places_below(root: &Path, cpus: &[Cpu]) -> Vec<Place> {
         .map(|cpu| {
             let path = root.join(format!("cpu{}", cpu.id));
             let list = |file: PathBuf| fs::read_to_string(file).map(|t| cpu_list(&t)).unwrap_or_else(|_| vec![cpu.id]);
-            let package = text(&path.join("topology/physical_package_id")).and_then(|t| t.parse().ok());
+            let socket = text(&path.join("topology/physical_package_id")).and_then(|t| t.parse().ok());
             Place {
                 node: cpu.node,
                 // Guests and some firmware have -1 here.
-                package: package.unwrap_or(0),
+                socket: socket.unwrap_or(0),
                 siblings: list(path.join("topology/thread_siblings_list")),
-                cache: last_cache(&path).map_or_else(|| vec![cpu.id], |c| list(c.join("shared_cpu_list"))),
+                cluster: last_cache(&path).map_or_else(|| vec![cpu.id], |c| list(c.join("shared_cpu_list"))),
             }
         })
         .collect()
@@ -103,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearness_follows_what_is_shared() {
+    fn closeness_follows_what_is_shared() {
         let root = tempfile::tempdir().unwrap();
         // CPUs 0 and 4 are one core; 0, 1 and 4 share a cache; 0-3 are socket 0.
         for (id, package, siblings, cache) in [
@@ -130,16 +140,19 @@ mod tests {
         }
         let cpus: Vec<Cpu> = (0..6).map(|id| Cpu { id, node: 0 }).collect();
         let places = places_below(root.path(), &cpus);
-        let near = |other: usize| Nearness::of(&places[0], other as u32, &places[other]);
+        let near = |other: usize| Between::of(&places[0], other as u32, &places[other]);
         let found = [4, 1, 2, 3, 5].map(near);
-        assert_eq!(found, [Nearness::Core, Nearness::Cache, Nearness::Socket, Nearness::Socket, Nearness::Remote]);
+        assert_eq!(
+            found,
+            [Between::SameCore, Between::SameCluster, Between::SameSocket, Between::SameSocket, Between::CrossSocket]
+        );
     }
 
     #[test]
     fn a_kernel_that_tells_nothing() {
         let root = tempfile::tempdir().unwrap();
         let places = places_below(root.path(), &[Cpu { id: 7, node: 1 }]);
-        assert_eq!(places, [Place { node: 1, package: 0, siblings: vec![7], cache: vec![7] }]);
+        assert_eq!(places, [Place { node: 1, socket: 0, siblings: vec![7], cluster: vec![7] }]);
     }
 
     #[test]

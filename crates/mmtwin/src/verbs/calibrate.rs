@@ -1,0 +1,140 @@
+//! `mmtwin calibrate`.
+
+use super::bench::{calibrates, few_cpus, number, spread};
+use super::{column, print_machine, text};
+use crate::cli::Calibrate;
+use crate::{Failure, say};
+use mmtwin_host::calibrate::topology::Between;
+use mmtwin_host::calibrate::{Calibration, machine_file, measure};
+use mmtwin_report::model::{Body, Cell, Na, Table};
+use std::fs::OpenOptions;
+use std::io::Write;
+
+/// Runs the verb.
+pub fn run(arguments: Calibrate) -> Result<i32, Failure> {
+    let output = &arguments.output;
+    let exists = || Failure::Error(format!("{}: exists; -f replaces it", output.display()));
+    // Said before minutes are spent on measuring.
+    if output.exists() && !arguments.force {
+        return Err(exists());
+    }
+    let calibration = measure(&mut say).map_err(|e| Failure::Error(e.to_string()))?;
+    calibration.notes.iter().for_each(|note| say(note));
+    let file = if arguments.force {
+        OpenOptions::new().write(true).create(true).truncate(true).open(output)
+    } else {
+        OpenOptions::new().write(true).create_new(true).open(output)
+    };
+    let written = file.and_then(|mut file| file.write_all(machine_file::write(&calibration).as_bytes()));
+    written.map_err(|e| Failure::Error(format!("{}: {e}", output.display())))?;
+    say(&format!("wrote {}", output.display()));
+    print_machine(tables(&calibration), few_cpus(&calibration.cpus), &arguments.printing)
+}
+
+fn tables(calibration: &Calibration) -> Vec<Table> {
+    vec![atomics(calibration), pairs(calibration, "transfer"), pairs(calibration, "handoff"), latency(calibration)]
+}
+
+fn atomics(calibration: &Calibration) -> Table {
+    let cpus = calibration.cpus.len();
+    let unknown = || Cell::Na(Na::NotRecorded);
+    let mut rows = vec![vec![
+        text("addition alone"),
+        Cell::int(1),
+        number(calibration.uncontended),
+        unknown(),
+        unknown(),
+        text("yes"),
+    ]];
+    for between in Between::ALL {
+        let [transfer, handoff] = [calibration.transfer(between), calibration.handoff(between)];
+        let what = between.key().replace('_', " ");
+        for (kind, figure) in [("transfer", transfer), ("hand-off", handoff)] {
+            if let Some(figure) = figure {
+                let mut row = vec![text(&format!("{kind}, {what}")), Cell::int(2)];
+                row.extend(spread(&figure));
+                row.push(calibrates(2, cpus));
+                rows.push(row);
+            }
+        }
+    }
+    for contended in &calibration.contended {
+        let mut row = vec![text("hand-off, all adding"), Cell::int(contended.cpus as u64)];
+        row.push(number(contended.handoff()));
+        row.extend([contended.add.low, contended.add.high].map(|t| number(t / contended.cpus as f64)));
+        row.push(calibrates(contended.cpus, cpus));
+        rows.push(row);
+    }
+    Table {
+        name: "calibrate-atomics".into(),
+        title: format!("Atomics on one cache line, {cpus} CPUs"),
+        note: "Transfer: a line another CPU wrote last (half a round trip). Hand-off: from one locked addition to the \
+               next while several CPUs add. Median, lowest and highest pair or round."
+            .into(),
+        body: Body::List {
+            columns: vec![
+                column("what", "What", ""),
+                column("cpus", "CPUs", ""),
+                column("time", "Time", "ns"),
+                column("low", "Lowest", "ns"),
+                column("high", "Highest", "ns"),
+                column("calibrates", "Calibrates", ""),
+            ],
+            rows,
+        },
+    }
+}
+
+/// A time of every pair as a matrix.
+fn pairs(calibration: &Calibration, what: &str) -> Table {
+    let count = calibration.cpus.len();
+    let mut values = vec![vec![Cell::Na(Na::NotRecorded); count]; count];
+    for pair in &calibration.pairs {
+        let time = number(if what == "transfer" { pair.transfer.median } else { pair.handoff });
+        let (a, b) = pair.cpus;
+        values[a][b] = time.clone();
+        values[b][a] = time;
+    }
+    let names: Vec<String> = calibration.cpus.iter().map(|cpu| cpu.id.to_string()).collect();
+    let title =
+        if what == "transfer" { "Transfer of a line between CPUs" } else { "Hand-off between two CPUs that add" };
+    Table {
+        name: format!("calibrate-{what}"),
+        title: title.into(),
+        note: String::new(),
+        body: Body::Matrix {
+            rows: names.clone(),
+            columns: names,
+            axes: ("CPU".into(), "CPU".into()),
+            unit: "ns",
+            values,
+        },
+    }
+}
+
+fn latency(calibration: &Calibration) -> Table {
+    let nodes = |of: fn(&mmtwin_host::calibrate::latency::Latency) -> u32| {
+        let mut nodes: Vec<u32> = calibration.latencies.iter().map(of).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    };
+    let (from, to) = (nodes(|l| l.from), nodes(|l| l.to));
+    let cell = |from: u32, to: u32| {
+        let measured = calibration.latencies.iter().find(|l| (l.from, l.to) == (from, to));
+        measured.map_or(Cell::Na(Na::NotRecorded), |l| number(l.time.median))
+    };
+    let names = |nodes: &[u32]| nodes.iter().map(u32::to_string).collect();
+    Table {
+        name: "calibrate-latency".into(),
+        title: "Memory latency".into(),
+        note: "A chain of dependent loads through more memory than any cache holds, idle otherwise.".into(),
+        body: Body::Matrix {
+            rows: names(&from),
+            columns: names(&to),
+            axes: ("CPU on node".into(), "memory of node".into()),
+            unit: "ns",
+            values: from.iter().map(|&from| to.iter().map(|&to| cell(from, to)).collect()).collect(),
+        },
+    }
+}
