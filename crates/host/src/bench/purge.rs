@@ -65,10 +65,7 @@ pub struct Costs {
 /// Measures on these CPUs. Fails if one of them cannot be had.
 pub fn measure(cpus: &[Cpu], options: &Options) -> Result<Costs, Error> {
     let cycles = Cycles::begin();
-    let Some(&first) = cpus.first() else {
-        return Err(Error::io("finding a CPU to run on", std::io::Error::from(std::io::ErrorKind::NotFound)));
-    };
-    let work = Work::lasting(options.work, first)?;
+    let work = Work::lasting(options.work, cpus)?;
     let areas = areas_of_a_list(cpus.len());
     let mixes = mixes(cpus.len());
     let cells: Vec<_> = [Accounting::PerArea, Accounting::Batched]
@@ -262,7 +259,7 @@ mod tests {
         let cpu = cpus().unwrap()[0];
         for accounting in [Accounting::PerArea, Accounting::Batched] {
             let line = Line::default();
-            let work = Work::lasting(Duration::ZERO, cpu).unwrap();
+            let work = Work::lasting(Duration::ZERO, &[cpu]).unwrap();
             let freed = together(&[cpu; 4], Duration::from_millis(5), |thread, gate| {
                 if thread < 2 {
                     assert!(List::new(100).purge_until_over(&line, accounting, gate) > 0.0);

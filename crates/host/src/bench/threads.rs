@@ -116,10 +116,10 @@ fn pin(cpu: Cpu) -> Result<(), Error> {
     sched_setaffinity(None, &set).map_err(|e| Error::io(format!("running on CPU {}", cpu.id), e))
 }
 
-/// Repeats `step` until the run is over, at least once, and returns nanoseconds per repetition.
+/// Repeats `step` until the run is over, at least once, and returns nanoseconds of CPU time per repetition.
 pub fn paced(gate: &Gate, mut step: impl FnMut()) -> f64 {
     gate.wait();
-    let begin = clock::now();
+    let begin = clock::thread_cpu_time();
     let mut steps = 0u64;
     loop {
         step();
@@ -128,7 +128,7 @@ pub fn paced(gate: &Gate, mut step: impl FnMut()) -> f64 {
             break;
         }
     }
-    (clock::now() - begin) as f64 / steps as f64
+    (clock::thread_cpu_time() - begin) as f64 / steps as f64
 }
 
 #[cfg(test)]

@@ -20,14 +20,16 @@ pub struct Work {
 const SAMPLE: u64 = 1 << 17;
 
 impl Work {
-    /// As much as takes `time` on this CPU when nothing else runs there. Fails if the CPU cannot be had.
-    pub fn lasting(time: Duration, cpu: Cpu) -> Result<Work, Error> {
+    /// As much as takes `time` on the first of these CPUs. Fails if there is none or it cannot be had.
+    pub fn lasting(time: Duration, cpus: &[Cpu]) -> Result<Work, Error> {
+        let missing = || Error::io("finding a CPU to run on", std::io::ErrorKind::NotFound);
+        let cpu = *cpus.first().ok_or_else(missing)?;
         // The fastest of several: whatever else happens can only make it slower.
         let fastest = on(cpu, || {
             let sample = || {
-                let begin = clock::now();
+                let begin = clock::thread_cpu_time();
                 black_box(Work { rounds: SAMPLE }.after(black_box(1)));
-                clock::now() - begin
+                clock::thread_cpu_time() - begin
             };
             (0..16).map(|_| sample()).min().unwrap_or(0).max(1)
         })?;
@@ -68,8 +70,9 @@ mod tests {
 
     #[test]
     fn no_time_is_no_work() {
-        let cpu = cpus().unwrap()[0];
-        assert_eq!(Work::lasting(Duration::ZERO, cpu).unwrap().rounds, 0);
-        assert!(Work::lasting(Duration::from_millis(1), cpu).unwrap().rounds > 0);
+        let cpus = cpus().unwrap();
+        assert_eq!(Work::lasting(Duration::ZERO, &cpus).unwrap().rounds, 0);
+        assert!(Work::lasting(Duration::from_millis(1), &cpus).unwrap().rounds > 0);
+        assert!(Work::lasting(Duration::from_millis(1), &[]).is_err());
     }
 }

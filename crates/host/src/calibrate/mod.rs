@@ -28,7 +28,7 @@ pub struct Calibration {
     pub uncontended: f64,
     /// Every pair of CPUs, the lower number first.
     pub pairs: Vec<Pair>,
-    /// 1, 2, 4, ... and all CPUs adding to one line.
+    /// 2, 4, ... and all CPUs adding to one line.
     pub contended: Vec<Contended>,
     /// From each node with CPUs to each node with memory.
     pub latencies: Vec<Latency>,

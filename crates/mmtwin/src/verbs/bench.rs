@@ -67,13 +67,13 @@ pub(super) fn spread(figure: &Figure) -> [Cell; 3] {
     [figure.median, figure.low, figure.high].map(number)
 }
 
-/// Change of a time against a baseline, in percent.
+/// Change of a time against a baseline, in percent; never -0.
 fn change(time: f64, baseline: Option<f64>) -> Cell {
-    Cell::float(baseline.map(|b| ((time - b) / b * 1000.0).round() / 10.0))
+    Cell::float(baseline.map(|b| ((time - b) / b * 1000.0).round() / 10.0 + 0.0))
 }
 
 fn counter_tables(costs: &counters::Costs) -> Vec<Table> {
-    let machine = format!("{} CPUs on {} nodes", costs.cpus, costs.nodes);
+    let machine = format!("CPUs: {}, nodes: {}", costs.cpus, costs.nodes);
     let cycles = |time: &Figure| match costs.cycles {
         Some(cycles) => number(time.median * cycles),
         None => Cell::Na(Na::NotRecorded),
@@ -81,7 +81,7 @@ fn counter_tables(costs: &counters::Costs) -> Vec<Table> {
     let threshold = |t: Option<u32>| t.map_or(text("none"), |t| Cell::int(t.into()));
     let table = |name: &str, title: &str, note: &str, columns: Vec<Column>, rows: Vec<Vec<Cell>>| Table {
         name: name.into(),
-        title: format!("{title}, {machine}"),
+        title: format!("{title} ({machine})"),
         note: note.into(),
         body: Body::List { columns, rows },
     };
@@ -149,7 +149,7 @@ fn counter_tables(costs: &counters::Costs) -> Vec<Table> {
         table(
             "bench-counters",
             "NUMA counters: updates",
-            "Median, fastest and slowest round; each allocation counts a hit and a local one.",
+            "CPU time of a thread: median, fastest and slowest round. Each allocation counts a hit and a local one.",
             update_columns.concat(),
             updates.collect(),
         ),
@@ -197,7 +197,7 @@ fn purge_table(costs: &purge::Costs) -> Table {
     ];
     Table {
         name: "bench-purge".into(),
-        title: format!("vmalloc purge accounting, {} CPUs, lists of {} areas", costs.cpus, costs.areas),
+        title: format!("vmalloc purge accounting (CPUs: {}, areas of a list: {})", costs.cpus, costs.areas),
         note: "Time for one area of a purge list, median, fastest and slowest round.".into(),
         body: Body::List { columns, rows: rows.collect() },
     }

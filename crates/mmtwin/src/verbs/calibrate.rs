@@ -67,7 +67,7 @@ fn atomics(calibration: &Calibration) -> Table {
     }
     Table {
         name: "calibrate-atomics".into(),
-        title: format!("Atomics on one cache line, {cpus} CPUs"),
+        title: format!("Atomics on one cache line (CPUs: {cpus})"),
         note: "Transfer: a line another CPU wrote last (half a round trip). Hand-off: from one locked addition to the \
                next while several CPUs add. Median, lowest and highest pair or round."
             .into(),

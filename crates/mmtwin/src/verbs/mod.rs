@@ -12,7 +12,7 @@ pub mod script;
 
 use crate::Failure;
 use crate::cli::{Format, Printing};
-use mmtwin_report::compare::{self, Comparison};
+use mmtwin_report::compare::{Comparison, single};
 use mmtwin_report::format;
 use mmtwin_report::model::{Cell, Column, Finding, InputInfo, Report, Table};
 use std::io::{IsTerminal, Write};
@@ -45,8 +45,7 @@ fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure
 fn print_machine(tables: Vec<Table>, finding: Option<Finding>, printing: &Printing) -> Result<i32, Failure> {
     let input = InputInfo { name: "this machine".into(), arm: "host".into(), ..InputInfo::default() };
     let nothing_to_say = finding.is_none();
-    let mut comparison =
-        compare::single(Report { input, findings: finding.into_iter().collect(), tables, ..Report::default() });
+    let mut comparison = single(Report { input, findings: finding.into_iter().collect(), tables, ..Report::default() });
     if printing.format == Format::Table {
         // There is only one machine to ask, and its counts of events would mean nothing.
         comparison.inputs.clear();

@@ -73,17 +73,7 @@ pub struct Costs {
 /// Measures on these CPUs. Fails if one of them cannot be had.
 pub fn measure(cpus: &[Cpu], options: &Options) -> Result<Costs, Error> {
     let cycles = Cycles::begin();
-    let Some(&first) = cpus.first() else {
-        return Err(Error::io("finding a CPU to run on", std::io::Error::from(std::io::ErrorKind::NotFound)));
-    };
-    let nodes = shared::nodes(cpus);
-    let bench = Bench {
-        cpus,
-        count: nodes.iter().max().map_or(0, |last| last + 1),
-        nodes,
-        round: options.time / ROUNDS,
-        work: Work::lasting(options.work, first)?,
-    };
+    let bench = Bench::new(cpus, options)?;
     Ok(Costs {
         cpus: cpus.len(),
         nodes: bench.count,
@@ -92,6 +82,11 @@ pub fn measure(cpus: &[Cpu], options: &Options) -> Result<Costs, Error> {
         reads: bench.reads()?,
         cycles: cycles.and_then(|c| c.per_nanosecond()),
     })
+}
+
+/// Measures each design on one CPU alone. Fails if it cannot be had.
+pub fn measure_alone(cpu: Cpu, options: &Options) -> Result<Vec<Update>, Error> {
+    Bench::new(&[cpu], options)?.updates(&designs(1))
 }
 
 /// A design with its threshold, and how many threads allocate.
@@ -121,6 +116,17 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    fn new<'a>(cpus: &'a [Cpu], options: &Options) -> Result<Bench<'a>, Error> {
+        let nodes = shared::nodes(cpus);
+        Ok(Bench {
+            cpus,
+            count: nodes.iter().max().map_or(0, |last| last + 1),
+            nodes,
+            round: options.time / ROUNDS,
+            work: Work::lasting(options.work, cpus)?,
+        })
+    }
+
     fn updates(&self, cells: &[Cell]) -> Result<Vec<Update>, Error> {
         let figures = in_rounds(cells, |&(variant, threshold, threads)| {
             let design = build(variant, threshold.unwrap_or(SERIES), self.cpus)?;

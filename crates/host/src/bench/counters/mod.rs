@@ -18,7 +18,7 @@ pub mod separate_u16;
 pub mod shared;
 pub mod zone_items;
 
-pub use measure::{Costs, File, Options, Read, Update, measure};
+pub use measure::{Costs, File, Options, Read, Update, measure, measure_alone};
 
 use super::threads::{Cpu, Gate, paced};
 use super::work::{Work, once_known};
