@@ -51,7 +51,7 @@ pub enum Verb {
     Convert(Convert),
     /// Say what this machine allows, and the smallest cure for what it does not
     Doctor(Doctor),
-    /// Run designs of the kernel with real threads and atomics: what they cost on this machine
+    /// Time designs of the kernel on this machine, with real threads and atomics
     #[command(subcommand)]
     Bench(Bench),
     /// Measure this machine's atomics and memory latency, and write a machine file

@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// What allocating and freeing an area takes beside the shared line: assumed, nobody published it.
+pub const PAIR: Duration = Duration::from_micros(10);
+
 /// Ways to account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accounting {

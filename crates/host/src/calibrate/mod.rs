@@ -7,12 +7,14 @@ pub mod latency;
 pub mod machine_file;
 pub mod topology;
 
-use crate::bench::figure::Figure;
+use crate::bench::counters::{ALLOCATION, Options, Update, measure_alone};
+use crate::bench::figure::{Cycles, Figure};
 use crate::bench::threads::{Cpu, cpus};
 use crate::{Error, evidence};
 use atomics::{Contended, Pair};
 use latency::Latency;
 use mmtwin_event::manifest::Evidence;
+use std::time::Duration;
 use topology::{Between, Place};
 
 /// Everything measured, and what it was measured on.
@@ -32,6 +34,10 @@ pub struct Calibration {
     pub contended: Vec<Contended>,
     /// From each node with CPUs to each node with memory.
     pub latencies: Vec<Latency>,
+    /// Each design of the NUMA counters on one CPU alone.
+    pub counters: Vec<Update>,
+    /// Cycles of the time-stamp counter per nanosecond, where it has a fixed frequency.
+    pub cycles: Option<f64>,
     /// What could not be measured, and why.
     pub notes: Vec<String>,
 }
@@ -47,6 +53,11 @@ impl Calibration {
         Figure::of(self.at(between).map(|pair| pair.handoff).collect())
     }
 
+    /// Threads of the core that has most of them.
+    pub fn threads_per_core(&self) -> usize {
+        self.places.iter().map(|place| place.siblings.len()).max().unwrap_or(1)
+    }
+
     fn at(&self, between: Between) -> impl Iterator<Item = &Pair> {
         self.pairs.iter().filter(move |pair| {
             let (a, b) = pair.cpus;
@@ -57,6 +68,7 @@ impl Calibration {
 
 /// Measures this machine; `progress` hears what comes next. Fails if a CPU cannot be had.
 pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Calibration, Error> {
+    let cycles = Cycles::begin();
     let evidence = evidence::collect();
     let cpus = cpus()?;
     let places = topology::places(&cpus);
@@ -69,8 +81,12 @@ pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Calibration, Error> {
     let pairs = atomics::pairs(&cpus)?;
     progress("contended atomics");
     let contended = atomics::contended(&cpus)?;
+    progress("counters of one CPU");
+    let alone = Options { time: Duration::from_millis(100), work: ALLOCATION };
+    let counters = cpus.first().map_or(Ok(Vec::new()), |&cpu| measure_alone(cpu, &alone))?;
     progress("memory latency");
     let mut notes = Vec::new();
     let latencies = latency::measure(&cpus, &evidence, topology::largest_cache(&cpus), &mut notes)?;
-    Ok(Calibration { evidence, cpus, places, uncontended, pairs, contended, latencies, notes })
+    let cycles = cycles.and_then(|c| c.per_nanosecond());
+    Ok(Calibration { evidence, cpus, places, uncontended, pairs, contended, latencies, counters, cycles, notes })
 }

@@ -7,14 +7,6 @@ use mmtwin_host::bench::figure::Figure;
 use mmtwin_host::bench::threads::{Cpu, cpus};
 use mmtwin_host::bench::{ENOUGH_CPUS, counters, purge};
 use mmtwin_report::model::{Body, Cell, Column, Finding, Na, Table};
-use std::time::Duration;
-
-/// What an allocation and free takes beside its counters: 176 cycles, published for one thread with statistics off, at
-/// the 2.194 GHz of the machine that the threshold table was published for.
-const ALLOCATION: Duration = Duration::from_nanos(80);
-
-/// What allocating and freeing a vmalloc area takes beside the shared line: assumed, not published.
-const AREA: Duration = Duration::from_micros(10);
 
 /// Runs the verb.
 pub fn run(arguments: Bench) -> Result<i32, Failure> {
@@ -23,12 +15,13 @@ pub fn run(arguments: Bench) -> Result<i32, Failure> {
     match arguments {
         Bench::Counters(options) => {
             let BenchOptions { duration: time, work, printing } = options;
-            let costs = counters::measure(&cpus, &counters::Options { time, work: work.unwrap_or(ALLOCATION) });
+            let costs =
+                counters::measure(&cpus, &counters::Options { time, work: work.unwrap_or(counters::ALLOCATION) });
             print_machine(counter_tables(&costs.map_err(failed)?), few_cpus(&cpus), &printing)
         }
         Bench::Purge(options) => {
             let BenchOptions { duration: time, work, printing } = options;
-            let costs = purge::measure(&cpus, &purge::Options { time, work: work.unwrap_or(AREA) });
+            let costs = purge::measure(&cpus, &purge::Options { time, work: work.unwrap_or(purge::PAIR) });
             print_machine(vec![purge_table(&costs.map_err(failed)?)], few_cpus(&cpus), &printing)
         }
     }

@@ -2,7 +2,6 @@ use super::shared::{HIT, LOCAL};
 use super::*;
 use crate::bench::threads::{cpus, together};
 use proptest::prelude::*;
-use std::time::Duration;
 
 /// A CPU for each thread; the same one may serve several, on as many nodes as asked for.
 fn machine(threads: usize, nodes: u32) -> Vec<Cpu> {

@@ -1,0 +1,145 @@
+use super::*;
+use crate::bench::counters::Update;
+use crate::bench::figure::Figure;
+use crate::bench::threads::Cpu;
+use crate::calibrate::atomics::{Contended, Pair};
+use crate::calibrate::topology::Place;
+use mmtwin_event::manifest::Evidence;
+
+fn figure(median: f64) -> Figure {
+    Figure { median, low: median, high: median }
+}
+
+fn update(variant: Variant, ns: f64) -> Update {
+    Update { variant, threshold: None, threads: 1, time: figure(ns) }
+}
+
+/// Two sockets, each a node with two CPUs of one core; node 2 is memory only. CPU 3 is off line.
+fn calibration() -> Calibration {
+    let node = |id: u32, cpus: &[u32], distances: [u32; 3]| Node {
+        id,
+        cpus: cpus.to_vec(),
+        memory: Some(1 << 20),
+        distances: distances.to_vec(),
+        ..Node::default()
+    };
+    let ids = [0, 1, 2, 4];
+    let place = |id: u32| {
+        let siblings = if id < 2 { vec![0, 1] } else { vec![2, 4] };
+        Place { node: u32::from(id > 1), socket: u32::from(id > 1), cluster: siblings.clone(), siblings }
+    };
+    let pairs = (1..4).flat_map(|b| (0..b).map(move |a| (a, b)));
+    let pair = |cpus: (usize, usize)| {
+        let same = cpus.0 / 2 == cpus.1 / 2;
+        Pair { cpus, transfer: figure(if same { 8.0 } else { 118.26 }), handoff: if same { 4.0 } else { 60.0 } }
+    };
+    let latency = |(from, to, ns)| Latency { from, to, time: figure(ns) };
+    Calibration {
+        evidence: Evidence {
+            nodes: vec![node(0, &[0, 1], [10, 21, 17]), node(1, &[2, 4], [21, 10, 28]), node(3, &[], [17, 28, 10])],
+            cpus: ids.to_vec(),
+            cpu_model: Some("Model \"X\" \\ 1\n".into()),
+            ..Evidence::default()
+        },
+        cpus: ids.map(|id| Cpu { id, node: u32::from(id > 1) }).to_vec(),
+        places: ids.map(place).to_vec(),
+        uncontended: 5.31,
+        pairs: pairs.map(pair).collect(),
+        contended: vec![Contended { cpus: 4, add: figure(100.0) }],
+        latencies: [(0, 0, 84.0), (0, 1, 136.55), (1, 0, 137.0), (1, 1, 85.0)].map(latency).to_vec(),
+        counters: vec![
+            update(Variant::Off, 80.0),
+            update(Variant::ZoneItems, 82.5),
+            update(Variant::EventCounters, 79.0),
+        ],
+        cycles: Some(2.1944),
+        notes: vec!["node 3: 5 MiB free".into()],
+    }
+}
+
+fn parsed(calibration: &Calibration) -> toml::Table {
+    let text = write(calibration);
+    text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+#[test]
+fn what_is_measured_is_written() {
+    let file = parsed(&calibration());
+    assert_eq!(file["threads_per_core"].as_integer(), Some(2));
+    assert_eq!(file["cpu"]["frequency"].as_str(), Some("2194 MHz"));
+    assert_eq!(file["line"]["atomic"].as_str(), Some("5.3 ns"));
+    let line = |what: &str, key: &str| file["line"][what].get(key).and_then(toml::Value::as_str);
+    assert_eq!(line("transfer", "same_core"), Some("8.0 ns"));
+    assert_eq!(line("transfer", "cross_socket"), Some("118.3 ns"));
+    assert_eq!(line("handoff", "cross_socket"), Some("60.0 ns"));
+    // There are no such pairs.
+    assert_eq!(line("transfer", "same_cluster"), None);
+    assert_eq!(line("handoff", "same_socket"), None);
+    // Events came out cheaper than none at all: noise, not a cost.
+    assert_eq!(file["cost"].as_table().map(toml::Table::len), Some(1));
+    assert_eq!(file["cost"]["numa_counters_s8"].as_str(), Some("2.5 ns"));
+}
+
+#[test]
+fn nodes_and_cpus_are_numbered_without_gaps() {
+    let calibration = calibration();
+    let file = parsed(&calibration);
+    let cpus: Vec<_> = file["node"].as_array().unwrap().iter().map(|n| n["cpus"].as_str().unwrap()).collect();
+    assert_eq!(cpus, ["0-1", "2-3", ""]);
+    let text = write(&calibration);
+    assert!(text.contains("have gaps") && text.contains("kernel's nodes 0, 1, 3"), "{text}");
+    assert_eq!(file["distance"][1].as_array().unwrap().len(), 3);
+}
+
+/// A node without CPUs cannot be measured from: the matrix has a hole and is not written as one.
+#[test]
+fn latency_is_a_whole_matrix_or_none() {
+    let mut calibration = calibration();
+    assert!(!parsed(&calibration).contains_key("memory"));
+    assert!(write(&calibration).contains("# node 0 to 1: 136.6 ns"));
+    calibration.evidence.nodes.pop();
+    let file = parsed(&calibration);
+    assert_eq!(file["memory"]["latency"][1][0].as_str(), Some("137.0 ns"));
+}
+
+#[test]
+fn every_figure_has_its_provenance() {
+    let mut calibration = calibration();
+    calibration.evidence.nodes.pop();
+    let file = parsed(&calibration);
+    let mut named = Vec::new();
+    for figure in file["figure"].as_array().unwrap() {
+        assert_eq!(figure["provenance"].as_str(), Some("measured"));
+        assert!(figure["source"].as_str().unwrap().starts_with(TOOL));
+        named.extend(figure["of"].as_array().unwrap().iter().map(|of| of.as_str().unwrap().to_string()));
+    }
+    for name in &named {
+        let mut at = &toml::Value::Table(file.clone());
+        for key in name.split('.') {
+            at = at.get(key).unwrap_or_else(|| panic!("{name}"));
+        }
+    }
+    assert_eq!(named.len(), 8, "{named:?}");
+}
+
+#[test]
+fn few_cpus_are_told_and_the_bytes_are_the_same() {
+    let mut calibration = calibration();
+    assert!(!write(&calibration).contains("too few CPUs"));
+    calibration.cpus.truncate(2);
+    calibration.places.truncate(2);
+    calibration.pairs.retain(|p| p.cpus == (0, 1));
+    assert!(write(&calibration).contains("too few CPUs to calibrate contention"));
+    assert_eq!(write(&calibration), write(&calibration));
+}
+
+#[test]
+fn a_machine_without_numa_is_one_node() {
+    let mut calibration = calibration();
+    calibration.evidence.nodes.clear();
+    calibration.evidence.memory = Some(2048);
+    let file = parsed(&calibration);
+    assert_eq!(file["node"].as_array().map(Vec::len), Some(1));
+    assert_eq!(file["node"][0]["cpus"].as_str(), Some("0-3"));
+    assert_eq!(file["node"][0]["memory"].as_str(), Some("2048 KiB"));
+}
