@@ -6,9 +6,9 @@
 //! as fast as it can: the service time of a contended counter. It can be shorter than a transfer, because a CPU makes
 //! several additions while it has the line.
 
-use crate::bench::figure::{Figure, in_rounds, mean};
+use crate::bench::figure::{Figure, in_rounds};
 use crate::bench::steps;
-use crate::bench::threads::{Cpu, Gate, Padded, paced, together};
+use crate::bench::threads::{Cpu, Padded, paced, together};
 use crate::{Error, clock};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Pair {
     /// Nanoseconds of a transfer.
     pub transfer: Figure,
     /// Nanoseconds of a hand-off while both add.
-    pub handoff: f64,
+    pub handoff: Figure,
 }
 
 /// Some CPUs and a line.
@@ -29,15 +29,8 @@ pub struct Pair {
 pub struct Contended {
     /// CPUs that add.
     pub cpus: usize,
-    /// Nanoseconds of an addition on one of them.
-    pub add: Figure,
-}
-
-impl Contended {
     /// Nanoseconds of a hand-off: from one addition to the next, whoever makes them.
-    pub fn handoff(&self) -> f64 {
-        self.add.median / self.cpus as f64
-    }
+    pub handoff: Figure,
 }
 
 /// Round trips of one sample.
@@ -46,8 +39,8 @@ const TRIPS: u64 = 100;
 /// Samples of a pair; the median leaves out those in which a CPU did something else.
 const SAMPLES: u64 = 31;
 
-/// Additions of each CPU of a pair.
-const ADDITIONS: u32 = 10_000;
+/// Additions in a sample of the faster CPU of a pair.
+const ADDITIONS: u32 = 1024;
 
 /// Additions between two looks at whether the run is over.
 const BATCH: u32 = 64;
@@ -55,14 +48,15 @@ const BATCH: u32 = 64;
 /// Time of a round with many CPUs.
 const ROUND: Duration = Duration::from_millis(20);
 
-/// A locked addition to a line of one's own: the median CPU. Fails if a CPU cannot be had.
-pub fn uncontended(cpus: &[Cpu]) -> Result<f64, Error> {
+/// A locked addition to a line of one's own, over all CPUs; `None` if there are none. Fails if one cannot be had.
+pub fn uncontended(cpus: &[Cpu]) -> Result<Option<Figure>, Error> {
     let times = cpus.iter().map(|&cpu| {
         let line = Padded::<AtomicU64>::default();
-        Ok(together(&[cpu], Duration::from_millis(1), |_, gate| add_until_over(&line.0, gate))?[0])
+        let batch = together(&[cpu], Duration::from_millis(1), |_, gate| paced(gate, || _ = add(&line.0)))?[0];
+        Ok(batch / f64::from(BATCH))
     });
     let times: Result<Vec<f64>, Error> = times.collect();
-    Ok(Figure::of(times?).map_or(0.0, |figure| figure.median))
+    Ok(Figure::of(times?))
 }
 
 /// Every pair of CPUs. Fails if one of them cannot be had.
@@ -71,8 +65,9 @@ pub fn pairs(cpus: &[Cpu]) -> Result<Vec<Pair>, Error> {
     for second in 1..cpus.len() {
         for first in 0..second {
             let both = [cpus[first], cpus[second]];
-            let Some(transfer) = transfer(&both)? else { continue };
-            pairs.push(Pair { cpus: (first, second), transfer, handoff: handoff(&both)? });
+            if let Some((transfer, handoff)) = transfer(&both)?.zip(handoff(&both)?) {
+                pairs.push(Pair { cpus: (first, second), transfer, handoff });
+            }
         }
     }
     pairs.sort_by_key(|pair| pair.cpus);
@@ -97,37 +92,57 @@ fn transfer(both: &[Cpu; 2]) -> Result<Option<Figure>, Error> {
     Ok(samples.into_iter().next().and_then(Figure::of))
 }
 
-fn handoff(both: &[Cpu; 2]) -> Result<f64, Error> {
+fn handoff(both: &[Cpu; 2]) -> Result<Option<Figure>, Error> {
     let line = Padded::<AtomicU64>::default();
-    let times = together(both, Duration::ZERO, |_, gate| {
+    let [arrived, over] = [(); 2].map(|()| Padded::<AtomicU64>::default());
+    let rates = together(both, Duration::ZERO, |_, gate| {
         gate.wait();
-        let begin = clock::thread_cpu_time();
-        for _ in 0..ADDITIONS {
-            line.0.fetch_add(1, Ordering::Relaxed);
-        }
-        (clock::thread_cpu_time() - begin) as f64 / f64::from(ADDITIONS)
+        let samples = (1..=SAMPLES).map(|sample| {
+            // Together into each sample and out of it: what one does while the other is away is not contention.
+            arrived.0.fetch_add(1, Ordering::AcqRel);
+            while arrived.0.load(Ordering::Acquire) < 2 * sample {}
+            let begin = clock::now();
+            let mut added = 0;
+            while added < ADDITIONS && over.0.load(Ordering::Relaxed) < sample {
+                added += add(&line.0);
+            }
+            let rate = f64::from(added) / (clock::now() - begin).max(1) as f64;
+            over.0.fetch_max(sample, Ordering::Relaxed);
+            rate
+        });
+        samples.collect::<Vec<f64>>()
     })?;
-    Ok(mean(&times) / both.len() as f64)
+    let [first, second] = &rates[..] else { return Ok(None) };
+    let handoffs = first.iter().zip(second).map(|(a, b)| 1.0 / (a + b)).filter(|time| time.is_finite());
+    Ok(Figure::of(handoffs.collect()))
 }
 
 /// 2, 4, ... and all CPUs adding to one line. Fails if one of them cannot be had.
 pub fn contended(cpus: &[Cpu]) -> Result<Vec<Contended>, Error> {
     let steps: Vec<usize> = steps(cpus.len()).into_iter().filter(|&adding| adding > 1).collect();
-    let figures = in_rounds(&steps, |&cpus_adding| {
+    let figures = in_rounds(&steps, |&adding| {
         let line = Padded::<AtomicU64>::default();
-        let times = together(&cpus[..cpus_adding], ROUND, |_, gate| add_until_over(&line.0, gate))?;
-        Ok(mean(&times))
+        let rates = together(&cpus[..adding], ROUND, |_, gate| {
+            // Time that passes, not CPU time: the line serves whoever runs.
+            gate.wait();
+            let begin = clock::now();
+            let mut added = 0u64;
+            while added == 0 || !gate.over() {
+                added += u64::from(add(&line.0));
+            }
+            added as f64 / (clock::now() - begin).max(1) as f64
+        })?;
+        Ok(1.0 / rates.iter().sum::<f64>())
     })?;
-    Ok(steps.into_iter().zip(figures).map(|(cpus, add)| Contended { cpus, add }).collect())
+    Ok(steps.into_iter().zip(figures).map(|(cpus, handoff)| Contended { cpus, handoff }).collect())
 }
 
-fn add_until_over(line: &AtomicU64, gate: &Gate) -> f64 {
-    let time = paced(gate, || {
-        for _ in 0..BATCH {
-            line.fetch_add(1, Ordering::Relaxed);
-        }
-    });
-    time / f64::from(BATCH)
+/// A batch of additions; returns how many.
+fn add(line: &AtomicU64) -> u32 {
+    for _ in 0..BATCH {
+        line.fetch_add(1, Ordering::Relaxed);
+    }
+    BATCH
 }
 
 #[cfg(test)]
@@ -140,7 +155,7 @@ mod tests {
         let cpus = cpus().unwrap();
         let pairs = pairs(&cpus).unwrap();
         assert_eq!(pairs.len(), cpus.len() * (cpus.len() - 1) / 2);
-        assert!(pairs.iter().all(|p| p.cpus.0 < p.cpus.1 && p.transfer.low > 0.0 && p.handoff > 0.0));
+        assert!(pairs.iter().all(|p| p.cpus.0 < p.cpus.1 && p.transfer.low > 0.0 && p.handoff.low > 0.0));
     }
 
     #[test]
@@ -148,7 +163,8 @@ mod tests {
         let cpus = cpus().unwrap();
         let contended = contended(&cpus).unwrap();
         assert!(contended.iter().map(|c| c.cpus).eq(steps(cpus.len()).into_iter().skip(1)));
-        assert!(contended.iter().all(|c| c.handoff() > 0.0 && c.handoff() <= c.add.median));
-        assert!(uncontended(&cpus).unwrap() > 0.0);
+        assert!(contended.iter().all(|c| c.handoff.low > 0.0));
+        assert!(uncontended(&cpus).unwrap().is_some_and(|add| add.low > 0.0));
+        assert!(uncontended(&[]).unwrap().is_none());
     }
 }

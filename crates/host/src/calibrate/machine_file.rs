@@ -121,8 +121,10 @@ impl File {
     fn lines(&mut self, calibration: &Calibration) {
         self.line("");
         self.line("[line]");
-        self.line(format_args!("atomic = {}", time(calibration.uncontended)));
-        self.measured(vec!["line.atomic".into()], "locked additions to a line of one's own, median CPU");
+        if let Some(add) = calibration.uncontended {
+            self.line(format_args!("atomic = {}", time(add.median)));
+            self.measured(vec!["line.atomic".into()], "locked additions to a line of one's own, median CPU");
+        }
         let [mut transfers, mut handoffs] = [Vec::new(), Vec::new()];
         for between in Between::ALL {
             if let Some(transfer) = calibration.transfer(between) {

@@ -26,8 +26,8 @@ pub struct Calibration {
     pub cpus: Vec<Cpu>,
     /// Where each of them is.
     pub places: Vec<Place>,
-    /// Nanoseconds of a locked addition to a line that nobody else uses: the median CPU.
-    pub uncontended: f64,
+    /// Nanoseconds of a locked addition to a line that nobody else uses, over all CPUs.
+    pub uncontended: Option<Figure>,
     /// Every pair of CPUs, the lower number first.
     pub pairs: Vec<Pair>,
     /// 2, 4, ... and all CPUs adding to one line.
@@ -50,7 +50,7 @@ impl Calibration {
 
     /// The hand-off between two CPUs as close as this that add: the median pair. `None` if there are none.
     pub fn handoff(&self, between: Between) -> Option<Figure> {
-        Figure::of(self.at(between).map(|pair| pair.handoff).collect())
+        Figure::of(self.at(between).map(|pair| pair.handoff.median).collect())
     }
 
     /// Threads of the core that has most of them.

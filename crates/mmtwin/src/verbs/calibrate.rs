@@ -4,6 +4,7 @@ use super::bench::{calibrates, few_cpus, number, spread};
 use super::{column, print_machine, text};
 use crate::cli::Calibrate;
 use crate::{Failure, say};
+use mmtwin_host::bench::figure::Figure;
 use mmtwin_host::calibrate::topology::Between;
 use mmtwin_host::calibrate::{Calibration, machine_file, measure};
 use mmtwin_report::model::{Body, Cell, Na, Table};
@@ -37,34 +38,19 @@ fn tables(calibration: &Calibration) -> Vec<Table> {
 
 fn atomics(calibration: &Calibration) -> Table {
     let cpus = calibration.cpus.len();
-    let unknown = || Cell::Na(Na::NotRecorded);
-    let mut rows = vec![vec![
-        text("addition alone"),
-        Cell::int(1),
-        number(calibration.uncontended),
-        unknown(),
-        unknown(),
-        text("yes"),
-    ]];
+    let row = |what: &str, count: usize, figure: &Figure| {
+        let [time, low, high] = spread(figure);
+        vec![text(what), Cell::int(count as u64), time, low, high, calibrates(count, cpus)]
+    };
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    rows.extend(calibration.uncontended.map(|add| row("addition alone", 1, &add)));
     for between in Between::ALL {
         let [transfer, handoff] = [calibration.transfer(between), calibration.handoff(between)];
         let what = between.key().replace('_', " ");
-        for (kind, figure) in [("transfer", transfer), ("hand-off", handoff)] {
-            if let Some(figure) = figure {
-                let mut row = vec![text(&format!("{kind}, {what}")), Cell::int(2)];
-                row.extend(spread(&figure));
-                row.push(calibrates(2, cpus));
-                rows.push(row);
-            }
-        }
+        rows.extend(transfer.map(|figure| row(&format!("transfer, {what}"), 2, &figure)));
+        rows.extend(handoff.map(|figure| row(&format!("hand-off, {what}"), 2, &figure)));
     }
-    for contended in &calibration.contended {
-        let mut row = vec![text("hand-off, all adding"), Cell::int(contended.cpus as u64)];
-        row.push(number(contended.handoff()));
-        row.extend([contended.add.low, contended.add.high].map(|t| number(t / contended.cpus as f64)));
-        row.push(calibrates(contended.cpus, cpus));
-        rows.push(row);
-    }
+    rows.extend(calibration.contended.iter().map(|c| row("hand-off, all adding", c.cpus, &c.handoff)));
     Table {
         name: "calibrate-atomics".into(),
         title: format!("Atomics on one cache line (CPUs: {cpus})"),
@@ -90,7 +76,7 @@ fn pairs(calibration: &Calibration, what: &str) -> Table {
     let count = calibration.cpus.len();
     let mut values = vec![vec![Cell::Na(Na::NotRecorded); count]; count];
     for pair in &calibration.pairs {
-        let time = number(if what == "transfer" { pair.transfer.median } else { pair.handoff });
+        let time = number(if what == "transfer" { pair.transfer.median } else { pair.handoff.median });
         let (a, b) = pair.cpus;
         values[a][b] = time.clone();
         values[b][a] = time;

@@ -31,7 +31,7 @@ fn calibration() -> Calibration {
     let pairs = (1..4).flat_map(|b| (0..b).map(move |a| (a, b)));
     let pair = |cpus: (usize, usize)| {
         let same = cpus.0 / 2 == cpus.1 / 2;
-        Pair { cpus, transfer: figure(if same { 8.0 } else { 118.26 }), handoff: if same { 4.0 } else { 60.0 } }
+        Pair { cpus, transfer: figure(if same { 8.0 } else { 118.26 }), handoff: figure(if same { 4.0 } else { 60.0 }) }
     };
     let latency = |(from, to, ns)| Latency { from, to, time: figure(ns) };
     Calibration {
@@ -43,9 +43,9 @@ fn calibration() -> Calibration {
         },
         cpus: ids.map(|id| Cpu { id, node: u32::from(id > 1) }).to_vec(),
         places: ids.map(place).to_vec(),
-        uncontended: 5.31,
+        uncontended: Some(figure(5.31)),
         pairs: pairs.map(pair).collect(),
-        contended: vec![Contended { cpus: 4, add: figure(100.0) }],
+        contended: vec![Contended { cpus: 4, handoff: figure(25.0) }],
         latencies: [(0, 0, 84.0), (0, 1, 136.55), (1, 0, 137.0), (1, 1, 85.0)].map(latency).to_vec(),
         counters: vec![
             update(Variant::Off, 80.0),
