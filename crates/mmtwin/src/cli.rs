@@ -54,7 +54,7 @@ pub enum Verb {
     /// Time designs of the kernel on this machine, with real threads and atomics
     #[command(subcommand)]
     Bench(Bench),
-    /// Measure this machine's atomics and memory latency, and write a machine file
+    /// Measure this machine's cache lines and memory, and write a machine file
     Calibrate(Calibrate),
     /// Print the completion script of a shell
     Completions(Completions),
@@ -293,8 +293,8 @@ pub struct Doctor {
 pub enum Bench {
     /// The page allocator's NUMA counters: updates, the published thresholds, reads
     #[command(after_help = "\
-Designs: zone-items (4.13), separate-s8 (first step of the series), separate-u16 (4.14 to 5.13), off (vm.numa_stat=0),
-event-counters (5.14 on). An operation is one page allocation and free; --work is what it does beside its counters,
+Designs: zone-s8 (4.13), separate-s8 (first step of the series), separate-u16 (4.14 to 5.13), off (vm.numa_stat=0),
+events (5.14 on); zone-s16 holds larger thresholds. An operation is one page allocation and free; --work is what it does beside its counters,
 by default 80 ns: 176 cycles at 2.194 GHz, as published for one thread with statistics off.
 
 Examples:
@@ -330,17 +330,21 @@ pub struct BenchOptions {
 /// `mmtwin calibrate`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Measures a locked addition alone, the hand-off of a cache line between every two CPUs, additions of more and more CPUs
-to one line, and memory latency from every node to every node. Run it on an idle machine. FILE can be named as the
-machine of a scenario.
+Measures a locked addition alone, transfers and hand-offs of a cache line between every two CPUs, additions of more and
+more CPUs to one line, the NUMA counters of one CPU, and memory latency and bandwidth from every node to every node.
+Run it on an idle machine. FILE can be named as the machine of a scenario.
 
 Examples:
   mmtwin calibrate                       writes machine.toml
+  mmtwin calibrate --preset NAME         what is not measured is that of this machine
   mmtwin calibrate -o big.toml --table calibrate-handoff --format csv")]
 pub struct Calibrate {
     /// Machine file to write
     #[arg(short, long, value_name = "FILE", default_value = "machine.toml")]
     pub output: PathBuf,
+    /// Machine that FILE takes from what is not measured: a preset, or the path of a machine file
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
     /// Replace an existing FILE
     #[arg(short, long)]
     pub force: bool,

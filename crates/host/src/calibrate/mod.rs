@@ -3,8 +3,10 @@
 //! [`measure`] takes the figures, [`machine_file::write`] makes the file of them that scenarios name as their machine.
 
 pub mod atomics;
-pub mod latency;
+mod bandwidth;
+mod latency;
 pub mod machine_file;
+pub mod memory;
 pub mod topology;
 
 use crate::bench::counters::{ALLOCATION, Options, Update, measure_alone};
@@ -12,7 +14,7 @@ use crate::bench::figure::{Cycles, Figure};
 use crate::bench::threads::{Cpu, cpus};
 use crate::{Error, evidence};
 use atomics::{Contended, Pair};
-use latency::Latency;
+use memory::Access;
 use mmtwin_event::manifest::Evidence;
 use std::time::Duration;
 use topology::{Between, Place};
@@ -33,7 +35,7 @@ pub struct Calibration {
     /// 2, 4, ... and all CPUs adding to one line.
     pub contended: Vec<Contended>,
     /// From each node with CPUs to each node with memory.
-    pub latencies: Vec<Latency>,
+    pub memory: Vec<Access>,
     /// Each design of the NUMA counters on one CPU alone.
     pub counters: Vec<Update>,
     /// Cycles of the time-stamp counter per nanosecond, where it has a fixed frequency.
@@ -84,9 +86,9 @@ pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Calibration, Error> {
     progress("counters of one CPU");
     let alone = Options { time: Duration::from_millis(100), work: ALLOCATION };
     let counters = cpus.first().map_or(Ok(Vec::new()), |&cpu| measure_alone(cpu, &alone))?;
-    progress("memory latency");
+    progress("memory");
     let mut notes = Vec::new();
-    let latencies = latency::measure(&cpus, &evidence, topology::largest_cache(&cpus), &mut notes)?;
+    let memory = memory::measure(&cpus, &evidence, topology::caches_of_a_node(&cpus, &places), &mut notes)?;
     let cycles = cycles.and_then(|c| c.per_nanosecond());
-    Ok(Calibration { evidence, cpus, places, uncontended, pairs, contended, latencies, counters, cycles, notes })
+    Ok(Calibration { evidence, cpus, places, uncontended, pairs, contended, memory, counters, cycles, notes })
 }

@@ -2,6 +2,7 @@
 
 use crate::bench::threads::Cpu;
 use crate::evidence::cpu_list;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -81,11 +82,15 @@ fn places_below(root: &Path, cpus: &[Cpu]) -> Vec<Place> {
         .collect()
 }
 
-/// Bytes of the largest last cache of these CPUs; 0 if the kernel does not tell.
-pub fn largest_cache(cpus: &[Cpu]) -> u64 {
+/// Bytes of the last-level caches of the node that has most of them; 0 if the kernel does not tell.
+pub fn caches_of_a_node(cpus: &[Cpu], places: &[Place]) -> u64 {
     let path = |cpu: &Cpu| PathBuf::from(format!("/sys/devices/system/cpu/cpu{}", cpu.id));
     let size = |cpu: &Cpu| text(&last_cache(&path(cpu))?.join("size")).and_then(|t| bytes(&t));
-    cpus.iter().filter_map(size).max().unwrap_or(0)
+    let mut of_nodes: BTreeMap<u32, BTreeMap<&[u32], u64>> = BTreeMap::new();
+    for (cpu, place) in cpus.iter().zip(places) {
+        of_nodes.entry(place.node).or_default().entry(&place.cluster).or_insert_with(|| size(cpu).unwrap_or(0));
+    }
+    of_nodes.values().map(|caches| caches.values().sum()).max().unwrap_or(0)
 }
 
 /// `32768K` in bytes.

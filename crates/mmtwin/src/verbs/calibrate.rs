@@ -5,9 +5,11 @@ use super::{column, print_machine, text};
 use crate::cli::Calibrate;
 use crate::{Failure, say};
 use mmtwin_host::bench::figure::Figure;
+use mmtwin_host::calibrate::memory::Access;
 use mmtwin_host::calibrate::topology::Between;
 use mmtwin_host::calibrate::{Calibration, machine_file, measure};
 use mmtwin_report::model::{Body, Cell, Na, Table};
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 
@@ -21,19 +23,26 @@ pub fn run(arguments: Calibrate) -> Result<i32, Failure> {
     }
     let calibration = measure(&mut say).map_err(|e| Failure::Error(e.to_string()))?;
     calibration.notes.iter().for_each(|note| say(note));
+    let text = machine_file::write(&calibration, arguments.preset.as_deref());
     let file = if arguments.force {
         OpenOptions::new().write(true).create(true).truncate(true).open(output)
     } else {
         OpenOptions::new().write(true).create_new(true).open(output)
     };
-    let written = file.and_then(|mut file| file.write_all(machine_file::write(&calibration).as_bytes()));
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|e| Failure::Error(format!("{}: {e}", output.display())))?;
     say(&format!("wrote {}", output.display()));
     print_machine(tables(&calibration), few_cpus(&calibration.cpus), &arguments.printing)
 }
 
 fn tables(calibration: &Calibration) -> Vec<Table> {
-    vec![atomics(calibration), pairs(calibration, "transfer"), pairs(calibration, "handoff"), latency(calibration)]
+    vec![
+        atomics(calibration),
+        pairs(calibration, "transfer"),
+        pairs(calibration, "handoff"),
+        memory(calibration, "latency"),
+        memory(calibration, "bandwidth"),
+    ]
 }
 
 fn atomics(calibration: &Calibration) -> Table {
@@ -98,28 +107,30 @@ fn pairs(calibration: &Calibration, what: &str) -> Table {
     }
 }
 
-fn latency(calibration: &Calibration) -> Table {
-    let nodes = |of: fn(&mmtwin_host::calibrate::latency::Latency) -> u32| {
-        let mut nodes: Vec<u32> = calibration.latencies.iter().map(of).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        nodes
+/// A figure of every pair of nodes as a matrix.
+fn memory(calibration: &Calibration, what: &str) -> Table {
+    let nodes = |of: fn(&Access) -> u32| calibration.memory.iter().map(of).collect::<BTreeSet<u32>>();
+    let (from, to) = (nodes(|a| a.from), nodes(|a| a.to));
+    let (title, unit, note) = if what == "latency" {
+        ("Memory latency", "ns", "A chain of dependent loads through more memory than the caches of a node hold.")
+    } else {
+        ("Memory bandwidth", "GB/s", "All CPUs of a node reading at once.")
     };
-    let (from, to) = (nodes(|l| l.from), nodes(|l| l.to));
     let cell = |from: u32, to: u32| {
-        let measured = calibration.latencies.iter().find(|l| (l.from, l.to) == (from, to));
-        measured.map_or(Cell::Na(Na::NotRecorded), |l| number(l.time.median))
+        let access = calibration.memory.iter().find(|a| (a.from, a.to) == (from, to));
+        let figure = access.map(|a| if what == "latency" { a.latency } else { a.bandwidth });
+        figure.map_or(Cell::Na(Na::NotRecorded), |figure| number(figure.median))
     };
-    let names = |nodes: &[u32]| nodes.iter().map(u32::to_string).collect();
+    let names = |nodes: &BTreeSet<u32>| nodes.iter().map(u32::to_string).collect();
     Table {
-        name: "calibrate-latency".into(),
-        title: "Memory latency".into(),
-        note: "A chain of dependent loads through more memory than any cache holds, idle otherwise.".into(),
+        name: format!("calibrate-{what}"),
+        title: title.into(),
+        note: note.into(),
         body: Body::Matrix {
             rows: names(&from),
             columns: names(&to),
-            axes: ("CPU on node".into(), "memory of node".into()),
-            unit: "ns",
+            axes: ("CPUs of node".into(), "memory of node".into()),
+            unit,
             values: from.iter().map(|&from| to.iter().map(|&to| cell(from, to)).collect()).collect(),
         },
     }

@@ -12,7 +12,7 @@ pub mod script;
 
 use crate::Failure;
 use crate::cli::{Format, Printing};
-use mmtwin_report::compare::{Comparison, single};
+use mmtwin_report::compare::{Comparison, FINDINGS, single};
 use mmtwin_report::format;
 use mmtwin_report::model::{Cell, Column, Finding, InputInfo, Report, Table};
 use std::io::{IsTerminal, Write};
@@ -53,7 +53,13 @@ fn print_machine(tables: Vec<Table>, finding: Option<Finding>, printing: &Printi
             comparison.findings = None;
         }
     }
-    print(&mut comparison, printing)?;
+    let mut printing = printing.clone();
+    if printing.tables.is_empty() {
+        // All of it: what was measured is not abridged.
+        printing.tables = comparison.tables.iter().map(|table| table.name.clone()).collect();
+        printing.tables.push(FINDINGS.into());
+    }
+    print(&mut comparison, &printing)?;
     Ok(0)
 }
 

@@ -33,18 +33,20 @@ fn counters_of_every_design() {
     expect_times(&report, "bench-reads", |row| threads(row) + 1);
 
     let updates = rows(&report, "bench-counters");
-    for design in ["zone-items", "separate-s8", "separate-u16", "off", "event-counters"] {
+    for design in ["zone-s8", "separate-s8", "separate-u16", "off", "events"] {
         let of = |t: usize| updates.iter().any(|r| r["design"] == design && r["threads"] == t);
         assert!(of(1) && of(cpus()), "{design}");
     }
     let swept = rows(&report, "bench-thresholds");
-    for threshold in [32, 64, 125, 256, 512, 4096, 20_000, 30_000, 65_533] {
-        assert_eq!(swept.iter().filter(|r| r["threshold"] == threshold).count(), 2, "{threshold}");
+    for (threshold, designs) in
+        [(32, 3), (64, 3), (125, 3), (256, 2), (512, 2), (4096, 2), (20_000, 2), (30_000, 2), (65_533, 1)]
+    {
+        assert_eq!(swept.iter().filter(|r| r["threshold"] == threshold).count(), designs, "{threshold}");
     }
     let last = swept.last().expect("rows");
     assert_eq!((&last["threshold"], &last["design"]), (&"none".into(), &"off".into()));
     // The baseline is itself.
-    assert_eq!(cell(&report, "bench-counters", "zone-items", "change_percent"), Some(0.0));
+    assert_eq!(cell(&report, "bench-counters", "zone-s8", "change_percent"), Some(0.0));
     let files = if cpus() > 1 { 4 } else { 2 };
     assert_eq!(rows(&report, "bench-reads").len(), 5 * files);
 }
@@ -90,7 +92,7 @@ fn calibration_writes_a_machine_file() {
     let scratch = scratch();
     let path = scratch.path().join("machine.toml");
     let file = path.to_str().expect("UTF-8");
-    let run = mmtwin(["calibrate", "-o", file, "--format", "json"]);
+    let run = mmtwin(["calibrate", "-o", file, "--preset", "base", "--format", "json"]);
     assert_eq!(run.status, 0, "{}", run.err);
     let report: Value = serde_json::from_str(run.text()).expect("JSON");
     expect_finding(&report);
@@ -107,6 +109,7 @@ fn calibration_writes_a_machine_file() {
     let nodes = nodes
         .filter(|n| n.file_name().to_string_lossy().strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok()));
     assert_eq!(machine["node"].as_array().map(Vec::len), Some(nodes.count().max(1)));
+    assert_eq!(machine["preset"].as_str(), Some("base"));
     assert!(machine["line"]["atomic"].as_str().is_some_and(|t| t.ends_with(" ns")));
 
     let again = mmtwin(["calibrate", "-o", file]);

@@ -1,6 +1,6 @@
 //! The measurement: which designs run on which CPUs, and for how long.
 
-use super::{BASE, Design, SERIES, THRESHOLDS, Variant, build, shared};
+use super::{BASE, Design, LARGEST_S16, SERIES, THRESHOLDS, Variant, build, shared};
 use crate::Error;
 use crate::bench::figure::{Cycles, Figure, ROUNDS, in_rounds, mean};
 use crate::bench::steps;
@@ -62,7 +62,7 @@ pub struct Costs {
     pub nodes: usize,
     /// Each design with 1, 2, 4, ... and all CPUs.
     pub updates: Vec<Update>,
-    /// The published thresholds on all CPUs, each among the zone's items and behind them, then counters switched off.
+    /// The published thresholds on all CPUs, design by design, then counters switched off.
     pub thresholds: Vec<Update>,
     /// Reads by one CPU, with the others idle and busy.
     pub reads: Vec<Read>,
@@ -94,15 +94,18 @@ type Cell = (Variant, Option<u32>, usize);
 
 fn designs(cpus: usize) -> Vec<Cell> {
     let of = |variant: Variant| steps(cpus).into_iter().map(move |threads| (variant, variant.threshold(), threads));
-    Variant::ALL.into_iter().flat_map(of).collect()
+    Variant::OF_KERNELS.into_iter().flat_map(of).collect()
 }
 
-/// The published sweep. Behind the zone's items, thresholds that fit into 8 bits are the series' first step, the
-/// others its last with another threshold.
+/// The published sweep, design by design: in 8 bits as far as they hold, in 16 bits with a sign as the patched base
+/// may have had it, and in 16 bits without as the series has it. Only within a design is the threshold all that changes.
 fn sweep(cpus: usize) -> Vec<Cell> {
-    let behind = |t: u32| if t <= BASE { Variant::SeparateS8 } else { Variant::SeparateU16 };
-    let both = |t: u32| [(Variant::ZoneItems, Some(t), cpus), (behind(t), Some(t), cpus)];
-    THRESHOLDS.into_iter().flat_map(both).chain([(Variant::Off, None, cpus)]).collect()
+    let up_to = |variant, largest: u32| {
+        THRESHOLDS.into_iter().filter(move |&t| t <= largest).map(move |t| (variant, Some(t), cpus))
+    };
+    let [s8, s16, u16] = [(Variant::ZoneS8, BASE), (Variant::ZoneS16, LARGEST_S16), (Variant::SeparateU16, SERIES)]
+        .map(|(v, t)| up_to(v, t));
+    s8.chain(s16).chain(u16).chain([(Variant::Off, None, cpus)]).collect()
 }
 
 struct Bench<'a> {
@@ -141,7 +144,7 @@ impl Bench<'_> {
 
     fn reads(&self) -> Result<Vec<Read>, Error> {
         let mut cells = Vec::new();
-        for variant in Variant::ALL {
+        for variant in Variant::OF_KERNELS {
             for file in [File::Numastat, File::Vmstat] {
                 let busy = Some(self.cpus.len() - 1).filter(|&n| n > 0);
                 cells.extend(Some(0).into_iter().chain(busy).map(|threads| (variant, file, threads)));
@@ -175,9 +178,10 @@ mod tests {
     fn the_published_sweep_is_whole() {
         let cells = sweep(8);
         let at = |variant: Variant| cells.iter().filter(move |c| c.0 == variant).filter_map(|c| c.1);
-        assert!(at(Variant::ZoneItems).eq(THRESHOLDS));
-        assert!(at(Variant::SeparateS8).chain(at(Variant::SeparateU16)).eq(THRESHOLDS));
+        assert!(at(Variant::ZoneS8).eq([32, 64, 125]));
+        assert!(at(Variant::ZoneS16).eq(THRESHOLDS[..8].iter().copied()));
+        assert!(at(Variant::SeparateU16).eq(THRESHOLDS));
         assert_eq!(cells.last(), Some(&(Variant::Off, None, 8)));
-        assert_eq!(designs(6).len(), Variant::ALL.len() * 4);
+        assert_eq!(designs(6).len(), Variant::OF_KERNELS.len() * 4);
     }
 }

@@ -34,6 +34,9 @@ pub const BASE: u32 = 125;
 /// The threshold of the published series.
 pub const SERIES: u32 = 65_533;
 
+/// The largest threshold of differences of 16 bits with a sign.
+pub const LARGEST_S16: u32 = 32_766;
+
 /// What an allocation and free takes beside its counters: 176 cycles, published for one thread with statistics off, at
 /// the 2.194 GHz of the machine of the threshold table.
 pub const ALLOCATION: Duration = Duration::from_nanos(80);
@@ -42,7 +45,9 @@ pub const ALLOCATION: Duration = Duration::from_nanos(80);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// Items among the zone's own (4.13).
-    ZoneItems,
+    ZoneS8,
+    /// The same with 16 bits, for thresholds that 8 bits cannot hold.
+    ZoneS16,
     /// An array of their own, else the same: the first step of the series.
     SeparateS8,
     /// An array of their own, 16 bits, a fixed threshold, snapshot reads (4.14 to 5.13).
@@ -50,31 +55,32 @@ pub enum Variant {
     /// The same, switched off by `vm.numa_stat` (4.15 on).
     Off,
     /// Per-CPU words that only reads fold (5.14 on).
-    EventCounters,
+    Events,
 }
 
 impl Variant {
-    /// All of them, oldest first.
-    pub const ALL: [Variant; 5] =
-        [Variant::ZoneItems, Variant::SeparateS8, Variant::SeparateU16, Variant::Off, Variant::EventCounters];
+    /// Those of kernels, oldest first.
+    pub const OF_KERNELS: [Variant; 5] =
+        [Variant::ZoneS8, Variant::SeparateS8, Variant::SeparateU16, Variant::Off, Variant::Events];
 
     /// The name that scenarios use.
     pub fn name(self) -> &'static str {
         match self {
-            Variant::ZoneItems => "zone-items",
+            Variant::ZoneS8 => "zone-s8",
+            Variant::ZoneS16 => "zone-s16",
             Variant::SeparateS8 => "separate-s8",
             Variant::SeparateU16 => "separate-u16",
             Variant::Off => "off",
-            Variant::EventCounters => "event-counters",
+            Variant::Events => "events",
         }
     }
 
     /// The threshold of an ordinary kernel on a large machine.
     pub fn threshold(self) -> Option<u32> {
         match self {
-            Variant::ZoneItems | Variant::SeparateS8 => Some(BASE),
+            Variant::ZoneS8 | Variant::ZoneS16 | Variant::SeparateS8 => Some(BASE),
             Variant::SeparateU16 => Some(SERIES),
-            Variant::Off | Variant::EventCounters => None,
+            Variant::Off | Variant::Events => None,
         }
     }
 }
@@ -123,20 +129,19 @@ pub trait Design: Sync {
 /// Allocations between two looks at whether the run is over.
 const BATCH: u32 = 64;
 
-/// Builds a design for a machine. The threshold is that of `variant` or, for the first three, of the published sweep;
-/// one that the kernel's own differences cannot hold gets wider ones, as the patched kernels of the sweep must have had.
-/// Fails if the zones cannot be put on their nodes.
+/// Builds a design for a machine, with a threshold that its differences hold. Fails if the zones cannot be put on their
+/// nodes.
 pub fn build(variant: Variant, threshold: u32, cpus: &[Cpu]) -> Result<Box<dyn Design>, crate::Error> {
-    let place = if variant == Variant::ZoneItems { Place::ZoneItems } else { Place::Behind };
-    let shared = shared::Shared::new(cpus, place)?;
+    let among = matches!(variant, Variant::ZoneS8 | Variant::ZoneS16);
+    let shared = shared::Shared::new(cpus, if among { Place::ZoneItems } else { Place::Behind })?;
     let slots = cpus.len();
     Ok(match variant {
-        Variant::ZoneItems if threshold <= BASE => Box::new(zone_items::S8::new(shared, slots, threshold)),
-        Variant::ZoneItems => Box::new(zone_items::Wide::new(shared, slots, threshold)),
+        Variant::ZoneS8 => Box::new(zone_items::S8::new(shared, slots, threshold)),
+        Variant::ZoneS16 => Box::new(zone_items::S16::new(shared, slots, threshold)),
         Variant::SeparateS8 => Box::new(separate_s8::SeparateS8::new(shared, slots, threshold)),
         Variant::SeparateU16 => Box::new(separate_u16::SeparateU16::new(shared, slots, threshold)),
         Variant::Off => Box::new(off::Off::new(separate_u16::SeparateU16::new(shared, slots, SERIES))),
-        Variant::EventCounters => Box::new(event::EventCounters::new(shared, slots)),
+        Variant::Events => Box::new(event::EventCounters::new(shared, slots)),
     })
 }
 

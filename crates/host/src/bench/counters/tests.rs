@@ -28,9 +28,9 @@ fn expect_exact(variant: Variant, stat: [u64; ITEMS], truth: u64) {
 /// Truth minus a plain read: lowest and highest for one CPU and zone.
 fn bounds(variant: Variant, threshold: u32) -> (i64, i64) {
     match variant {
-        Variant::ZoneItems | Variant::SeparateS8 => (-i64::from(threshold >> 1), threshold.into()),
+        Variant::ZoneS8 | Variant::ZoneS16 | Variant::SeparateS8 => (-i64::from(threshold >> 1), threshold.into()),
         Variant::SeparateU16 => (0, threshold.into()),
-        Variant::Off | Variant::EventCounters => (0, 0),
+        Variant::Off | Variant::Events => (0, 0),
     }
 }
 
@@ -39,12 +39,16 @@ proptest! {
 
     #[test]
     fn nothing_is_lost(
-        variant in prop::sample::select(&Variant::ALL[..]),
+        variant in prop::sample::select([&Variant::OF_KERNELS[..], &[Variant::ZoneS16]].concat()),
         sweep in prop::sample::select(&THRESHOLDS[..]),
         allocations in prop::collection::vec(0u64..150_000, 1..5),
         nodes in 1u32..3,
     ) {
-        let threshold = if variant == Variant::SeparateS8 { sweep.min(BASE) } else { sweep };
+        let threshold = match variant {
+            Variant::ZoneS8 | Variant::SeparateS8 => sweep.min(BASE),
+            Variant::ZoneS16 => sweep.min(LARGEST_S16),
+            _ => sweep,
+        };
         let cpus = machine(allocations.len(), nodes);
         let nodes = shared::nodes(&cpus);
         let zones = nodes.iter().max().unwrap() + 1;
@@ -59,7 +63,7 @@ proptest! {
         let n = cpus.len() as i64;
         prop_assert!((n * low..=n * high).contains(&deviation), "{variant:?} {threshold}: {deviation}");
         // ... the snapshot of a node is exact already ...
-        if !matches!(variant, Variant::ZoneItems | Variant::SeparateS8) {
+        if !matches!(variant, Variant::ZoneS8 | Variant::ZoneS16 | Variant::SeparateS8) {
             let total: u64 = (0..zones).map(|node| design.numastat(node)[HIT]).sum();
             prop_assert_eq!(total, counted);
         }
@@ -78,8 +82,8 @@ proptest! {
 fn updates_come_once_a_period() {
     let cpus = machine(1, 1);
     for (variant, threshold, period) in [
-        (Variant::ZoneItems, 125, 188),
-        (Variant::ZoneItems, 4096, 6145),
+        (Variant::ZoneS8, 125, 188),
+        (Variant::ZoneS16, 4096, 6145),
         (Variant::SeparateS8, 32, 49),
         (Variant::SeparateU16, 65_533, 65_534),
     ] {
@@ -102,7 +106,7 @@ fn updates_come_once_a_period() {
 #[test]
 fn folding_reads_do_not_lose() {
     let cpus = machine(2, 1);
-    let design = build(Variant::EventCounters, 0, &cpus).unwrap();
+    let design = build(Variant::Events, 0, &cpus).unwrap();
     let counted = together(&cpus, Duration::from_millis(20), |cpu, gate| {
         let mut steps = 0u64;
         paced(gate, || {
@@ -120,7 +124,7 @@ fn folding_reads_do_not_lose() {
 #[test]
 fn the_measured_loop_counts() {
     let cpus = machine(2, 1);
-    for variant in Variant::ALL {
+    for variant in Variant::OF_KERNELS {
         let design = build(variant, variant.threshold().unwrap_or(SERIES), &cpus).unwrap();
         let work = Work::lasting(Duration::from_nanos(20), &cpus).unwrap();
         let times =

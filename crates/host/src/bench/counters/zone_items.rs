@@ -2,12 +2,12 @@
 //!
 //! Models `__inc_zone_state` of 4.13: each CPU has a signed 8-bit difference per item and the zone's threshold t in its
 //! slot. A difference that exceeds t goes to the zone's and the system's word with t/2 on top, and begins again at
-//! -(t/2); so the words are updated every t + 1 + t/2 increments. Reads are plain. [`Wide`] is the same with 32 bits,
+//! -(t/2); so the words are updated every t + 1 + t/2 increments. Reads are plain. [`S16`] is the same with 16 bits,
 //! for the thresholds of the published sweep that 8 bits cannot hold.
 
 use super::Design;
 use super::shared::{HIT, ITEMS, LOCAL, Shared, Slots};
-use std::sync::atomic::{AtomicI8, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI8, AtomicI16, Ordering};
 
 /// One CPU's difference: only its owner writes it, so it is loaded and stored, not locked.
 pub trait Difference: Send + Sync {
@@ -33,17 +33,17 @@ impl Difference for AtomicI8 {
     }
 }
 
-impl Difference for AtomicI32 {
-    fn new(value: i32) -> AtomicI32 {
-        AtomicI32::new(value)
+impl Difference for AtomicI16 {
+    fn new(value: i32) -> AtomicI16 {
+        AtomicI16::new(value as i16)
     }
     #[inline]
     fn get(&self) -> i32 {
-        self.load(Ordering::Relaxed)
+        self.load(Ordering::Relaxed).into()
     }
     #[inline]
     fn set(&self, value: i32) {
-        self.store(value, Ordering::Relaxed);
+        self.store(value as i16, Ordering::Relaxed);
     }
 }
 
@@ -86,8 +86,8 @@ pub struct ZoneItems<D> {
 /// As in the kernel; thresholds up to 125.
 pub type S8 = ZoneItems<AtomicI8>;
 
-/// For larger thresholds.
-pub type Wide = ZoneItems<AtomicI32>;
+/// For thresholds up to 32,766.
+pub type S16 = ZoneItems<AtomicI16>;
 
 impl<D: Difference> ZoneItems<D> {
     /// Differences of 0 with a threshold that `D` holds with one more.

@@ -33,7 +33,7 @@ fn calibration() -> Calibration {
         let same = cpus.0 / 2 == cpus.1 / 2;
         Pair { cpus, transfer: figure(if same { 8.0 } else { 118.26 }), handoff: figure(if same { 4.0 } else { 60.0 }) }
     };
-    let latency = |(from, to, ns)| Latency { from, to, time: figure(ns) };
+    let access = |(from, to, ns)| Access { from, to, latency: figure(ns), bandwidth: figure(5000.0 / ns) };
     Calibration {
         evidence: Evidence {
             nodes: vec![node(0, &[0, 1], [10, 21, 17]), node(1, &[2, 4], [21, 10, 28]), node(3, &[], [17, 28, 10])],
@@ -46,19 +46,21 @@ fn calibration() -> Calibration {
         uncontended: Some(figure(5.31)),
         pairs: pairs.map(pair).collect(),
         contended: vec![Contended { cpus: 4, handoff: figure(25.0) }],
-        latencies: [(0, 0, 84.0), (0, 1, 136.55), (1, 0, 137.0), (1, 1, 85.0)].map(latency).to_vec(),
-        counters: vec![
-            update(Variant::Off, 80.0),
-            update(Variant::ZoneItems, 82.5),
-            update(Variant::EventCounters, 79.0),
+        memory: vec![
+            access((0, 0, 84.0)),
+            access((0, 1, 136.55)),
+            access((0, 3, 200.0)),
+            access((1, 0, 137.0)),
+            access((1, 1, 85.0)),
         ],
+        counters: vec![update(Variant::Off, 80.0), update(Variant::ZoneS8, 82.5), update(Variant::Events, 79.0)],
         cycles: Some(2.1944),
         notes: vec!["node 3: 5 MiB free".into()],
     }
 }
 
 fn parsed(calibration: &Calibration) -> toml::Table {
-    let text = write(calibration);
+    let text = write(calibration, Some("base"));
     text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
@@ -86,30 +88,62 @@ fn nodes_and_cpus_are_numbered_without_gaps() {
     let file = parsed(&calibration);
     let cpus: Vec<_> = file["node"].as_array().unwrap().iter().map(|n| n["cpus"].as_str().unwrap()).collect();
     assert_eq!(cpus, ["0-1", "2-3", ""]);
-    let text = write(&calibration);
+    let text = write(&calibration, None);
     assert!(text.contains("have gaps") && text.contains("kernel's nodes 0, 1, 3"), "{text}");
     assert_eq!(file["distance"][1].as_array().unwrap().len(), 3);
 }
 
-/// A node without CPUs cannot be measured from: the matrix has a hole and is not written as one.
+/// A node without CPUs cannot be measured from: its row is the opposite direction, or the worst.
 #[test]
-fn latency_is_a_whole_matrix_or_none() {
+fn latency_is_a_whole_matrix() {
     let mut calibration = calibration();
-    assert!(!parsed(&calibration).contains_key("memory"));
-    assert!(write(&calibration).contains("# node 0 to 1: 136.6 ns"));
-    calibration.evidence.nodes.pop();
+    let cell =
+        |file: &toml::Table, what: &str, a: usize, b: usize| file["memory"][what][a][b].as_str().unwrap().to_string();
     let file = parsed(&calibration);
-    assert_eq!(file["memory"]["latency"][1][0].as_str(), Some("137.0 ns"));
+    assert_eq!(cell(&file, "latency", 0, 1), "136.6 ns");
+    assert_eq!(cell(&file, "latency", 2, 0), "200.0 ns");
+    assert_eq!(cell(&file, "latency", 1, 2), "200.0 ns");
+    assert_eq!(cell(&file, "bandwidth", 2, 2), "25.0 GB/s");
+    let provenance = |file: &toml::Table| {
+        let figures = file["figure"].as_array().unwrap();
+        let of = figures.iter().find(|f| f["of"][0].as_str() == Some("memory.latency"));
+        of.unwrap()["provenance"].as_str().unwrap().to_string()
+    };
+    assert_eq!(provenance(&file), "derived");
+    calibration.evidence.nodes.pop();
+    calibration.memory.retain(|access| access.to != 3);
+    let file = parsed(&calibration);
+    assert_eq!(cell(&file, "latency", 1, 0), "137.0 ns");
+    assert_eq!(provenance(&file), "measured");
+    calibration.memory.clear();
+    assert!(!parsed(&calibration).contains_key("memory"));
+}
+
+#[test]
+fn a_preset_has_the_rest() {
+    let mut calibration = calibration();
+    let file = parsed(&calibration);
+    assert_eq!(file["preset"].as_str(), Some("base"));
+    assert_eq!(file["siblings"].as_str(), Some("adjacent"));
+    assert_eq!(file["cluster_cores"].as_integer(), Some(1));
+    assert!(!file.contains_key("asymmetric"));
+    let sockets = file["node"].as_array().unwrap().iter().map(|n| n.get("socket").and_then(toml::Value::as_integer));
+    assert!(sockets.eq([Some(0), Some(1), None]));
+    calibration.evidence.nodes[0].distances[1] = 22;
+    assert_eq!(parsed(&calibration)["asymmetric"].as_bool(), Some(true));
+    let text = write(&calibration, None);
+    assert!(text.contains("# preset = ") && !text.contains("\npreset"), "{text}");
 }
 
 #[test]
 fn every_figure_has_its_provenance() {
     let mut calibration = calibration();
     calibration.evidence.nodes.pop();
+    calibration.memory.pop();
     let file = parsed(&calibration);
     let mut named = Vec::new();
     for figure in file["figure"].as_array().unwrap() {
-        assert_eq!(figure["provenance"].as_str(), Some("measured"));
+        assert!(matches!(figure["provenance"].as_str(), Some("measured" | "derived")));
         assert!(figure["source"].as_str().unwrap().starts_with(TOOL));
         named.extend(figure["of"].as_array().unwrap().iter().map(|of| of.as_str().unwrap().to_string()));
     }
@@ -119,18 +153,18 @@ fn every_figure_has_its_provenance() {
             at = at.get(key).unwrap_or_else(|| panic!("{name}"));
         }
     }
-    assert_eq!(named.len(), 8, "{named:?}");
+    assert_eq!(named.len(), 9, "{named:?}");
 }
 
 #[test]
 fn few_cpus_are_told_and_the_bytes_are_the_same() {
     let mut calibration = calibration();
-    assert!(!write(&calibration).contains("too few CPUs"));
+    assert!(!write(&calibration, None).contains("too few CPUs"));
     calibration.cpus.truncate(2);
     calibration.places.truncate(2);
     calibration.pairs.retain(|p| p.cpus == (0, 1));
-    assert!(write(&calibration).contains("too few CPUs to calibrate contention"));
-    assert_eq!(write(&calibration), write(&calibration));
+    assert!(write(&calibration, None).contains("too few CPUs to calibrate contention"));
+    assert_eq!(write(&calibration, None), write(&calibration, None));
 }
 
 #[test]
