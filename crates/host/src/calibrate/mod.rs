@@ -9,7 +9,7 @@ pub mod machine_file;
 pub mod memory;
 pub mod topology;
 
-use crate::bench::counters::{ALLOCATION, Options, Update, measure_alone};
+use crate::bench::counters::{Options, Update, measure_alone};
 use crate::bench::figure::{Cycles, Figure};
 use crate::bench::threads::{Cpu, cpus};
 use crate::{Error, evidence};
@@ -84,7 +84,8 @@ pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Calibration, Error> {
     progress("contended atomics");
     let contended = atomics::contended(&cpus)?;
     progress("counters of one CPU");
-    let alone = Options { time: Duration::from_millis(100), work: ALLOCATION };
+    // Bare: beside the work of an allocation, differences of a nanosecond drown on a busy machine.
+    let alone = Options { time: Duration::from_millis(100), work: Duration::ZERO };
     let counters = cpus.first().map_or(Ok(Vec::new()), |&cpu| measure_alone(cpu, &alone))?;
     progress("memory");
     let mut notes = Vec::new();
