@@ -14,6 +14,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     rounds: u64,
+    /// 0, which the compiler does not know.
+    nothing: u64,
 }
 
 /// Multiplications per measurement of their speed.
@@ -28,12 +30,12 @@ impl Work {
         let fastest = on(cpu, || {
             let sample = || {
                 let begin = clock::thread_cpu_time();
-                black_box(Work { rounds: SAMPLE }.after(black_box(1)));
+                black_box(Work::of(SAMPLE).after(black_box(1)));
                 clock::thread_cpu_time() - begin
             };
             (0..16).map(|_| sample()).min().unwrap_or(0).max(1)
         })?;
-        Ok(Work { rounds: (time.as_nanos() as f64 * SAMPLE as f64 / fastest as f64).round() as u64 })
+        Ok(Work::of((time.as_nanos() as f64 * SAMPLE as f64 / fastest as f64).round() as u64))
     }
 
     /// Works, beginning with `chain`; the result begins whatever comes next.
@@ -45,13 +47,16 @@ impl Work {
         }
         chain
     }
-}
 
-/// `index`, but known only when `chain` is: the compiler and the processor must wait for it.
-#[inline]
-pub fn once_known(index: usize, chain: u64) -> usize {
-    // The right half of the sum is always 0, which nobody but the reader of this line knows.
-    index + (black_box(chain >> 1) >> 63) as usize
+    /// `index`, but known only when `chain` is: the compiler and the processor must wait for it.
+    #[inline]
+    pub fn once_known(self, index: usize, chain: u64) -> usize {
+        index + (chain & self.nothing) as usize
+    }
+
+    fn of(rounds: u64) -> Work {
+        Work { rounds, nothing: black_box(0) }
+    }
 }
 
 #[cfg(test)]
@@ -61,11 +66,11 @@ mod tests {
 
     #[test]
     fn work_depends_on_its_beginning_and_amount() {
-        let work = |rounds, chain| Work { rounds }.after(chain);
+        let work = |rounds, chain| Work::of(rounds).after(chain);
         assert_eq!(work(0, 7), 7);
         assert_ne!(work(3, 7), work(3, 8));
         assert_ne!(work(3, 7), work(4, 7));
-        assert_eq!([0, 1, u64::MAX].map(|chain| once_known(5, chain)), [5; 3]);
+        assert_eq!([0, 1, u64::MAX].map(|chain| Work::of(1).once_known(5, chain)), [5; 3]);
     }
 
     #[test]

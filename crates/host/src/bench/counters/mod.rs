@@ -21,7 +21,7 @@ pub mod zone_items;
 pub use measure::{Costs, File, Options, Read, Update, measure, measure_alone};
 
 use super::threads::{Cpu, Gate, paced};
-use super::work::{Work, once_known};
+use super::work::Work;
 use shared::{ITEMS, Place};
 use std::time::Duration;
 
@@ -116,8 +116,8 @@ pub trait Design: Sync {
         let nanoseconds = paced(gate, || {
             // Looking at the clock of the run now and then only: its line is shared.
             for _ in 0..BATCH {
-                chain ^= self.watermark(once_known(node, chain));
-                chain ^= self.count(once_known(cpu, chain), node);
+                chain ^= self.watermark(work.once_known(node, chain));
+                chain ^= self.count(work.once_known(cpu, chain), node);
                 chain = work.after(chain);
             }
         });
