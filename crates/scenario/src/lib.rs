@@ -1,0 +1,38 @@
+//! The scenario file: what a machine, a kernel and a workload are, and how a scenario says it.
+//!
+//! A [`Scenario`] has everything filled in; the three arms read it and the manifest of a recording carries it.
+
+mod check;
+pub mod kernel;
+mod load;
+pub mod machine;
+pub mod run;
+mod output;
+mod tree;
+pub mod units;
+mod validate;
+pub mod workload;
+
+pub use kernel::Kernel;
+pub use load::{bundle_names, bundle_text, from_json, load, parse, preset_names, preset_text};
+pub use machine::Machine;
+pub use run::Run;
+pub use tree::{Fault, Faults};
+pub use workload::{Cgroup, Process};
+
+/// A resolved scenario: nothing is left to default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What it shows, in a line; may be empty.
+    pub title: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Memory cgroups besides the root; a parent precedes its children.
+    pub cgroups: Vec<Cgroup>,
+    /// The workload.
+    pub processes: Vec<Process>,
+    /// How it is run.
+    pub run: Run,
+}

@@ -1,0 +1,172 @@
+//! From a file to a resolved scenario: layers, overrides, types, checks.
+
+mod library;
+mod overrides;
+
+pub use library::{bundle_names, bundle_text, preset_names, preset_text};
+
+use crate::check::Check;
+use crate::machine::{self, text::MachineText};
+use crate::tree::{self, Fault, Faults, Node, Place, Sources, Value};
+use crate::{Cgroup, Kernel, Process, Run, Scenario, validate};
+use library::{BUNDLES, Library, PRESETS};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A scenario file.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    /// What the scenario shows, in a line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// The machine.
+    pub machine: MachineText,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Memory cgroups; a parent precedes its children.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cgroup: Vec<Cgroup>,
+    /// The workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub process: Vec<Process>,
+    /// How it is run.
+    #[serde(default)]
+    pub run: Run,
+}
+
+/// Reads a scenario file. `sets` are overrides as `--set` takes them: `kernel.vmstat.numa_counters=off`.
+///
+/// # Errors
+/// Every fault that was found, with its place.
+pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, Faults> {
+    let name = path.display().to_string();
+    let text = library::read(path).map_err(|message| Fault::of_file(&name, message))?;
+    parse(&name, &text, path.parent().unwrap_or(Path::new("")), sets)
+}
+
+/// Reads a scenario's text. `name` is what messages call it; presets and bundles that are given as paths are looked
+/// for in `directory`.
+///
+/// # Errors
+/// Every fault that was found, with its place.
+pub fn parse(name: &str, text: &str, directory: &Path, sets: &[String]) -> Result<Scenario, Faults> {
+    let mut sources = Sources::default();
+    let source = sources.add_user(name, text);
+    let tree = tree::document(&sources, source)?;
+    layered(sources, tree, directory, sets)
+}
+
+/// Reads a scenario out of the JSON of a manifest.
+///
+/// # Errors
+/// If it is no resolved scenario of this version.
+pub fn from_json(value: &serde_json::Value) -> Result<Scenario, Faults> {
+    let mut sources = Sources::default();
+    let place = Place { source: sources.add_user("resolved scenario", ""), start: 0, end: 0 };
+    match tree::json(value, place) {
+        Some(tree) => layered(sources, tree, Path::new(""), &[]),
+        None => Err(Fault::of_file("resolved scenario", "has null, or a number above 64 bits").into()),
+    }
+}
+
+fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[String]) -> Result<Scenario, Faults> {
+    let sets = overrides::parse(&mut sources, sets)?;
+    // Those that choose a layer go first, the others after the layers are merged, since they may go into any of them.
+    for set in sets.iter().filter(|set| set.chooses_layer()) {
+        set.apply(&mut tree, &sources)?;
+    }
+    lay_under(&mut sources, &mut tree, &PRESETS, directory)?;
+    let bundle = lay_under(&mut sources, &mut tree, &BUNDLES, directory);
+    for set in sets.iter().filter(|set| !set.chooses_layer()) {
+        set.apply(&mut tree, &sources)?;
+    }
+    let file: Result<File, Faults> = tree::read(&sources, &tree, "");
+    // A kernel that is spelled out needs no bundle; of one that is not, the bundle is what is missing.
+    let (file, bundle) = match (file, bundle) {
+        (Err(_), Err(fault)) => return Err(fault),
+        (file, bundle) => (file?, bundle.ok()),
+    };
+    let mut check = Check::new(&sources, &tree);
+    if let Some(bundle) = bundle {
+        check_sysctls_exist(&bundle, &file.kernel, &mut check);
+    }
+    let File { title, machine, kernel, cgroup, process, run } = file;
+    let machine = machine::resolve::resolve(machine, &mut check);
+    let scenario = machine.map(|machine| {
+        let mut scenario = Scenario { title, machine, kernel, cgroups: cgroup, processes: process, run };
+        validate::check(&mut scenario, &mut check);
+        scenario
+    });
+    check.finish(scenario)
+}
+
+/// Lays the preset or bundle that a scenario names, and what that builds on, under the scenario's own table. Returns
+/// what was laid under.
+fn lay_under(sources: &mut Sources, tree: &mut Node, library: &Library, directory: &Path) -> Result<Node, Faults> {
+    let name = match tree.get(library.table).and_then(|table| table.get(library.key)) {
+        Some(Node { value: Value::Text(name) | Value::Bare(name), place }) => Some((name.clone(), *place)),
+        // Not a text: the reader says so.
+        Some(_) => None,
+        None => None,
+    };
+    let layers = library.layers(sources, name.as_ref().map(|(name, place)| (name.as_str(), *place)), directory)?;
+    let mut below = Node::table(tree.place);
+    let mut figures = Vec::new();
+    for layer in layers {
+        overlay_keeping_figures(&mut below, layer, &mut figures);
+    }
+    let Value::Table(top) = &mut tree.value else { return Ok(below) };
+    let (place, over) = match top.remove(library.table) {
+        Some(entry) => entry,
+        // Without its table the reader misses it.
+        None if library.implied.is_none() => return Ok(below),
+        None => (tree.place, Node::table(tree.place)),
+    };
+    let mut merged = below.clone();
+    overlay_keeping_figures(&mut merged, over, &mut figures);
+    if let Value::Table(table) = &mut merged.value {
+        if !figures.is_empty() {
+            table.insert(FIGURE.into(), (place, Node { place, value: Value::Array(figures) }));
+        }
+        // A bundle of a file is known by its own name: its path means nothing elsewhere.
+        if let (Some(name), Some(own)) = (&name, below.get(library.key))
+            && library::is_path(&name.0)
+        {
+            table.insert(library.key.into(), (name.1, own.clone()));
+        }
+    }
+    top.insert(library.table.into(), (place, merged));
+    Ok(below)
+}
+
+/// Key of the provenances of a machine's figures.
+const FIGURE: &str = "figure";
+
+/// Lays one layer over others. Provenances are those of their own layer, so all of them are kept.
+fn overlay_keeping_figures(below: &mut Node, mut layer: Node, figures: &mut Vec<Node>) {
+    match layer.remove(FIGURE) {
+        Some(Node { value: Value::Array(nodes), .. }) => figures.extend(nodes),
+        // Not a list: the reader says so.
+        Some(other) => figures.push(other),
+        None => {}
+    }
+    below.overlay(layer);
+}
+
+/// A sysctl that the bundle does not list does not exist in that kernel.
+fn check_sysctls_exist(bundle: &Node, kernel: &Kernel, check: &mut Check<'_>) {
+    let names = |tree: &Node| match tree.get("sysctl").map(|node| &node.value) {
+        Some(Value::Table(table)) => table.keys().cloned().collect(),
+        _ => Vec::new(),
+    };
+    let known = names(bundle);
+    let given = check.tree.get("kernel").map(names).unwrap_or_default();
+    for name in given.iter().filter(|name| !known.contains(name)) {
+        check.fault(
+            &format!("kernel.sysctl.{name}"),
+            format!("kernel {} has no sysctl {name}", kernel.release),
+        );
+    }
+}

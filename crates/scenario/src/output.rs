@@ -1,0 +1,42 @@
+//! A resolved scenario as TOML, as JSON, and as a hash.
+
+use crate::Scenario;
+use crate::load::File;
+use serde::{Serialize, Serializer};
+
+impl From<Scenario> for File {
+    fn from(scenario: Scenario) -> File {
+        let Scenario { title, machine, kernel, cgroups, processes, run } = scenario;
+        File { title, machine: machine.into(), kernel, cgroup: cgroups, process: processes, run }
+    }
+}
+
+impl Serialize for Scenario {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        File::from(self.clone()).serialize(serializer)
+    }
+}
+
+impl Scenario {
+    /// A scenario file in which everything is spelled out; read again it is the same scenario.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("every value of a scenario is one of TOML")
+    }
+
+    /// The same as JSON, for the manifest of a recording; [`from_json`](crate::from_json) reads it.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("every value of a scenario is one of JSON")
+    }
+
+    /// A hash of everything that decides what a run does: equal scenarios have equal hashes on every machine. The
+    /// title, the machine's name and where its figures come from do not count. Hexadecimal, BLAKE3.
+    pub fn hash(&self) -> String {
+        let mut decisive = self.clone();
+        decisive.title.clear();
+        decisive.machine.name.clear();
+        decisive.machine.figures.clear();
+        // Written by the types, in the order of their fields, and numbers have one form.
+        let text = serde_json::to_string(&decisive).expect("every value of a scenario is one of JSON");
+        blake3::hash(text.as_bytes()).to_hex().to_string()
+    }
+}

@@ -1,0 +1,123 @@
+//! Faults of a scenario, as the user reads them.
+
+use super::{Place, Sources};
+use std::fmt;
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// Layer the place is in: within one layer faults are in the order of the text.
+    source: usize,
+    /// First byte of the place, -1 for a whole file.
+    start: i64,
+    /// File, or `--set N`.
+    pub file: String,
+    /// Line and column from 1; `None`: the file as a whole.
+    pub at: Option<(usize, usize)>,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub help: Option<String>,
+    /// The line, the column in it and the width of what is wrong.
+    excerpt: Option<(String, usize, usize)>,
+}
+
+/// All faults of a scenario, in the order of the files and their lines; never empty.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    pub(crate) fn new(mut faults: Vec<Fault>) -> Faults {
+        faults.sort();
+        faults.dedup();
+        Faults(faults)
+    }
+
+    /// The faults.
+    pub fn all(&self) -> &[Fault] {
+        &self.0
+    }
+}
+
+impl From<Fault> for Faults {
+    fn from(fault: Fault) -> Faults {
+        Faults(vec![fault])
+    }
+}
+
+impl Fault {
+    /// A fault of a file as a whole, such as one that cannot be read.
+    pub(crate) fn of_file(file: impl Into<String>, message: impl Into<String>) -> Fault {
+        let (file, message) = (file.into(), message.into());
+        Fault { source: usize::MAX, start: -1, file, at: None, message, help: None, excerpt: None }
+    }
+
+    pub(crate) fn new(sources: &Sources, place: Place, message: impl Into<String>) -> Fault {
+        let source = sources.get(place.source);
+        let start = floor_boundary(&source.text, place.start);
+        let end = floor_boundary(&source.text, place.end.max(start));
+        let line_start = source.text[..start].rfind('\n').map_or(0, |i| i + 1);
+        let line = source.text[line_start..].lines().next().unwrap_or("");
+        let number = source.text[..line_start].matches('\n').count() + 1;
+        let column = source.text[line_start..start].chars().count() + 1;
+        // A place of several lines is marked in its first.
+        let width = source.text[start..end].lines().next().unwrap_or("").trim_end().chars().count().max(1);
+        let has_text = !source.text.is_empty();
+        Fault {
+            source: place.source,
+            start: start as i64,
+            file: source.name.clone(),
+            at: has_text.then_some((number, column)),
+            message: message.into(),
+            help: None,
+            excerpt: has_text.then(|| (line.to_string(), column, width)),
+        }
+    }
+
+    pub(crate) fn help(mut self, help: Option<impl Into<String>>) -> Fault {
+        self.help = help.map(Into::into);
+        self
+    }
+}
+
+/// The index itself, or the last one before it that does not split a character.
+fn floor_boundary(text: &str, index: usize) -> usize {
+    (0..=index.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            // A value of the command line has no lines.
+            Some((line, column)) if !self.file.starts_with("--") => write!(f, "{}:{line}:{column}: ", self.file)?,
+            _ => write!(f, "{}: ", self.file)?,
+        }
+        f.write_str(&self.message)?;
+        if let (Some((text, column, width)), Some((line, _))) = (&self.excerpt, self.at) {
+            let number = line.to_string();
+            let margin = " ".repeat(number.len());
+            // Tabs and other control characters would move the mark.
+            let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            write!(f, "\n {margin} |\n {number} | {text}\n {margin} | ")?;
+            write!(f, "{}{}", " ".repeat(column - 1), "^".repeat(*width))?;
+            if let Some(help) = &self.help {
+                write!(f, " {help}")?;
+            }
+        } else if let Some(help) = &self.help {
+            write!(f, "; {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, fault) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            fault.fmt(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! The workload: names that must exist on the machine and within the scenario, and phases that end.
+
+use crate::Scenario;
+use crate::check::Check;
+use crate::kernel::{CgroupVersion, Sysctl};
+use crate::machine::Machine;
+use crate::units::List;
+use crate::workload::{ActionKind, Huge, Phase, Policy, Process, Region, RegionKind, Threads, Via};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Threads of a process at most.
+const MAX_THREADS: u32 = 65_535;
+/// Letters of a task's name (`TASK_COMM_LEN` without its end).
+const MAX_COMM: usize = 15;
+
+pub(super) fn check(scenario: &Scenario, check: &mut Check<'_>) {
+    cgroups(scenario, check);
+    files(scenario, check);
+    let mut names = BTreeSet::new();
+    for (i, process) in scenario.processes.iter().enumerate() {
+        let at = At { path: format!("process.#{i}"), scenario, process };
+        let comm = (1..=MAX_COMM).contains(&process.name.len());
+        let plain = process.name.chars().all(|c| !c.is_whitespace() && !c.is_control());
+        check.require(comm && plain, &at.key("name"), || {
+            format!("a process's name has 1 to {MAX_COMM} bytes and no blanks")
+        });
+        check.require(names.insert(&process.name), &at.key("name"), || {
+            format!("there is another process \"{}\"", process.name)
+        });
+        check.require((1..=MAX_THREADS).contains(&process.threads), &at.key("threads"), || {
+            format!("a process has 1 to {MAX_THREADS} threads")
+        });
+        at.placement(check);
+        at.regions(check);
+        for (j, phase) in process.phases.iter().enumerate() {
+            at.phase(j, phase, check);
+        }
+    }
+}
+
+/// cgroups have a parent that precedes them, and limits their version has.
+fn cgroups(scenario: &Scenario, check: &mut Check<'_>) {
+    let mut known = BTreeSet::from([""]);
+    for (i, cgroup) in scenario.cgroups.iter().enumerate() {
+        let path = format!("cgroup.#{i}");
+        let name = cgroup.name.as_str();
+        let parent = name.rfind('/').map(|slash| &name[..slash]);
+        let sound = name.split('/').skip(1).all(|part| !part.is_empty() && part != "." && part != "..");
+        match parent {
+            Some(parent) if name.starts_with('/') && sound => {
+                check.require(known.contains(parent), &format!("{path}.name"), || {
+                    format!("its parent {parent} is not listed before it")
+                });
+                check.require(known.insert(name), &format!("{path}.name"), || format!("{name} is listed twice"));
+            }
+            _ => check.fault(&format!("{path}.name"), "a cgroup's name is a path such as /web"),
+        }
+        let memory = &cgroup.memory;
+        let of_v2 = [("high", memory.high), ("low", memory.low), ("min", memory.min)];
+        for (key, _) in of_v2.iter().filter(|(_, limit)| limit.is_some()) {
+            check.require(scenario.kernel.cgroup == CgroupVersion::V2, &format!("{path}.memory.{key}"), || {
+                format!("memory.{key} is a file of cgroup v2; kernel.cgroup is \"v1\"")
+            });
+        }
+        check.require(memory.max.is_none_or(|max| max.pages() > 0), &format!("{path}.memory.max"), || {
+            "a cgroup without memory cannot run anything".into()
+        });
+    }
+}
+
+/// Regions of one file agree on what it is.
+fn files(scenario: &Scenario, check: &mut Check<'_>) {
+    let mut known: BTreeMap<&str, &Region> = BTreeMap::new();
+    for (i, process) in scenario.processes.iter().enumerate() {
+        for (j, region) in process.regions.iter().enumerate() {
+            let Some(file) = &region.file else { continue };
+            let first = known.entry(file).or_insert(region);
+            let same = first.kind == region.kind && first.size == region.size;
+            check.require(same, &format!("process.#{i}.region.#{j}.file"), || {
+                format!("\"{file}\" is {} of {} elsewhere", first.kind, first.size)
+            });
+        }
+    }
+}
+
+/// A process with its place.
+struct At<'a> {
+    path: String,
+    scenario: &'a Scenario,
+    process: &'a Process,
+}
+
+impl At<'_> {
+    fn key(&self, key: &str) -> String {
+        format!("{}.{key}", self.path)
+    }
+
+    fn machine(&self) -> &Machine {
+        &self.scenario.machine
+    }
+
+    fn placement(&self, check: &mut Check<'_>) {
+        let machine = self.machine();
+        if let Some(cpus) = &self.process.cpus {
+            cpus_exist(cpus, machine, &self.key("cpus"), check);
+        }
+        policy(&self.process.policy, machine, &self.key("policy"), check);
+        if let Some(nid) = self.process.start_node {
+            node_exists(nid, machine, &self.key("start_node"), check);
+            let without = machine.nodes.get(nid as usize).is_some_and(|node| node.cpus.is_empty());
+            check.require(!without, &self.key("start_node"), || format!("node {nid} has no CPUs"));
+        }
+        if let Some(cgroup) = &self.process.cgroup {
+            let known = self.scenario.cgroups.iter().any(|c| c.name == *cgroup);
+            check.require(known || cgroup == "/", &self.key("cgroup"), || format!("there is no cgroup {cgroup}"));
+        }
+    }
+
+    fn regions(&self, check: &mut Check<'_>) {
+        let mut names = BTreeSet::new();
+        for (i, region) in self.process.regions.iter().enumerate() {
+            let path = self.key(&format!("region.#{i}"));
+            check.require(names.insert(&region.name) && !region.name.is_empty(), &format!("{path}.name"), || {
+                "each region of a process has a name of its own".into()
+            });
+            check.require(region.size.pages() > 0, &format!("{path}.size"), || "a region has at least a page".into());
+            let addressable = region.size.0 <= 1 << 47;
+            check.require(addressable, &format!("{path}.size"), || "a process can address 128 TiB".into());
+            check.require(region.file.is_none() || region.kind != RegionKind::Anon, &format!("{path}.file"), || {
+                "anonymous memory has no file: kind \"file\" or \"shmem\" has".into()
+            });
+            check.require(region.huge != Huge::Hugetlb || region.kind != RegionKind::File, &format!("{path}.huge"), || {
+                "files have no reserved huge pages".into()
+            });
+            if let Some(own) = &region.policy {
+                policy(own, self.machine(), &format!("{path}.policy"), check);
+            }
+        }
+    }
+
+    fn phase(&self, number: usize, phase: &Phase, check: &mut Check<'_>) {
+        let path = self.key(&format!("phase.#{number}"));
+        for (i, access) in phase.accesses.iter().enumerate() {
+            let path = format!("{path}.access.#{i}");
+            let region = self.process.regions.iter().find(|region| region.name == access.region);
+            check.require(region.is_some(), &format!("{path}.region"), || {
+                format!("process \"{}\" has no region \"{}\"", self.process.name, access.region)
+            });
+            let of_file = region.is_none_or(|region| region.kind != RegionKind::Anon);
+            check.require(access.via != Via::Syscall || of_file, &format!("{path}.via"), || {
+                "anonymous memory cannot be read and written by system calls".into()
+            });
+            self.threads(&access.threads, &path, check);
+        }
+        for (i, action) in phase.actions.iter().enumerate() {
+            let path = format!("{path}.action.#{i}");
+            self.threads(&action.threads, &path, check);
+            self.action(&action.kind, &path, check);
+        }
+        check.require(phase.duration.is_none_or(|d| d.0 > 0), &format!("{path}.duration"), || {
+            "a phase lasts longer than 0".into()
+        });
+        let endless = phase.accesses.iter().any(|access| access.count.is_none())
+            || phase.actions.iter().any(|action| is_endless(&action.kind));
+        let last = number + 1 == self.process.phases.len();
+        let ends = phase.duration.is_some() || !endless || last && self.scenario.run.duration.is_some();
+        check.require(ends, &path, || {
+            "the phase never ends: give it a `duration`, or a `count` to everything in it".into()
+        });
+        let empty = phase.accesses.is_empty() && phase.actions.is_empty() && phase.duration.is_none();
+        check.require(!empty, &path, || "the phase has nothing to do and no `duration`".into());
+    }
+
+    fn threads(&self, threads: &Threads, path: &str, check: &mut Check<'_>) {
+        if let Threads::These(list) = threads {
+            let last = list.numbers().last();
+            check.require(last.is_some(), &format!("{path}.threads"), || "no thread is listed".into());
+            check.require(last.is_none_or(|last| *last < self.process.threads), &format!("{path}.threads"), || {
+                format!("process \"{}\" has {} threads, numbered from 0", self.process.name, self.process.threads)
+            });
+        }
+    }
+
+    fn action(&self, action: &ActionKind, path: &str, check: &mut Check<'_>) {
+        let machine = self.machine();
+        match action {
+            ActionKind::PageLoop { node, policy: own, .. } | ActionKind::PageFill { node, policy: own, .. } => {
+                if let Some(nid) = node {
+                    node_exists(*nid, machine, &format!("{path}.node"), check);
+                }
+                if let Some(own) = own {
+                    policy(own, machine, &format!("{path}.policy"), check);
+                }
+            }
+            ActionKind::Read { node: Some(nid), .. } => {
+                node_exists(*nid, machine, &format!("{path}.node"), check);
+            }
+            ActionKind::CpuOffline { cpus } | ActionKind::CpuOnline { cpus } => {
+                let path = format!("{path}.cpus");
+                cpus_exist(cpus, machine, &path, check);
+                let all = matches!(action, ActionKind::CpuOffline { .. }) && cpus.len() >= machine.cpus.len();
+                check.require(!all, &path, || "at least one CPU stays online".into());
+            }
+            ActionKind::Sysctl { name, value } => {
+                let known = Sysctl::NAMES.contains(&name.as_str());
+                let near = crate::tree::suggest(name, Sysctl::NAMES.iter().copied());
+                if !known {
+                    let help = near.map(|word| format!("did you mean \"{word}\"?"));
+                    check.fault_help(&format!("{path}.name"), format!("there is no sysctl {name}"), help);
+                }
+                check.require(i64::try_from(*value).is_ok(), &format!("{path}.value"), || "at most 63 bits".into());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// True if an action ends only with its phase.
+fn is_endless(action: &ActionKind) -> bool {
+    match action {
+        ActionKind::PageLoop { count, .. } | ActionKind::PageFill { count, .. } | ActionKind::Read { count, .. } => {
+            count.is_none()
+        }
+        _ => false,
+    }
+}
+
+fn cpus_exist(cpus: &List, machine: &Machine, path: &str, check: &mut Check<'_>) {
+    let last = cpus.numbers().last();
+    check.require(last.is_some(), path, || "no CPU is listed".into());
+    check.require(last.is_none_or(|last| (*last as usize) < machine.cpus.len()), path, || {
+        format!("the machine's CPUs are 0 to {}", machine.cpus.len() - 1)
+    });
+}
+
+fn node_exists(nid: u32, machine: &Machine, path: &str, check: &mut Check<'_>) {
+    check.require((nid as usize) < machine.nodes.len(), path, || {
+        format!("there is no node {nid}: the machine's nodes are 0 to {}", machine.nodes.len() - 1)
+    });
+}
+
+/// The nodes of a policy exist, and one of them at least has memory.
+fn policy(policy: &Policy, machine: &Machine, path: &str, check: &mut Check<'_>) {
+    let Some(nodes) = policy.listed() else { return };
+    if let Some(missing) = nodes.numbers().iter().find(|nid| **nid as usize >= machine.nodes.len()) {
+        return node_exists(*missing, machine, path, check);
+    }
+    let memory = nodes.numbers().iter().any(|nid| machine.nodes[*nid as usize].memory.0 > 0);
+    check.require(memory, path, || format!("none of the nodes of \"{policy}\" has memory"));
+}

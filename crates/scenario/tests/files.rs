@@ -1,0 +1,68 @@
+//! Every file that comes with mmtwin can be read, and says where its figures come from.
+
+use mmtwin_scenario::machine::Provenance;
+use mmtwin_scenario::{Scenario, bundle_names, from_json, load, parse, preset_names, preset_text};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(text: &str) -> Scenario {
+    parse("test.toml", text, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{text}\n{faults}"))
+}
+
+fn toml_files(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    files.sort();
+    files
+}
+
+fn stems(folder: &str) -> BTreeSet<String> {
+    let stem = |path: &PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    toml_files(folder).iter().map(stem).collect()
+}
+
+#[test]
+fn every_preset_resolves_and_states_its_figures() {
+    for name in preset_names().filter(|name| *name != "base") {
+        let scenario = read(&format!("[machine]\npreset = \"{name}\"\n[kernel]\nrelease = \"6.1\"\n"));
+        assert_eq!(scenario.machine.name, name);
+        for figure in &scenario.machine.figures {
+            assert!(figure.source != "not stated", "{name}: {:?} has no source", figure.of);
+            assert_ne!(figure.provenance, Provenance::Given, "{name}: {:?}", figure.of);
+        }
+        let text = preset_text(name).expect("an embedded text");
+        assert!(text.starts_with("# "), "{name} says what it is");
+    }
+}
+
+#[test]
+fn every_bundle_resolves_under_its_own_name() {
+    for name in bundle_names() {
+        let scenario = read(&format!("[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"{name}\"\n"));
+        assert_eq!(scenario.kernel.release, name);
+    }
+}
+
+#[test]
+fn folders_hold_what_is_embedded() {
+    assert_eq!(stems("machines"), preset_names().map(str::to_string).collect());
+    assert_eq!(stems("kernels"), bundle_names().map(str::to_string).collect());
+}
+
+#[test]
+fn every_scenario_resolves_and_reads_back_equal() {
+    let published = ["numa-counters", "vmalloc-purge"].map(|name| format!("scenarios/published/{name}/scenario.toml"));
+    let files = toml_files("scenarios/examples").into_iter().chain(published.iter().map(|path| root().join(path)));
+    for path in files {
+        let scenario = load(&path, &[]).unwrap_or_else(|faults| panic!("{faults}"));
+        let shown = scenario.to_toml();
+        let again = parse("shown.toml", &shown, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{shown}\n{faults}"));
+        assert_eq!(scenario, again, "{}", path.display());
+        assert_eq!(scenario, from_json(&scenario.to_json()).unwrap_or_else(|faults| panic!("{faults}")));
+        assert_eq!(scenario.hash(), again.hash());
+    }
+}
