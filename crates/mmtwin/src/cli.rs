@@ -332,19 +332,15 @@ pub struct BenchOptions {
 #[command(after_help = "\
 Measures a locked addition alone, transfers and hand-offs of a cache line between every two CPUs, additions of more and
 more CPUs to one line, the NUMA counters of one CPU, and memory latency and bandwidth from every node to every node.
-Run it on an idle machine. FILE can be named as the machine of a scenario.
+Run it on an idle machine. A scenario names FILE as its machine: preset = \"FILE\".
 
 Examples:
   mmtwin calibrate                       writes machine.toml
-  mmtwin calibrate --preset NAME         what is not measured is that of this machine
   mmtwin calibrate -o big.toml --table calibrate-handoff --format csv")]
 pub struct Calibrate {
     /// Machine file to write
     #[arg(short, long, value_name = "FILE", default_value = "machine.toml")]
     pub output: PathBuf,
-    /// Machine that FILE takes from what is not measured: a preset, or the path of a machine file
-    #[arg(long, value_name = "NAME")]
-    pub preset: Option<String>,
     /// Replace an existing FILE
     #[arg(short, long)]
     pub force: bool,

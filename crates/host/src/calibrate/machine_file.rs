@@ -1,7 +1,7 @@
 //! The machine file: this machine as a scenario names it.
 //!
-//! It has what the kernel says (nodes, CPUs, memory, distances) and what was measured, and under `[[figure]]` where each
-//! figure comes from. Everything else, such as the cost of a page fault, is that of the machine it names as `preset`.
+//! It has what the kernel says (nodes, CPUs, memory, distances) and what was measured, and under `[[machine.figure]]` where each
+//! figure comes from. Everything else, such as the cost of a page fault, comes from what lies under every machine.
 //! CPUs, nodes and sockets are numbered without gaps, as the twin needs them; where that changes a number of CPUs or nodes
 //! a comment says so. Nothing in the file depends on when it was made.
 
@@ -14,18 +14,18 @@ use crate::bench::counters::Variant;
 use mmtwin_event::manifest::Node;
 use std::fmt::{Display, Write};
 
-/// The text of the file. `preset` names the machine that has what is not measured.
-pub fn write(calibration: &Calibration, preset: Option<&str>) -> String {
+/// The text of the file.
+pub fn write(calibration: &Calibration) -> String {
     let mut file = File::default();
     let nodes = nodes(calibration);
-    file.describe(calibration, &nodes, preset);
+    file.describe(calibration, &nodes);
     file.nodes(calibration, &nodes);
     file.memory(&nodes, &calibration.memory);
     file.lines(calibration);
     file.costs(calibration);
     for Provenance { of, word, source } in std::mem::take(&mut file.figures) {
         file.line("");
-        file.line("[[figure]]");
+        file.line("[[machine.figure]]");
         let of: Vec<String> = of.iter().map(|of| quoted(of)).collect();
         file.line(format_args!("of = [{}]", of.join(", ")));
         file.line(format_args!("provenance = {}", quoted(word)));
@@ -74,7 +74,7 @@ impl File {
         self.figure(of, "measured", how);
     }
 
-    fn describe(&mut self, calibration: &Calibration, nodes: &[Node], preset: Option<&str>) {
+    fn describe(&mut self, calibration: &Calibration, nodes: &[Node]) {
         let model = calibration.evidence.cpu_model.as_deref().unwrap_or("unknown CPU");
         self.line(format_args!("# Measured by {TOOL} calibrate."));
         calibration.notes.iter().for_each(|note| self.line(format_args!("# {}", one_line(note))));
@@ -85,10 +85,8 @@ impl File {
             let ids: Vec<String> = nodes.iter().map(|n| n.id.to_string()).collect();
             self.line(format_args!("# Nodes of this file are the kernel's nodes {}.", ids.join(", ")));
         }
-        match preset {
-            Some(preset) => self.line(format_args!("preset = {}", quoted(preset))),
-            None => self.line("# preset = \"...\"    the machine that has what is not measured; a scenario needs one"),
-        }
+        self.line("");
+        self.line("[machine]");
         self.line(format_args!("name = {}", quoted(model)));
         let threads = calibration.threads_per_core();
         self.line(format_args!("threads_per_core = {threads}"));
@@ -118,7 +116,7 @@ impl File {
         for node in nodes {
             let cpus: Vec<u32> = node.cpus.iter().map(|cpu| online.partition_point(|id| id < cpu) as u32).collect();
             self.line("");
-            self.line("[[node]]");
+            self.line("[[machine.node]]");
             self.line(format_args!("cpus = {}", quoted(&ranges(&cpus))));
             self.line(format_args!("memory = \"{} KiB\"", node.memory.unwrap_or(0)));
             let place = calibration.places.iter().find(|place| place.node == node.id);
@@ -134,7 +132,7 @@ impl File {
         let bandwidth = matrix(&ids, accesses, |access| access.bandwidth.median, f64::min);
         let Some((latency, bandwidth)) = latency.zip(bandwidth) else { return };
         self.line("");
-        self.line("[memory]");
+        self.line("[machine.memory]");
         self.line(format_args!("latency = {}", rows(&latency, "ns")));
         self.line(format_args!("bandwidth = {}", rows(&bandwidth, "GB/s")));
         let whole = accesses.len() == ids.len() * ids.len();
@@ -148,10 +146,15 @@ impl File {
 
     fn lines(&mut self, calibration: &Calibration) {
         self.line("");
-        self.line("[line]");
+        self.line("[machine.line]");
         if let Some(add) = calibration.uncontended {
             self.line(format_args!("atomic = {}", time(add.median)));
             self.measured(vec!["line.atomic".into()], "locked additions to a line of one's own, median CPU");
+        }
+        let cpus = calibration.cpus.len();
+        let enough = cpus >= ENOUGH_CPUS;
+        if !enough {
+            self.line(format_args!("# {cpus} CPUs cannot calibrate contention: handoff is left to what lies under it"));
         }
         let [mut transfers, mut handoffs] = [Vec::new(), Vec::new()];
         for between in Between::ALL {
@@ -159,15 +162,13 @@ impl File {
                 self.line(format_args!("transfer.{} = {}", between.key(), time(transfer.median)));
                 transfers.push(format!("line.transfer.{}", between.key()));
             }
-            if let Some(handoff) = calibration.handoff(between) {
+            if let Some(handoff) = calibration.handoff(between).filter(|_| enough) {
                 self.line(format_args!("handoff.{} = {}", between.key(), time(handoff.median)));
                 handoffs.push(format!("line.handoff.{}", between.key()));
             }
         }
         self.measured(transfers, "half a round trip of compare-and-exchange, median pair of CPUs");
-        let doubt = "two CPUs adding to one line, median pair; too few CPUs to calibrate contention";
-        let enough = calibration.cpus.len() >= ENOUGH_CPUS;
-        self.measured(handoffs, if enough { "two CPUs adding to one line, median pair" } else { doubt });
+        self.measured(handoffs, "two CPUs adding to one line, median pair");
     }
 
     fn costs(&mut self, calibration: &Calibration) {
@@ -185,7 +186,7 @@ impl File {
             return;
         }
         self.line("");
-        self.line("[cost]");
+        self.line("[machine.cost]");
         costs.iter().for_each(|(key, cost)| self.line(format_args!("{key} = {}", time(*cost))));
         let of = costs.iter().map(|(key, _)| format!("cost.{key}")).collect();
         self.measured(of, "hit and local of one thread in user space, less the same loop with counters off");

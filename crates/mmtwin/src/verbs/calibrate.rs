@@ -23,7 +23,7 @@ pub fn run(arguments: Calibrate) -> Result<i32, Failure> {
     }
     let calibration = measure(&mut say).map_err(|e| Failure::Error(e.to_string()))?;
     calibration.notes.iter().for_each(|note| say(note));
-    let text = machine_file::write(&calibration, arguments.preset.as_deref());
+    let text = machine_file::write(&calibration);
     let file = if arguments.force {
         OpenOptions::new().write(true).create(true).truncate(true).open(output)
     } else {

@@ -60,8 +60,12 @@ fn calibration() -> Calibration {
 }
 
 fn parsed(calibration: &Calibration) -> toml::Table {
-    let text = write(calibration, Some("base"));
-    text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"))
+    let text = write(calibration);
+    let mut file: toml::Table = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    match file.remove("machine") {
+        Some(toml::Value::Table(machine)) if file.is_empty() => machine,
+        _ => panic!("a machine and nothing else: {text}"),
+    }
 }
 
 #[test]
@@ -88,7 +92,7 @@ fn nodes_and_cpus_are_numbered_without_gaps() {
     let file = parsed(&calibration);
     let cpus: Vec<_> = file["node"].as_array().unwrap().iter().map(|n| n["cpus"].as_str().unwrap()).collect();
     assert_eq!(cpus, ["0-1", "2-3", ""]);
-    let text = write(&calibration, None);
+    let text = write(&calibration);
     assert!(text.contains("have gaps") && text.contains("kernel's nodes 0, 1, 3"), "{text}");
     assert_eq!(file["distance"][1].as_array().unwrap().len(), 3);
 }
@@ -120,10 +124,9 @@ fn latency_is_a_whole_matrix() {
 }
 
 #[test]
-fn a_preset_has_the_rest() {
+fn cores_and_sockets() {
     let mut calibration = calibration();
     let file = parsed(&calibration);
-    assert_eq!(file["preset"].as_str(), Some("base"));
     assert_eq!(file["siblings"].as_str(), Some("adjacent"));
     assert_eq!(file["cluster_cores"].as_integer(), Some(1));
     assert!(!file.contains_key("asymmetric"));
@@ -131,8 +134,6 @@ fn a_preset_has_the_rest() {
     assert!(sockets.eq([Some(0), Some(1), None]));
     calibration.evidence.nodes[0].distances[1] = 22;
     assert_eq!(parsed(&calibration)["asymmetric"].as_bool(), Some(true));
-    let text = write(&calibration, None);
-    assert!(text.contains("# preset = ") && !text.contains("\npreset"), "{text}");
 }
 
 #[test]
@@ -159,12 +160,14 @@ fn every_figure_has_its_provenance() {
 #[test]
 fn few_cpus_are_told_and_the_bytes_are_the_same() {
     let mut calibration = calibration();
-    assert!(!write(&calibration, None).contains("too few CPUs"));
+    assert!(!write(&calibration).contains("cannot calibrate"));
     calibration.cpus.truncate(2);
     calibration.places.truncate(2);
     calibration.pairs.retain(|p| p.cpus == (0, 1));
-    assert!(write(&calibration, None).contains("too few CPUs to calibrate contention"));
-    assert_eq!(write(&calibration, None), write(&calibration, None));
+    assert!(write(&calibration).contains("# 2 CPUs cannot calibrate contention"));
+    let file = parsed(&calibration);
+    assert!(!file["line"].as_table().is_some_and(|line| line.contains_key("handoff")));
+    assert_eq!(write(&calibration), write(&calibration));
 }
 
 #[test]
@@ -176,4 +179,46 @@ fn a_machine_without_numa_is_one_node() {
     assert_eq!(file["node"].as_array().map(Vec::len), Some(1));
     assert_eq!(file["node"][0]["cpus"].as_str(), Some("0-3"));
     assert_eq!(file["node"][0]["memory"].as_str(), Some("2048 KiB"));
+}
+
+/// Scenarios read what is written, with and without CPUs, memory and contention on every node.
+#[test]
+fn scenarios_can_name_it() {
+    let mut calibration = calibration();
+    let resolved = resolved(&calibration);
+    assert_eq!((resolved.cpus.len(), resolved.nodes.len(), resolved.threads_per_core), (4, 3, 2));
+    assert_eq!((resolved.line.transfer.cross_socket.0, resolved.line.handoff.same_core.0), (118_300, 4_000));
+    assert_eq!(resolved.memory.latency[0][1].0, 136_600);
+    assert_eq!(
+        resolved.cpus.iter().map(|cpu| (cpu.socket, cpu.core)).collect::<Vec<_>>(),
+        [(0, 0), (0, 0), (1, 1), (1, 1)]
+    );
+    let provenance = |of: &str| resolved.figures.iter().find(|f| f.of.iter().any(|key| key == of)).unwrap().provenance;
+    assert_eq!(provenance("line.atomic"), mmtwin_scenario::machine::Provenance::Measured);
+    assert_eq!(provenance("memory.latency"), mmtwin_scenario::machine::Provenance::Derived);
+
+    calibration.evidence.nodes.clear();
+    calibration.evidence.memory = Some(1 << 20);
+    calibration.memory.clear();
+    calibration.cpus.truncate(2);
+    calibration.places.truncate(2);
+    calibration.pairs.clear();
+    calibration.counters.clear();
+    calibration.cycles = None;
+    assert_eq!(self::resolved(&calibration).nodes.len(), 1);
+}
+
+fn resolved(calibration: &Calibration) -> mmtwin_scenario::Machine {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("machine.toml"), write(calibration)).unwrap();
+    let scenario = r#"
+        machine.preset = "machine.toml"
+        kernel.release = "6.1"
+        [[process]]
+        name = "idle"
+        [[process.phase]]
+        duration = "1 s"
+    "#;
+    let scenario = mmtwin_scenario::parse("test", scenario, folder.path(), &[]);
+    scenario.unwrap_or_else(|faults| panic!("{faults}\n{}", write(calibration))).machine
 }
