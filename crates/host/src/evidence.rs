@@ -103,7 +103,8 @@ fn files() -> BTreeMap<String, String> {
     files
 }
 
-fn nodes(path: &Path) -> Vec<Node> {
+/// The nodes below `/sys/devices/system/node`, by number; none on a kernel without NUMA.
+pub(crate) fn nodes(path: &Path) -> Vec<Node> {
     let tiers: Vec<(String, Vec<u32>)> = list(Path::new("/sys/devices/virtual/memory_tiering"))
         .into_iter()
         .filter_map(|tier| Some((leaf(&tier), cpu_list(&line(tier.join("nodelist"))?))))
@@ -130,7 +131,7 @@ fn nodes(path: &Path) -> Vec<Node> {
 }
 
 /// `0-3,8` as numbers. Lists longer than any machine are cut.
-fn cpu_list(text: &str) -> Vec<u32> {
+pub(crate) fn cpu_list(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

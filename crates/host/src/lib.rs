@@ -1,10 +1,13 @@
-//! This machine: record it, and say what it allows.
+//! This machine: record it, say what it allows, and measure what its memory and cache lines cost.
 //!
 //! [`record::record`] leaves a recording of kernel events and counters; [`doctor::examine`] tells beforehand what
 //! it can take and the smallest cure for what it cannot. Both use the same parts: [`tracefs`] finds event tracing and
 //! [`instance`] owns a part of it, [`events`] chooses, [`sample`] and [`cgroup`] read counters, [`evidence`] says
-//! what machine and kernel this is.
+//! what machine and kernel this is. [`bench`] runs designs of the kernel with real threads and atomics, and
+//! [`calibrate`] measures this machine for the twin.
 
+pub mod bench;
+pub mod calibrate;
 pub mod cgroup;
 pub mod clock;
 pub mod doctor;
@@ -14,6 +17,7 @@ pub mod evidence;
 pub mod instance;
 pub mod record;
 pub mod sample;
+mod shuffle;
 pub mod tracefs;
 
 pub use error::Error;

@@ -12,6 +12,7 @@ Examples:
   mmtwin report mmtwin.mmt          what happened, findings first
   mmtwin report trace.dat.xz        the same for a trace of another tool or kernel
   mmtwin compare old.dat new.dat    side by side, baseline first
+  mmtwin calibrate                  measure this machine for the twin
 
 Exit status: 0 done, 1 error, 2 usage, 3 comparison beyond --fail-on, 4 more events lost than --max-lost,
 128+n ended by signal n. `record -- CMD` ends with the exit status of CMD.")]
@@ -52,6 +53,11 @@ pub enum Verb {
     Scenario(Scenario),
     /// Say what this machine allows, and the smallest cure for what it does not
     Doctor(Doctor),
+    /// Time designs of the kernel on this machine, with real threads and atomics
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Measure this machine's cache lines and memory, and write a machine file
+    Calibrate(Calibrate),
     /// Print the completion script of a shell
     Completions(Completions),
     /// Write the man pages into a directory
@@ -343,6 +349,67 @@ pub struct Doctor {
     pub format: Format,
 }
 
+/// `mmtwin bench`
+#[derive(Subcommand, Debug)]
+pub enum Bench {
+    /// The page allocator's NUMA counters: updates, the published thresholds, reads
+    #[command(after_help = "\
+Designs: zone-s8 (4.13), separate-s8 (first step of the series), separate-u16 (4.14 to 5.13), off (vm.numa_stat=0),
+events (5.14 on); zone-s16 holds larger thresholds. An operation is one page allocation and free; --work is what it does beside its counters,
+by default 80 ns: 176 cycles at 2.194 GHz, as published for one thread with statistics off.
+
+Examples:
+  mmtwin bench counters
+  mmtwin bench counters --table bench-thresholds --format csv
+  mmtwin bench counters --work 0ns --duration 1s           bare counters, longer")]
+    Counters(BenchOptions),
+    /// Accounting for purged vmalloc areas: a locked subtraction for each, or one for a list
+    #[command(after_help = "\
+CPUs that purge walk a list of areas; CPUs that free allocate and free areas meanwhile. --work is what an allocation
+and free does beside the shared line, by default 10 us (assumed).
+
+Examples:
+  mmtwin bench purge
+  mmtwin bench purge --work 1us --format json")]
+    Purge(BenchOptions),
+}
+
+/// How a benchmark is run and printed.
+#[derive(Args, Debug)]
+pub struct BenchOptions {
+    /// Time for each figure, over its five rounds
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = parse_time)]
+    pub duration: std::time::Duration,
+    /// Local work between operations, up to 1ms
+    #[arg(long, value_name = "TIME", value_parser = parse_work)]
+    pub work: Option<std::time::Duration>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub printing: Printing,
+}
+
+/// `mmtwin calibrate`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Measures a locked addition alone, transfers and hand-offs of a cache line between every two CPUs, additions of more and
+more CPUs to one line, the NUMA counters of one CPU, and memory latency and bandwidth from every node to every node.
+Run it on an idle machine. A scenario names FILE as its machine: preset = \"FILE\".
+
+Examples:
+  mmtwin calibrate                       writes machine.toml
+  mmtwin calibrate -o big.toml --table calibrate-handoff --format csv")]
+pub struct Calibrate {
+    /// Machine file to write
+    #[arg(short, long, value_name = "FILE", default_value = "machine.toml")]
+    pub output: PathBuf,
+    /// Replace an existing FILE
+    #[arg(short, long)]
+    pub force: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub printing: Printing,
+}
+
 /// `mmtwin completions`
 #[derive(Args, Debug)]
 pub struct Completions {
@@ -357,19 +424,26 @@ pub struct Man {
     pub directory: PathBuf,
 }
 
-/// A time span with a unit: `250us`, `100ms`, `1s`, `2m`; a bare number means seconds.
+/// A time span with a unit: `80ns`, `250us`, `100ms`, `1s`, `2m`; a bare number means seconds.
 fn parse_time(text: &str) -> Result<std::time::Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let nanoseconds = match unit {
+        "ns" => 1.0,
         "us" => 1e3,
         "ms" => 1e6,
         "s" | "" => 1e9,
         "m" => 60e9,
-        _ => return Err(format!("`{unit}` is no unit of time; use us, ms, s or m")),
+        _ => return Err(format!("`{unit}` is no unit of time; use ns, us, ms, s or m")),
     };
     let number: f64 = number.parse().map_err(|_| "expected a number with a unit, such as 100ms".to_string())?;
     Ok(std::time::Duration::from_nanos((number * nanoseconds) as u64))
+}
+
+/// A time span short enough to be done between two looks at the clock.
+fn parse_work(text: &str) -> Result<std::time::Duration, String> {
+    let work = parse_time(text)?;
+    if work > std::time::Duration::from_millis(1) { Err("more than 1ms".into()) } else { Ok(work) }
 }
 
 /// A number of bytes with a unit: `64K`, `4M`, `1G`.
@@ -414,6 +488,8 @@ mod tests {
         assert_eq!(parse_time("250us").unwrap().as_nanos(), 250_000);
         assert_eq!(parse_time("1.5s").unwrap().as_nanos(), 1_500_000_000);
         assert!(parse_time("3 fortnights").is_err());
+        assert_eq!(parse_work("80ns").unwrap().as_nanos(), 80);
+        assert!(parse_work("2ms").is_err());
         assert_eq!(parse_size("4M").unwrap(), 4 << 20);
         assert_eq!(parse_size("4MiB").unwrap(), 4 << 20);
         assert!(parse_size("99999999999G").is_err());

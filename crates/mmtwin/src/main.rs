@@ -19,6 +19,8 @@ fn main() {
         Verb::Convert(arguments) => verbs::convert::run(arguments),
         Verb::Scenario(arguments) => verbs::scenario::run(arguments),
         Verb::Doctor(arguments) => verbs::doctor::run(arguments),
+        Verb::Bench(arguments) => verbs::bench::run(arguments),
+        Verb::Calibrate(arguments) => verbs::calibrate::run(arguments),
         Verb::Completions(arguments) => verbs::definitions::completions(arguments),
         Verb::Man(arguments) => verbs::definitions::man(arguments),
     };

@@ -1,5 +1,7 @@
 //! One thin file per verb.
 
+pub mod bench;
+pub mod calibrate;
 pub mod compare;
 pub mod convert;
 pub mod definitions;
@@ -11,8 +13,9 @@ pub mod script;
 
 use crate::Failure;
 use crate::cli::{Format, Printing};
-use mmtwin_report::compare::Comparison;
+use mmtwin_report::compare::{Comparison, FINDINGS, single};
 use mmtwin_report::format;
+use mmtwin_report::model::{Cell, Column, Finding, InputInfo, Report, Table};
 use std::io::{IsTerminal, Write};
 
 /// Prints a comparison as the arguments say.
@@ -37,6 +40,38 @@ fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure
     format::write(comparison, format, &style, &mut out)?;
     out.flush()?;
     Ok(())
+}
+
+/// Prints tables about this machine as the arguments say, after what must be known beforehand.
+fn print_machine(tables: Vec<Table>, finding: Option<Finding>, printing: &Printing) -> Result<i32, Failure> {
+    let input = InputInfo { name: "this machine".into(), arm: "host".into(), ..InputInfo::default() };
+    let nothing_to_say = finding.is_none();
+    let mut comparison = single(Report { input, findings: finding.into_iter().collect(), tables, ..Report::default() });
+    if printing.format == Format::Table {
+        // There is only one machine to ask, and its counts of events would mean nothing.
+        comparison.inputs.clear();
+        if nothing_to_say {
+            comparison.findings = None;
+        }
+    }
+    let mut printing = printing.clone();
+    if printing.tables.is_empty() {
+        // All of it: what was measured is not abridged.
+        printing.tables = comparison.tables.iter().map(|table| table.name.clone()).collect();
+        printing.tables.push(FINDINGS.into());
+    }
+    print(&mut comparison, &printing)?;
+    Ok(0)
+}
+
+/// A column of a list.
+fn column(key: &str, label: &str, unit: &'static str) -> Column {
+    Column { key: key.into(), label: label.into(), unit }
+}
+
+/// A word as a cell.
+fn text(word: &str) -> Cell {
+    Cell::Text(word.into())
 }
 
 /// Columns to print in: COLUMNS, else 120 on a terminal, else as wide as the text is.

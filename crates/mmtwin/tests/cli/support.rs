@@ -106,6 +106,13 @@ pub fn finding_keys(report: &serde_json::Value) -> Vec<String> {
     findings.iter().map(|f| f["key"].as_str().expect("a key").to_string()).collect()
 }
 
+/// CPUs that the program may run on: those of this process.
+pub fn cpus() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
+    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:")).expect("a mask of CPUs");
+    mask.chars().filter_map(|c| c.to_digit(16)).map(u32::count_ones).sum::<u32>() as usize
+}
+
 /// A directory for what a test writes, removed at its end.
 pub fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory")
