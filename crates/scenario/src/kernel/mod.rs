@@ -1,0 +1,135 @@
+//! The kernel: a release's rules, its sysctls, and the variant of each mechanism, with everything filled in.
+//!
+//! A bundle (`kernels/NAME.toml`) gives a value to every key; a scenario's `[kernel]` overrides them. Variants are
+//! enums whose text form is what the scenario writes; each says which kernels have it.
+
+mod alloc;
+mod balancing;
+mod reclaim;
+mod sysctl;
+mod variant;
+mod vmalloc;
+mod vmstat;
+
+pub use alloc::{PageAlloc, Pageset, Watermarks};
+pub use balancing::{
+    ActiveSet, ActiveSetTest, BalancerHook, CpuWeight, FailureSlowdown, NumaBalancing, RefreshAtJoin, Rules,
+    ScanSharing, ScanStart, SharedPages, Statistics,
+};
+pub use reclaim::{
+    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
+    Reclaim, ScanBalance, SyncPass, Workingset, WritebackPages,
+};
+pub use sysctl::Sysctl;
+pub use variant::Variant;
+pub(crate) use variant::variant;
+pub use vmalloc::{AreaCounters, FreeSpace, LazyMax, PoolDecay, PurgeAccounting, TlbFlush, Vmalloc, VmapNodes};
+pub use vmstat::{
+    Files, MAX_THRESHOLD_S8, MAX_THRESHOLD_S16, MAX_THRESHOLD_U16, NeedsUpdate, NumaCounters, Threshold, Vmstat,
+};
+
+use mmtwin_event::era::Era;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Kernel {
+    /// Bundle that the other keys are taken from unless given: its name, or the path of a TOML file.
+    pub release: String,
+    /// Version as `uname -r` begins: `6.1.0`.
+    pub version: String,
+    /// Layout and printed form of trace events.
+    pub events: EventFormat,
+    /// Timer interrupts per second (`CONFIG_HZ`).
+    pub hz: u32,
+    /// CPUs the kernel is built for (`CONFIG_NR_CPUS`).
+    pub nr_cpus: u32,
+    /// Control groups.
+    pub cgroup: CgroupVersion,
+    /// `CONFIG_COMPACTION`.
+    pub compaction: bool,
+    /// `/sys/kernel/mm/transparent_hugepage/enabled`.
+    pub thp: Thp,
+    /// Sysctls. One that the bundle does not list does not exist in this kernel.
+    pub sysctl: Sysctl,
+    /// The page allocator.
+    pub page_alloc: PageAlloc,
+    /// Per-CPU counters.
+    pub vmstat: Vmstat,
+    /// vmalloc.
+    pub vmalloc: Vmalloc,
+    /// Automatic NUMA balancing.
+    pub numa_balancing: NumaBalancing,
+    /// Page reclaim.
+    pub reclaim: Reclaim,
+    /// The CPU scheduler.
+    pub sched: Sched,
+}
+
+/// The CPU scheduler, as far as memory placement depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sched {
+    /// `imbalance_pct` of the lowest NUMA domain: 125, newer 117.
+    pub numa_imbalance_pct: u32,
+    /// A task that ran this recently on its CPU is cache-hot (`sched_migration_cost_ns`).
+    pub migration_cost_ns: u64,
+    /// Failed balancings before a hot task is moved (`cache_nice_tries` of NUMA domains).
+    pub cache_nice_tries: u32,
+}
+
+variant! {
+    /// Group of releases whose trace events look alike.
+    pub enum EventFormat {
+        /// 2.6.36 and 2.6.37 with the vmscan series of 2010.
+        V2_6_36 = "2.6.36",
+        /// 3.3 and 3.4.
+        V3_3 = "3.3",
+        /// 3.5 to about 5.15, and the NUMA balancing events of early 2014.
+        V3_5 = "3.5",
+        /// 6.1.
+        V6_1 = "6.1",
+        /// 6.12.
+        V6_12 = "6.12",
+        /// 6.18.
+        V6_18 = "6.18",
+    }
+}
+
+variant! {
+    /// Version of memory control groups.
+    pub enum CgroupVersion {
+        /// Version 1.
+        V1 = "v1",
+        /// Version 2.
+        V2 = "v2",
+    }
+}
+
+variant! {
+    /// When anonymous memory gets transparent huge pages.
+    pub enum Thp {
+        /// Wherever it can.
+        Always = "always",
+        /// Where the program asked for them.
+        Madvise = "madvise",
+        /// Never.
+        Never = "never",
+    }
+}
+
+impl EventFormat {
+    /// The era of the event crate.
+    pub fn era(self) -> Era {
+        match self {
+            EventFormat::V2_6_36 => Era::A,
+            EventFormat::V3_3 => Era::B,
+            EventFormat::V3_5 => Era::C,
+            EventFormat::V6_1 => Era::D,
+            EventFormat::V6_12 => Era::E,
+            EventFormat::V6_18 => Era::F,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Page reclaim: variants of the historic and modern kernels. Which kernel has which value is in `kernels/`.
+
+use super::variant::variant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Page reclaim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reclaim {
+    /// What an LRU list belongs to.
+    pub lru: LruScope,
+    /// How the pressure is divided between anonymous and file pages.
+    pub scan_balance: ScanBalance,
+    /// List that a new anonymous page enters.
+    pub new_anon: NewAnon,
+    /// Detection of refaults.
+    pub workingset: Workingset,
+    /// How memory of higher orders is freed.
+    pub high_order: HighOrder,
+    /// The second, synchronous pass of lumpy reclaim.
+    pub sync_pass: SyncPass,
+    /// When a request compacts memory itself before it reclaims.
+    pub direct_compaction: DirectCompaction,
+    /// Where a reclaimer waits.
+    pub congestion: Congestion,
+    /// Who writes dirty file pages.
+    pub dirty_pages: DirtyPages,
+    /// What happens to pages under writeback.
+    pub writeback_pages: WritebackPages,
+    /// When a node is balanced.
+    pub balanced: Balanced,
+    /// What wakes kswapd, and what the event `mm_vmscan_wakeup_kswapd` counts.
+    pub kswapd_wakeup: KswapdWakeup,
+    /// kswapd tests for order 0 when compaction could work (3.4).
+    pub kswapd_order_zero: bool,
+    /// Which cgroups one pass of direct reclaim visits.
+    pub cgroup_walk: CgroupWalk,
+    /// Pages of unusable zones that one isolation may skip; 0 is no limit (6.12: 1024).
+    pub skip_limit: u32,
+}
+
+variant! {
+    /// LRU lists.
+    pub enum LruScope {
+        /// Per zone: before 4.8.
+        Zone = "zone",
+        /// Per node: 4.8 and newer.
+        Node = "node",
+    }
+}
+
+variant! {
+    /// Balance of anonymous and file pages.
+    pub enum ScanBalance {
+        /// By the share of scanned pages that were rotated: before 5.8.
+        Rotations = "rotations",
+        /// By cost: pages written and refaults (6.1).
+        Cost = "cost",
+        /// By cost, in which rotations count too (6.12 and newer).
+        CostRotations = "cost-rotations",
+    }
+}
+
+variant! {
+    /// List of a new anonymous page.
+    pub enum NewAnon {
+        /// Active: before 5.9.
+        Active = "active",
+        /// Inactive: 5.9 and newer.
+        Inactive = "inactive",
+    }
+}
+
+variant! {
+    /// Detection of refaults.
+    pub enum Workingset {
+        /// None: before 3.15.
+        None = "none",
+        /// File pages: 3.15 to 5.8.
+        File = "file",
+        /// File and anonymous pages: 5.9 and newer.
+        All = "all",
+    }
+}
+
+variant! {
+    /// Freeing memory of higher orders.
+    pub enum HighOrder {
+        /// 2.6.36: lumpy reclaim.
+        Lumpy = "lumpy",
+        /// Late 2010: lumpy reclaim that stops at the first neighbour it cannot take.
+        LowLumpy = "low-lumpy",
+        /// 3.3: reclaim for compaction, neighbours still taken for every order.
+        CompactionNeighbours = "compaction-neighbours",
+        /// 3.4 and newer: reclaim for compaction.
+        Compaction = "compaction",
+    }
+}
+
+variant! {
+    /// Second pass of lumpy reclaim.
+    pub enum SyncPass {
+        /// None: 3.5 and newer.
+        None = "none",
+        /// After waiting for congestion, over the same pages: 2.6.36.
+        CongestionWait = "congestion-wait",
+        /// At once, only if all kept pages were under writeback: late 2010.
+        Writeback = "writeback",
+    }
+}
+
+variant! {
+    /// Orders for which direct compaction comes first.
+    pub enum DirectCompaction {
+        /// Above 3 only: 2.6.36.
+        Costly = "costly",
+        /// Any above 0: 3.4.
+        AnyOrder = "any-order",
+        /// Above 3, and above 0 for pages that cannot be moved: modern.
+        CostlyOrUnmovable = "costly-or-unmovable",
+    }
+}
+
+variant! {
+    /// Waiting in reclaim.
+    pub enum Congestion {
+        /// `congestion_wait`: 2.6.36.
+        Wait = "congestion-wait",
+        /// `wait_iff_congested` in direct reclaim: only while a device is congested (late 2010).
+        WaitIffDevice = "wait-iff-device",
+        /// `wait_iff_congested`, and the zone must be congested too: 2.6.37 to 5.15.
+        WaitIffZone = "wait-iff-zone",
+        /// Throttling by reason: 5.16 and newer.
+        Throttle = "throttle",
+    }
+}
+
+variant! {
+    /// Writing dirty file pages from reclaim.
+    pub enum DirtyPages {
+        /// Everybody, unless the device is congested: 2.6.36.
+        Write = "write",
+        /// kswapd below priority 10: 3.2 to 3.x.
+        KswapdLowPriority = "kswapd-low-priority",
+        /// kswapd, on a node flagged dirty: 6.1.
+        KswapdNodeDirty = "kswapd-node-dirty",
+        /// Nobody: 6.18.
+        Never = "never",
+    }
+}
+
+variant! {
+    /// Pages under writeback that reclaim meets.
+    pub enum WritebackPages {
+        /// Kept; the synchronous pass waits for them: 2.6.36.
+        Keep = "keep",
+        /// Kept, and a batch with too many of them waits for congestion: 3.2 to 3.x.
+        KeepThrottleBatch = "keep-throttle-batch",
+        /// Activated; a node with only such pages throttles: modern.
+        Activate = "activate",
+    }
+}
+
+variant! {
+    /// A node that needs no more reclaim.
+    pub enum Balanced {
+        /// Every zone meets its high watermark: 2.6.36.
+        AllZones = "all-zones",
+        /// For higher orders, zones with a quarter of the pages do: 3.x.
+        QuarterOfPages = "quarter-of-pages",
+        /// Any zone does: modern.
+        AnyZone = "any-zone",
+    }
+}
+
+variant! {
+    /// Wakes of kswapd.
+    pub enum KswapdWakeup {
+        /// Each request for each zone below its low watermark, also while kswapd runs: historic.
+        EachRequest = "each-request",
+        /// Real wakes of a sleeping kswapd, per node: modern.
+        Wake = "wake",
+    }
+}
+
+variant! {
+    /// cgroups one pass visits.
+    pub enum CgroupWalk {
+        /// All below the target.
+        Whole = "whole",
+        /// From where the last pass stopped, until the target is met: 6.12 direct and cgroup reclaim.
+        Rotating = "rotating",
+    }
+}

@@ -1,0 +1,59 @@
+//! What the kernel's own work costs on a machine. Costs are those of a CPU whose core has no other busy thread;
+//! [`CpuSpeed::smt_slowdown`](super::CpuSpeed) multiplies them where both threads work, except where a cost is
+//! waiting for a cache line and says so.
+
+use crate::units::{Cost, Share, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Costs of kernel work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// One order-0 page allocated from and freed to this CPU's page list, without NUMA counters.
+    pub page_alloc_free: Cost,
+    /// Taking or giving back one page beyond this CPU's list, under the zone lock.
+    pub page_bulk: Cost,
+    /// The NUMA counters of one allocation (hit and local) in 8-bit differentials with threshold test.
+    pub numa_counters_s8: Cost,
+    /// The same in 16-bit differentials with a fixed threshold.
+    pub numa_counters_u16: Cost,
+    /// The same as plain per-CPU words.
+    pub numa_counters_events: Cost,
+    /// Waiting until this CPU has the lines of a zone back after another CPU changed a zone counter. Not multiplied.
+    pub zone_reread: Cost,
+    /// Local work of one vmalloc and vfree pair of one page.
+    pub vmalloc_free: Cost,
+    /// Local work of a purge per area: unlinking it, and adding it to a pool or to the free tree.
+    pub purge_area: Cost,
+    /// Waking the purge workers, per purge.
+    pub purge_wakeup: Cost,
+    /// Part of a CPU that a purge worker gets while that CPU is busy with other work.
+    pub purge_worker_share: Share,
+    /// Flushing the TLBs of all CPUs: the part that does not depend on their number.
+    pub tlb_flush: Cost,
+    /// Flushing the TLBs of all CPUs by interrupts: per CPU.
+    pub tlb_flush_per_cpu: Cost,
+    /// Reading one counter that is in this CPU's cache, while a statistics file is made.
+    pub counter_read: Cost,
+    /// A minor page fault without the page's allocation.
+    pub page_fault: Cost,
+    /// A NUMA hinting fault without a migration.
+    pub hint_fault: Cost,
+    /// Marking one page-table entry for a hinting fault.
+    pub scan_pte: Cost,
+    /// Migrating one page besides copying it.
+    pub migrate_page: Cost,
+    /// Looking at one page while an LRU list is scanned.
+    pub reclaim_scan_page: Cost,
+    /// Unmapping and freeing one page in reclaim.
+    pub reclaim_free_page: Cost,
+    /// Scanning one slab object.
+    pub slab_scan_object: Cost,
+    /// Looking at one page frame in compaction.
+    pub compact_scan_page: Cost,
+    /// Switching from one task to another.
+    pub context_switch: Cost,
+    /// From waking a sleeping task on an idle CPU to its first instruction.
+    pub wakeup_latency: Time,
+}

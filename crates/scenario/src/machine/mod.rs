@@ -1,0 +1,137 @@
+//! The machine, with everything filled in: what the twin, the lab and the host arm read.
+//!
+//! CPUs are numbered 0, 1, 2, ... without gaps, nodes likewise; every matrix is indexed `[from][to]` by node.
+
+mod cost;
+mod figure;
+mod line;
+mod memory;
+mod zone;
+
+pub use cost::Costs;
+pub use figure::{Figure, Provenance};
+pub use line::{Between, Line, PerDistance};
+pub use memory::{Curve, CurveError, Memory};
+pub use zone::{Zone, ZoneKind};
+
+use crate::units::{Bandwidth, Bytes, Frequency, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Name of the preset, or what the scenario calls it.
+    pub name: String,
+    /// CPUs; the index is the CPU's number. All are online at the start.
+    pub cpus: Vec<Cpu>,
+    /// CPUs the kernel is prepared for (`cpu_possible_mask`); at least as many as there are.
+    pub possible_cpus: u32,
+    /// Threads of a core.
+    pub threads_per_core: u32,
+    /// Nodes; the index is the nid.
+    pub nodes: Vec<Node>,
+    /// Distances as the firmware reports them (SLIT): 10 on the diagonal, 11 to 254 elsewhere.
+    pub distance: Vec<Vec<u32>>,
+    /// Speed of the CPUs.
+    pub cpu: CpuSpeed,
+    /// Latency and bandwidth of memory.
+    pub memory: Memory,
+    /// Cost of cache lines that several CPUs use.
+    pub line: Line,
+    /// Cost of the kernel's own work.
+    pub cost: Costs,
+    /// Device below files.
+    pub disk: Disk,
+    /// Swap; `None`: the machine has none.
+    pub swap: Option<Swap>,
+    /// Where each figure comes from.
+    pub figures: Vec<Figure>,
+}
+
+/// Where a CPU sits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// Node.
+    pub node: u32,
+    /// Socket (package).
+    pub socket: u32,
+    /// Cores that share a last-level cache, counted over the whole machine.
+    pub cluster: u32,
+    /// Core, counted over the whole machine.
+    pub core: u32,
+    /// Thread of the core, from 0.
+    pub thread: u32,
+}
+
+/// A node: CPUs, memory, or both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Socket it belongs to.
+    pub socket: u32,
+    /// CPUs, ascending; empty for memory without CPUs.
+    pub cpus: Vec<u32>,
+    /// Memory; 0 for CPUs without memory.
+    pub memory: Bytes,
+    /// Populated zones, by ascending address; empty without memory.
+    pub zones: Vec<Zone>,
+}
+
+/// How fast the CPUs are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CpuSpeed {
+    /// Cycles per second, also of the time-stamp counter.
+    pub frequency: Frequency,
+    /// How many times longer a thread of a core takes for its own work while all threads of the core are busy.
+    pub smt_slowdown: f64,
+    /// All CPUs share the cycles of one, one at a time: a guest under `-accel tcg,thread=single -icount`.
+    pub shared_budget: bool,
+}
+
+/// The device that holds files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// Time of one request on an idle device.
+    pub latency: Time,
+    /// Bytes per second.
+    pub bandwidth: Bandwidth,
+    /// Requests the device queue takes (`nr_requests`).
+    pub queue_depth: u32,
+}
+
+/// Swap space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Swap {
+    /// Size; more than 0.
+    pub size: Bytes,
+    /// Reads and writes end before the call returns, and nothing is read ahead: memory used as a disk (pmem, zram).
+    pub synchronous: bool,
+    /// Time of one request on an idle device.
+    pub latency: Time,
+    /// Bytes per second.
+    pub bandwidth: Bandwidth,
+}
+
+impl Machine {
+    /// Memory of all nodes in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.nodes.iter().map(|node| node.memory.0).sum()
+    }
+
+    /// How close two CPUs are.
+    pub fn between(&self, a: u32, b: u32) -> Between {
+        let (a, b) = (&self.cpus[a as usize], &self.cpus[b as usize]);
+        if a.core == b.core {
+            Between::SameCore
+        } else if a.cluster == b.cluster {
+            Between::SameCluster
+        } else if a.socket == b.socket {
+            Between::SameSocket
+        } else {
+            Between::CrossSocket
+        }
+    }
+}

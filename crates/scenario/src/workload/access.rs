@@ -1,0 +1,294 @@
+//! Touches of memory: which pages, in which order, how often, and how.
+
+use crate::kernel::variant;
+use crate::units::{Bytes, List, Share, Time};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Some threads touching one region. Threads are busy: between two touches a thread computes for `think` of its own
+/// CPU time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "AccessText", into = "AccessText")]
+pub struct Access {
+    /// Region of the same process.
+    pub region: String,
+    /// Which threads.
+    pub threads: Threads,
+    /// Which pages in which order.
+    pub pattern: Pattern,
+    /// CPU time between two touches.
+    pub think: Time,
+    /// Time asleep between two touches.
+    pub sleep: Time,
+    /// Part of the touches that write.
+    pub write: Share,
+    /// How memory is touched.
+    pub via: Via,
+    /// Touches per thread; `None`: as many as fit into the phase.
+    pub count: Option<u64>,
+}
+
+/// Which pages are touched in which order. Each thread goes through its part of the region on its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// One page after the other, from the beginning again at the end.
+    Sequential,
+    /// Every so many bytes.
+    Strided {
+        /// Distance; a multiple of a page.
+        stride: Bytes,
+    },
+    /// Every page is equally likely.
+    Uniform,
+    /// The page of rank r has a probability in proportion to r^-skew; ranks are spread over the region.
+    Zipf {
+        /// Exponent, above 0.
+        skew: f64,
+    },
+    /// Some pages get most touches.
+    HotCold {
+        /// Part of the pages that is hot, spread over the region.
+        hot: Share,
+        /// Part of the touches that goes to them.
+        hot_touches: Share,
+    },
+}
+
+/// Threads of a process: `"all"` or a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Threads {
+    /// All of them.
+    #[default]
+    All,
+    /// These, numbered from 0.
+    These(List),
+}
+
+variant! {
+    /// How memory is touched.
+    pub enum Via {
+        /// By the program itself, through its page tables.
+        Mmap = "mmap",
+        /// By `read(2)` and `write(2)` on the file.
+        Syscall = "syscall",
+    }
+}
+
+variant! {
+    /// Names of the patterns.
+    pub enum PatternName {
+        /// One page after the other.
+        Sequential = "sequential",
+        /// Every `stride` bytes.
+        Strided = "strided",
+        /// Every page is equally likely.
+        Uniform = "uniform",
+        /// By rank with exponent `skew`.
+        Zipf = "zipf",
+        /// A part `hot` of the pages gets a part `hot_touches` of the touches.
+        HotCold = "hot-cold",
+    }
+}
+
+/// An access as a scenario writes it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AccessText {
+    /// Region of the same process.
+    region: String,
+    /// Threads that do it: "all" or a list such as "0-3".
+    #[serde(default, skip_serializing_if = "Threads::is_all")]
+    threads: Threads,
+    /// Which pages in which order.
+    pattern: PatternName,
+    /// Distance of two touches (pattern "strided").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stride: Option<Bytes>,
+    /// Exponent of the popularity of pages (pattern "zipf").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    skew: Option<f64>,
+    /// Part of the pages that is hot (pattern "hot-cold").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hot: Option<Share>,
+    /// Part of the touches that goes to hot pages (pattern "hot-cold").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hot_touches: Option<Share>,
+    /// CPU time between two touches.
+    #[serde(default)]
+    think: Time,
+    /// Time asleep between two touches.
+    #[serde(default)]
+    sleep: Time,
+    /// Part of the touches that write.
+    #[serde(default)]
+    write: Share,
+    /// How memory is touched.
+    #[serde(default = "mmap")]
+    via: Via,
+    /// Touches per thread; absent: as many as fit into the phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+}
+
+fn mmap() -> Via {
+    Via::Mmap
+}
+
+/// A key that does not go with the pattern. The text begins with the key, by which its place is found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// The pattern needs a key.
+    #[error("pattern: \"{0}\" needs `{1}`")]
+    Needs(PatternName, &'static str),
+    /// A key of another pattern.
+    #[error("{0}: pattern \"{1}\" has no such key")]
+    Foreign(&'static str, PatternName),
+    /// A value out of range.
+    #[error("{0}: {1}")]
+    Range(&'static str, &'static str),
+}
+
+impl TryFrom<AccessText> for Access {
+    type Error = AccessError;
+
+    fn try_from(text: AccessText) -> Result<Access, AccessError> {
+        use PatternName::{HotCold, Sequential, Strided, Uniform, Zipf};
+        let name = text.pattern;
+        let given = [
+            ("stride", text.stride.is_some(), Strided),
+            ("skew", text.skew.is_some(), Zipf),
+            ("hot", text.hot.is_some(), HotCold),
+            ("hot_touches", text.hot_touches.is_some(), HotCold),
+        ];
+        if let Some((key, ..)) = given.iter().find(|(_, given, of)| *given && *of != name) {
+            return Err(AccessError::Foreign(key, name));
+        }
+        let needs = |key| AccessError::Needs(name, key);
+        let pattern = match name {
+            Sequential => Pattern::Sequential,
+            Uniform => Pattern::Uniform,
+            Strided => {
+                let stride = text.stride.ok_or_else(|| needs("stride"))?;
+                if stride.0 == 0 || stride.0 % crate::units::PAGE != 0 {
+                    return Err(AccessError::Range("stride", "a stride is a multiple of a page of 4 KiB"));
+                }
+                Pattern::Strided { stride }
+            }
+            Zipf => {
+                let skew = text.skew.ok_or_else(|| needs("skew"))?;
+                if !(skew > 0.0 && skew <= 10.0) {
+                    return Err(AccessError::Range("skew", "a skew is above 0 and at most 10; 0 is \"uniform\""));
+                }
+                Pattern::Zipf { skew }
+            }
+            HotCold => Pattern::HotCold {
+                hot: text.hot.ok_or_else(|| needs("hot"))?,
+                hot_touches: text.hot_touches.ok_or_else(|| needs("hot_touches"))?,
+            },
+        };
+        let AccessText { region, threads, think, sleep, write, via, count, .. } = text;
+        Ok(Access { region, threads, pattern, think, sleep, write, via, count })
+    }
+}
+
+impl From<Access> for AccessText {
+    fn from(access: Access) -> AccessText {
+        let Access { region, threads, pattern, think, sleep, write, via, count } = access;
+        let name = match pattern {
+            Pattern::Sequential => PatternName::Sequential,
+            Pattern::Strided { .. } => PatternName::Strided,
+            Pattern::Uniform => PatternName::Uniform,
+            Pattern::Zipf { .. } => PatternName::Zipf,
+            Pattern::HotCold { .. } => PatternName::HotCold,
+        };
+        let (mut stride, mut skew, mut hot, mut hot_touches) = (None, None, None, None);
+        match pattern {
+            Pattern::Strided { stride: s } => stride = Some(s),
+            Pattern::Zipf { skew: s } => skew = Some(s),
+            Pattern::HotCold { hot: h, hot_touches: t } => (hot, hot_touches) = (Some(h), Some(t)),
+            Pattern::Sequential | Pattern::Uniform => {}
+        }
+        AccessText { region, threads, pattern: name, stride, skew, hot, hot_touches, think, sleep, write, via, count }
+    }
+}
+
+impl JsonSchema for Access {
+    fn schema_name() -> Cow<'static, str> {
+        "Access".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        AccessText::json_schema(generator)
+    }
+}
+
+impl Threads {
+    pub(crate) fn is_all(&self) -> bool {
+        *self == Threads::All
+    }
+
+    /// The numbers of the threads, of a process that has so many.
+    pub fn numbers(&self, threads: u32) -> Vec<u32> {
+        match self {
+            Threads::All => (0..threads).collect(),
+            Threads::These(list) => list.numbers().to_vec(),
+        }
+    }
+}
+
+impl fmt::Display for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Threads::All => f.write_str("all"),
+            Threads::These(list) => list.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Threads {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Threads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Threads;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"all\" or a list of threads such as \"0-3\"")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Threads, E> {
+                match text {
+                    "all" => Ok(Threads::All),
+                    _ => text.parse().map(Threads::These).map_err(E::custom),
+                }
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Threads, E> {
+                self.visit_str(&number.to_string())
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Threads, E> {
+                self.visit_str(&number.to_string())
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Threads {
+    fn schema_name() -> Cow<'static, str> {
+        "Threads".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let list = generator.subschema_for::<List>();
+        json_schema!({ "anyOf": [{ "const": "all" }, list] })
+    }
+}

@@ -1,0 +1,148 @@
+//! Work of a phase besides touching memory: kernel test loops, and what an administrator does meanwhile.
+
+mod text;
+
+pub use text::{ActionError, ActionName};
+
+use super::{Policy, Threads};
+use crate::kernel::variant;
+use crate::units::{List, PageRate, Time};
+use serde::{Deserialize, Serialize};
+
+/// One action, by every one of its threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "text::ActionText", into = "text::ActionText")]
+pub struct Action {
+    /// Which threads do it. `vmalloc-test` starts all of them at the same moment.
+    pub threads: Threads,
+    /// What they do.
+    pub kind: ActionKind,
+}
+
+/// What an action does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ActionKind {
+    /// Allocates pages and frees them, over and over: `hold` allocations, then as many frees. With `hold` 1, order 0
+    /// and `GFP_ATOMIC` it is the published page allocator benchmark (page_bench03).
+    PageLoop {
+        /// Order of each allocation, 0 to 10.
+        order: u32,
+        /// Allocation flags.
+        gfp: Gfp,
+        /// Preferred node; `None`: as the policy says.
+        node: Option<u32>,
+        /// Memory policy; `None`: that of the process.
+        policy: Option<Policy>,
+        /// Allocations held before they are freed, 1 or more.
+        hold: u64,
+        /// Allocations per thread; `None`: until the phase ends.
+        count: Option<u64>,
+        /// Pages allocated per second and thread; `None`: as fast as it goes.
+        rate: Option<PageRate>,
+    },
+    /// Allocates pages and keeps them until the process ends.
+    PageFill {
+        /// Order of each allocation, 0 to 10.
+        order: u32,
+        /// Allocation flags.
+        gfp: Gfp,
+        /// Preferred node; `None`: as the policy says.
+        node: Option<u32>,
+        /// Memory policy; `None`: that of the process.
+        policy: Option<Policy>,
+        /// Allocations per thread; `None`: until the phase ends.
+        count: Option<u64>,
+        /// Pages allocated per second and thread; `None`: as fast as it goes.
+        rate: Option<PageRate>,
+    },
+    /// The kernel's vmalloc stress test, `test_vmalloc`, with one kernel thread per thread of the action.
+    VmallocTest {
+        /// Tests that each thread runs, in an order of its own.
+        tests: Vec<VmallocTest>,
+        /// Rounds of each test (`test_loop_count`).
+        loops: u64,
+        /// Runs of each test (`test_repeat_count`).
+        repeat: u32,
+        /// Pages of each allocation of `fix_size_alloc_test` (`nr_pages`).
+        pages: u32,
+    },
+    /// Reads a statistics file.
+    Read {
+        /// Which one.
+        file: ReadFile,
+        /// Node, for files of a node; `None`: every node in turn.
+        node: Option<u32>,
+        /// Readings per thread; `None`: until the phase ends.
+        count: Option<u64>,
+        /// Time from one reading to the next; 0: without a pause.
+        interval: Time,
+    },
+    /// Takes CPUs offline.
+    CpuOffline {
+        /// Which ones.
+        cpus: List,
+    },
+    /// Brings CPUs online.
+    CpuOnline {
+        /// Which ones.
+        cpus: List,
+    },
+    /// Writes a sysctl.
+    Sysctl {
+        /// Its name, such as `vm.numa_stat`.
+        name: String,
+        /// The value.
+        value: u64,
+    },
+    /// Does nothing for a time, without using the CPU.
+    Sleep {
+        /// How long.
+        time: Time,
+    },
+}
+
+variant! {
+    /// Allocation flags.
+    pub enum Gfp {
+        /// From interrupts and the like: no waiting, no reclaim.
+        Atomic = "GFP_ATOMIC",
+        /// The kernel's own memory.
+        Kernel = "GFP_KERNEL",
+        /// A program's memory.
+        HighuserMovable = "GFP_HIGHUSER_MOVABLE",
+        /// A huge page, without reclaim.
+        TransHugeLight = "GFP_TRANSHUGE_LIGHT",
+    }
+}
+
+variant! {
+    /// Tests of `test_vmalloc`.
+    pub enum VmallocTest {
+        /// One page, touched and freed.
+        FixSize = "fix_size_alloc_test",
+        /// One page in a hole of exactly its size, among as many that are kept.
+        FullFit = "full_fit_alloc_test",
+        /// A hundred pages and one page, while 15,000 areas are kept.
+        LongBusyList = "long_busy_list_alloc_test",
+    }
+}
+
+variant! {
+    /// Statistics files.
+    pub enum ReadFile {
+        /// `/sys/devices/system/node/nodeN/numastat`.
+        Numastat = "numastat",
+        /// `/sys/devices/system/node/nodeN/vmstat`.
+        NodeVmstat = "node-vmstat",
+        /// `/proc/vmstat`.
+        Vmstat = "vmstat",
+        /// `/proc/zoneinfo`.
+        Zoneinfo = "zoneinfo",
+        /// `/proc/buddyinfo`.
+        Buddyinfo = "buddyinfo",
+        /// `/proc/vmallocinfo`.
+        Vmallocinfo = "vmallocinfo",
+        /// `/proc/sys/vm/stat_refresh`, which folds all counters.
+        StatRefresh = "stat_refresh",
+    }
+}
