@@ -89,7 +89,14 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
     let begins = if context == Context::Kswapd { "Wakes" } else { "Reclaims" };
     vec![
         row("count", begins, "", Lower, None, bound(0, totals.begins)),
-        row("unpaired", "Without known duration", "", Lower, None, bound(1, analysis.reclaim.without_duration(context))),
+        row(
+            "unpaired",
+            "Without known duration",
+            "",
+            Lower,
+            None,
+            bound(1, analysis.reclaim.without_duration(context)),
+        ),
         pages("scanned", "Pages scanned", Lower, Cell::recorded(scanned)),
         pages("skipped", "Pages skipped (other zones)", Lower, taken(isolated.skipped)),
         pages("isolated", "Pages isolated", Neutral, taken(isolated.taken)),
