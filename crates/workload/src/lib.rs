@@ -10,6 +10,7 @@
 pub mod classes;
 pub mod cursor;
 pub mod permutation;
+pub mod program;
 pub mod random;
 pub mod stream;
 
