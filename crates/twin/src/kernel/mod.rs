@@ -12,7 +12,7 @@ use crate::alloc::{
     Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules, ZoneKind,
 };
 use crate::clock::{Ns, Random, Use};
-use crate::machine::{Machine, MachineError, PageCosts};
+use crate::machine::{CounterType, LoopCosts, Machine, MachineError, PageCosts};
 use crate::page::Pfn;
 use crate::probe::{Probe, Task};
 use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, Work, ZoneItem};
@@ -59,12 +59,20 @@ pub enum KernelError {
     Free(#[from] NotAllocated),
 }
 
-/// Picoseconds of an allocation, its free and its counting on one CPU.
+/// Picoseconds of an allocation, its free and an increment of each counter type.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     allocate: Ps,
     free: Ps,
-    count: Ps,
+    counts: [Ps; CounterType::ALL.len()],
+}
+
+impl Times {
+    fn of(costs: &PageCosts, of: &LoopCosts) -> Times {
+        let work = costs.picoseconds(of.work);
+        let counts = CounterType::ALL.map(|counter| costs.picoseconds(of.count(counter)));
+        Times { allocate: work / 2, free: work - work / 2, counts }
+    }
 }
 
 /// The kernel.
@@ -81,9 +89,14 @@ pub struct Kernel {
     costs: PageCosts,
     refresh: Refresh,
     siblings: Vec<Vec<u32>>,
+    /// Of a CPU alone on its core, and of one with a busy sibling.
+    times: [Times; 2],
+    refetch: Ps,
     /// By CPU.
     clocks: Vec<Ps>,
     busy: Vec<bool>,
+    /// By CPU: busy siblings.
+    neighbours: Vec<u32>,
 }
 
 impl Kernel {
@@ -108,8 +121,20 @@ impl Kernel {
         }
         alloc.set_pageset_sizes(&running_nodes(&machine, &stat));
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
-        let (clocks, busy) = (vec![0; cpus], vec![false; cpus]);
-        Ok(Kernel { machine, alloc, stat, probe, costs, refresh, siblings, clocks, busy })
+        Ok(Kernel {
+            machine,
+            alloc,
+            stat,
+            probe,
+            refresh,
+            siblings,
+            times: [&costs.alone, &costs.shared_core].map(|of| Times::of(&costs, of)),
+            refetch: costs.picoseconds(costs.refetch),
+            costs,
+            clocks: vec![0; cpus],
+            busy: vec![false; cpus],
+            neighbours: vec![0; cpus],
+        })
     }
 
     /// What allocations cost on this machine.
@@ -142,9 +167,8 @@ impl Kernel {
         let (cpu, local) = (caller.cpu, self.machine.node_of(caller.cpu));
         let (alloc, mut ctx) = self.split(cpu, caller.task);
         let got = alloc.allocate(&mut ctx, caller, local, request)?;
-        let times = self.times(cpu);
-        let refetch = u64::from(got.fetched) * self.costs.picoseconds(self.costs.refetch);
-        self.clocks[cpu as usize] += times.allocate + u64::from(got.counted) * times.count + refetch;
+        let spent = self.times(cpu).allocate + u64::from(got.counted) * self.count_time(cpu);
+        self.clocks[cpu as usize] += spent + u64::from(got.fetched) * self.refetch;
         Ok(got)
     }
 
@@ -164,12 +188,23 @@ impl Kernel {
 
     /// What a CPU's allocations take now.
     #[inline]
-    fn times(&self, cpu: u32) -> Times {
-        let shared = self.siblings[cpu as usize].iter().any(|&sibling| self.busy[sibling as usize]);
-        let costs = if shared { &self.costs.shared_core } else { &self.costs.alone };
-        let work = self.costs.picoseconds(costs.work);
-        let count = self.stat.numa.counter_type().map_or(0, |counter| self.costs.picoseconds(costs.count(counter)));
-        Times { allocate: work / 2, free: work - work / 2, count }
+    fn times(&self, cpu: u32) -> &Times {
+        &self.times[usize::from(self.neighbours[cpu as usize] > 0)]
+    }
+
+    /// What an increment of a NUMA counter takes.
+    #[inline]
+    fn count_time(&self, cpu: u32) -> Ps {
+        self.stat.numa.counter_type().map_or(0, |counter| self.times(cpu).counts[counter as usize])
+    }
+
+    fn set_busy(&mut self, cpu: u32, busy: bool) {
+        if std::mem::replace(&mut self.busy[cpu as usize], busy) != busy {
+            for &sibling in &self.siblings[cpu as usize] {
+                let neighbours = &mut self.neighbours[sibling as usize];
+                *neighbours = if busy { *neighbours + 1 } else { *neighbours - 1 };
+            }
+        }
     }
 
     /// Runs the timers up to a time. CPUs that are behind are taken there.
@@ -208,7 +243,7 @@ impl Kernel {
     /// A CPU begins to run a task.
     pub fn leave_idle(&mut self, cpu: u32) -> Result<(), KernelError> {
         self.check_cpu(cpu)?;
-        self.busy[cpu as usize] = true;
+        self.set_busy(cpu, true);
         if self.refresh.leave_idle(cpu) {
             self.update(self.now(cpu), cpu);
         }
@@ -218,7 +253,7 @@ impl Kernel {
     /// A CPU has nothing to run. With its periodic work pending it folds at once (`quiet_vmstat`).
     pub fn enter_idle(&mut self, cpu: u32) -> Result<(), KernelError> {
         self.check_cpu(cpu)?;
-        self.busy[cpu as usize] = false;
+        self.set_busy(cpu, false);
         self.refresh.enter_idle(cpu);
         if self.refresh.pending(cpu) && self.stat.needs_update(cpu) {
             self.stat.fold(cpu);
@@ -232,7 +267,7 @@ impl Kernel {
         if self.stat.online().len() == 1 {
             return Err(KernelError::LastCpu);
         }
-        self.busy[cpu as usize] = false;
+        self.set_busy(cpu, false);
         self.refresh.enter_idle(cpu);
         let (alloc, mut ctx) = self.split(cpu, Task::default());
         alloc.drain_pages(&mut ctx, cpu);
@@ -301,7 +336,7 @@ fn threshold_of(rules: &KernelRules) -> Option<u32> {
 }
 
 fn check_costs(costs: &PageCosts) -> Result<(), KernelError> {
-    let of = |at: &crate::machine::LoopCosts| [at.work, at.count_s8, at.count_u16, at.count_word];
+    let of = |at: &LoopCosts| [at.work, at.count_s8, at.count_u16, at.count_word];
     let all = of(&costs.alone).into_iter().chain(of(&costs.shared_core)).chain([costs.refetch, costs.read_line]);
     let good = costs.clock_khz > 0 && { all }.all(|cost| (0.0..1e12).contains(&cost));
     // A loop that takes no time would never end.

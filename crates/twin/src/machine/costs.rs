@@ -8,13 +8,19 @@ const PS_PER_MS: f64 = 1e9;
 
 /// The type of a per-CPU NUMA counter, which decides what an increment costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
 pub enum CounterType {
     /// Signed byte, tested against a threshold that is loaded each time.
-    S8,
+    S8 = 0,
     /// 16 bits, tested against a constant.
-    U16,
+    U16 = 1,
     /// A word that is only added to.
-    Word,
+    Word = 2,
+}
+
+impl CounterType {
+    /// All.
+    pub const ALL: [CounterType; 3] = [CounterType::S8, CounterType::U16, CounterType::Word];
 }
 
 /// Cycles of one allocation with the free that follows it.
