@@ -12,6 +12,7 @@ use mmtwin_twin::page::{Migratetype, Pfn, State};
 use mmtwin_twin::probe::{Probe, Task};
 use mmtwin_twin::vmstat::{Design, NUMA_ITEMS, NumaItem, Separate, ZoneItem};
 use proptest::prelude::*;
+use std::ops::Range;
 
 const RULES: [Rules; 3] = [Rules::V4_13, Rules::V6_1, Rules::V6_12];
 
@@ -71,7 +72,7 @@ proptest! {
             (kernel, results)
         });
         let [(a, many), (b, single)] = &mut kernels;
-        prop_assert_eq!(many[0].batched + many[1].batched > 0, order == 0 && loops > 30 || many[0].batched > 0);
+        prop_assert!(order > 0 || loops < 100 || many[0].batched > 0);
         prop_assert_eq!(single[0].batched, 0);
         for (many, single) in many.iter().zip(single.iter()) {
             prop_assert_eq!(&many.cpus, &single.cpus);
@@ -116,7 +117,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A machine of three nodes: node 2 without CPUs, all small, so that allocations fail and fall back.
 fn small() -> Machine {
-    let node = |memory: std::ops::Range<u64>| Node { memory: vec![memory], reserved: Vec::new() };
+    let node = |memory: Range<u64>| Node { memory: vec![memory], reserved: Vec::new() };
     let nodes = vec![node(1..6144), node(6144..8200), node(8200..10_000)];
     let cpus = (0..6).map(|cpu| Cpu { node: cpu / 3, core: cpu }).collect();
     let distance = vec![vec![10, 20, 30], vec![20, 10, 20], vec![30, 20, 10]];
@@ -338,6 +339,50 @@ fn check_deviation(
 }
 
 #[test]
+fn cpus_of_a_node_without_memory_hit_elsewhere() {
+    let distance = vec![vec![10, 20], vec![20, 10]];
+    let machine =
+        Machine::pc(&[GIB, 0], 0, vec![Cpu { node: 0, core: 0 }, Cpu { node: 1, core: 1 }], distance).unwrap();
+    let mut kernel = kernel(machine, Rules::V6_1, vmstat(Design::Event { zoneinfo_folds: true }, None));
+    kernel.allocate(&mut caller(1, Policy::Default), &Request::USER).unwrap();
+    let text = "numa_hit 1\nnuma_miss 0\nnuma_foreign 0\ninterleave_hit 0\nlocal_node 0\nother_node 1\n";
+    assert_eq!(kernel.stat.numastat_text(0, &kernel.alloc).0, text);
+    assert_eq!(kernel.stat.numastat_text(1, &kernel.alloc).0, text.replace('1', "0"));
+}
+
+#[test]
+fn below_the_drift_mark_free_pages_are_counted_exactly() {
+    // Eight CPUs with a threshold of 100 can hide more than lies between the marks of a small zone.
+    let alloc = Rules { transparent_hugepage: false, ..Rules::V4_13 };
+    let nodes = vec![Node { memory: vec![Range { start: 256, end: 4096 }], reserved: Vec::new() }];
+    let cpus = (0..8).map(|core| Cpu { node: 0, core }).collect();
+    let machine = Machine::new(nodes, cpus, vec![vec![10]]).unwrap();
+    let mut kernel = kernel(machine, alloc, vmstat(Design::InZone, Some(100)));
+    let zone = ZoneKind::Dma as usize;
+    let mut held = Vec::new();
+    for cpu in 0..8 {
+        let mut task = caller(cpu, Policy::Default);
+        let pages = (0..60).map(|_| kernel.allocate(&mut task, &Request::ATOMIC).unwrap());
+        held.extend(pages);
+    }
+    assert_eq!(kernel.stat.snapshot(zone, ZoneItem::FreePages), kernel.alloc.free_pages(zone));
+    assert!(kernel.stat.plain(zone, ZoneItem::FreePages) > kernel.alloc.free_pages(zone));
+    assert!(kernel.stat.free_pages_safe(zone) > kernel.alloc.free_pages(zone), "far above the mark");
+    let mut task = caller(0, Policy::Default);
+    while kernel.stat.plain(zone, ZoneItem::FreePages) > kernel.alloc.zones[zone].marks.high + 800 {
+        held.push(kernel.allocate(&mut task, &Request::ATOMIC).unwrap());
+    }
+    kernel.allocate(&mut task, &Request::ATOMIC).unwrap();
+    assert_eq!(kernel.stat.free_pages_safe(zone), kernel.alloc.free_pages(zone));
+    // While kswapd is awake the threshold is small, and normal again when it sleeps.
+    let marks = kernel.alloc.zones[zone].marks;
+    kernel.set_pressure(0, true);
+    assert_eq!(u64::from(kernel.stat.threshold(zone)), (marks.low - marks.min) / 8);
+    kernel.set_pressure(0, false);
+    assert_eq!(kernel.stat.threshold(zone), 100);
+}
+
+#[test]
 fn reads_cost_what_updates_save() {
     let mut costs = Vec::new();
     for design in DESIGNS {
@@ -483,7 +528,7 @@ fn events_tell_refills_steals_and_returns() {
 fn small_movable_requests_take_the_smallest_foreign_block() {
     let kinds = [Kind::MmPageAllocExtfrag];
     // One zone of one pageblock and a bit: too few pageblocks to group by type, all of it unmovable.
-    let nodes = vec![Node { memory: vec![512..1024 + 4], reserved: Vec::new() }];
+    let nodes = vec![Node { memory: vec![Range { start: 512, end: 1024 + 4 }], reserved: Vec::new() }];
     let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
     let alloc = Rules { transparent_hugepage: false, avoid_fragmentation: false, ..Rules::V6_1 };
     let rules = KernelRules { alloc, vmstat: vmstat(Design::InZone, None) };

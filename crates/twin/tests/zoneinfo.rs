@@ -1,6 +1,8 @@
 //! The files of real kernels against those of the twin on the same machines: rows, layout, zone sizes, watermarks,
 //! reserves, list sizes and thresholds. Counts that depend on what the kernel has done are not compared.
 
+#![allow(clippy::single_range_in_vec_init)] // memory really is a list of ranges
+
 mod common;
 
 use common::{BROADWELL, kernel, vmstat};

@@ -141,7 +141,7 @@ impl Kernel {
         while let Some(first) = loopers.iter().filter(|at| at.left > 0).map(|at| self.clocks[at.cpu as usize]).min() {
             self.run_timers(first / PS_PER_NS);
             // Timers go off at whole nanoseconds, before the loops that begin then or later.
-            let end = self.refresh.next_at().map_or(Ps::MAX, |at| at * PS_PER_NS);
+            let end = self.refresh.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
             loopers.iter_mut().for_each(Looper::unsettle);
             self.run_singly(loopers, request, end, batched)?;
             if batched && loopers.iter().all(|at| at.left == 0 || at.steady.is_some()) {

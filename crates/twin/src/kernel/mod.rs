@@ -24,6 +24,9 @@ pub type Ps = u64;
 /// Picoseconds of a nanosecond.
 const PS_PER_NS: Ps = 1000;
 
+/// Largest cost that is believed: a second.
+const MAX_COST: Ps = 1_000_000_000_000;
+
 /// Rules of the kernel that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelRules {
@@ -43,7 +46,9 @@ pub enum KernelError {
     Threshold,
     #[error("all memory is reserved")]
     NoFreeMemory,
-    #[error("a cost of an allocation is negative or no number, or its clock stands")]
+    #[error(
+        "a cost of an allocation is negative, no number or above a second, work takes no time, or the clock stands"
+    )]
     Costs,
     #[error("CPU {cpu} does not exist or does not run: CPUs are 0 to {last}")]
     NoCpu { cpu: u32, last: u32 },
@@ -210,7 +215,7 @@ impl Kernel {
     /// Runs the timers up to a time. CPUs that are behind are taken there.
     pub fn advance(&mut self, until: Ns) {
         self.run_timers(until);
-        self.clocks.iter_mut().for_each(|clock| *clock = (*clock).max(until * PS_PER_NS));
+        self.clocks.iter_mut().for_each(|clock| *clock = (*clock).max(until.saturating_mul(PS_PER_NS)));
     }
 
     fn run_timers(&mut self, until: Ns) {
@@ -338,7 +343,7 @@ fn threshold_of(rules: &KernelRules) -> Option<u32> {
 fn check_costs(costs: &PageCosts) -> Result<(), KernelError> {
     let of = |at: &LoopCosts| [at.work, at.count_s8, at.count_u16, at.count_word];
     let all = of(&costs.alone).into_iter().chain(of(&costs.shared_core)).chain([costs.refetch, costs.read_line]);
-    let good = costs.clock_khz > 0 && { all }.all(|cost| (0.0..1e12).contains(&cost));
+    let good = costs.clock_khz > 0 && { all }.all(|cost| cost >= 0.0 && costs.picoseconds(cost) <= MAX_COST);
     // A loop that takes no time would never end.
     let moves = costs.picoseconds(costs.alone.work) > 1 && costs.picoseconds(costs.shared_core.work) > 1;
     if good && moves { Ok(()) } else { Err(KernelError::Costs) }

@@ -12,6 +12,9 @@ const SECOND: Ns = 1_000_000_000;
 /// Ticks between the timers of neighbouring CPUs.
 const SKEW_TICKS: u64 = 3;
 
+/// The sysctl is a positive 32-bit number of seconds.
+const MAX_INTERVAL: Ns = (i32::MAX as Ns) * SECOND;
+
 /// What a timer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
@@ -39,7 +42,7 @@ impl Refresh {
     pub fn new(cpus: usize, interval: Ns, hz: u32) -> Refresh {
         let mut refresh = Refresh {
             timers: Timers::default(),
-            interval: interval.max(1),
+            interval: interval.clamp(1, MAX_INTERVAL),
             tick: SECOND / Ns::from(hz.max(1)),
             pending: vec![false; cpus],
             late: vec![false; cpus],
