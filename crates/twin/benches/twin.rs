@@ -1,7 +1,7 @@
 //! What the simulated kernel costs: time per allocation and free, memory per page.
 //!
 //! Prints one line per figure: name, value, bar. Rates are per second of CPU time, so that other work on the machine
-//! disturbs them little. Run with `cargo bench -p mmtwin-twin`.
+//! disturbs them little. Run with `cargo bench -p mmtwin-twin --bench twin`.
 
 use mmtwin_twin::alloc::{Caller, Policy, Request, Rules};
 use mmtwin_twin::kernel::{AllocLoop, Kernel, KernelRules, LoopResult};

@@ -13,7 +13,7 @@ use crate::alloc::{
 };
 use crate::clock::{Ns, Random, Use};
 use crate::machine::{CounterType, LoopCosts, Machine, MachineError, PageCosts};
-use crate::page::Pfn;
+use crate::page::{Frames, Pfn};
 use crate::probe::{Probe, Task};
 use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, Work, ZoneItem};
 use thiserror::Error;
@@ -44,6 +44,8 @@ pub enum KernelError {
     Machine(#[from] MachineError),
     #[error("a counter threshold of 0 would write the shared words at every count: it is at least 1")]
     Threshold,
+    #[error("a machine with {0} page frames is too large to be simulated here: each takes 16 bytes")]
+    TooLarge(u64),
     #[error("all memory is reserved")]
     NoFreeMemory,
     #[error(
@@ -112,6 +114,9 @@ impl Kernel {
             return Err(KernelError::Threshold);
         }
         let machine = Machine::new(machine.nodes, machine.cpus, machine.distance)?;
+        if !Frames::fit(machine.end_pfn()) {
+            return Err(KernelError::TooLarge(machine.end_pfn()));
+        }
         let mut alloc = PageAllocator::new(&machine, rules.alloc);
         if alloc.zones.iter().all(|zone| zone.managed == 0) {
             return Err(KernelError::NoFreeMemory);

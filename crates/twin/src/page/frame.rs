@@ -57,6 +57,11 @@ impl Frames {
         Frames { records: vec![[0; 4]; end as usize] }
     }
 
+    /// True if this machine has the address space for frames `0..end`: a table that is too large ends the program.
+    pub fn fit(end: u64) -> bool {
+        usize::try_from(end).is_ok_and(|end| Vec::<[u32; 4]>::new().try_reserve_exact(end).is_ok())
+    }
+
     /// Number of frames, holes included.
     pub fn len(&self) -> usize {
         self.records.len()
