@@ -8,5 +8,10 @@
 //! at the same time is ordered by CPU and sequence, random numbers depend on what they are for and not on when they
 //! are drawn, and arithmetic that differs between platforms is refused by clippy (`clippy.toml` of this crate).
 
+pub mod alloc;
 pub mod clock;
+pub mod kernel;
+pub mod machine;
+pub mod page;
 pub mod probe;
+pub mod vmstat;

@@ -1,0 +1,204 @@
+//! Allocation and free: `get_page_from_freelist`, `rmqueue`, the part of `__alloc_pages_slowpath` that does not
+//! reclaim, `zone_statistics`, `free_unref_page`; 4.13 to 6.18.
+//!
+//! The zonelist is walked with the low watermark, then with the minimum and the reserves that the request may use, then
+//! once more after all CPUs' lists were given back if the caller may wait. Left out: reclaim, compaction, waking kswapd,
+//! zone_reclaim_mode, dirty limits, cpusets, the highatomic reserve. Checked by `tests/allocator.rs`.
+
+use super::buddy::named;
+use super::marks::Reserves;
+use super::policy::{Choice, choose};
+use super::{AllocationFailure, Caller, Context, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, Request, ZoneKind};
+use crate::page::{Pfn, State};
+use crate::vmstat::{NumaItem, ZoneItem};
+use mmtwin_event::Kind;
+use mmtwin_event::value::{Bytes, Gfp};
+use mmtwin_event::vocabulary::{MmPageAlloc, MmPageFree};
+
+/// Pages that were allocated, and what that took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocated {
+    /// First page.
+    pub page: Pfn,
+    /// Zone that supplied them.
+    pub zone: usize,
+    /// Zone that was asked first.
+    pub preferred: usize,
+    /// Increments of NUMA counters.
+    pub counted: u32,
+    /// Zones whose words had to be fetched from another core's cache.
+    pub fetched: u32,
+    /// Zones that were looked at.
+    pub looked_at: u32,
+}
+
+/// A walk of a zonelist.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    request: &'a Request,
+    choice: Choice,
+    /// Node of the CPU that runs.
+    local: usize,
+    urgent: Option<Reserves>,
+}
+
+impl PageAllocator {
+    /// Allocates; `local` is the node of the CPU that runs.
+    pub fn allocate(
+        &mut self,
+        ctx: &mut Context<'_>,
+        caller: &mut Caller,
+        local: usize,
+        request: &Request,
+    ) -> Result<Allocated, AllocationFailure> {
+        let mut choice = choose(caller, local, self.zonelists.len());
+        if request.this_node {
+            choice.allowed.0 &= 1 << choice.node;
+        }
+        let mut fetched = 0;
+        let walk = Walk { request, choice, local, urgent: None };
+        if let Some(got) = self.walk(ctx, walk, &mut fetched) {
+            return Ok(got);
+        }
+        let walk = Walk { urgent: Some(Reserves { high: request.high, harder: request.atomic }), ..walk };
+        let mut got = self.walk(ctx, walk, &mut fetched);
+        if got.is_none() && request.may_wait {
+            (0..ctx.stat.cpus()).for_each(|cpu| self.drain_pages(ctx, cpu));
+            got = self.walk(ctx, walk, &mut fetched);
+        }
+        got.ok_or_else(|| {
+            self.note_allocation(ctx, request, None);
+            AllocationFailure {
+                order: request.order,
+                gfp: request.gfp,
+                cpu: ctx.cpu,
+                nodes: choice.allowed,
+                free: self.populated().map(|zone| self.free_pages(zone)).sum(),
+            }
+        })
+    }
+
+    #[inline]
+    fn walk(&mut self, ctx: &mut Context<'_>, walk: Walk<'_>, fetched: &mut u32) -> Option<Allocated> {
+        let Walk { request, choice, .. } = walk;
+        let usable = |this: &Self, zone: usize| {
+            let zone = &this.zones[zone];
+            zone.kind <= request.highest && choice.allowed.has(zone.node)
+        };
+        let mut apart = None;
+        let (mut preferred, mut looked_at) = (None, 0);
+        let mut at = 0;
+        while let Some(&zone) = self.zonelists[choice.node].get(at) {
+            let zone = zone as usize;
+            at += 1;
+            if !usable(self, zone) {
+                continue;
+            }
+            let preferred = *preferred.get_or_insert(zone);
+            let keep_apart = *apart.get_or_insert_with(|| self.keeps_types_apart(preferred));
+            if keep_apart && self.zones[zone].node != self.zones[preferred].node {
+                // Mixing types on the near node is better than leaving it.
+                (apart, at) = (Some(false), 0);
+                continue;
+            }
+            looked_at += 1;
+            *fetched += u32::from(ctx.stat.lines.read(zone, ctx.cpu));
+            let marks = &self.zones[zone].marks;
+            let (mark, reserves) = walk.urgent.map_or((marks.low, Reserves::default()), |urgent| (marks.min, urgent));
+            let free = ctx.stat.plain(zone, ZoneItem::FreePages);
+            if self.zones[zone].watermark_ok(request.order, mark, free, request.highest, reserves)
+                && let Some(page) = self.take(ctx, zone, request, keep_apart)
+            {
+                let counted = self.count(ctx, preferred, zone, walk);
+                return Some(Allocated { page, zone, preferred, counted, fetched: *fetched, looked_at });
+            }
+            if keep_apart && at == self.zonelists[choice.node].len() {
+                (apart, at) = (Some(false), 0);
+            }
+        }
+        None
+    }
+
+    /// True if a request first asks all zones of its node for blocks of its own type. On one node it always does; on
+    /// several only if there is a DMA32 zone that could take what a Normal zone cannot.
+    fn keeps_types_apart(&self, preferred: usize) -> bool {
+        let zone = &self.zones[preferred];
+        self.rules.avoid_fragmentation
+            && zone.kind == ZoneKind::Normal
+            && (self.zonelists.len() == 1 || self.zones[preferred - 1].populated())
+    }
+
+    #[inline]
+    fn take(&mut self, ctx: &mut Context<'_>, zone: usize, request: &Request, keep_apart: bool) -> Option<Pfn> {
+        let (order, migratetype) = (request.order, request.migratetype);
+        let smallest = if keep_apart { PAGEBLOCK_ORDER } else { 0 };
+        let page = match self.per_cpu_list(order, migratetype) {
+            Some(list) => self.take_per_cpu(ctx, zone, order, migratetype, list, smallest)?,
+            None => {
+                let page = self.take_block(ctx, zone, order, migratetype, smallest)?;
+                ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -(1 << order));
+                page
+            }
+        };
+        self.frames.set(page, State::Allocated, order, migratetype, zone);
+        self.frames.set_owner(page, u32::MAX);
+        ctx.stat.events.allocated[self.zones[zone].kind as usize] += 1 << order;
+        self.note_allocation(ctx, request, Some(page));
+        Some(page)
+    }
+
+    /// Charges the NUMA counters; the number of increments.
+    #[inline]
+    fn count(&self, ctx: &mut Context<'_>, preferred: usize, zone: usize, walk: Walk<'_>) -> u32 {
+        let node = self.zones[zone].node;
+        let mut counted = 2;
+        if node == self.zones[preferred].node {
+            ctx.stat.count(zone, ctx.cpu, NumaItem::Hit);
+        } else {
+            ctx.stat.count(zone, ctx.cpu, NumaItem::Miss);
+            ctx.stat.count(preferred, ctx.cpu, NumaItem::Foreign);
+            counted += 1;
+        }
+        ctx.stat.count(zone, ctx.cpu, if node == walk.local { NumaItem::Local } else { NumaItem::Other });
+        if walk.choice.interleaved && node == walk.choice.node {
+            ctx.stat.count(zone, ctx.cpu, NumaItem::Interleave);
+            counted += 1;
+        }
+        counted
+    }
+
+    #[inline]
+    fn note_allocation(&self, ctx: &mut Context<'_>, request: &Request, page: Option<Pfn>) {
+        if !ctx.probe.on(Kind::MmPageAlloc) {
+            return;
+        }
+        let (pfn, address) = page.map_or((Some(u64::MAX), Some(Default::default())), named);
+        let event = MmPageAlloc {
+            order: request.order,
+            migratetype: request.migratetype as i32,
+            gfp_flags: Gfp(Bytes { start: 0, len: request.gfp.len() as u32 }.to_slot()),
+            pfn,
+            page: address,
+        };
+        ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &event, request.gfp.as_bytes());
+    }
+
+    /// Frees the block that begins with a page.
+    #[inline]
+    pub fn free(&mut self, ctx: &mut Context<'_>, page: Pfn) -> Result<(), NotAllocated> {
+        if self.frames.state(page) != State::Allocated {
+            return Err(NotAllocated(page));
+        }
+        let (zone, order) = (self.frames.zone(page), self.frames.order(page));
+        ctx.stat.events.freed += 1 << order;
+        if ctx.probe.on(Kind::MmPageFree) {
+            let (pfn, address) = named(page);
+            ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &MmPageFree { order, pfn, page: address }, b"");
+        }
+        match self.per_cpu_list(order, self.block_type(page)) {
+            Some(list) => self.free_per_cpu(ctx, zone, page, order, list),
+            None => self.free_block(ctx, zone, page, order),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! Taking pages of another migratetype: `__rmqueue_fallback`, `steal_suitable_fallback`; 4.13 to 6.12.
+//!
+//! The largest block of another type is taken, so that types mix rarely, and if it is large or the request cannot be
+//! moved, the free rest of its pageblock is taken too; a pageblock that is then mostly of the new type changes its type.
+//! A movable request that needs little takes the smallest block instead. What counts as alike in a pageblock is what
+//! was allocated as movable there (the kernel looks whether it is on an LRU list). Left out: 6.15 and later, where the
+//! steps are ordered anew. Checked by tests of the events (`tests/allocator.rs`).
+
+use super::buddy::named;
+use super::{Context, MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator};
+use crate::page::{Migratetype, Pfn, State};
+use mmtwin_event::Kind;
+use mmtwin_event::vocabulary::MmPageAllocExtfrag;
+
+use Migratetype::{Movable, Reclaimable, Unmovable};
+
+/// From which types a request takes, first choice first.
+fn others(migratetype: Migratetype) -> [Migratetype; 2] {
+    match migratetype {
+        Unmovable => [Reclaimable, Movable],
+        Movable => [Reclaimable, Unmovable],
+        Reclaimable => [Unmovable, Movable],
+    }
+}
+
+impl PageAllocator {
+    /// Moves a block of another type to the lists of this one; false if there is none of at least order `smallest`.
+    pub(super) fn steal(
+        &mut self,
+        ctx: &mut Context<'_>,
+        zone: usize,
+        order: u32,
+        migratetype: Migratetype,
+        smallest: u32,
+    ) -> bool {
+        let other = |this: &Self, at: u32| {
+            let lists = &this.zones[zone].free[at as usize];
+            others(migratetype).into_iter().find_map(|from| Some((from, lists[from as usize].first()?)))
+        };
+        let smallest = smallest.max(order);
+        let Some((mut at, (mut from, mut page))) =
+            (smallest..=MAX_ORDER).rev().find_map(|at| Some((at, other(self, at)?)))
+        else {
+            return false;
+        };
+        let whole = at >= PAGEBLOCK_ORDER / 2 || migratetype != Movable;
+        if !whole && at > order {
+            let found = (order..=MAX_ORDER).find_map(|at| Some((at, other(self, at)?)));
+            (at, (from, page)) = found.unwrap_or((at, (from, page)));
+        }
+        self.claim(zone, page, at, migratetype, from, whole);
+        if ctx.probe.on(Kind::MmPageAllocExtfrag) {
+            let (pfn, address) = named(page);
+            let event = MmPageAllocExtfrag {
+                alloc_order: order as i32,
+                fallback_order: at as i32,
+                alloc_migratetype: migratetype as i32,
+                fallback_migratetype: from as i32,
+                change_ownership: Some(i32::from(self.block_type(page) == migratetype)),
+                pfn,
+                page: address,
+            };
+            ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &event, b"");
+        }
+        true
+    }
+
+    /// Moves a free block of type `from`, and if `whole` what is free around it, to the lists of type `to`.
+    fn claim(&mut self, zone: usize, page: Pfn, order: u32, to: Migratetype, from: Migratetype, whole: bool) {
+        if order >= PAGEBLOCK_ORDER {
+            let first = (page >> PAGEBLOCK_ORDER) as usize;
+            self.blocks[first..first + (1 << (order - PAGEBLOCK_ORDER))].fill(to);
+            return self.retype(zone, page, to);
+        }
+        self.zones[zone].boost_watermark(self.rules.watermark_boost_factor);
+        let first = page >> PAGEBLOCK_ORDER << PAGEBLOCK_ORDER;
+        let last = first + (1 << PAGEBLOCK_ORDER) - 1;
+        if !whole || !self.zones[zone].spans(u64::from(last)) {
+            return self.retype(zone, page, to);
+        }
+        let start = if self.zones[zone].spans(u64::from(first)) { first } else { page };
+        let (mut free, mut movable) = (0, 0);
+        let mut at = start;
+        while at <= last {
+            match self.frames.state(at) {
+                State::Free if self.frames.zone(at) == zone => {
+                    self.retype(zone, at, to);
+                    free += 1 << self.frames.order(at);
+                    at += 1 << self.frames.order(at);
+                }
+                State::Allocated => {
+                    let pages = 1 << self.frames.order(at);
+                    movable += if self.frames.migratetype(at) == Movable { pages } else { 0 };
+                    at += pages;
+                }
+                State::Free | State::PerCpu | State::None => at += 1,
+            }
+        }
+        let alike = match (to, from) {
+            (Movable, _) => movable,
+            // What is neither free nor movable in a movable block may well be of the new type.
+            (_, Movable) => (1 << PAGEBLOCK_ORDER) - free - movable,
+            _ => 0,
+        };
+        if free + alike >= 1 << (PAGEBLOCK_ORDER - 1) {
+            self.blocks[(page >> PAGEBLOCK_ORDER) as usize] = to;
+        }
+    }
+
+    /// Moves a free block to the tail of the list of another type.
+    fn retype(&mut self, zone: usize, page: Pfn, to: Migratetype) {
+        let order = self.frames.order(page);
+        self.pull_free(zone, page);
+        self.push_free(zone, page, order, to, true);
+    }
+}

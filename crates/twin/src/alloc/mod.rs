@@ -1,0 +1,119 @@
+//! The page allocator: zones, watermarks, zonelists, buddy lists, per-CPU lists, NUMA policies.
+//!
+//! A zone's number is node x [`ZONES`] + kind, so that unpopulated zones, which the kernel prints too, have one.
+
+mod allocate;
+mod buddy;
+mod fallback;
+mod marks;
+mod pageset;
+mod policy;
+mod request;
+mod rules;
+mod zone;
+mod zonelist;
+
+pub use allocate::Allocated;
+pub use marks::Marks;
+pub use pageset::PerCpuPages;
+pub use policy::{NodeMask, Policy};
+pub use request::{AllocationFailure, Caller, Context, NotAllocated, Request};
+pub use rules::{PerCpuHigh, Rules, SpreadLoad};
+pub use zone::{MAX_ORDER, PAGEBLOCK_ORDER, ZONES, Zone, ZoneKind};
+
+use crate::machine::Machine;
+use crate::page::{Frames, Migratetype, Pfn};
+
+/// All page frames, zones and lists.
+#[derive(Clone, Debug)]
+pub struct PageAllocator {
+    /// Page frames.
+    pub frames: Frames,
+    /// All zones by number.
+    pub zones: Vec<Zone>,
+    /// What each pageblock holds.
+    blocks: Vec<Migratetype>,
+    /// By node: zone numbers in the order in which they are tried.
+    zonelists: Vec<Vec<u32>>,
+    /// By zone number (empty for unpopulated zones), then CPU.
+    pagesets: Vec<Vec<PerCpuPages>>,
+    rules: Rules,
+    /// How often anything has been moved to or from the buddy lists.
+    lock_count: u64,
+}
+
+impl PageAllocator {
+    /// The allocator after boot: all memory that is not reserved is free.
+    pub fn new(machine: &Machine, rules: Rules) -> PageAllocator {
+        let zones = zone::of_machine(machine);
+        let blocks = machine.end_pfn().div_ceil(1 << PAGEBLOCK_ORDER) as usize;
+        // With fewer pageblocks than types the kernel does not group pages by type.
+        let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
+        let grouped = managed >= (Migratetype::ALL.len() as u64 + 1) << PAGEBLOCK_ORDER;
+        let first = if grouped { Migratetype::Movable } else { Migratetype::Unmovable };
+        let mut allocator = PageAllocator {
+            frames: Frames::new(machine.end_pfn()),
+            blocks: vec![first; blocks],
+            zonelists: zonelist::of_machine(machine, &zones, rules.spread_load),
+            pagesets: zones
+                .iter()
+                .map(|zone| Vec::with_capacity(if zone.populated() { machine.cpus.len() } else { 0 }))
+                .collect(),
+            zones,
+            rules,
+            lock_count: 0,
+        };
+        for zone in 0..allocator.zones.len() {
+            for range in zone::managed_ranges(machine, &allocator.zones[zone]) {
+                allocator.give(zone, range);
+            }
+        }
+        marks::set_up(&mut allocator.zones, &allocator.rules);
+        for (zone, sets) in allocator.pagesets.iter_mut().enumerate() {
+            if allocator.zones[zone].populated() {
+                sets.resize(machine.cpus.len(), PerCpuPages::default());
+            }
+        }
+        allocator
+    }
+
+    /// Numbers of the populated zones.
+    pub fn populated(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.zones.len()).filter(|&zone| self.zones[zone].populated())
+    }
+
+    /// A CPU's list of pages of a zone; `None` if the zone is not populated.
+    pub fn pageset(&self, zone: usize, cpu: u32) -> Option<&PerCpuPages> {
+        self.pagesets[zone].get(cpu as usize)
+    }
+
+    /// The order in which the zones are tried for a node.
+    pub fn zonelist(&self, node: usize) -> &[u32] {
+        &self.zonelists[node]
+    }
+
+    /// What the pageblock of a page holds.
+    pub fn block_type(&self, page: Pfn) -> Migratetype {
+        self.blocks[(page >> PAGEBLOCK_ORDER) as usize]
+    }
+
+    /// Pages on the free lists of a zone, counted there and not by a counter.
+    pub fn free_pages(&self, zone: usize) -> u64 {
+        self.free_pages_from(zone, 0)
+    }
+
+    /// Pages on the free lists of a zone in blocks of at least an order.
+    pub fn free_pages_from(&self, zone: usize, order: u32) -> u64 {
+        (order..=MAX_ORDER).map(|order| self.free_blocks(zone, order) << order).sum()
+    }
+
+    /// Free blocks of an order of a zone, as `/proc/buddyinfo` shows them.
+    pub fn free_blocks(&self, zone: usize, order: u32) -> u64 {
+        self.zones[zone].free[order as usize].iter().map(|list| u64::from(list.len())).sum()
+    }
+
+    /// The number of times that anything moved to or from the buddy lists.
+    pub(crate) fn lock_count(&self) -> u64 {
+        self.lock_count
+    }
+}

@@ -1,0 +1,116 @@
+//! What is asked of the allocator, by whom, and what may go wrong.
+
+use super::{NodeMask, Policy, ZoneKind};
+use crate::clock::Ns;
+use crate::page::{Migratetype, Pfn};
+use crate::probe::{Probe, Task};
+use crate::vmstat::VmStat;
+use thiserror::Error;
+
+/// A request for pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// log2 of the pages.
+    pub order: u32,
+    /// What they are for.
+    pub migratetype: Migratetype,
+    /// Highest kind of zone that may serve it.
+    pub highest: ZoneKind,
+    /// May wait, so that the pages of all CPUs' lists can be taken back before it fails.
+    pub may_wait: bool,
+    /// May take half of the reserve below the minimum (`__GFP_HIGH`).
+    pub high: bool,
+    /// Cannot wait and may take more of it (`GFP_ATOMIC`).
+    pub atomic: bool,
+    /// Must be served by the node that was asked (`__GFP_THISNODE`).
+    pub this_node: bool,
+    /// The flags as the kernel prints them in events.
+    pub gfp: &'static str,
+}
+
+impl Request {
+    /// A page for the kernel itself.
+    pub const KERNEL: Request = Request {
+        order: 0,
+        migratetype: Migratetype::Unmovable,
+        highest: ZoneKind::Normal,
+        may_wait: true,
+        high: false,
+        atomic: false,
+        this_node: false,
+        gfp: "GFP_KERNEL",
+    };
+    /// A page for a process.
+    pub const USER: Request = Request {
+        migratetype: Migratetype::Movable,
+        highest: ZoneKind::Movable,
+        gfp: "GFP_HIGHUSER_MOVABLE",
+        ..Request::KERNEL
+    };
+    /// A page for the kernel where it cannot wait.
+    pub const ATOMIC: Request =
+        Request { may_wait: false, high: true, atomic: true, gfp: "GFP_ATOMIC", ..Request::KERNEL };
+
+    /// The same for another number of pages.
+    pub const fn of_order(self, order: u32) -> Request {
+        Request { order, ..self }
+    }
+}
+
+/// Who asks: a task, where it runs and its policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// CPU it runs on.
+    pub cpu: u32,
+    /// Task that events name.
+    pub task: Task,
+    /// NUMA policy.
+    pub policy: Policy,
+    /// Node that interleaving took last.
+    pub(crate) interleaved: u32,
+}
+
+impl Caller {
+    /// A task on a CPU.
+    pub fn new(cpu: u32, task: Task, policy: Policy) -> Caller {
+        // Interleaving goes on after this node, so it begins with the first.
+        Caller { cpu, task, policy, interleaved: u32::MAX }
+    }
+}
+
+/// Where and when the allocator works, and what it leaves traces in.
+pub struct Context<'a> {
+    /// Events.
+    pub probe: &'a mut Probe,
+    /// Counters.
+    pub stat: &'a mut VmStat,
+    /// Time.
+    pub at: Ns,
+    /// CPU that runs.
+    pub cpu: u32,
+    /// Task that runs.
+    pub task: Task,
+}
+
+/// No zone could serve a request.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "page allocation failure: order:{order}, mode:{gfp}, CPU {cpu}, nodemask={nodes}, {free} pages free in all zones"
+)]
+pub struct AllocationFailure {
+    /// log2 of the pages.
+    pub order: u32,
+    /// Flags.
+    pub gfp: &'static str,
+    /// CPU that asked.
+    pub cpu: u32,
+    /// Nodes that were allowed.
+    pub nodes: NodeMask,
+    /// Free pages of all zones at that moment.
+    pub free: u64,
+}
+
+/// A page was to be freed that is not the first of an allocated block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("page frame {0} is not the first page of an allocation")]
+pub struct NotAllocated(pub Pfn);

@@ -1,0 +1,83 @@
+//! How the allocators of different releases differ.
+
+/// How long a CPU's list may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PerCpuHigh {
+    /// Six batches (to 5.12).
+    SixBatches,
+    /// The low watermark shared by the node's CPUs; frees double their batch while nothing is allocated (5.13 to 6.6).
+    LowMark,
+    /// Between that and an eighth of the zone shared by them, as allocations and frees go (6.7 and later).
+    Auto,
+}
+
+/// How nodes at the same distance share the overflow of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpreadLoad {
+    /// A node that was chosen gets a load that falls with its place (to 5.17).
+    ByPlace,
+    /// A node's load is the number of times it was chosen first of its distance (5.18 and later).
+    ByCount,
+}
+
+/// The allocator of a release with its sysctls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// A batch is a quarter of at most this many pages.
+    pub batch_limit: u64,
+    /// How long a CPU's list may become.
+    pub per_cpu_high: PerCpuHigh,
+    /// Blocks up to order 3 and huge pages have per-CPU lists too (5.13 and later).
+    pub per_cpu_orders: bool,
+    /// A request does not take from blocks of another type while another zone can serve it (5.0 and later).
+    pub avoid_fragmentation: bool,
+    /// `vm.watermark_boost_factor`, hundredths of a percent; 0 before 5.0.
+    pub watermark_boost_factor: u64,
+    /// `vm.watermark_scale_factor`, hundredths of a percent.
+    pub watermark_scale_factor: u64,
+    /// `vm.min_free_kbytes` if it was set.
+    pub min_free_kbytes: Option<u64>,
+    /// Its largest default.
+    pub min_free_limit_kb: u64,
+    /// Huge pages are on: they raise the default of `vm.min_free_kbytes`.
+    pub transparent_hugepage: bool,
+    /// Movable zones are no low memory and have marks of their own (6.12 and later).
+    pub movable_apart: bool,
+    /// `vm.lowmem_reserve_ratio` of DMA, DMA32, Normal and Movable; 0 reserves nothing.
+    pub lowmem_reserve_ratio: [u64; 4],
+    /// How the zonelists spread load.
+    pub spread_load: SpreadLoad,
+}
+
+impl Rules {
+    /// Kernel 4.13 with default sysctls and huge pages.
+    pub const V4_13: Rules = Rules {
+        batch_limit: 128,
+        per_cpu_high: PerCpuHigh::SixBatches,
+        per_cpu_orders: false,
+        avoid_fragmentation: false,
+        watermark_boost_factor: 0,
+        watermark_scale_factor: 10,
+        min_free_kbytes: None,
+        min_free_limit_kb: 65_536,
+        transparent_hugepage: true,
+        movable_apart: false,
+        lowmem_reserve_ratio: [256, 256, 32, 0],
+        spread_load: SpreadLoad::ByPlace,
+    };
+
+    /// Kernel 6.1 with default sysctls and huge pages.
+    pub const V6_1: Rules = Rules {
+        batch_limit: 256,
+        per_cpu_high: PerCpuHigh::LowMark,
+        per_cpu_orders: true,
+        avoid_fragmentation: true,
+        watermark_boost_factor: 15_000,
+        min_free_limit_kb: 262_144,
+        spread_load: SpreadLoad::ByCount,
+        ..Rules::V4_13
+    };
+
+    /// Kernel 6.12 to 6.18 with default sysctls and huge pages.
+    pub const V6_12: Rules = Rules { per_cpu_high: PerCpuHigh::Auto, movable_apart: true, ..Rules::V6_1 };
+}

@@ -1,0 +1,355 @@
+//! A simulated kernel on its machine.
+//!
+//! It owns the page allocator, the counters, the tracepoints and a clock per CPU in picoseconds, because what is timed
+//! here is shorter than a nanosecond is fine. Work that timers do costs no time.
+
+mod batched;
+mod loops;
+
+pub use loops::{AllocLoop, CpuLoops, LoopResult};
+
+use crate::alloc::{
+    Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules, ZoneKind,
+};
+use crate::clock::{Ns, Random, Use};
+use crate::machine::{CounterType, LoopCosts, Machine, MachineError, PageCosts};
+use crate::page::{Frames, Pfn};
+use crate::probe::{Probe, Task};
+use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, Work, ZoneItem};
+use thiserror::Error;
+
+/// Picoseconds.
+pub type Ps = u64;
+
+/// Picoseconds of a nanosecond.
+const PS_PER_NS: Ps = 1000;
+
+/// Largest cost that is believed: a second.
+const MAX_COST: Ps = 1_000_000_000_000;
+
+/// Rules of the kernel that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelRules {
+    /// The page allocator.
+    pub alloc: Rules,
+    /// The counters.
+    pub vmstat: VmStatRules,
+}
+
+/// Why a kernel cannot be built or asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // the fields are named in the messages
+pub enum KernelError {
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    #[error("a counter threshold of 0 would write the shared words at every count: it is at least 1")]
+    Threshold,
+    #[error("a machine with {0} page frames is too large to be simulated here: each takes 16 bytes")]
+    TooLarge(u64),
+    #[error("all memory is reserved")]
+    NoFreeMemory,
+    #[error(
+        "a cost of an allocation is negative, no number or above a second, work takes no time, or the clock stands"
+    )]
+    Costs,
+    #[error("CPU {cpu} does not exist or does not run: CPUs are 0 to {last}")]
+    NoCpu { cpu: u32, last: u32 },
+    #[error("CPU {0} is named twice")]
+    CpuTwice(u32),
+    #[error("the only running CPU cannot stop")]
+    LastCpu,
+    #[error("order {0} is above the largest block's, 10")]
+    Order(u32),
+    #[error(transparent)]
+    Allocation(#[from] AllocationFailure),
+    #[error(transparent)]
+    Free(#[from] NotAllocated),
+}
+
+/// Picoseconds of an allocation, its free and an increment of each counter type.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    allocate: Ps,
+    free: Ps,
+    counts: [Ps; CounterType::ALL.len()],
+}
+
+impl Times {
+    fn of(costs: &PageCosts, of: &LoopCosts) -> Times {
+        let work = costs.picoseconds(of.work);
+        let counts = CounterType::ALL.map(|counter| costs.picoseconds(of.count(counter)));
+        Times { allocate: work / 2, free: work - work / 2, counts }
+    }
+}
+
+/// The kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    /// The machine it runs on.
+    pub machine: Machine,
+    /// The page allocator.
+    pub alloc: PageAllocator,
+    /// The counters.
+    pub stat: VmStat,
+    /// The tracepoints.
+    pub probe: Probe,
+    costs: PageCosts,
+    refresh: Refresh,
+    siblings: Vec<Vec<u32>>,
+    /// Of a CPU alone on its core, and of one with a busy sibling.
+    times: [Times; 2],
+    refetch: Ps,
+    /// By CPU.
+    clocks: Vec<Ps>,
+    busy: Vec<bool>,
+    /// By CPU: busy siblings.
+    neighbours: Vec<u32>,
+}
+
+impl Kernel {
+    /// Boots a kernel: all memory free, all CPUs running and idle, all counters 0.
+    pub fn new(machine: Machine, costs: PageCosts, rules: KernelRules, probe: Probe) -> Result<Kernel, KernelError> {
+        check_costs(&costs)?;
+        if rules.vmstat.threshold == Some(0) || threshold_of(&rules) == Some(0) {
+            return Err(KernelError::Threshold);
+        }
+        let machine = Machine::new(machine.nodes, machine.cpus, machine.distance)?;
+        if !Frames::fit(machine.end_pfn()) {
+            return Err(KernelError::TooLarge(machine.end_pfn()));
+        }
+        let mut alloc = PageAllocator::new(&machine, rules.alloc);
+        if alloc.zones.iter().all(|zone| zone.managed == 0) {
+            return Err(KernelError::NoFreeMemory);
+        }
+        let siblings = machine.siblings();
+        let cpus = siblings.len();
+        let mut stat = VmStat::new(rules.vmstat, &alloc.zones, siblings.clone());
+        for zone in 0..alloc.zones.len() {
+            if alloc.zones[zone].managed > 0 {
+                stat.add(zone, 0, ZoneItem::FreePages, alloc.zones[zone].managed as i64);
+            }
+        }
+        alloc.set_pageset_sizes(&running_nodes(&machine, &stat));
+        let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
+        Ok(Kernel {
+            machine,
+            alloc,
+            stat,
+            probe,
+            refresh,
+            siblings,
+            times: [&costs.alone, &costs.shared_core].map(|of| Times::of(&costs, of)),
+            refetch: costs.picoseconds(costs.refetch),
+            costs,
+            clocks: vec![0; cpus],
+            busy: vec![false; cpus],
+            neighbours: vec![0; cpus],
+        })
+    }
+
+    /// What allocations cost on this machine.
+    pub fn costs(&self) -> &PageCosts {
+        &self.costs
+    }
+
+    /// Time of a CPU.
+    pub fn now(&self, cpu: u32) -> Ns {
+        self.clocks[cpu as usize] / PS_PER_NS
+    }
+
+    /// Allocates on the caller's CPU, which spends the time it takes.
+    pub fn allocate(&mut self, caller: &mut Caller, request: &Request) -> Result<Pfn, KernelError> {
+        self.check_cpu(caller.cpu)?;
+        if request.order > crate::alloc::MAX_ORDER {
+            return Err(KernelError::Order(request.order));
+        }
+        Ok(self.allocate_unchecked(caller, request)?.page)
+    }
+
+    /// Frees on a CPU, which spends the time it takes.
+    pub fn free(&mut self, cpu: u32, task: Task, page: Pfn) -> Result<(), KernelError> {
+        self.check_cpu(cpu)?;
+        Ok(self.free_unchecked(cpu, task, page)?)
+    }
+
+    #[inline]
+    fn allocate_unchecked(&mut self, caller: &mut Caller, request: &Request) -> Result<Allocated, AllocationFailure> {
+        let (cpu, local) = (caller.cpu, self.machine.node_of(caller.cpu));
+        let (alloc, mut ctx) = self.split(cpu, caller.task);
+        let got = alloc.allocate(&mut ctx, caller, local, request)?;
+        let spent = self.times(cpu).allocate + u64::from(got.counted) * self.count_time(cpu);
+        self.clocks[cpu as usize] += spent + u64::from(got.fetched) * self.refetch;
+        Ok(got)
+    }
+
+    #[inline]
+    fn free_unchecked(&mut self, cpu: u32, task: Task, page: Pfn) -> Result<(), NotAllocated> {
+        let (alloc, mut ctx) = self.split(cpu, task);
+        alloc.free(&mut ctx, page)?;
+        self.clocks[cpu as usize] += self.times(cpu).free;
+        Ok(())
+    }
+
+    #[inline]
+    fn split(&mut self, cpu: u32, task: Task) -> (&mut PageAllocator, Context<'_>) {
+        let at = self.clocks[cpu as usize] / PS_PER_NS;
+        (&mut self.alloc, Context { probe: &mut self.probe, stat: &mut self.stat, at, cpu, task })
+    }
+
+    /// What a CPU's allocations take now.
+    #[inline]
+    fn times(&self, cpu: u32) -> &Times {
+        &self.times[usize::from(self.neighbours[cpu as usize] > 0)]
+    }
+
+    /// What an increment of a NUMA counter takes.
+    #[inline]
+    fn count_time(&self, cpu: u32) -> Ps {
+        self.stat.numa.counter_type().map_or(0, |counter| self.times(cpu).counts[counter as usize])
+    }
+
+    fn set_busy(&mut self, cpu: u32, busy: bool) {
+        if std::mem::replace(&mut self.busy[cpu as usize], busy) != busy {
+            for &sibling in &self.siblings[cpu as usize] {
+                let neighbours = &mut self.neighbours[sibling as usize];
+                *neighbours = if busy { *neighbours + 1 } else { *neighbours - 1 };
+            }
+        }
+    }
+
+    /// Runs the timers up to a time. CPUs that are behind are taken there.
+    pub fn advance(&mut self, until: Ns) {
+        self.run_timers(until);
+        self.clocks.iter_mut().for_each(|clock| *clock = (*clock).max(until.saturating_mul(PS_PER_NS)));
+    }
+
+    fn run_timers(&mut self, until: Ns) {
+        while let Some((at, cpu, work)) = self.refresh.take(until) {
+            match work {
+                Work::Update => self.update(at, cpu),
+                Work::Shepherd => {
+                    for cpu in 0..self.stat.cpus() {
+                        let stopped = self.stat.is_online(cpu) && !self.refresh.pending(cpu);
+                        if stopped && self.stat.needs_update(cpu) {
+                            self.update(at, cpu);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The periodic work of a CPU.
+    fn update(&mut self, at: Ns, cpu: u32) {
+        if !self.stat.is_online(cpu) {
+            return self.refresh.folded(at, cpu, false);
+        }
+        let mut ctx = Context { probe: &mut self.probe, stat: &mut self.stat, at, cpu, task: Task::default() };
+        let decayed = self.alloc.decay_pagesets(&mut ctx, cpu);
+        let folded = self.stat.fold(cpu);
+        self.refresh.folded(at, cpu, folded || decayed);
+    }
+
+    /// A CPU begins to run a task.
+    pub fn leave_idle(&mut self, cpu: u32) -> Result<(), KernelError> {
+        self.check_cpu(cpu)?;
+        self.set_busy(cpu, true);
+        if self.refresh.leave_idle(cpu) {
+            self.update(self.now(cpu), cpu);
+        }
+        Ok(())
+    }
+
+    /// A CPU has nothing to run. With its periodic work pending it folds at once (`quiet_vmstat`).
+    pub fn enter_idle(&mut self, cpu: u32) -> Result<(), KernelError> {
+        self.check_cpu(cpu)?;
+        self.set_busy(cpu, false);
+        self.refresh.enter_idle(cpu);
+        if self.refresh.pending(cpu) && self.stat.needs_update(cpu) {
+            self.stat.fold(cpu);
+        }
+        Ok(())
+    }
+
+    /// A CPU stops: its pages go back and what it has counted is added; thresholds and list sizes follow.
+    pub fn set_offline(&mut self, cpu: u32) -> Result<(), KernelError> {
+        self.check_cpu(cpu)?;
+        if self.stat.online().len() == 1 {
+            return Err(KernelError::LastCpu);
+        }
+        self.set_busy(cpu, false);
+        self.refresh.enter_idle(cpu);
+        let (alloc, mut ctx) = self.split(cpu, Task::default());
+        alloc.drain_pages(&mut ctx, cpu);
+        self.stat.set_offline(cpu, &self.alloc.zones);
+        self.alloc.set_pageset_sizes(&running_nodes(&self.machine, &self.stat));
+        Ok(())
+    }
+
+    /// A CPU starts again.
+    pub fn set_online(&mut self, cpu: u32) -> Result<(), KernelError> {
+        let last = self.stat.cpus() - 1;
+        if cpu > last {
+            return Err(KernelError::NoCpu { cpu, last });
+        }
+        if !self.stat.is_online(cpu) {
+            self.stat.set_online(cpu, &self.alloc.zones);
+            self.alloc.set_pageset_sizes(&running_nodes(&self.machine, &self.stat));
+        }
+        Ok(())
+    }
+
+    /// kswapd of a node wakes or sleeps, which changes the thresholds of its zones.
+    pub fn set_pressure(&mut self, node: usize, awake: bool) {
+        if node < self.machine.nodes.len() {
+            self.stat.set_pressure(node, awake, &self.alloc.zones);
+        }
+    }
+
+    /// Lets every running CPU allocate and free order-0 pages on its own node as if it had done so before, each a
+    /// different number of times, so that their counters are not in step. It takes no time.
+    pub fn age_counters(&mut self, seed: u64) {
+        let random = Random::new(seed, Use::CounterPhase);
+        for cpu in self.stat.online().to_vec() {
+            let node = self.machine.node_of(cpu);
+            let list = self.alloc.zonelist(node);
+            let wanted = list.iter().find(|&&zone| self.alloc.zones[zone as usize].kind <= ZoneKind::Normal);
+            let Some(zone) = wanted.map(|&zone| zone as usize) else { continue };
+            let Some(period) = self.stat.numa.period(zone) else { continue };
+            // Two periods leave the first, longer or shorter, behind.
+            let times = 2 * period + random.below(u64::from(cpu), 0, period);
+            let local = if self.alloc.zones[zone].node == node { NumaItem::Local } else { NumaItem::Other };
+            self.stat.numa.run(zone, cpu, NumaItem::Hit, times);
+            self.stat.numa.run(zone, cpu, local, times);
+            self.stat.events.allocated[self.alloc.zones[zone].kind as usize] += times;
+            self.stat.events.freed += times;
+        }
+    }
+
+    fn check_cpu(&self, cpu: u32) -> Result<(), KernelError> {
+        if self.stat.is_online(cpu) { Ok(()) } else { Err(KernelError::NoCpu { cpu, last: self.stat.cpus() - 1 }) }
+    }
+}
+
+/// Nodes of the running CPUs.
+fn running_nodes(machine: &Machine, stat: &VmStat) -> Vec<usize> {
+    stat.online().iter().map(|&cpu| machine.node_of(cpu)).collect()
+}
+
+/// The constant threshold of a design that has one.
+fn threshold_of(rules: &KernelRules) -> Option<u32> {
+    use crate::vmstat::Design;
+    match rules.vmstat.design {
+        Design::Separate(variant) | Design::Switched(variant) => variant.threshold,
+        Design::InZone | Design::Event { .. } | Design::Off => None,
+    }
+}
+
+fn check_costs(costs: &PageCosts) -> Result<(), KernelError> {
+    let of = |at: &LoopCosts| [at.work, at.count_s8, at.count_u16, at.count_word];
+    let all = of(&costs.alone).into_iter().chain(of(&costs.shared_core)).chain([costs.refetch, costs.read_line]);
+    let good = costs.clock_khz > 0 && { all }.all(|cost| cost >= 0.0 && costs.picoseconds(cost) <= MAX_COST);
+    // A loop that takes no time would never end.
+    let moves = costs.picoseconds(costs.alone.work) > 1 && costs.picoseconds(costs.shared_core.work) > 1;
+    if good && moves { Ok(()) } else { Err(KernelError::Costs) }
+}

@@ -1,0 +1,177 @@
+//! One 16-byte record per page frame.
+//!
+//! It stands for what the kernel keeps in `struct page`: state, order of the block a page heads, migratetype, zone, and
+//! two list links. Records are indexed by page frame number and begin as zeros, so frames of holes and of blocks that
+//! nobody has split cost address space only. Left out: reference and map counts, which nothing asks for yet; a page is
+//! free, on a per-CPU list or allocated. Checked by the allocator's property tests.
+
+use super::{NO_PAGE, Pfn};
+
+/// What a page is good for, as its pageblock and the allocation say (`enum migratetype`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Migratetype {
+    /// Can neither be moved nor reclaimed.
+    Unmovable = 0,
+    /// Can be moved: user memory.
+    Movable = 1,
+    /// Can be reclaimed: caches.
+    Reclaimable = 2,
+}
+
+impl Migratetype {
+    /// All, in the kernel's order.
+    pub const ALL: [Migratetype; 3] = [Migratetype::Unmovable, Migratetype::Movable, Migratetype::Reclaimable];
+
+    pub(crate) fn from_bits(bits: u32) -> Migratetype {
+        Migratetype::ALL[(bits % 3) as usize]
+    }
+}
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// In no allocator: a hole, reserved, or inside a block that another page heads.
+    None,
+    /// Heads a block on a free list of its zone.
+    Free,
+    /// Heads a block on a per-CPU list.
+    PerCpu,
+    /// Heads an allocated block.
+    Allocated,
+}
+
+const ORDER_SHIFT: u32 = 2;
+const TYPE_SHIFT: u32 = 6;
+const ZONE_SHIFT: u32 = 8;
+
+/// All page frames. A record is: state, order, migratetype and zone; the page before and after on a list; the owner.
+#[derive(Clone, Debug)]
+pub struct Frames {
+    records: Vec<[u32; 4]>,
+}
+
+impl Frames {
+    /// Frames `0..end`.
+    pub fn new(end: u64) -> Frames {
+        Frames { records: vec![[0; 4]; end as usize] }
+    }
+
+    /// True if this machine has the address space for frames `0..end`: a table that is too large ends the program.
+    pub fn fit(end: u64) -> bool {
+        usize::try_from(end).is_ok_and(|end| Vec::<[u32; 4]>::new().try_reserve_exact(end).is_ok())
+    }
+
+    /// Number of frames, holes included.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Where a page is; a page that does not exist is nowhere.
+    #[inline]
+    pub fn state(&self, page: Pfn) -> State {
+        match self.records.get(page as usize).map_or(0, |record| record[0] & 3) {
+            1 => State::Free,
+            2 => State::PerCpu,
+            3 => State::Allocated,
+            _ => State::None,
+        }
+    }
+
+    /// log2 of the pages of the block that a page heads.
+    #[inline]
+    pub fn order(&self, page: Pfn) -> u32 {
+        self.records[page as usize][0] >> ORDER_SHIFT & 0xf
+    }
+
+    /// Free or per-CPU: the list it is on. Allocated: what it was allocated as.
+    #[inline]
+    pub fn migratetype(&self, page: Pfn) -> Migratetype {
+        Migratetype::from_bits(self.records[page as usize][0] >> TYPE_SHIFT & 3)
+    }
+
+    /// Number of the zone of a page that heads a block.
+    #[inline]
+    pub fn zone(&self, page: Pfn) -> usize {
+        (self.records[page as usize][0] >> ZONE_SHIFT) as usize
+    }
+
+    /// Makes a page the head of a block.
+    #[inline]
+    pub(crate) fn set(&mut self, page: Pfn, state: State, order: u32, migratetype: Migratetype, zone: usize) {
+        let state = match state {
+            State::None => 0,
+            State::Free => 1,
+            State::PerCpu => 2,
+            State::Allocated => 3,
+        };
+        let word = state | order << ORDER_SHIFT | (migratetype as u32) << TYPE_SHIFT | (zone as u32) << ZONE_SHIFT;
+        self.records[page as usize][0] = word;
+    }
+
+    /// Makes a page part of the block before it.
+    #[inline]
+    pub(crate) fn clear(&mut self, page: Pfn) {
+        self.records[page as usize][0] = 0;
+    }
+
+    /// What [`Frames::set_owner`] has left with a page; [`NO_PAGE`](super::NO_PAGE) by default.
+    #[inline]
+    pub fn owner(&self, page: Pfn) -> u32 {
+        // Stored inverted, so that the zeros of a new table mean "nobody".
+        !self.records[page as usize][3]
+    }
+
+    /// Says whose an allocated page is: any number, kept until the next allocation.
+    #[inline]
+    pub fn set_owner(&mut self, page: Pfn, owner: u32) {
+        self.records[page as usize][3] = !owner;
+    }
+
+    #[inline]
+    pub(crate) fn links(&self, page: Pfn) -> [Pfn; 2] {
+        let record = &self.records[page as usize];
+        [record[1], record[2]]
+    }
+
+    #[inline]
+    pub(crate) fn set_links(&mut self, page: Pfn, links: [Pfn; 2]) {
+        let record = &mut self.records[page as usize];
+        (record[1], record[2]) = (links[0], links[1]);
+    }
+
+    /// Sets the link of a page to the page before (0) or after (1) it, if there is a page.
+    #[inline]
+    pub(crate) fn set_link(&mut self, page: Pfn, side: usize, to: Pfn) {
+        if page != NO_PAGE {
+            self.records[page as usize][1 + side] = to;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_keeps_what_it_is_told() {
+        let mut frames = Frames::new(4);
+        assert_eq!((frames.state(2), frames.owner(2), frames.state(99)), (State::None, u32::MAX, State::None));
+        frames.set(2, State::PerCpu, 10, Migratetype::Reclaimable, 255);
+        frames.set_links(2, [0, NO_PAGE]);
+        frames.set_owner(2, 7);
+        assert_eq!((frames.state(2), frames.order(2), frames.zone(2)), (State::PerCpu, 10, 255));
+        assert_eq!(
+            (frames.migratetype(2), frames.links(2), frames.owner(2)),
+            (Migratetype::Reclaimable, [0, NO_PAGE], 7)
+        );
+        frames.clear(2);
+        assert_eq!(frames.state(2), State::None);
+        assert_eq!(size_of_val(&frames.records[0]), 16);
+    }
+}

@@ -1,0 +1,82 @@
+//! `/proc/zoneinfo` as text: `zoneinfo_show_print`.
+//!
+//! Rows of nodes and of counters that no mechanism keeps are 0. Checked against the files of kernels 6.1 and 6.18
+//! (`tests/zoneinfo.rs`).
+
+use super::files::numa_row;
+use super::{Dialect, File, ReadCost, VmStat};
+use crate::alloc::{PageAllocator, ZONES, Zone};
+use std::fmt::Write;
+
+impl VmStat {
+    /// `/proc/zoneinfo`.
+    pub fn zoneinfo_text(&mut self, alloc: &PageAllocator) -> (String, ReadCost) {
+        let (mut text, mut cost) = (String::new(), ReadCost::default());
+        self.numa.before_read(File::Zoneinfo, &self.populated, &self.online_list, &mut cost);
+        let (dialect, mut last_node) = (self.rules.dialect, None);
+        for (number, zone) in alloc.zones.iter().enumerate().filter(|(number, _)| number % ZONES < dialect.zones()) {
+            let _ = writeln!(text, "Node {}, zone {:>8}", zone.node, zone.kind.name());
+            if zone.populated() && last_node != Some(zone.node) {
+                last_node = Some(zone.node);
+                text.push_str("  per-node stats\n");
+                dialect.node_rows().for_each(|name| row(&mut text, name, 0));
+            }
+            self.print_sizes(&mut text, number, zone);
+            if !zone.populated() {
+                continue;
+            }
+            let numa = self.numa.zone(number, &self.online_list, &mut cost);
+            for name in dialect.zone_rows() {
+                row(&mut text, name, numa_row(name, &numa).unwrap_or_else(|| self.zone_row(alloc, number, name)));
+            }
+            self.print_pagesets(&mut text, number, alloc);
+            let _ = writeln!(text, "  node_unreclaimable:  0\n  start_pfn:           {}", zone.start_pfn);
+            if matches!(dialect, Dialect::V4_13 | Dialect::Series) {
+                text.push_str("  node_inactive_ratio: 0\n");
+            }
+        }
+        (text, cost)
+    }
+
+    fn print_sizes(&self, text: &mut String, number: usize, zone: &Zone) {
+        let (dialect, marks) = (self.rules.dialect, &zone.marks);
+        let new = matches!(dialect, Dialect::V6_1 | Dialect::V6_18);
+        let _ = writeln!(text, "  pages free     {}", self.plain(number, super::ZoneItem::FreePages));
+        let mut line = |name: &str, value: u64, there: bool| {
+            if there {
+                let _ = writeln!(text, "        {name:<9}{value}");
+            }
+        };
+        line("boost", zone.boost, new);
+        line("min", marks.min + zone.boost, true);
+        line("low", marks.low + zone.boost, true);
+        line("high", marks.high + zone.boost, true);
+        line("promo", marks.promo + zone.boost, dialect == Dialect::V6_18);
+        line("spanned", zone.spanned, true);
+        line("present", zone.present, true);
+        line("managed", zone.managed, true);
+        line("cma", 0, new);
+        let reserve: Vec<String> = zone.lowmem_reserve[..dialect.zones()].iter().map(u64::to_string).collect();
+        let _ = writeln!(text, "        protection: ({})", reserve.join(", "));
+    }
+
+    fn print_pagesets(&self, text: &mut String, zone: usize, alloc: &PageAllocator) {
+        text.push_str("  pagesets\n");
+        let wide = self.rules.dialect == Dialect::V6_18;
+        for &cpu in &self.online_list {
+            let Some(set) = alloc.pageset(zone, cpu) else { continue };
+            let _ = writeln!(text, "    cpu: {cpu}");
+            let names = ["count:", "high:", "batch:", "high_min:", "high_max:"];
+            let values = [set.count, set.high, set.batch, set.high_min, set.high_max];
+            for (name, value) in names.into_iter().zip(values).take(if wide { 5 } else { 3 }) {
+                let width = if wide { 10 } else { 7 };
+                let _ = writeln!(text, "              {name:<width$}{value}");
+            }
+            let _ = writeln!(text, "  vm stats threshold: {}", self.threshold(zone));
+        }
+    }
+}
+
+fn row(text: &mut String, name: &str, value: u64) {
+    let _ = writeln!(text, "      {name:<12} {value}");
+}

@@ -1,0 +1,105 @@
+//! The published effect of the counter threshold on 88 CPUs, and what the model says about other machines.
+
+mod common;
+
+use common::{BROADWELL, GIB, broadwell, kernel, machine, vmstat};
+use mmtwin_twin::alloc::{Policy, Request, Rules};
+use mmtwin_twin::kernel::{AllocLoop, LoopResult};
+use mmtwin_twin::machine::Machine;
+use mmtwin_twin::vmstat::{Design, Separate, closed_form};
+
+/// Threshold, published cycles per loop, published loops per second of 88 CPUs, whether a cost was fitted on it.
+const PUBLISHED: [(Design, Option<u32>, f64, f64, bool); 10] = [
+    (Design::InZone, Some(32), 799.0, 241_760_478.0, true),
+    (Design::InZone, Some(64), 640.0, 301_628_829.0, false),
+    (Design::InZone, None, 537.0, 358_906_028.0, true),
+    (Design::InZone, Some(256), 468.0, 412_397_590.0, false),
+    (Design::InZone, Some(512), 428.0, 450_550_704.0, false),
+    (Design::InZone, Some(4096), 399.0, 482_520_943.0, false),
+    (Design::InZone, Some(20_000), 394.0, 489_009_617.0, true),
+    (Design::InZone, Some(30_000), 395.0, 488_017_817.0, false),
+    (Design::Separate(Separate::MERGED), None, 369.0, 521_661_345.0, true),
+    (Design::Off, None, 342.0, 562_900_157.0, true),
+];
+
+fn run(machine: Machine, cpus: u32, design: Design, threshold: Option<u32>, loops: u64, seed: u64) -> LoopResult {
+    let mut kernel = kernel(machine, Rules::V4_13, vmstat(design, threshold));
+    kernel.age_counters(seed);
+    let cpus = (0..cpus).collect();
+    kernel.run_loops(&AllocLoop { cpus, loops, request: Request::ATOMIC, policy: Policy::Default }).unwrap()
+}
+
+#[test]
+fn the_published_table() {
+    assert_eq!(PUBLISHED.iter().filter(|row| row.4).count(), 5);
+    for (design, threshold, cycles, throughput, fitted) in PUBLISHED {
+        let result = run(broadwell(), 88, design, threshold, 100_000, 1);
+        let error = result.cycles() / cycles - 1.0;
+        let of_rate = result.throughput() / throughput - 1.0;
+        println!(
+            "{design:?} {threshold:?}: {:.1} cycles, published {cycles} ({:+.2} %), {:.0}/s ({:+.2} %), fitted: {fitted}",
+            result.cycles(),
+            100.0 * error,
+            result.throughput(),
+            100.0 * of_rate
+        );
+        assert!(error.abs() < 0.03 && of_rate.abs() < 0.03, "{design:?} {threshold:?}");
+    }
+}
+
+#[test]
+fn the_closed_form_agrees() {
+    // The CPUs of a node on other cores write the line that a CPU reads.
+    for threshold in [32, 125, 512, 4096] {
+        let result = run(broadwell(), 88, Design::InZone, Some(threshold), 50_000, 2);
+        let period = f64::from(threshold + 1 + threshold / 2);
+        let costs = BROADWELL.shared_core;
+        let expected = closed_form(costs.work + 2.0 * costs.count_s8, BROADWELL.refetch, 42.0, period);
+        assert!((result.cycles() / expected - 1.0).abs() < 0.015, "{threshold}: {} {expected}", result.cycles());
+    }
+}
+
+#[test]
+fn other_machines_never_lose_by_a_larger_threshold() {
+    for (nodes, cores, threads) in [(1, 2, 1), (1, 8, 2), (2, 4, 1), (4, 18, 1), (8, 10, 1), (8, 28, 2)] {
+        let cpus = nodes * cores * threads;
+        let rates: Vec<f64> = [1, 2, 4, 8, 16, 32, 64, 125, 256, 512, 1024, 4096]
+            .map(|threshold| {
+                let loops = 2_000 + 20 * u64::from(threshold);
+                run(machine(nodes, cores, threads, 8 * GIB), cpus, Design::InZone, Some(threshold), loops, 3)
+                    .throughput()
+            })
+            .to_vec();
+        // Where every loop fetches the line there is nothing to gain; only the first loops of a run differ.
+        let ordered = rates.windows(2).all(|pair| pair[0] <= pair[1] * (1.0 + 1e-6));
+        assert!(ordered, "{nodes} nodes of {cores} cores: {rates:?}");
+    }
+}
+
+#[test]
+fn loops_take_longer_with_more_cpus_of_a_node() {
+    let cycles: Vec<f64> =
+        [2, 4, 8, 16, 22].map(|cpus| run(broadwell(), cpus, Design::InZone, None, 20_000, 4).cycles()).to_vec();
+    assert!(cycles.windows(2).all(|pair| pair[0] < pair[1]), "{cycles:?}");
+    // The other node's CPUs do not matter, the other threads of the cores do.
+    let both = run(broadwell(), 44, Design::InZone, None, 20_000, 4).cycles();
+    assert!((both / cycles[4] - 1.0).abs() < 0.02, "{both} {cycles:?}");
+    assert!(run(broadwell(), 88, Design::InZone, None, 20_000, 4).cycles() > 1.5 * both);
+}
+
+#[test]
+fn counters_in_step_would_be_cheaper_than_they_are() {
+    // All counters at 0 overflow together; that is no machine that has run for a while.
+    let mut fresh = kernel(broadwell(), Rules::V4_13, vmstat(Design::InZone, Some(32)));
+    let work = AllocLoop { cpus: (0..88).collect(), loops: 20_000, request: Request::ATOMIC, policy: Policy::Default };
+    let in_step = fresh.run_loops(&work).unwrap().cycles();
+    assert!(in_step < 0.9 * run(broadwell(), 88, Design::InZone, Some(32), 20_000, 1).cycles());
+}
+
+#[test]
+fn one_thread_alone_pays_what_the_follow_up_measured() {
+    // 185 cycles with 16-bit counters, 176 without.
+    let alone = |design| run(broadwell(), 1, design, None, 50_000, 1).cycles();
+    assert!((alone(Design::Off) - 176.0).abs() < 0.5);
+    assert!((alone(Design::Switched(Separate::MERGED)) - 185.0).abs() < 0.5);
+}
