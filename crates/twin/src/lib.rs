@@ -9,4 +9,6 @@
 //! are drawn, and arithmetic that differs between platforms is refused by clippy (`clippy.toml` of this crate).
 
 pub mod clock;
+pub mod machine;
 pub mod probe;
+pub mod vmalloc;

@@ -1,0 +1,3 @@
+//! The hardware.
+
+pub mod line;
