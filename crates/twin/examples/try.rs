@@ -13,7 +13,7 @@ fn main() {
     for rules in [Rules::V6_11, Rules::V6_12] {
         let p = Params { machine: Machine { online_cpus: cpus, possible_cpus: cpus, line_ns: line, purge_local_us: c, worker_share: phi, wake_us: wake, tlb_flush: TlbFlush::Ipi { base_us: 2.0, per_cpu_us: 0.1 } }, rules, workload: Workload { threads: cpus, tests: 7, loops: 1_000_000, repeats: 1, pages: 1, loop_us } };
         let t = std::time::Instant::now();
-        let o = mmtwin_twin::vmalloc::run_rates(&p, 1);
+        let o = mmtwin_twin::vmalloc::run_rates(&p, std::env::var("SEED").map_or(1, |s| s.parse().unwrap()));
         println!("{:?}: mean {:.0} us calls {} passes {} us/area {:.2} longest {:.2}s top3 {:.2} purged {} freed {} ran {:.0}s wall {:?} nrp {:?}..{:?}", rules.purge_accounting, o.calls.mean_us(), o.calls.calls(), o.passes, o.us_per_area().unwrap_or(0.), o.calls.longest_ns() as f64/1e9, o.calls.top_three_share(), o.purged, o.freed, o.ran_ns as f64/1e9, t.elapsed(), o.nr_purged.iter().min(), o.nr_purged.iter().max());
         println!("  {:?}", o.calls.slots().iter().map(|s| s.calls).collect::<Vec<_>>());
     }

@@ -37,7 +37,11 @@ struct Thread {
     steps: VecDeque<Step>,
     /// Rounds left of the first step.
     left: f64,
+    /// Where it belongs, and where it runs now.
     cpu: usize,
+    runs_on: usize,
+    /// Share of the CPU that it gets.
+    share: f64,
     /// Rounds per nanosecond.
     rate: f64,
 }
@@ -60,6 +64,8 @@ struct Worker {
     cpu: usize,
     /// True for the drain worker, which goes on with the next node.
     inline: bool,
+    /// Share of the CPU that it gets.
+    share: f64,
     started: f64,
     ends: f64,
     /// Areas left, and the operation on the count at the end as so many areas more.
@@ -83,7 +89,6 @@ struct Run<'a> {
     /// Until when threads, nodes and workers were advanced.
     advanced: f64,
     threads: Vec<Thread>,
-    threads_on: Vec<u32>,
     nodes: Vec<Node>,
     lazy_max: f64,
     drain: Drain,
@@ -106,14 +111,12 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(p: &'a Params, seed: u64) -> Run<'a> {
         let cpus = p.machine.online_cpus as usize;
-        let mut threads_on = vec![0; cpus];
         let thread = |thread: u32| {
             let steps: VecDeque<Step> = stress::program(&p.workload, cpus as u32, thread, seed).into();
             let left = steps.front().map_or(0.0, |step| step.times as f64);
-            Thread { steps, left, cpu: thread as usize % cpus, rate: 0.0 }
+            Thread { steps, left, cpu: thread as usize % cpus, runs_on: 0, share: 0.0, rate: 0.0 }
         };
         let threads: Vec<Thread> = (0..p.workload.threads).map(thread).collect();
-        threads.iter().for_each(|thread| threads_on[thread.cpu] += 1);
         let nodes = p.rules.nodes(p.machine.possible_cpus) as usize;
         let mut run = Run {
             p,
@@ -121,7 +124,6 @@ impl<'a> Run<'a> {
             now: 0.0,
             advanced: 0.0,
             threads,
-            threads_on,
             nodes: vec![Node::default(); nodes],
             lazy_max: p.rules.lazy_max(p.machine.online_cpus) as f64,
             drain: Drain::Idle,
@@ -212,7 +214,7 @@ impl<'a> Run<'a> {
         }
         let rate = self.purge_rate();
         for worker in &mut self.workers {
-            worker.left -= rate * dt;
+            worker.left -= worker.share * rate * dt;
         }
         if self.drain == Drain::Purges && self.p.rules.purge_accounting == PurgeAccounting::PerArea {
             self.counted = self.workers.iter().map(|worker| worker.left.max(0.0) * self.pages_per_area(worker)).sum();
@@ -225,14 +227,14 @@ impl<'a> Run<'a> {
         self.nodes[worker.node].list_pages / self.nodes[worker.node].list as f64
     }
 
-    /// Areas per nanosecond of a worker.
+    /// Areas per nanosecond of a worker that has its CPU alone.
     fn purge_rate(&self) -> f64 {
         let local = 1e3 * self.p.machine.purge_local_us;
         let per_area = match self.p.rules.purge_accounting {
             PurgeAccounting::PerArea => local + self.response,
             PurgeAccounting::Batched => local,
         };
-        self.p.machine.worker_share / per_area
+        1.0 / per_area
     }
 
     /// Threads whose step is over take the next one.
@@ -247,25 +249,48 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Gives every thread and worker its share of a CPU. A thread whose CPU a worker took moves to an idle CPU while
+    /// there is one, as the kernel's idle balancing does it; it leaves the worker alone.
+    fn place(&mut self) {
+        let mut threads_on = vec![0u32; self.busy.len()];
+        let running = |thread: &&mut Thread| !thread.steps.is_empty();
+        self.threads.iter_mut().filter(running).for_each(|thread| threads_on[thread.cpu] += 1);
+        let mut idle = (0..self.busy.len()).filter(|&cpu| threads_on[cpu] == 0 && !self.busy[cpu]).collect::<Vec<_>>();
+        for thread in self.threads.iter_mut().filter(running) {
+            thread.runs_on = thread.cpu;
+            if self.busy[thread.cpu]
+                && let Some(cpu) = idle.pop()
+            {
+                threads_on[thread.cpu] -= 1;
+                threads_on[cpu] += 1;
+                thread.runs_on = cpu;
+            }
+        }
+        let share = self.p.machine.worker_share;
+        for thread in self.threads.iter_mut().filter(running) {
+            let left = if self.busy[thread.runs_on] { 1.0 - share } else { 1.0 };
+            thread.share = left / f64::from(threads_on[thread.runs_on]);
+        }
+        for worker in &mut self.workers {
+            worker.share = if threads_on[worker.cpu] == 0 { 1.0 } else { share };
+        }
+    }
+
     /// Solves the lines for who runs now, and sets all rates.
     fn balance(&mut self) {
-        let m = &self.p.machine;
-        let share = |cpu: usize| {
-            let left = if self.busy[cpu] { 1.0 - m.worker_share } else { 1.0 };
-            left / f64::from(self.threads_on[cpu].max(1))
-        };
+        self.place();
         // Threads in equal steps are customers of one kind. (count, operations on the lazy line, on the other, local)
         let mut kinds: Vec<(Step, f64)> = Vec::new();
         for thread in &self.threads {
             let Some(step) = thread.steps.front() else { continue };
             let same = |k: &(Step, f64)| Step { times: step.times, ..k.0 } == *step;
             match kinds.iter_mut().find(|k| same(k)) {
-                Some(kind) => kind.1 += share(thread.cpu),
-                None => kinds.push((*step, share(thread.cpu))),
+                Some(kind) => kind.1 += thread.share,
+                None => kinds.push((*step, thread.share)),
             }
         }
         let purgers = match self.p.rules.purge_accounting {
-            PurgeAccounting::PerArea => self.workers.len() as f64 * m.worker_share,
+            PurgeAccounting::PerArea => self.workers.iter().map(|worker| worker.share).sum(),
             PurgeAccounting::Batched => 0.0,
         };
         let (lazy, total) = self.solve(&kinds, purgers);
@@ -278,12 +303,10 @@ impl<'a> Run<'a> {
                 thread.rate = 0.0;
                 continue;
             };
-            let left = if self.busy[thread.cpu] { 1.0 - m.worker_share } else { 1.0 };
-            let share = left / f64::from(self.threads_on[thread.cpu]);
             let (on_lazy, on_total) = operations(self.p.rules.counters, step);
-            thread.rate = share / (on_lazy * lazy + on_total * total + step.local_ns);
+            thread.rate = thread.share / (on_lazy * lazy + on_total * total + step.local_ns);
             let (areas, pages) = step.freed();
-            let node = &mut self.nodes[thread.cpu % nodes];
+            let node = &mut self.nodes[thread.runs_on % nodes];
             node.rate += thread.rate * f64::from(areas);
             node.page_rate += thread.rate * f64::from(pages);
             if thread.rate > 0.0 {
@@ -292,7 +315,7 @@ impl<'a> Run<'a> {
         }
         let rate = self.purge_rate();
         for worker in &mut self.workers {
-            worker.ends = self.now + worker.left.max(0.0) / rate;
+            worker.ends = self.now + worker.left.max(0.0) / (worker.share * rate);
         }
     }
 
@@ -363,25 +386,26 @@ impl<'a> Run<'a> {
         }
         self.drain = Drain::Purges;
         let helpers = super::pass::helpers(self.count() as u64, self.lazy_max as u64, self.inline.len() as u64);
-        if std::env::var("LOG").is_ok() { eprintln!("t={:.3}s helpers={} nodes={} lazy={:.0} areas={} R={:.2}us rate={:.2}M/s pages/area={:.1}", self.now/1e9, helpers, self.inline.len(), self.count(), self.nodes.iter().map(|n| n.list).sum::<u64>(), self.response/1e3, self.nodes.iter().map(|n| n.rate).sum::<f64>()*1e3, self.nodes.iter().map(|n| n.page_rate).sum::<f64>()/self.nodes.iter().map(|n| n.rate).sum::<f64>()); }
         let starts = self.now + 1e3 * self.p.machine.wake_us;
         self.helpers = self.inline.drain(..helpers as usize).map(|node| (node, starts)).collect();
         if let Some(node) = self.inline.pop_front() {
-            self.begin_work(node, self.drain_cpu, true);
+            self.begin_work(node, self.drain_cpu, Some(1.0));
         }
         self.balance();
     }
 
-    fn begin_work(&mut self, node: usize, cpu: usize, inline: bool) {
+    fn begin_work(&mut self, node: usize, cpu: usize, inline_share: Option<f64>) {
+        let inline = inline_share.is_some();
         let local = 1e3 * self.p.machine.purge_local_us;
         let list = self.nodes[node].list as f64;
         let left = match self.p.rules.purge_accounting {
             PurgeAccounting::PerArea => list,
             PurgeAccounting::Batched => list + self.response / local,
         };
-        let ends = self.now + left / self.purge_rate();
+        let share = inline_share.unwrap_or(1.0);
+        let ends = self.now + left / (share * self.purge_rate());
         self.busy[cpu] = true;
-        self.workers.push(Worker { node, cpu, inline, started: self.now, ends, left });
+        self.workers.push(Worker { node, cpu, inline, share, started: self.now, ends, left });
     }
 
     fn purge(&mut self) {
@@ -390,14 +414,14 @@ impl<'a> Run<'a> {
         self.workers.retain(|worker| {
             let over = worker.ends <= now;
             if over {
-                ended.push((worker.node, worker.cpu, worker.inline, worker.started));
+                ended.push((worker.node, worker.cpu, worker.inline.then_some(worker.share), worker.started));
             }
             !over
         });
         for (node, cpu, inline, started) in ended {
             self.end_work(node, (now - started) as u64);
-            match if inline { self.inline.pop_front() } else { None } {
-                Some(next) => self.begin_work(next, cpu, true),
+            match inline.and_then(|_| self.inline.pop_front()) {
+                Some(next) => self.begin_work(next, cpu, inline),
                 None => {
                     self.busy[cpu] = self.workers.iter().any(|worker| worker.cpu == cpu);
                     changed = true;
@@ -409,7 +433,7 @@ impl<'a> Run<'a> {
         if changed || !begin.is_empty() {
             self.advance();
             self.helpers.retain(|helper| !begin.contains(&helper.0));
-            begin.iter().for_each(|&node| self.begin_work(node, self.cpu_of(node), false));
+            begin.iter().for_each(|&node| self.begin_work(node, self.cpu_of(node), None));
             self.again |= self.frees_see_too_much();
             self.balance();
         }
