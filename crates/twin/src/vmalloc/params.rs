@@ -14,7 +14,9 @@ pub struct Machine {
     pub purge_local_us: f64,
     /// Share of its CPU that a purge worker gets, in (0, 1]; a thread on that CPU gets the rest.
     pub worker_share: f64,
-    /// From queueing the drain work to the start of a pass.
+    /// Time in which a worker and a thread on one CPU both get their share once.
+    pub slice_us: f64,
+    /// From queueing a work to its start.
     pub wake_us: f64,
     /// How stale translations are removed.
     pub tlb_flush: TlbFlush,
@@ -197,6 +199,7 @@ impl Params {
         check(m.line_ns >= 1e-3 && m.line_ns < 1e9, "line_ns", m.line_ns, "from 0.001 to 1e9")?;
         check(m.purge_local_us >= 1e-3 && m.purge_local_us < 1e9, "purge_local_us", m.purge_local_us, "from 0.001 to 1e9")?;
         check(m.worker_share > 0.0 && m.worker_share <= 1.0, "worker_share", m.worker_share, "in (0, 1]")?;
+        time("slice_us", m.slice_us)?;
         time("wake_us", m.wake_us)?;
         match m.tlb_flush {
             TlbFlush::Ipi { base_us, per_cpu_us } => {
@@ -216,5 +219,14 @@ impl Params {
         check((1..=1_000_000).contains(&w.repeats), "repeats", w.repeats.into(), "from 1 to 1,000,000")?;
         check((1..=1 << 20).contains(&w.pages), "pages", w.pages.into(), "from 1 to 2^20")?;
         w.loop_us.iter().try_for_each(|&us| check(us > 0.0 && us < 1e9, "loop_us", us, "above 0 and below 1e9"))
+    }
+
+    /// Refuses more threads than CPUs, which single events do not model.
+    pub fn check_one_thread_per_cpu(&self) -> Result<(), BadParam> {
+        let threads = self.workload.threads;
+        if threads <= self.machine.online_cpus {
+            return Ok(());
+        }
+        Err(BadParam { name: "threads", value: threads.into(), expected: "at most one per CPU online" })
     }
 }
