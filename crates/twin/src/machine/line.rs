@@ -111,3 +111,69 @@ impl Line {
         self.served
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Mean response of a closed queue of customers that all do the same, by serving single operations.
+    fn served(service_ns: f64, customers: usize, elsewhere_ns: u64) -> f64 {
+        let mut line = Line::new(service_ns);
+        let mut arrivals: std::collections::VecDeque<u64> = (0..customers as u64).collect();
+        let (mut sum, rounds) = (0, 200 * customers);
+        for round in 0..rounds {
+            // Equal times elsewhere keep the order.
+            let Some(at) = arrivals.pop_front() else { break };
+            let done = line.serve(at);
+            sum += if round >= rounds / 2 { done - at } else { 0 };
+            arrivals.push_back(done + elsewhere_ns * 1000);
+        }
+        assert_eq!(line.served(), rounds as u64);
+        sum as f64 / (rounds - rounds / 2) as f64 / 1e3
+    }
+
+    proptest! {
+        #[test]
+        fn saturated_both_forms_agree(service in 10u32..200, n in 2usize..100, load in 2.0..20.0f64) {
+            let service = f64::from(service);
+            let elsewhere = (n as f64 * service / load) as u64;
+            let customers = [Customers { count: n as f64, operations: 1.0, elsewhere_ns: elsewhere as f64 }];
+            let (mean, single) = (response(service, &customers), served(service, n, elsewhere));
+            let textbook = (n as f64 * service - elsewhere as f64).max(service);
+            prop_assert!((single - textbook).abs() <= 0.02 * textbook + 1.0, "{} for {}", single, textbook);
+            prop_assert!(mean >= single * 0.98 && mean <= single.max(2.0 * service) * 1.02, "{} for {}", mean, single);
+        }
+
+        #[test]
+        fn responses_grow_with_customers(service in 1.0..300.0f64, counts in prop::collection::vec(0.0..50.0f64, 1..5)) {
+            let of = |scale: f64| -> Vec<Customers> {
+                let one = |(i, &count): (usize, &f64)| {
+                    Customers { count: count * scale, operations: 1.0 + i as f64, elsewhere_ns: 100.0 * i as f64 }
+                };
+                counts.iter().enumerate().map(one).collect()
+            };
+            let (less, more) = (response(service, &of(1.0)), response(service, &of(1.5)));
+            prop_assert!(less >= service * (1.0 - 1e-9) && less <= more * (1.0 + 1e-9));
+        }
+    }
+
+    #[test]
+    fn few_customers_hardly_wait() {
+        let one = |count| [Customers { count, operations: 1.0, elsewhere_ns: 10_000.0 }];
+        assert_eq!(response(50.0, &one(1.0)), 50.0);
+        assert!(response(50.0, &one(20.0)) < 55.0);
+        assert_eq!(response(50.0, &[]), 50.0);
+    }
+
+    #[test]
+    fn a_line_moves_from_core_to_core_and_serves_siblings_on_the_way() {
+        let cores = vec![(7, 35.0), (8, 200.0)];
+        let between = (7.0 * 35.0 + 8.0 * 200.0) / 15.0;
+        let service =
+            |threads_per_core| HandOff { threads_per_core, sibling_ns: 8.0, cores: cores.clone() }.service_ns();
+        assert_eq!(service(1), between);
+        assert_eq!(service(2), (between + 8.0) / 2.0);
+        assert_eq!(HandOff { threads_per_core: 2, sibling_ns: 8.0, cores: vec![] }.service_ns(), 8.0);
+    }
+}

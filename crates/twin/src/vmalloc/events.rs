@@ -211,7 +211,8 @@ impl<'a> Run<'a> {
     fn thread(&mut self, i: usize) -> Result<(), SpaceError> {
         let cpu = self.threads[i].cpu;
         if let Some(until) = self.waits_until(cpu, false) {
-            if let Some(idle) = (0..self.workers.len()).find(|&c| self.threads_on[c] == 0 && self.workers[c].is_none()) {
+            if let Some(idle) = (0..self.workers.len()).find(|&c| self.threads_on[c] == 0 && self.workers[c].is_none())
+            {
                 self.threads_on[cpu] -= 1;
                 self.threads_on[idle] += 1;
                 self.threads[i].cpu = idle;

@@ -86,11 +86,6 @@ impl FreeTree {
         Ok(())
     }
 
-    /// Size of the largest range.
-    pub fn largest(&self) -> u64 {
-        self.ranges[self.root as usize].largest
-    }
-
     /// All ranges in order of address.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut path = Vec::new();
@@ -275,7 +270,7 @@ mod tests {
                     list.give(start, end);
                 }
                 prop_assert_eq!(tree.iter().collect::<Vec<_>>(), list.0.clone());
-                prop_assert_eq!(tree.largest(), list.0.iter().map(|r| r.1 - r.0).max().unwrap_or(0));
+                prop_assert_eq!(tree.ranges[tree.root as usize].largest, list.0.iter().map(|r| r.1 - r.0).max().unwrap_or(0));
             }
         }
 

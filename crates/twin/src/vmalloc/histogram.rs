@@ -120,3 +120,37 @@ impl fmt::Display for Funclatency<'_> {
         writeln!(f, "\navg = {average} usecs, total: {} usecs, count: {calls}\n\nDetaching...", total / 1000)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_funclatencys() {
+        let mut h = Histogram::default();
+        [1_999, 2_000, 4_000, 5_500, 6_000, 7_999].iter().for_each(|&ns| h.add(ns));
+        assert_eq!(
+            h.funclatency("purge_vmap_node").to_string(),
+            "Tracing 1 functions for \"purge_vmap_node\"... Hit Ctrl-C to end.\n\n\
+             \x20    usecs               : count     distribution\n\
+             \x20        0 -> 1          : 1        |**********                              |\n\
+             \x20        2 -> 3          : 1        |**********                              |\n\
+             \x20        4 -> 7          : 4        |****************************************|\n\n\
+             avg = 4 usecs, total: 27 usecs, count: 6\n\nDetaching...\n"
+        );
+        assert!(Histogram::default().funclatency("f").to_string().contains("\n\navg = 0 usecs, total: 0 usecs"));
+        h.add(1_000_000 << 33);
+        assert!(h.funclatency("f").to_string().contains("          4294967296 -> 8589934591           : 0        |"));
+    }
+
+    #[test]
+    fn shares_and_distances() {
+        let mut h = Histogram::default();
+        assert_eq!((h.top_three_share(), h.mean_us(), h.distance(&[1])), (0.0, 0.0, None));
+        [1_000, 2_000, 4_000, 16_000].iter().for_each(|&ns| h.add(ns));
+        assert_eq!(h.top_three_share(), 22.0 / 23.0);
+        assert_eq!(h.distance(&[1, 1, 1, 0, 1]), Some(0.0));
+        assert_eq!(h.distance(&[0, 2, 2, 2, 0, 2]), Some(1.0), "each call one slot further");
+        assert_eq!(h.distance(&[]), None);
+    }
+}

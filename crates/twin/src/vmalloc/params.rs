@@ -197,7 +197,12 @@ impl Params {
         let expected = "at least the CPUs online";
         check(m.possible_cpus >= m.online_cpus, "possible_cpus", m.possible_cpus.into(), expected)?;
         check(m.line_ns >= 1e-3 && m.line_ns < 1e9, "line_ns", m.line_ns, "from 0.001 to 1e9")?;
-        check(m.purge_local_us >= 1e-3 && m.purge_local_us < 1e9, "purge_local_us", m.purge_local_us, "from 0.001 to 1e9")?;
+        check(
+            m.purge_local_us >= 1e-3 && m.purge_local_us < 1e9,
+            "purge_local_us",
+            m.purge_local_us,
+            "from 0.001 to 1e9",
+        )?;
         check(m.worker_share > 0.0 && m.worker_share <= 1.0, "worker_share", m.worker_share, "in (0, 1]")?;
         time("slice_us", m.slice_us)?;
         time("wake_us", m.wake_us)?;

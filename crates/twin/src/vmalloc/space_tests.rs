@@ -119,7 +119,9 @@ fn an_area_comes_back_from_the_pool_of_its_home() {
 fn a_misaligned_area_goes_to_the_end_of_its_pool() {
     let mut space = space(Rules::V6_18, 1, 1000);
     let areas: Vec<Area> = (0..2).map(|_| space.alloc(&plain(2 * PAGE, 0), |_| {}).unwrap()).collect();
-    areas.iter().for_each(|area| { space.free(area.start).unwrap(); });
+    areas.iter().for_each(|area| {
+        space.free(area.start).unwrap();
+    });
     pass(&mut space, false);
     // Last in, first out: the second one, three pages from the start, is tried.
     let aligned = Request { align: 2 * PAGE, ..plain(2 * PAGE, 0) };
@@ -144,7 +146,9 @@ fn small_pools_differ_between_6_12_and_6_18() {
     for (rules, left) in [(Rules::V6_12, 0), (Rules::V6_18, 3)] {
         let mut space = space(rules, 1, 1000);
         let areas: Vec<Area> = (0..3).map(|_| space.alloc(&plain(PAGE, 0), |_| {}).unwrap()).collect();
-        areas.iter().for_each(|area| { space.free(area.start).unwrap(); });
+        areas.iter().for_each(|area| {
+            space.free(area.start).unwrap();
+        });
         pass(&mut space, false);
         assert_eq!(space.pooled(0, 2), 3);
         pass(&mut space, false);
@@ -160,7 +164,9 @@ fn the_count_falls_per_area_or_per_list() {
     for (rules, after_one) in [(Rules::V6_11, 2), (Rules::V6_12, 4)] {
         let mut space = space(rules, 1, 1000);
         let areas: Vec<Area> = (0..2).map(|_| space.alloc(&plain(PAGE, 0), |_| {}).unwrap()).collect();
-        areas.iter().for_each(|area| { space.free(area.start).unwrap(); });
+        areas.iter().for_each(|area| {
+            space.free(area.start).unwrap();
+        });
         let pass = space.begin_pass(false);
         space.purge_area(&pass, 0, pass.lists[0][0]);
         assert_eq!((space.lazy_pages(), space.nr_purged(0)), (after_one, 1), "a dump now shows a partial number");
@@ -175,7 +181,9 @@ fn the_single_list_merges_lazy_neighbours() {
     let mut space = space(Rules::V6_1, 8, 1000);
     assert_eq!(space.nodes(), 1);
     let areas: Vec<Area> = (0..4).map(|cpu| space.alloc(&plain(PAGE, cpu), |_| {}).unwrap()).collect();
-    [2, 0, 1].iter().for_each(|&i| { space.free(areas[i].start).unwrap(); });
+    [2, 0, 1].iter().for_each(|&i| {
+        space.free(areas[i].start).unwrap();
+    });
     let pass = pass(&mut space, false);
     assert_eq!((pass.areas(), pass.lists[0][0].pages(), pass.range), (1, 6, (areas[0].start, areas[2].end)));
     assert_eq!(space.alloc(&plain(PAGE, 0), |_| {}).unwrap().start, areas[0].start);
@@ -201,7 +209,9 @@ fn an_inner_address_is_found_in_the_tree_of_the_areas_start() {
 fn a_failing_search_purges_everything_and_tries_again() {
     let mut space = space(Rules::V6_12, 2, 20);
     let areas: Vec<Area> = (0..2).map(|_| space.alloc(&plain(8 * PAGE, 0), |_| {}).unwrap()).collect();
-    areas.iter().for_each(|area| { space.free(area.start).unwrap(); });
+    areas.iter().for_each(|area| {
+        space.free(area.start).unwrap();
+    });
     let mut searches = Vec::new();
     let area = space.alloc(&plain(15 * PAGE, 1), |search| searches.push(search)).unwrap();
     assert_eq!((area.start, searches.len(), searches[0].failed), (VMALLOC.0, 2, true));

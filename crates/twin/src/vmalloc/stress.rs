@@ -121,3 +121,32 @@ fn long_busy_list(workload: &Workload, steps: &mut Vec<Step>) {
     steps.push(drop(BUSY, small, (1, 1), half));
     steps.push(drop(1, pointers, (0, 1), half));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(tests: u32) -> Workload {
+        Workload { threads: 1, tests, loops: 1_000_000, repeats: 1, pages: 1, loop_us: [1.0, 1.0, 10.0] }
+    }
+
+    #[test]
+    fn areas_freed_per_thread_are_those_of_the_published_machines() {
+        for (cpus, freed) in [(72, 4_129_691), (192, 4_146_075), (448, 4_162_459)] {
+            let steps = program(&workload(7), cpus, 5, 1);
+            assert_eq!(steps.iter().map(|step| step.times * u64::from(step.freed().0)).sum::<u64>(), freed);
+            let allocated: u64 = steps.iter().map(|step| step.times * u64::from(step.allocated())).sum();
+            assert_eq!(allocated, freed, "all are freed");
+            let pages: u64 = steps.iter().map(|step| step.times * u64::from(step.freed().1)).sum();
+            assert!((25.0..27.0).contains(&(pages as f64 / freed as f64)));
+        }
+    }
+
+    #[test]
+    fn every_thread_has_its_own_order() {
+        let first = |thread| program(&workload(7), 4, thread, 9)[0].allocates;
+        let orders: std::collections::BTreeSet<[u32; 2]> = (0..50).map(first).collect();
+        assert_eq!(orders.len(), 3, "each test comes first somewhere");
+        assert_eq!(program(&workload(1), 4, 0, 9).len(), 1);
+    }
+}
