@@ -14,4 +14,5 @@ pub mod kernel;
 pub mod machine;
 pub mod page;
 pub mod probe;
+pub mod vmalloc;
 pub mod vmstat;

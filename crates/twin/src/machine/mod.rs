@@ -1,6 +1,7 @@
 //! The machine: nodes, CPUs, memory, and what they cost.
 
 mod costs;
+pub mod line;
 mod memory;
 mod topology;
 
