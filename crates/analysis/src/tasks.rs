@@ -136,7 +136,7 @@ struct Thread {
 pub struct Tasks {
     list: Vec<Task>,
     by_pid: Index,
-    /// Position in `by_pid` plus 1 of the last task seen on a CPU.
+    /// Thread id and entry plus 1 of the last task seen on a CPU.
     last: Vec<(i32, u32)>,
     /// By position in `by_pid`.
     threads: Vec<Thread>,
@@ -144,26 +144,40 @@ pub struct Tasks {
 
 impl Tasks {
     /// The task that wrote an event.
-    #[inline]
+    #[inline(always)]
     pub fn of(&mut self, ev: &Event<'_>) -> &mut Task {
+        // Events of binary sources, which have neither name nor group, mostly find their task at once.
+        let entry = match self.last.get(ev.cpu as usize % CACHED_CPUS) {
+            Some(&(pid, entry)) if pid == ev.pid && entry != 0 && ev.comm.is_empty() && ev.tgid == 0 => entry - 1,
+            _ => self.find(ev),
+        };
+        &mut self.list[entry as usize]
+    }
+
+    /// The entry of the task that wrote an event, with what the event says of it.
+    #[inline(never)]
+    fn find(&mut self, ev: &Event<'_>) -> u32 {
         let cpu = ev.cpu as usize % CACHED_CPUS;
-        let known = match self.last.get(cpu) {
-            Some(&(pid, at)) if pid == ev.pid && at != 0 => Some(at - 1),
-            _ => None,
+        let mut entry = match self.last.get(cpu) {
+            Some(&(pid, entry)) if pid == ev.pid && entry != 0 => entry - 1,
+            _ => {
+                let at = self.position(ev.pid);
+                let entry = self.threads[at as usize].now;
+                if self.last.len() <= cpu {
+                    self.last.resize(cpu + 1, (0, 0));
+                }
+                self.last[cpu] = (ev.pid, entry + 1);
+                entry
+            }
         };
-        let at = match known {
-            Some(at) => at,
-            None => self.find(ev.pid, cpu),
-        };
-        let mut entry = self.threads[at as usize].now;
         if !ev.comm.is_empty() && self.list[entry as usize].comm() != ev.comm {
+            let at = self.position(ev.pid);
             entry = self.rename(at, ev.comm);
         }
-        let task = &mut self.list[entry as usize];
         if ev.tgid != 0 {
-            task.tgid = ev.tgid;
+            self.list[entry as usize].tgid = ev.tgid;
         }
-        task
+        entry
     }
 
     /// A name announced apart from events.
@@ -187,16 +201,6 @@ impl Tasks {
     /// All entries, in order of appearance.
     pub fn iter(&self) -> impl Iterator<Item = &Task> {
         self.list.iter()
-    }
-
-    #[cold]
-    fn find(&mut self, pid: i32, cpu: usize) -> u32 {
-        let at = self.position(pid);
-        if self.last.len() <= cpu {
-            self.last.resize(cpu + 1, (0, 0));
-        }
-        self.last[cpu] = (pid, at + 1);
-        at
     }
 
     fn position(&mut self, pid: i32) -> u32 {
@@ -233,6 +237,7 @@ impl Tasks {
             self.list.len() as u32 - 1
         });
         self.threads[at as usize] = Thread { now: entry, newest: newest.max(entry) };
+        self.last.clear();
         let Task { context, outer, open, .. } = self.list[now as usize];
         let task = &mut self.list[entry as usize];
         (task.context, task.outer, task.open) = (context, outer, open);

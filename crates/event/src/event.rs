@@ -49,14 +49,11 @@ pub struct Layout {
     words: Vec<Vec<(u64, u64)>>,
 }
 
-/// How the number at a [`Place`] is taken out of the eight bytes around it. The same few instructions for every width:
-/// a branch on the width for each field costs more than all the rest of reading an event.
+/// How the number at a [`Place`] is taken out of the eight bytes that begin there. The same few instructions for every
+/// width: a branch on the width for each field costs more than all the rest of reading an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Load {
-    /// First of eight bytes of the record that hold the field.
-    window: u16,
-    /// Bits below the field.
-    shift: u8,
+    offset: u16,
     /// Ones as wide as the field; 0 = absent.
     mask: u64,
     /// Its sign bit; 0 = unsigned.
@@ -64,20 +61,13 @@ struct Load {
 }
 
 impl Load {
-    /// `size`: records have at least so many bytes.
-    fn of(place: Place, size: usize, big_endian: bool) -> Load {
+    fn of(place: Place) -> Load {
         if place.bits == 0 {
             return Load::default();
         }
-        let (offset, bytes) = (usize::from(place.offset), usize::from(place.bits / 8));
-        // The window must not reach beyond the shortest record; if the record is shorter than a window, none fits and
-        // `Layout::number` falls back to the place.
-        let window = offset.min(size.max(offset + bytes).saturating_sub(8));
-        let before = offset - window;
-        let shift = if big_endian { 8 - bytes - before } else { before } * 8;
         let mask = u64::MAX >> (64 - place.bits);
         let sign = if place.signed { 1 << (place.bits - 1) } else { 0 };
-        Load { window: window as u16, shift: shift as u8, mask, sign }
+        Load { offset: place.offset, mask, sign }
     }
 }
 
@@ -94,9 +84,9 @@ impl Place {
 }
 
 impl Layout {
-    /// A layout of fields by slot number, of records that have at least `size` bytes.
-    pub fn compile(places: [Place; MAX_SLOTS], words: Vec<Vec<(u64, u64)>>, size: usize, big_endian: bool) -> Layout {
-        Layout { loads: places.map(|place| Load::of(place, size, big_endian)), places, big_endian, words }
+    /// A layout of fields by slot number.
+    pub fn compile(places: [Place; MAX_SLOTS], words: Vec<Vec<(u64, u64)>>, big_endian: bool) -> Layout {
+        Layout { loads: places.map(Load::of), places, big_endian, words }
     }
 
     /// Where the field with slot number `slot` is.
@@ -115,31 +105,36 @@ impl Layout {
         self.loads[slot].mask != 0
     }
 
-    /// The number at the place of the field with slot number `slot`, whatever its form; 0 if the record is too short.
+    /// The number at the place of the field with slot number `slot`, whatever its form; 0 if `record` is too short.
+    /// `record` may go on behind the record: bytes that are no part of a field do not matter.
     #[inline(always)]
-    pub fn number(&self, raw: &[u8], slot: usize) -> u64 {
-        let Load { window, shift, mask, sign } = self.loads[slot];
-        let window = usize::from(window);
-        let Some(bytes) = raw.get(window..window + 8) else { return self.number_of_short(raw, slot) };
-        let word = u64::from_le_bytes(bytes.try_into().unwrap());
-        let word = if self.big_endian { word.swap_bytes() } else { word };
-        (word >> (shift & 63) & mask ^ sign).wrapping_sub(sign)
+    pub fn number(&self, record: &[u8], slot: usize) -> u64 {
+        let Load { offset, mask, sign } = self.loads[slot];
+        let offset = usize::from(offset);
+        match record.get(offset..offset + 8) {
+            Some(bytes) if !self.big_endian => {
+                let word = u64::from_le_bytes(bytes.try_into().unwrap());
+                (word & mask ^ sign).wrapping_sub(sign)
+            }
+            _ => self.number_in_bytes(record, slot),
+        }
     }
 
+    /// The same where there are not eight bytes, or in big-endian order.
     #[cold]
     #[inline(never)]
-    fn number_of_short(&self, raw: &[u8], slot: usize) -> u64 {
-        self.places[slot].number(raw, self.big_endian)
+    fn number_in_bytes(&self, record: &[u8], slot: usize) -> u64 {
+        self.places[slot].number(record, self.big_endian)
     }
 
     /// Reads the field with slot number `slot`; 0 if the record is too short.
     #[inline]
-    pub fn read(&self, raw: &[u8], slot: usize) -> u64 {
-        let number = self.number(raw, slot);
+    pub fn read(&self, record: &[u8], slot: usize) -> u64 {
+        let number = self.number(record, slot);
         let place = self.places[slot];
         match place.form {
             Form::Number => number,
-            _ => self.translate(raw, place, number),
+            _ => self.translate(record, place, number),
         }
     }
 
@@ -190,8 +185,9 @@ impl Slots {
 /// Where an event's values come from.
 #[derive(Clone, Copy, Debug)]
 pub enum Fields<'a> {
-    /// A ring-buffer record: `raw` begins with the common fields.
-    Record(&'a Layout),
+    /// A ring-buffer record with its layout: `raw` begins with the common fields. The bytes are `raw` and what lies
+    /// behind it in memory, so that whole words can be loaded at the end of a record.
+    Record(&'a Layout, &'a [u8]),
     /// A text line: `raw` is the payload after `event: `.
     Text(&'a Slots),
     /// An event without a type.
@@ -276,7 +272,7 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn has(&self, slot: usize) -> bool {
         match self.fields {
-            Fields::Record(layout) => Record(layout, self.raw).has(slot),
+            Fields::Record(layout, _) => layout.has(slot),
             Fields::Text(slots) => slots.has(slot),
             Fields::Untyped => false,
         }
@@ -286,7 +282,7 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn slot(&self, slot: usize) -> u64 {
         match self.fields {
-            Fields::Record(layout) => layout.read(self.raw, slot),
+            Fields::Record(layout, ahead) => layout.read(ahead, slot),
             Fields::Text(slots) => slots.slot(slot),
             Fields::Untyped => 0,
         }
@@ -298,7 +294,7 @@ impl<'a> Event<'a> {
         debug_assert_eq!(self.kind, T::KIND);
         // One decision for all fields: what follows are plain loads.
         match self.fields {
-            Fields::Record(layout) => T::read(&Record(layout, self.raw)),
+            Fields::Record(layout, ahead) => T::read(&Record(layout, ahead)),
             Fields::Text(slots) => T::read(slots),
             Fields::Untyped => T::read(&Slots::default()),
         }

@@ -359,7 +359,7 @@ impl Sink for Collect<'_> {
         let values = slots.map(|(slot, _)| (slot, event.slot(slot))).collect();
         let mut printed = Out::default();
         match (event.fields, self.formats.and_then(|f| Some((f, f.get(event.id as u16)?)))) {
-            (Fields::Record(_) | Fields::Untyped, Some((formats, format))) => {
+            (Fields::Record(..) | Fields::Untyped, Some((formats, format))) => {
                 format.print(formats, event.raw, Style::Kernel, &mut printed);
             }
             _ => printed.extend(event.raw),

@@ -14,9 +14,8 @@ use mmtwin_event::{Form, Layout, MAX_SLOTS, Place};
 /// No record is longer: offsets within it are 16 bits wide.
 const LONGEST_RECORD: u32 = u16::MAX as u32;
 
-/// Compiles the layout of an event whose records have at least `size` bytes. `Err` says in sentences why it stays
-/// untyped.
-pub fn compile(print: Option<&PrintText>, scope: &Scope<'_>, size: usize) -> Result<Layout, Vec<String>> {
+/// Compiles the layout of an event. `Err` says in sentences why it stays untyped.
+pub fn compile(print: Option<&PrintText>, scope: &Scope<'_>) -> Result<Layout, Vec<String>> {
     let (mut places, mut tables, mut problems) = ([Place::default(); MAX_SLOTS], Vec::new(), Vec::new());
     let Some(schema) = scope.kind.schema() else { return Ok(Layout::default()) };
     for (slot, wanted) in schema.fields.iter().enumerate() {
@@ -41,7 +40,7 @@ pub fn compile(print: Option<&PrintText>, scope: &Scope<'_>, size: usize) -> Res
         }
     }
     match problems.is_empty() {
-        true => Ok(Layout::compile(places, tables, size, scope.big_endian)),
+        true => Ok(Layout::compile(places, tables, scope.big_endian)),
         false => Err(problems),
     }
 }

@@ -113,7 +113,7 @@ impl Formats {
         let native = native::of(system, &parsed.name, &scope);
         let ends = parsed.fields.iter().map(|f| f.offset as usize + f.size as usize);
         let size = ends.max().unwrap_or(0);
-        let (kind, layout, problems) = match layout::compile(print.as_ref().ok(), &scope, size) {
+        let (kind, layout, problems) = match layout::compile(print.as_ref().ok(), &scope) {
             Ok(layout) => (known, layout, Vec::new()),
             Err(problems) => (Kind::Other, Layout::default(), problems),
         };

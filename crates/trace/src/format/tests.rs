@@ -200,7 +200,7 @@ fn event_of<'a>(raw: &'a [u8], layout: &'a Layout) -> Event<'a> {
         comm: b"",
         name: "",
         raw,
-        fields: Fields::Record(layout),
+        fields: Fields::Record(layout, raw),
     }
 }
 

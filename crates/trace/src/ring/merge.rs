@@ -32,14 +32,11 @@ pub fn deliver(
     let mut moves = Moves::new(formats, sink);
     while spans.next(&mut outcome.warnings)? {
         if moves.within_tasks(&spans.entries) {
-            for entry in &spans.entries {
-                hand_over(entry, &spans.cursors, formats, sink, outcome);
-            }
+            hand_over(spans.entries.iter(), &spans.cursors, formats, sink, outcome);
         } else {
             spans.sort();
-            for &index in &spans.sorted {
-                hand_over(&spans.entries[index as usize], &spans.cursors, formats, sink, outcome);
-            }
+            let in_order = spans.sorted.iter().map(|&index| &spans.entries[index as usize]);
+            hand_over(in_order, &spans.cursors, formats, sink, outcome);
         }
     }
     Ok(())
@@ -148,49 +145,63 @@ impl<'a> Spans<'a> {
     }
 }
 
+/// Gives entries to the sink.
 #[inline]
-fn hand_over(entry: &Entry, cursors: &[Cursor<'_>], formats: &Formats, sink: &mut dyn Sink, outcome: &mut Outcome) {
-    let cursor = &cursors[entry.stream as usize];
-    if entry.len == Entry::LOST {
-        let count = (entry.offset != 0).then_some(u64::from(entry.offset));
-        outcome.add_lost(cursor.cpu, count);
-        return sink.lost(cursor.cpu, count, entry.ts);
-    }
-    let common = entry.common;
-    let mut event = Event {
-        ts: entry.ts,
-        cpu: cursor.cpu,
-        pid: common.pid,
-        tgid: 0,
-        flags: common.flags,
-        preempt_count: common.preempt_count,
-        kind: Kind::Other,
-        id: common.id.into(),
-        comm: b"",
-        name: "unknown",
-        raw: cursor.payload(entry),
-        fields: Fields::Untyped,
-    };
-    outcome.events += 1;
-    match formats.get(common.id) {
-        Some(f) => {
-            event.name = &f.name;
-            if f.kind == Kind::Other {
-                outcome.untyped += 1;
-            } else if event.raw.len() < f.size {
-                outcome.untyped += 1;
-                let message = "a record is too short for the fields of its event, which stays untyped";
+fn hand_over<'e>(
+    entries: impl Iterator<Item = &'e Entry>,
+    cursors: &[Cursor<'_>],
+    formats: &Formats,
+    sink: &mut dyn Sink,
+    outcome: &mut Outcome,
+) {
+    // CPU and bytes of the entry before: mostly those of the next too.
+    let (mut stream, mut chunk, mut cpu, mut bytes): (_, _, _, &[u8]) = (u32::MAX, 0, 0, &[]);
+    for entry in entries {
+        let cursor = &cursors[entry.stream as usize];
+        if entry.len == Entry::LOST {
+            let count = (entry.offset != 0).then_some(u64::from(entry.offset));
+            outcome.add_lost(cursor.cpu, count);
+            sink.lost(cursor.cpu, count, entry.ts);
+            continue;
+        }
+        if (entry.stream, entry.chunk) != (stream, chunk) {
+            (stream, chunk, cpu, bytes) = (entry.stream, entry.chunk, cursor.cpu, &cursor.chunks[entry.chunk as usize]);
+        }
+        let ahead = &bytes[entry.offset as usize..];
+        let raw = &ahead[..entry.len as usize];
+        let common = entry.common;
+        let (mut kind, mut name, mut fields) = (Kind::Other, "unknown", Fields::Untyped);
+        match formats.get(common.id) {
+            Some(f) => {
+                name = &f.name;
+                if f.kind != Kind::Other && raw.len() >= f.size {
+                    kind = f.kind;
+                    fields = Fields::Record(&f.layout, ahead);
+                } else if f.kind != Kind::Other {
+                    let message = "a record is too short for the fields of its event, which stays untyped";
+                    outcome.warnings.add(|| cursor.place(entry), message);
+                }
+            }
+            None => {
+                let message = "events of a type whose format is not in the recording";
                 outcome.warnings.add(|| cursor.place(entry), message);
-            } else {
-                event.kind = f.kind;
-                event.fields = Fields::Record(&f.layout);
             }
         }
-        None => {
-            outcome.untyped += 1;
-            let message = "events of a type whose format is not in the recording";
-            outcome.warnings.add(|| cursor.place(entry), message);
-        }
+        outcome.events += 1;
+        outcome.untyped += u64::from(kind == Kind::Other);
+        sink.event(&Event {
+            ts: entry.ts,
+            cpu,
+            pid: common.pid,
+            tgid: 0,
+            flags: common.flags,
+            preempt_count: common.preempt_count,
+            kind,
+            id: common.id.into(),
+            comm: b"",
+            name,
+            raw,
+            fields,
+        });
     }
-    sink.event(&event);
 }

@@ -101,13 +101,6 @@ impl<'a> Cursor<'a> {
         self.position.chunk = 0;
     }
 
-    /// The bytes of an entry that is no loss.
-    #[inline]
-    pub fn payload(&self, entry: &Entry) -> &[u8] {
-        let start = entry.offset as usize;
-        &self.chunks[entry.chunk as usize][start..start + entry.len as usize]
-    }
-
     /// Place of an entry's payload.
     pub fn place(&self, entry: &Entry) -> Place {
         let chunks = &self.chunks[entry.chunk as usize..];

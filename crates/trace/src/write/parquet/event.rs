@@ -70,7 +70,7 @@ pub(super) fn push_typed(
 /// True if the event has the field, and its record is long enough to hold it.
 fn holds(event: &Event<'_>, slot: usize) -> bool {
     match event.fields {
-        Fields::Record(layout) => {
+        Fields::Record(layout, _) => {
             let Place { offset, bits, .. } = layout.place(slot);
             bits != 0 && usize::from(offset) + usize::from(bits / 8) <= event.raw.len()
         }
