@@ -9,10 +9,12 @@
 //! are drawn, and arithmetic that differs between platforms is refused by clippy (`clippy.toml` of this crate).
 
 pub mod alloc;
+pub mod build;
 pub mod clock;
 pub mod kernel;
 pub mod machine;
 pub mod page;
 pub mod probe;
+pub mod run;
 pub mod vmalloc;
 pub mod vmstat;

@@ -1,0 +1,101 @@
+//! The machine: memory ranges from zones, costs in cycles.
+
+use crate::machine::{Cpu, LoopCosts, Machine, MachineError, Node, PageCosts};
+use mmtwin_scenario::machine as say;
+use mmtwin_scenario::units::Cost;
+use std::ops::Range;
+
+/// Page frames of the first 640 KiB without frame 0; the kernel gives none of them to the allocator.
+const BIOS: Range<u64> = 1..0x9f;
+/// First page frame behind the first MiB.
+const FIRST_MIB_END: u64 = 256;
+
+/// Nodes, CPUs and distances. A zone's memory lies at its begin and its reserved pages at the end of that, but zone
+/// DMA of a PC, whose reserved pages are the firmware's.
+pub fn machine(of: &say::Machine) -> Result<Machine, MachineError> {
+    let nodes = of.nodes.iter().map(|node| {
+        let mut memory: Vec<Range<u64>> = Vec::new();
+        let mut reserved = Vec::new();
+        for zone in &node.zones {
+            let bios = BIOS.end - BIOS.start;
+            if zone.start_pfn == BIOS.start && zone.present > bios && zone.present - zone.managed == bios {
+                memory.extend([BIOS, FIRST_MIB_END..FIRST_MIB_END + zone.managed]);
+                reserved.push(BIOS);
+                continue;
+            }
+            let end = zone.start_pfn + zone.present;
+            match memory.last_mut() {
+                Some(before) if before.end == zone.start_pfn => before.end = end,
+                _ => memory.push(zone.start_pfn..end),
+            }
+            if zone.managed < zone.present {
+                reserved.push(zone.start_pfn + zone.managed..end);
+            }
+        }
+        Node { memory, reserved }
+    });
+    let cpus = of.cpus.iter().map(|cpu| Cpu { node: cpu.node, core: cpu.core });
+    // Validation keeps distances below 255.
+    let row = |row: &Vec<u32>| row.iter().map(|&distance| distance.min(u8::MAX.into()) as u8).collect();
+    Machine::new(nodes.collect(), cpus.collect(), of.distance.iter().map(row).collect())
+}
+
+/// What allocations cost. A CPU whose core has another busy thread takes `smt_slowdown` times as long for its own
+/// work; a line of another CPU's counters costs the mean of fetching it from every other CPU.
+pub fn costs(of: &say::Machine) -> PageCosts {
+    let clock_khz = of.cpu.frequency.0 / 1000;
+    let cycles = |cost: Cost| cost.0 as f64 * clock_khz as f64 / 1e9;
+    // The scenario counts an allocation's two counters together.
+    let count = |cost: Cost| cycles(cost) / 2.0;
+    let cost = &of.cost;
+    let alone = LoopCosts {
+        work: cycles(cost.page_alloc_free),
+        count_s8: count(cost.numa_counters_s8),
+        count_u16: count(cost.numa_counters_u16),
+        count_word: count(cost.numa_counters_events),
+    };
+    let slow = of.cpu.smt_slowdown;
+    let shared_core = LoopCosts {
+        work: alone.work * slow,
+        count_s8: alone.count_s8 * slow,
+        count_u16: alone.count_u16 * slow,
+        count_word: alone.count_word * slow,
+    };
+    let others = of.cpus.len().saturating_sub(1).max(1) as f64;
+    let fetched: f64 = (1..of.cpus.len() as u32).map(|cpu| cycles(of.line.transfer.of(of.between(0, cpu)))).sum();
+    PageCosts { clock_khz, alone, shared_core, refetch: cycles(cost.zone_reread), read_line: fetched / others }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn preset(name: &str) -> say::Machine {
+        let text = format!("[machine]\npreset = \"{name}\"\n[kernel]\nrelease = \"4.13\"\n");
+        mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap().machine
+    }
+
+    #[test]
+    fn every_preset_has_the_pages_of_its_zones() {
+        // `base` is what the others build on, no machine.
+        for name in mmtwin_scenario::preset_names().filter(|name| *name != "base") {
+            let said = preset(name);
+            let built = machine(&said).unwrap_or_else(|e| panic!("{name}: {e}"));
+            for (node, of) in built.nodes.iter().zip(&said.nodes) {
+                assert_eq!(node.pages(), of.zones.iter().map(|zone| zone.present).sum::<u64>(), "{name}");
+                let reserved: u64 = node.reserved.iter().map(|range| range.end - range.start).sum();
+                let managed: u64 = of.zones.iter().map(|zone| zone.managed).sum();
+                assert_eq!(node.pages() - reserved, managed, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_published_machine_has_the_published_cycles() {
+        let costs = costs(&preset("broadwell-2s-88"));
+        assert_eq!(costs.clock_khz, 2_194_000);
+        assert!((costs.alone.work - 176.0).abs() < 0.01 && (costs.shared_core.work - 342.0).abs() < 0.02);
+        assert!((costs.shared_core.count_u16 - 13.25).abs() < 0.01);
+    }
+}

@@ -1,0 +1,42 @@
+//! From a resolved scenario to the plain parameters of the mechanisms.
+//!
+//! The one place that knows both. What a scenario can say and no mechanism models is refused here, never passed over.
+
+mod kernel;
+mod machine;
+mod policy;
+
+pub use kernel::rules;
+pub use machine::{costs, machine};
+pub use policy::policy;
+
+use crate::kernel::{Kernel, KernelError};
+use crate::machine::MachineError;
+use crate::probe::Probe;
+use mmtwin_scenario::Scenario;
+
+/// Why a scenario cannot be simulated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum BuildError {
+    /// The kernel does not boot on this machine.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The machine is impossible.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The scenario asks for what is not modelled.
+    #[error("{0}: not modelled; {1}")]
+    NotModelled(&'static str, &'static str),
+}
+
+/// Boots the scenario's kernel on its machine. Its counters stand as if every CPU had been at work before, each a
+/// different time, by the scenario's seed.
+pub fn kernel_of(scenario: &Scenario, probe: Probe) -> Result<Kernel, BuildError> {
+    let mut kernel =
+        Kernel::new(machine(&scenario.machine)?, costs(&scenario.machine), rules(&scenario.kernel)?, probe)?;
+    if scenario.kernel.sysctl.vm_numa_stat == Some(0) {
+        kernel.stat.set_numa_stat(false);
+    }
+    kernel.age_counters(scenario.run.seed);
+    Ok(kernel)
+}

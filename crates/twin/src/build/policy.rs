@@ -1,0 +1,27 @@
+//! Memory policies.
+
+use super::BuildError;
+use crate::alloc::{NodeMask, Policy};
+use mmtwin_scenario::Machine;
+use mmtwin_scenario::workload::{Nodes, Policy as Say};
+
+/// The allocator's form of a policy on a machine. `all` is every node with memory.
+pub fn policy(said: &Say, machine: &Machine) -> Result<Policy, BuildError> {
+    let mask = |nodes: &Nodes| match nodes {
+        Nodes::All => {
+            let with_memory = machine.nodes.iter().enumerate().filter(|(_, node)| !node.zones.is_empty());
+            NodeMask::of(with_memory.map(|(nid, _)| nid))
+        }
+        Nodes::These(list) => NodeMask::of(list.numbers().iter().map(|&nid| nid as usize)),
+    };
+    Ok(match said {
+        // The two differ only in what NUMA balancing may do afterwards.
+        Say::Default | Say::Local => Policy::Default,
+        Say::Bind(nodes) => Policy::Bind(mask(nodes)),
+        Say::Preferred(nid) => Policy::Preferred(*nid as usize),
+        Say::Interleave(nodes) => Policy::Interleave(mask(nodes)),
+        Say::PreferredMany(_) => {
+            return Err(BuildError::NotModelled("policy preferred-many", "`preferred` takes one node"));
+        }
+    })
+}
