@@ -70,7 +70,7 @@ impl FreeTree {
     /// Gives a range back and merges it with its neighbours.
     pub fn give(&mut self, mut start: u64, mut end: u64) -> Result<(), NotInUse> {
         let error = Err(NotInUse { start, end });
-        let (before, after) = self.neighbours(start);
+        let [before, after] = self.neighbours(start);
         if start >= end || before.is_some_and(|r| r.1 > start) || after.is_some_and(|r| r.0 < end) {
             return error;
         }
@@ -120,7 +120,7 @@ impl FreeTree {
     }
 
     /// The last range that starts at or before an address, and the first one after it.
-    fn neighbours(&self, start: u64) -> (Option<(u64, u64)>, Option<(u64, u64)>) {
+    fn neighbours(&self, start: u64) -> [Option<(u64, u64)>; 2] {
         let (mut before, mut after, mut at) = (None, None, self.root);
         while at != 0 {
             let range = &self.ranges[at as usize];
@@ -132,7 +132,7 @@ impl FreeTree {
                 at = range.left;
             }
         }
-        (before, after)
+        [before, after]
     }
 
     fn insert(&mut self, start: u64, end: u64) {

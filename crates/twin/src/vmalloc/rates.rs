@@ -22,6 +22,9 @@ use crate::clock::{Random, Use};
 use crate::machine::line::{Customers, response};
 use std::collections::VecDeque;
 
+/// From here on an area counts as a whole one: sums over rates may miss it by rounding.
+const WHOLE: f64 = 1.0 - 1e-6;
+
 /// Runs the stress tests.
 pub(super) fn run(params: &Params, seed: u64) -> Outcome {
     let mut run = Run::new(params, seed);
@@ -161,7 +164,9 @@ impl<'a> Run<'a> {
         let (pages, rate) = self.nodes.iter().fold((0.0, 0.0), |sum, n| (sum.0 + n.pages, sum.1 + n.page_rate));
         let missing = self.lazy_max - pages;
         if missing < 0.0 {
-            self.advanced
+            // Parts of areas are no areas yet: somewhere a whole one must have been freed.
+            let whole = |n: &Node| if n.areas >= WHOLE { 0.0 } else { (1.0 - n.areas) / n.rate };
+            self.advanced + self.nodes.iter().map(whole).fold(f64::INFINITY, f64::min)
         } else if rate > 0.0 {
             // One page beyond the limit.
             self.advanced + (missing + 1.0) / rate
@@ -187,12 +192,11 @@ impl<'a> Run<'a> {
             self.balance();
         }
         match self.drain {
-            Drain::Idle => {
-                if self.crossing() <= self.now {
-                    self.advance();
-                    self.drain_cpu = self.random.below(1, self.outcome.passes, self.busy.len() as u64) as usize;
-                    self.drain = Drain::Queued(self.now + 1e3 * self.p.machine.wake_us);
-                }
+            Drain::Idle if self.crossing() <= self.now => {
+                self.advance();
+                // Any CPU may be the one that crosses the limit.
+                self.drain_cpu = self.random.below(1, self.outcome.passes, self.busy.len() as u64) as usize;
+                self.drain = Drain::Queued(self.now + 1e3 * self.p.machine.wake_us);
             }
             Drain::Queued(then) if then <= self.now => self.begin_pass(),
             Drain::Flushes(then) if then <= self.now => self.begin_works(),
@@ -279,7 +283,7 @@ impl<'a> Run<'a> {
     /// Solves the lines for who runs now, and sets all rates.
     fn balance(&mut self) {
         self.place();
-        // Threads in equal steps are customers of one kind. (count, operations on the lazy line, on the other, local)
+        // Threads in equal steps are customers of one kind.
         let mut kinds: Vec<(Step, f64)> = Vec::new();
         for thread in &self.threads {
             let Some(step) = thread.steps.front() else { continue };
@@ -352,8 +356,7 @@ impl<'a> Run<'a> {
         self.advance();
         let mut taken = 0.0;
         for node in &mut self.nodes {
-            // Rates put a millionth of an area too few or too many into a list; whole areas count.
-            node.list = (node.areas + 1e-6) as u64;
+            node.list = (node.areas + (1.0 - WHOLE)) as u64;
             node.list_pages = if node.list > 0 { node.pages * node.list as f64 / node.areas } else { 0.0 };
             node.areas = (node.areas - node.list as f64).max(0.0);
             node.pages -= node.list_pages;
@@ -456,7 +459,9 @@ impl<'a> Run<'a> {
 
     fn end_pass(&mut self) {
         self.counted = 0.0;
-        self.drain = if self.again || self.frees_see_too_much() { Drain::Queued(self.now) } else { Drain::Idle };
+        let again = self.again || self.frees_see_too_much();
+        let something = self.nodes.iter().any(|node| node.areas >= WHOLE);
+        self.drain = if again && something { Drain::Queued(self.now) } else { Drain::Idle };
         self.balance();
     }
 }
