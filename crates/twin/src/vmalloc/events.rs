@@ -93,7 +93,7 @@ struct Run<'a> {
     threads_on: Vec<u32>,
     /// Thread that waits for its CPU, and until when; `u64::MAX`: until the worker ends.
     parked: Vec<Option<(u32, u64)>>,
-    queued: Option<usize>,
+    queued: bool,
     pass: Option<Pass>,
     drain_cpu: usize,
     inline: VecDeque<usize>,
@@ -132,7 +132,7 @@ impl<'a> Run<'a> {
             threads,
             workers: (0..cpus).map(|_| None).collect(),
             parked: vec![None; cpus],
-            queued: None,
+            queued: false,
             pass: None,
             drain_cpu: 0,
             inline: VecDeque::new(),
@@ -312,9 +312,11 @@ impl<'a> Run<'a> {
             let event = FreeVmapAreaNoflush { va_start: start, nr_lazy: lazy, nr_lazy_max };
             self.probe.write(self.now / 1000, cpu as u32, task(i), &event, b"");
         }
-        if lazy > nr_lazy_max && self.queued.is_none() {
-            self.queued = Some(cpu);
+        if lazy > nr_lazy_max && !self.queued {
+            self.queued = true;
+            // A work that is queued while it runs stays on its CPU: workqueues run a work once at a time.
             if self.pass.is_none() {
+                self.drain_cpu = cpu;
                 self.timers.set(self.now + ps(self.p.machine.wake_us), cpu as u32, What::BeginPass);
             }
         }
@@ -322,7 +324,7 @@ impl<'a> Run<'a> {
     }
 
     fn begin_pass(&mut self) {
-        self.drain_cpu = self.queued.take().unwrap_or(0);
+        self.queued = false;
         self.outcome.passes += 1;
         self.outcome.most_lazy_pages = self.outcome.most_lazy_pages.max(self.space.lazy_pages());
         let pass = self.space.begin_pass(false);
@@ -442,8 +444,8 @@ impl<'a> Run<'a> {
             let task = task(self.threads.len() + self.drain_cpu);
             self.probe.write(self.now / 1000, self.drain_cpu as u32, task, &event, b"");
         }
-        if let Some(cpu) = self.queued {
-            self.timers.set(self.now, cpu as u32, What::BeginPass);
+        if self.queued {
+            self.timers.set(self.now, self.drain_cpu as u32, What::BeginPass);
         }
     }
 }
