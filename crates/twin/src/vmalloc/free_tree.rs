@@ -290,7 +290,8 @@ mod tests {
                     list.give(start, end);
                 }
                 prop_assert_eq!(tree.iter().collect::<Vec<_>>(), list.0.clone());
-                prop_assert_eq!(tree.ranges[tree.root as usize].largest, list.0.iter().map(|r| r.1 - r.0).max().unwrap_or(0));
+                let largest = list.0.iter().map(|r| r.1 - r.0).max().unwrap_or(0);
+                prop_assert_eq!(tree.ranges[tree.root as usize].largest, largest);
             }
         }
 
