@@ -12,7 +12,7 @@ fn machine() -> Machine {
         online_cpus: 448,
         possible_cpus: 448,
         line_ns: HandOff { threads_per_core: 2, sibling_ns: 8.0, cores }.service_ns(),
-        purge_local_us: 2.472,
+        purge_local_us: 2.488,
         worker_share: 0.9435,
         slice_us: 3000.0,
         wake_us: 1000.0,

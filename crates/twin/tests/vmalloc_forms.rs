@@ -20,7 +20,7 @@ fn params(cpus: u32, rules: Rules) -> Params {
         },
         // A short limit makes many passes of few areas.
         rules: Rules { lazy_max: Some(2048), nodes: rules.nodes, ..rules },
-        workload: Workload { threads: cpus, tests: 5, loops: 4000, repeats: 1, pages: 1, loop_us: [0.9, 1.0, 11.8] },
+        workload: Workload { threads: cpus, tests: 1, loops: 6000, repeats: 1, pages: 1, loop_us: [0.9, 1.0, 11.8] },
     }
 }
 
@@ -40,7 +40,7 @@ fn both_forms_agree() {
             let (events, rates) = (single(&params), stress_over_rates(&params, 7).unwrap());
             assert_eq!(events.freed, rates.freed, "{cpus} CPUs, {rules:?}");
             near("duration", events.ran_ns as f64, rates.ran_ns as f64, 1.15);
-            near("us per area", events.us_per_area().unwrap(), rates.us_per_area().unwrap(), 1.5);
+            near("us per area", events.us_per_area().unwrap(), rates.us_per_area().unwrap(), 1.25);
             near("mean latency", events.calls.mean_us(), rates.calls.mean_us(), 2.0);
         }
     }
@@ -49,10 +49,11 @@ fn both_forms_agree() {
 #[test]
 fn every_area_freed_is_purged_or_still_lazy() {
     for rules in [Rules::V6_1, Rules::V6_11, Rules::V6_12, Rules::V6_18] {
-        let params = params(6, rules);
+        let mut params = params(3, rules);
+        (params.workload.tests, params.workload.loops) = (5, 500);
         let outcome = single(&params);
-        // 2 tests: 4,000 and 8,000 areas, 15,000 kept ones and their array, per thread.
-        assert_eq!(outcome.freed, 6 * 27_001, "{rules:?}");
+        // 500 and 1,000 areas, 15,000 kept ones and their array, per thread.
+        assert_eq!(outcome.freed, 3 * 16_501, "{rules:?}");
         assert!(outcome.purged <= outcome.freed && outcome.purged > 0);
         assert_eq!(single(&params), outcome, "the same again");
     }
@@ -72,6 +73,23 @@ fn an_override_of_nodes_and_limit_counts() {
     let low = single(&params).passes;
     params.rules.lazy_max = Some(20_000);
     assert!(single(&params).passes < low);
+}
+
+#[test]
+fn extremes_end() {
+    let mut params = params(3, Rules::V6_11);
+    (params.rules.lazy_max, params.machine.wake_us) = (Some(0), 0.0);
+    params.machine.tlb_flush = TlbFlush::Broadcast { flush_us: 0.0 };
+    (params.workload.tests, params.workload.loops) = (5, 100);
+    for share in [1e-3, 1.0] {
+        params.machine.worker_share = share;
+        let (events, rates) = (single(&params), stress_over_rates(&params, 7).unwrap());
+        assert_eq!((events.freed, rates.freed), (3 * 15_301, 3 * 15_301));
+        assert!(events.passes > 0 && rates.passes > 0);
+    }
+    // More threads than CPUs share them; only rates can.
+    params.workload.threads = 9;
+    assert_eq!(stress_over_rates(&params, 7).unwrap().freed, 9 * 15_301);
 }
 
 #[derive(Default)]
@@ -114,14 +132,15 @@ impl Sink for Seen {
 #[test]
 fn the_trace_tells_the_same_as_the_outcome() {
     for purge_accounting in [PurgeAccounting::PerArea, PurgeAccounting::Batched] {
-        let params = params(4, Rules { purge_accounting, ..Rules::V6_12 });
+        let mut params = params(4, Rules { purge_accounting, ..Rules::V6_12 });
+        (params.workload.tests, params.workload.loops) = (5, 500);
         let kinds = [Kind::AllocVmapArea, Kind::FreeVmapAreaNoflush, Kind::PurgeVmapAreaLazy];
         let (mut probe, mut seen) = (Probe::new(kinds), Seen::default());
         let outcome = stress(&params, &mut probe, 3).unwrap();
         probe.drain(u64::MAX, &mut seen);
         assert_eq!(seen.kinds, [outcome.freed, outcome.freed, outcome.passes]);
         assert_eq!((seen.purged, seen.lazy_max), (outcome.purged, 2048));
-        assert!(seen.last_lazy <= 2048 + 2 * 101 || outcome.purged < outcome.freed);
+        assert!(seen.over > 0 && seen.last_lazy > 0);
     }
     let mut probe = Probe::new([Kind::AllocVmapArea, Kind::FreeVmapAreaNoflush, Kind::PurgeVmapAreaLazy]);
     stress(&params(4, Rules::V6_1), &mut probe, 3).unwrap();

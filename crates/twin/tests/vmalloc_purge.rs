@@ -39,7 +39,7 @@ fn params(cpus: u32, rules: Rules, share: f64) -> Params {
         machine: Machine {
             online_cpus: cpus,
             possible_cpus: cpus,
-            line_ns: if cpus == 72 { of("line_ns", 72)[0] } else { derived_line_ns(cpus) },
+            line_ns: if cpus == 72 { of("line_ns", 72)[0] } else { derived_line_ns(of("line_as", cpus)[0] as u32) },
             purge_local_us: of("purge_local", cpus)[0],
             worker_share: share,
             slice_us: numbers("slice")[0],
@@ -98,9 +98,18 @@ fn latencies_of_72_cpus() {
 #[test]
 fn latencies_of_192_cpus() {
     check(192);
-    let (before, after) = means(192, 1.0);
+    let alone = |rules| run(192, rules, 1.0, 1).calls.mean_us();
+    let (before, after) = (alone(Rules::V6_11), alone(Rules::V6_12));
     println!("192 CPUs, a worker has its CPU alone: before {before:.0} us, after {after:.0} us");
-    assert!(after / before < 0.02);
+    assert!(after / before < 0.01);
+    let mut other = params(192, Rules::V6_11, numbers("worker_share")[0]);
+    other.machine.line_ns = derived_line_ns(192);
+    let before = stress_over_rates(&other, 1).unwrap().calls.mean_us();
+    println!(
+        "192 CPUs, line time from Sapphire Rapids hand-offs ({:.1} ns): before {before:.0} us",
+        other.machine.line_ns
+    );
+    assert!((before / of("latency", 192)[0] - 1.0).abs() < 0.5);
 }
 
 #[test]
@@ -184,10 +193,15 @@ fn equal_lists_predict_the_ratio_of_192_from_448() {
 fn latency_grows_with_cpus_on_machines_nobody_published() {
     for rules in [Rules::V6_11, Rules::V6_12] {
         let mut last = 0.0;
-        for cpus in [8, 24, 64, 160, 320] {
+        // (CPUs, cores in the same socket, in the other one): each machine is larger and its lines travel further.
+        for (cpus, near, far) in [(8, 3, 0), (24, 11, 0), (64, 31, 0), (160, 39, 40), (320, 79, 80)] {
+            let cores = vec![(near, 50.0 + f64::from(near)), (far, 135.0 + f64::from(far))];
+            let hand_off = HandOff { threads_per_core: 2, sibling_ns: 8.0, cores };
             let mut params = params(448, rules, 1.0);
             (params.machine.online_cpus, params.machine.possible_cpus) = (cpus, cpus);
-            params.machine.purge_local_us = 0.5;
+            params.machine.line_ns = hand_off.service_ns();
+            // Some cold lines per area.
+            params.machine.purge_local_us = 5.0 * hand_off.service_ns() / 1e3;
             (params.workload.threads, params.workload.loops) = (cpus, 100_000);
             let mean = stress_over_rates(&params, 1).unwrap().calls.mean_us();
             println!("{cpus} CPUs, {:?}: {mean:.1} us", rules.purge_accounting);

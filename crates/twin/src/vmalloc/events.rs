@@ -85,6 +85,8 @@ struct Run<'a> {
     /// Times are picoseconds.
     timers: Timers<What>,
     lines: [Line; 2],
+    /// Time in which a worker and a thread on one CPU get their shares, and the worker's part of it.
+    slice: (u64, u64),
     /// Lanes of the two lines' completions; the same if there is one line.
     on_line: [usize; 2],
     threads: Vec<Thread>,
@@ -93,7 +95,7 @@ struct Run<'a> {
     threads_on: Vec<u32>,
     /// Thread that waits for its CPU, and until when; `u64::MAX`: until the worker ends.
     parked: Vec<Option<(u32, u64)>>,
-    queued: Option<usize>,
+    queued: bool,
     pass: Option<Pass>,
     drain_cpu: usize,
     inline: VecDeque<usize>,
@@ -109,6 +111,7 @@ fn ps(us: f64) -> u64 {
 impl<'a> Run<'a> {
     fn new(p: &'a Params, probe: &'a mut Probe, seed: u64) -> Run<'a> {
         let cpus = p.machine.online_cpus as usize;
+        let slice = ps(p.machine.slice_us).max(1);
         let mut lanes = Lanes::default();
         let first = lanes.ordered();
         let second = if p.rules.counters == Counters::Aligned { lanes.ordered() } else { first };
@@ -127,12 +130,13 @@ impl<'a> Run<'a> {
             lanes,
             timers: Timers::default(),
             lines: [Line::new(p.machine.line_ns); 2],
+            slice: (slice, (slice as f64 * p.machine.worker_share) as u64),
             on_line: [first, second],
             threads_on: (0..cpus).map(|cpu| u32::from(cpu < threads.len())).collect(),
             threads,
             workers: (0..cpus).map(|_| None).collect(),
             parked: vec![None; cpus],
-            queued: None,
+            queued: false,
             pass: None,
             drain_cpu: 0,
             inline: VecDeque::new(),
@@ -192,18 +196,18 @@ impl<'a> Run<'a> {
 
     /// When a worker and a thread want one CPU, they take turns: first the worker. `None`: may go on now.
     fn waits_until(&self, cpu: usize, is_worker: bool) -> Option<u64> {
-        let (slice, share) = (ps(self.p.machine.slice_us).max(1), self.p.machine.worker_share);
         let worker = self.workers[cpu].as_ref()?;
-        if self.threads_on[cpu] == 0 || is_worker && share >= 1.0 {
+        let (slice, of_worker) = self.slice;
+        let alone = of_worker == slice;
+        if self.threads_on[cpu] == 0 || is_worker && alone {
             return None;
         }
-        let of_worker = (slice as f64 * share) as u64;
         let since = (self.now - worker.started) % slice;
-        let workers_turn = since < of_worker || share >= 1.0;
+        let workers_turn = since < of_worker;
         match (is_worker, workers_turn) {
             (true, true) | (false, false) => None,
             (true, false) => Some(self.now + slice - since),
-            (false, true) if share >= 1.0 => Some(u64::MAX),
+            (false, true) if alone => Some(u64::MAX),
             (false, true) => Some(self.now + of_worker - since),
         }
     }
@@ -312,9 +316,11 @@ impl<'a> Run<'a> {
             let event = FreeVmapAreaNoflush { va_start: start, nr_lazy: lazy, nr_lazy_max };
             self.probe.write(self.now / 1000, cpu as u32, task(i), &event, b"");
         }
-        if lazy > nr_lazy_max && self.queued.is_none() {
-            self.queued = Some(cpu);
+        if lazy > nr_lazy_max && !self.queued {
+            self.queued = true;
+            // A work that is queued while it runs stays on its CPU: workqueues run a work once at a time.
             if self.pass.is_none() {
+                self.drain_cpu = cpu;
                 self.timers.set(self.now + ps(self.p.machine.wake_us), cpu as u32, What::BeginPass);
             }
         }
@@ -322,7 +328,7 @@ impl<'a> Run<'a> {
     }
 
     fn begin_pass(&mut self) {
-        self.drain_cpu = self.queued.take().unwrap_or(0);
+        self.queued = false;
         self.outcome.passes += 1;
         self.outcome.most_lazy_pages = self.outcome.most_lazy_pages.max(self.space.lazy_pages());
         let pass = self.space.begin_pass(false);
@@ -442,8 +448,8 @@ impl<'a> Run<'a> {
             let task = task(self.threads.len() + self.drain_cpu);
             self.probe.write(self.now / 1000, self.drain_cpu as u32, task, &event, b"");
         }
-        if let Some(cpu) = self.queued {
-            self.timers.set(self.now, cpu as u32, What::BeginPass);
+        if self.queued {
+            self.timers.set(self.now, self.drain_cpu as u32, What::BeginPass);
         }
     }
 }

@@ -14,6 +14,8 @@ struct Range {
     end: u64,
     /// Size of the largest range in the subtree.
     largest: u64,
+    /// Larger ones are nearer to the root.
+    priority: u64,
     left: Link,
     right: Link,
 }
@@ -25,6 +27,8 @@ pub struct FreeTree {
     ranges: Vec<Range>,
     unused: Vec<Link>,
     root: Link,
+    /// Room for the way from the root to a range.
+    path: Vec<Link>,
 }
 
 /// A range that was given back is free already, in part or whole.
@@ -40,7 +44,7 @@ pub struct NotInUse {
 impl FreeTree {
     /// All of `start..end` free.
     pub fn new(start: u64, end: u64) -> FreeTree {
-        let mut tree = FreeTree { ranges: vec![Range::default()], unused: Vec::new(), root: 0 };
+        let mut tree = FreeTree { ranges: vec![Range::default()], unused: Vec::new(), root: 0, path: Vec::new() };
         if start < end {
             tree.insert(start, end);
         }
@@ -57,32 +61,34 @@ impl FreeTree {
         if at.checked_add(size)? > high {
             return None;
         }
-        self.remove(start);
-        if start < at {
-            self.insert(start, at);
-        }
-        if at + size < end {
-            self.insert(at + size, end);
+        match (start < at, at + size < end) {
+            (false, false) => self.remove(start),
+            (false, true) => self.resize(start, at + size, end),
+            (true, false) => self.resize(start, start, at),
+            (true, true) => {
+                self.resize(start, start, at);
+                self.insert(at + size, end);
+            }
         }
         Some(at)
     }
 
     /// Gives a range back and merges it with its neighbours.
-    pub fn give(&mut self, mut start: u64, mut end: u64) -> Result<(), NotInUse> {
+    pub fn give(&mut self, start: u64, end: u64) -> Result<(), NotInUse> {
         let error = Err(NotInUse { start, end });
-        let (before, after) = self.neighbours(start);
+        let [before, after] = self.neighbours(start);
         if start >= end || before.is_some_and(|r| r.1 > start) || after.is_some_and(|r| r.0 < end) {
             return error;
         }
-        if let Some((from, _)) = before.filter(|r| r.1 == start) {
-            self.remove(from);
-            start = from;
+        match (before.filter(|r| r.1 == start), after.filter(|r| r.0 == end)) {
+            (None, None) => self.insert(start, end),
+            (Some((low, _)), None) => self.resize(low, low, end),
+            (None, Some((_, high))) => self.resize(end, start, high),
+            (Some((low, _)), Some((_, high))) => {
+                self.remove(end);
+                self.resize(low, low, high);
+            }
         }
-        if let Some((from, to)) = after.filter(|r| r.0 == end) {
-            self.remove(from);
-            end = to;
-        }
-        self.insert(start, end);
         Ok(())
     }
 
@@ -120,7 +126,7 @@ impl FreeTree {
     }
 
     /// The last range that starts at or before an address, and the first one after it.
-    fn neighbours(&self, start: u64) -> (Option<(u64, u64)>, Option<(u64, u64)>) {
+    fn neighbours(&self, start: u64) -> [Option<(u64, u64)>; 2] {
         let (mut before, mut after, mut at) = (None, None, self.root);
         while at != 0 {
             let range = &self.ranges[at as usize];
@@ -132,11 +138,11 @@ impl FreeTree {
                 at = range.left;
             }
         }
-        (before, after)
+        [before, after]
     }
 
     fn insert(&mut self, start: u64, end: u64) {
-        let range = Range { start, end, largest: end - start, left: 0, right: 0 };
+        let range = Range { start, end, largest: end - start, priority: scatter(start), left: 0, right: 0 };
         let new = match self.unused.pop() {
             Some(link) => {
                 self.ranges[link as usize] = range;
@@ -150,6 +156,20 @@ impl FreeTree {
         let (left, right) = self.split(self.root, start);
         let left = self.join(left, new);
         self.root = self.join(left, right);
+    }
+
+    /// Moves the ends of a range; it keeps its place among the others.
+    fn resize(&mut self, key: u64, start: u64, end: u64) {
+        let (mut path, mut at) = (std::mem::take(&mut self.path), self.root);
+        while self.ranges[at as usize].start != key {
+            path.push(at);
+            let range = &self.ranges[at as usize];
+            at = if key < range.start { range.left } else { range.right };
+        }
+        (self.ranges[at as usize].start, self.ranges[at as usize].end) = (start, end);
+        self.update(at);
+        path.drain(..).rev().for_each(|above| self.update(above));
+        self.path = path;
     }
 
     fn remove(&mut self, start: u64) {
@@ -184,7 +204,7 @@ impl FreeTree {
             return left + right;
         }
         let (l, r) = (self.ranges[left as usize], self.ranges[right as usize]);
-        if priority(l.start) > priority(r.start) {
+        if l.priority > r.priority {
             self.ranges[left as usize].right = self.join(l.right, right);
             self.update(left);
             left
@@ -210,7 +230,7 @@ fn fit(start: u64, end: u64, size: u64, align: u64, low: u64) -> Option<u64> {
 
 /// Scatters starts evenly, so that the tree is balanced whatever the addresses: Fibonacci hashing, then the high bits
 /// over the low ones.
-fn priority(start: u64) -> u64 {
+fn scatter(start: u64) -> u64 {
     let word = (start ^ start >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (word ^ word >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
@@ -270,7 +290,8 @@ mod tests {
                     list.give(start, end);
                 }
                 prop_assert_eq!(tree.iter().collect::<Vec<_>>(), list.0.clone());
-                prop_assert_eq!(tree.ranges[tree.root as usize].largest, list.0.iter().map(|r| r.1 - r.0).max().unwrap_or(0));
+                let largest = list.0.iter().map(|r| r.1 - r.0).max().unwrap_or(0);
+                prop_assert_eq!(tree.ranges[tree.root as usize].largest, largest);
             }
         }
 

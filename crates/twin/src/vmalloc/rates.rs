@@ -22,6 +22,9 @@ use crate::clock::{Random, Use};
 use crate::machine::line::{Customers, response};
 use std::collections::VecDeque;
 
+/// From here on an area counts as a whole one: sums over rates may miss it by rounding.
+const WHOLE: f64 = 1.0 - 1e-6;
+
 /// Runs the stress tests.
 pub(super) fn run(params: &Params, seed: u64) -> Outcome {
     let mut run = Run::new(params, seed);
@@ -37,6 +40,8 @@ struct Thread {
     steps: VecDeque<Step>,
     /// Rounds left of the first step.
     left: f64,
+    /// Kind of the first step; `None`: the thread has ended.
+    kind: Option<usize>,
     /// Where it belongs, and where it runs now.
     cpu: usize,
     runs_on: usize,
@@ -89,6 +94,8 @@ struct Run<'a> {
     /// Until when threads, nodes and workers were advanced.
     advanced: f64,
     threads: Vec<Thread>,
+    /// Threads in steps of one kind behave alike, however often they repeat them.
+    kinds: Vec<Step>,
     nodes: Vec<Node>,
     lazy_max: f64,
     drain: Drain,
@@ -113,8 +120,7 @@ impl<'a> Run<'a> {
         let cpus = p.machine.online_cpus as usize;
         let thread = |thread: u32| {
             let steps: VecDeque<Step> = stress::program(&p.workload, cpus as u32, thread, seed).into();
-            let left = steps.front().map_or(0.0, |step| step.times as f64);
-            Thread { steps, left, cpu: thread as usize % cpus, runs_on: 0, share: 0.0, rate: 0.0 }
+            Thread { steps, left: 0.0, kind: None, cpu: thread as usize % cpus, runs_on: 0, share: 0.0, rate: 0.0 }
         };
         let threads: Vec<Thread> = (0..p.workload.threads).map(thread).collect();
         let nodes = p.rules.nodes(p.machine.possible_cpus) as usize;
@@ -124,6 +130,7 @@ impl<'a> Run<'a> {
             now: 0.0,
             advanced: 0.0,
             threads,
+            kinds: Vec::new(),
             nodes: vec![Node::default(); nodes],
             lazy_max: p.rules.lazy_max(p.machine.online_cpus) as f64,
             drain: Drain::Idle,
@@ -138,6 +145,7 @@ impl<'a> Run<'a> {
             next_thread: f64::INFINITY,
             outcome: Outcome { nr_purged: vec![0; nodes], ..Outcome::default() },
         };
+        (0..run.threads.len()).for_each(|thread| run.begin_step(thread));
         run.balance();
         run
     }
@@ -161,7 +169,9 @@ impl<'a> Run<'a> {
         let (pages, rate) = self.nodes.iter().fold((0.0, 0.0), |sum, n| (sum.0 + n.pages, sum.1 + n.page_rate));
         let missing = self.lazy_max - pages;
         if missing < 0.0 {
-            self.advanced
+            // Parts of areas are no areas yet: somewhere a whole one must have been freed.
+            let whole = |n: &Node| if n.areas >= WHOLE { 0.0 } else { (1.0 - n.areas) / n.rate };
+            self.advanced + self.nodes.iter().map(whole).fold(f64::INFINITY, f64::min)
         } else if rate > 0.0 {
             // One page beyond the limit.
             self.advanced + (missing + 1.0) / rate
@@ -187,12 +197,12 @@ impl<'a> Run<'a> {
             self.balance();
         }
         match self.drain {
-            Drain::Idle => {
-                if self.crossing() <= self.now {
-                    self.advance();
-                    self.drain_cpu = self.random.below(1, self.outcome.passes, self.busy.len() as u64) as usize;
-                    self.drain = Drain::Queued(self.now + 1e3 * self.p.machine.wake_us);
-                }
+            Drain::Idle if self.crossing() <= self.now => {
+                self.advance();
+                // Any CPU may be the one that crosses the limit. A work that is queued again while it runs stays on
+                // its CPU (workqueues run a work once at a time), so only a fresh one chooses.
+                self.drain_cpu = self.random.below(1, self.outcome.passes, self.busy.len() as u64) as usize;
+                self.drain = Drain::Queued(self.now + 1e3 * self.p.machine.wake_us);
             }
             Drain::Queued(then) if then <= self.now => self.begin_pass(),
             Drain::Flushes(then) if then <= self.now => self.begin_works(),
@@ -239,21 +249,33 @@ impl<'a> Run<'a> {
 
     /// Threads whose step is over take the next one.
     fn end_steps(&mut self) {
-        for thread in &mut self.threads {
+        for i in 0..self.threads.len() {
             // What is left is less than a thousandth of a round: rounding.
-            while !thread.steps.is_empty() && thread.left <= 1e-3 {
-                let step = thread.steps.pop_front();
+            while self.threads[i].kind.is_some() && self.threads[i].left <= 1e-3 {
+                let step = self.threads[i].steps.pop_front();
                 self.outcome.freed += step.map_or(0, |step| step.times * u64::from(step.freed().0));
-                thread.left = thread.steps.front().map_or(0.0, |step| step.times as f64);
+                self.begin_step(i);
             }
         }
+    }
+
+    fn begin_step(&mut self, thread: usize) {
+        let thread = &mut self.threads[thread];
+        thread.kind = thread.steps.front().map(|step| {
+            thread.left = step.times as f64;
+            let kind = Step { times: 0, ..*step };
+            self.kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+                self.kinds.push(kind);
+                self.kinds.len() - 1
+            })
+        });
     }
 
     /// Gives every thread and worker its share of a CPU. A thread whose CPU a worker took moves to an idle CPU while
     /// there is one, as the kernel's idle balancing does it; it leaves the worker alone.
     fn place(&mut self) {
         let mut threads_on = vec![0u32; self.busy.len()];
-        let running = |thread: &&mut Thread| !thread.steps.is_empty();
+        let running = |thread: &&mut Thread| thread.kind.is_some();
         self.threads.iter_mut().filter(running).for_each(|thread| threads_on[thread.cpu] += 1);
         let mut idle = (0..self.busy.len()).filter(|&cpu| threads_on[cpu] == 0 && !self.busy[cpu]).collect::<Vec<_>>();
         for thread in self.threads.iter_mut().filter(running) {
@@ -279,36 +301,36 @@ impl<'a> Run<'a> {
     /// Solves the lines for who runs now, and sets all rates.
     fn balance(&mut self) {
         self.place();
-        // Threads in equal steps are customers of one kind. (count, operations on the lazy line, on the other, local)
-        let mut kinds: Vec<(Step, f64)> = Vec::new();
+        let mut counts = vec![0.0; self.kinds.len()];
         for thread in &self.threads {
-            let Some(step) = thread.steps.front() else { continue };
-            let same = |k: &(Step, f64)| Step { times: step.times, ..k.0 } == *step;
-            match kinds.iter_mut().find(|k| same(k)) {
-                Some(kind) => kind.1 += thread.share,
-                None => kinds.push((*step, thread.share)),
-            }
+            thread.kind.into_iter().for_each(|kind| counts[kind] += thread.share);
         }
         let purgers = match self.p.rules.purge_accounting {
             PurgeAccounting::PerArea => self.workers.iter().map(|worker| worker.share).sum(),
             PurgeAccounting::Batched => 0.0,
         };
-        let (lazy, total) = self.solve(&kinds, purgers);
+        let (lazy, total) = self.solve(&counts, purgers);
+        // Of every kind: nanoseconds per round, areas and pages freed per round.
+        let per_round = |step: &Step| {
+            let (on_lazy, on_total) = operations(self.p.rules.counters, step);
+            let (areas, pages) = step.freed();
+            (on_lazy * lazy + on_total * total + step.local_ns, f64::from(areas), f64::from(pages))
+        };
+        let rounds: Vec<(f64, f64, f64)> = self.kinds.iter().map(per_round).collect();
         self.response = lazy;
         self.nodes.iter_mut().for_each(|node| (node.rate, node.page_rate) = (0.0, 0.0));
         let nodes = self.nodes.len();
         self.next_thread = f64::INFINITY;
         for thread in &mut self.threads {
-            let Some(step) = thread.steps.front() else {
+            let Some(kind) = thread.kind else {
                 thread.rate = 0.0;
                 continue;
             };
-            let (on_lazy, on_total) = operations(self.p.rules.counters, step);
-            thread.rate = thread.share / (on_lazy * lazy + on_total * total + step.local_ns);
-            let (areas, pages) = step.freed();
+            let (ns, areas, pages) = rounds[kind];
+            thread.rate = thread.share / ns;
             let node = &mut self.nodes[thread.runs_on % nodes];
-            node.rate += thread.rate * f64::from(areas);
-            node.page_rate += thread.rate * f64::from(pages);
+            node.rate += thread.rate * areas;
+            node.page_rate += thread.rate * pages;
             if thread.rate > 0.0 {
                 self.next_thread = self.next_thread.min(self.now + thread.left / thread.rate);
             }
@@ -320,17 +342,17 @@ impl<'a> Run<'a> {
     }
 
     /// Responses of the lazy count's line and of the other count's.
-    fn solve(&self, kinds: &[(Step, f64)], purgers: f64) -> (f64, f64) {
+    fn solve(&self, counts: &[f64], purgers: f64) -> (f64, f64) {
         let m = &self.p.machine;
         let purger = Customers { count: purgers, operations: 1.0, elsewhere_ns: 1e3 * m.purge_local_us };
         let customers = |lazy: bool, elsewhere: f64| -> Vec<Customers> {
-            let of = |&(step, count): &(Step, f64)| {
-                let (on_lazy, on_total) = operations(self.p.rules.counters, &step);
+            let of = |(step, &count): (&Step, &f64)| {
+                let (on_lazy, on_total) = operations(self.p.rules.counters, step);
                 let (operations, others) = if lazy { (on_lazy, on_total) } else { (on_total, on_lazy) };
                 Customers { count, operations, elsewhere_ns: step.local_ns + others * elsewhere }
             };
             let purger = lazy.then_some(purger);
-            kinds.iter().map(of).chain(purger).collect()
+            self.kinds.iter().zip(counts).map(of).chain(purger).collect()
         };
         if self.p.rules.counters == Counters::OneLine {
             return (response(m.line_ns, &customers(true, 0.0)), 0.0);
@@ -352,8 +374,7 @@ impl<'a> Run<'a> {
         self.advance();
         let mut taken = 0.0;
         for node in &mut self.nodes {
-            // Rates put a millionth of an area too few or too many into a list; whole areas count.
-            node.list = (node.areas + 1e-6) as u64;
+            node.list = (node.areas + (1.0 - WHOLE)) as u64;
             node.list_pages = if node.list > 0 { node.pages * node.list as f64 / node.areas } else { 0.0 };
             node.areas = (node.areas - node.list as f64).max(0.0);
             node.pages -= node.list_pages;
@@ -456,7 +477,9 @@ impl<'a> Run<'a> {
 
     fn end_pass(&mut self) {
         self.counted = 0.0;
-        self.drain = if self.again || self.frees_see_too_much() { Drain::Queued(self.now) } else { Drain::Idle };
+        let again = self.again || self.frees_see_too_much();
+        let something = self.nodes.iter().any(|node| node.areas >= WHOLE);
+        self.drain = if again && something { Drain::Queued(self.now) } else { Drain::Idle };
         self.balance();
     }
 }

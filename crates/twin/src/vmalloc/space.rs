@@ -174,7 +174,7 @@ impl Space {
         let (low, high) = request.range.unwrap_or(self.range);
         let home = (self.rules.areas == Areas::Nodes && request.range.is_none())
             .then(|| request.cpu % self.nodes.len() as u32);
-        let mut at = home.and_then(|node| self.from_pool(node, size, request.align));
+        let mut at = home.and_then(|node| self.take_pooled(node, size, request.align));
         for last in [false, true] {
             at = at.or_else(|| self.free.take(size, request.align, low, high, request.range.is_some(), PAGE));
             searched(Search { addr: at.unwrap_or(high), failed: at.is_none() });
@@ -195,7 +195,7 @@ impl Space {
     }
 
     /// An area of this size that waits for reuse. A misaligned one goes to the end and the search begins elsewhere.
-    fn from_pool(&mut self, node: u32, size: u64, align: u64) -> Option<u64> {
+    fn take_pooled(&mut self, node: u32, size: u64, align: u64) -> Option<u64> {
         let pool = self.nodes[node as usize].pools.get_mut((size >> PAGE_SHIFT) as usize - 1)?;
         let area = pool.pop_front()?;
         if area.start.is_multiple_of(align) {

@@ -27,7 +27,7 @@ enum Do {
 
 fn step() -> impl Strategy<Value = Do> {
     prop_oneof![
-        6 => (1u64..300, 0u32..8, 0u32..4).prop_map(|(pages, cpu, shift)| Do::Alloc { pages: 1 + pages / 20, cpu, shift }),
+        6 => (1u64..16, 0u32..8, 0u32..4).prop_map(|(pages, cpu, shift)| Do::Alloc { pages, cpu, shift }),
         1 => (250u64..300, 0u32..8).prop_map(|(pages, cpu)| Do::Alloc { pages, cpu, shift: 0 }),
         6 => any::<usize>().prop_map(Do::Free),
         2 => any::<bool>().prop_map(Do::Pass),
