@@ -39,14 +39,16 @@ pub enum Form {
 }
 
 /// The fields of one event type in one recording: its format text, compiled.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// By slot number; changed by [`Layout::compile`] alone, which keeps `loads` in step.
+    /// By slot number. Layouts are made by [`Layout::compile`] alone, which keeps `loads` and `reach` in step.
     places: [Place; MAX_SLOTS],
     loads: [Load; MAX_SLOTS],
     big_endian: bool,
     /// Translations from the kernel's number to the index in a name table, one per [`Form::Word`].
     words: Vec<Vec<(u64, u64)>>,
+    /// Behind the last byte that a [`Load`] reads.
+    reach: usize,
 }
 
 /// How the number at a [`Place`] is taken out of the eight bytes that begin there. The same few instructions for every
@@ -83,10 +85,19 @@ impl Place {
     }
 }
 
+impl Default for Layout {
+    /// The layout of an event without fields.
+    fn default() -> Layout {
+        Layout::compile(Default::default(), Vec::new(), false)
+    }
+}
+
 impl Layout {
     /// A layout of fields by slot number.
     pub fn compile(places: [Place; MAX_SLOTS], words: Vec<Vec<(u64, u64)>>, big_endian: bool) -> Layout {
-        Layout { loads: places.map(Load::of), places, big_endian, words }
+        let loads = places.map(Load::of);
+        let reach = loads.iter().map(|load| usize::from(load.offset) + 8).max().unwrap_or(0);
+        Layout { loads, places, big_endian, words, reach }
     }
 
     /// Where the field with slot number `slot` is.
@@ -106,36 +117,13 @@ impl Layout {
     }
 
     /// The number at the place of the field with slot number `slot`, whatever its form; 0 if `record` is too short.
-    /// `record` may go on behind the record: bytes that are no part of a field do not matter.
-    #[inline(always)]
-    pub fn number(&self, record: &[u8], slot: usize) -> u64 {
-        let Load { offset, mask, sign } = self.loads[slot];
-        let offset = usize::from(offset);
-        match record.get(offset..offset + 8) {
-            Some(bytes) if !self.big_endian => {
-                let word = u64::from_le_bytes(bytes.try_into().unwrap());
-                (word & mask ^ sign).wrapping_sub(sign)
-            }
-            _ => self.number_in_bytes(record, slot),
-        }
-    }
-
-    /// The same where there are not eight bytes, or in big-endian order.
-    #[cold]
-    #[inline(never)]
-    fn number_in_bytes(&self, record: &[u8], slot: usize) -> u64 {
+    fn number(&self, record: &[u8], slot: usize) -> u64 {
         self.places[slot].number(record, self.big_endian)
     }
 
     /// Reads the field with slot number `slot`; 0 if the record is too short.
-    #[inline]
     pub fn read(&self, record: &[u8], slot: usize) -> u64 {
-        let number = self.number(record, slot);
-        let place = self.places[slot];
-        match place.form {
-            Form::Number => number,
-            _ => self.translate(record, place, number),
-        }
+        self.translate(record, self.places[slot], self.number(record, slot))
     }
 
     #[inline(never)]
@@ -237,6 +225,41 @@ pub trait Fielded {
 /// A ring-buffer record and its layout.
 struct Record<'a>(&'a Layout, &'a [u8]);
 
+/// The same if it is little endian, with all that its layout's loads read: nothing is left to check for a field.
+struct Whole<'a> {
+    layout: &'a Layout,
+    /// At least `layout.reach` bytes.
+    bytes: &'a [u8],
+}
+
+impl<'a> Whole<'a> {
+    #[inline(always)]
+    fn of(layout: &'a Layout, bytes: &'a [u8]) -> Option<Whole<'a>> {
+        (bytes.len() >= layout.reach && !layout.big_endian).then_some(Whole { layout, bytes })
+    }
+}
+
+impl Fielded for Whole<'_> {
+    #[inline(always)]
+    fn has(&self, slot: usize) -> bool {
+        self.layout.has(slot)
+    }
+    #[inline(always)]
+    fn slot(&self, slot: usize) -> u64 {
+        let place = self.layout.places[slot];
+        let number = self.number(slot);
+        if matches!(place.form, Form::Number) { number } else { self.layout.translate(self.bytes, place, number) }
+    }
+    #[inline(always)]
+    fn number(&self, slot: usize) -> u64 {
+        let Load { offset, mask, sign } = self.layout.loads[slot];
+        // SAFETY: `Layout::compile`, the only maker of layouts, puts `reach` 8 bytes behind the largest offset of a load,
+        // and `of`, the only maker of this, has checked that there are `reach` bytes.
+        let word = unsafe { self.bytes.as_ptr().add(offset.into()).cast::<u64>().read_unaligned() };
+        (u64::from_le(word) & mask ^ sign).wrapping_sub(sign)
+    }
+}
+
 impl Fielded for Record<'_> {
     #[inline(always)]
     fn has(&self, slot: usize) -> bool {
@@ -267,6 +290,13 @@ impl Fielded for Slots {
     }
 }
 
+/// Reads the last records of a file, and those of big-endian machines.
+#[cold]
+#[inline(never)]
+fn read_with_care<T: Typed>(record: &Record<'_>) -> T {
+    T::read(record)
+}
+
 impl<'a> Event<'a> {
     /// True if the source has the field.
     #[inline]
@@ -294,7 +324,10 @@ impl<'a> Event<'a> {
         debug_assert_eq!(self.kind, T::KIND);
         // One decision for all fields: what follows are plain loads.
         match self.fields {
-            Fields::Record(layout, ahead) => T::read(&Record(layout, ahead)),
+            Fields::Record(layout, ahead) => match Whole::of(layout, ahead) {
+                Some(record) => T::read(&record),
+                None => read_with_care(&Record(layout, ahead)),
+            },
             Fields::Text(slots) => T::read(slots),
             Fields::Untyped => T::read(&Slots::default()),
         }
