@@ -78,7 +78,7 @@ impl Slab {
         match ev.kind {
             Kind::MmShrinkSlabStart => {
                 let start: MmShrinkSlabStart = ev.typed();
-                let at = self.shrinker(start.shr.0, ev.symbol(start.shrink));
+                let at = self.shrinker(start.shr.0, || ev.symbol(start.shrink));
                 let shrinker = &mut self.shrinkers[at];
                 shrinker.calls += 1;
                 shrinker.to_scan = shrinker.to_scan.saturating_add(start.total_scan.max(0) as u64);
@@ -87,7 +87,7 @@ impl Slab {
             Kind::MmShrinkSlabEnd => {
                 let end: MmShrinkSlabEnd = ev.typed();
                 let open = task.shrinking.take().filter(|open| open.shr == end.shr.0);
-                let at = self.shrinker(end.shr.0, ev.symbol(end.shrink));
+                let at = self.shrinker(end.shr.0, || ev.symbol(end.shrink));
                 let shrinker = &mut self.shrinkers[at];
                 if end.nid.is_some() {
                     let freed = shrinker.freed.get_or_insert(0);
@@ -108,10 +108,10 @@ impl Slab {
     }
 
     #[inline]
-    fn shrinker(&mut self, address: u64, symbol: Symbol<'_>) -> usize {
+    fn shrinker<'e>(&mut self, address: u64, symbol: impl FnOnce() -> Symbol<'e>) -> usize {
         match self.by_address.get(address) {
             Some(at) => self.functions[at as usize],
-            None => self.find(address, symbol),
+            None => self.find(address, symbol()),
         }
     }
 

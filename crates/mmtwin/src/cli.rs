@@ -49,6 +49,8 @@ pub enum Verb {
     Script(Script),
     /// Write a trace in another format
     Convert(Convert),
+    /// Published tables beside the twin's, with the error of each row
+    Reproduce(Reproduce),
     /// Validate, expand and describe scenario files
     Scenario(Scenario),
     /// Say what this machine allows, and the smallest cure for what it does not
@@ -347,6 +349,23 @@ pub struct Doctor {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+}
+
+/// `mmtwin reproduce`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A row is `fitted` if a figure of its machine's file was fixed on it; the others are predicted. Figures are data in
+scenarios/published; every row is a run of the simulated kernel.
+
+Examples:
+  mmtwin reproduce numa-counters
+  mmtwin reproduce vmalloc-purge --table vmalloc-purge-average --format csv")]
+pub struct Reproduce {
+    /// Which studies: numa-counters, vmalloc-purge; all if none is named
+    pub names: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub printing: Printing,
 }
 
 /// `mmtwin bench`

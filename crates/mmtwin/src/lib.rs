@@ -1,8 +1,9 @@
-//! What the command line does, as a library: reading inputs into reports, and the verbs.
+//! What the command line does, as a library: reading inputs into reports, published studies, and the verbs.
 
 pub mod cli;
 pub mod progress;
 pub mod reading;
+pub mod reproduce;
 pub mod verbs;
 
 use std::fmt;

@@ -8,6 +8,7 @@ pub mod definitions;
 pub mod doctor;
 pub mod record;
 pub mod report;
+pub mod reproduce;
 pub mod scenario;
 pub mod script;
 
@@ -45,10 +46,20 @@ fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure
 /// Prints tables about this machine as the arguments say, after what must be known beforehand.
 fn print_machine(tables: Vec<Table>, finding: Option<Finding>, printing: &Printing) -> Result<i32, Failure> {
     let input = InputInfo { name: "this machine".into(), arm: "host".into(), ..InputInfo::default() };
-    let nothing_to_say = finding.is_none();
-    let mut comparison = single(Report { input, findings: finding.into_iter().collect(), tables, ..Report::default() });
+    print_tables(input, tables, finding.into_iter().collect(), printing)
+}
+
+/// Prints tables of one origin that is no trace, after what must be known beforehand.
+fn print_tables(
+    input: InputInfo,
+    tables: Vec<Table>,
+    findings: Vec<Finding>,
+    printing: &Printing,
+) -> Result<i32, Failure> {
+    let nothing_to_say = findings.is_empty();
+    let mut comparison = single(Report { input, findings, tables, ..Report::default() });
     if printing.format == Format::Table {
-        // There is only one machine to ask, and its counts of events would mean nothing.
+        // There is only one origin, and its counts of events would mean nothing.
         comparison.inputs.clear();
         if nothing_to_say {
             comparison.findings = None;

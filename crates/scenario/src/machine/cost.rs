@@ -22,14 +22,20 @@ pub struct Costs {
     pub numa_counters_events: Cost,
     /// Waiting until this CPU has the lines of a zone back after another CPU changed a zone counter. Not multiplied.
     pub zone_reread: Cost,
-    /// Local work of one vmalloc and vfree pair of one page.
-    pub vmalloc_free: Cost,
+    /// One round of `fix_size_alloc_test` with one page, by one thread alone on the machine.
+    pub vmalloc_fix_size: Cost,
+    /// The same of `full_fit_alloc_test`.
+    pub vmalloc_full_fit: Cost,
+    /// The same of `long_busy_list_alloc_test`.
+    pub vmalloc_long_busy_list: Cost,
     /// Local work of a purge per area: unlinking it, and adding it to a pool or to the free tree.
     pub purge_area: Cost,
     /// Waking the purge workers, per purge.
     pub purge_wakeup: Cost,
     /// Part of a CPU that a purge worker gets while that CPU is busy with other work.
     pub purge_worker_share: Share,
+    /// Within so long a purge worker and another thread of its CPU both get their parts once.
+    pub purge_slice: Cost,
     /// Flushing the TLBs of all CPUs: the part that does not depend on their number.
     pub tlb_flush: Cost,
     /// Flushing the TLBs of all CPUs by interrupts: per CPU.

@@ -5,10 +5,12 @@
 mod kernel;
 mod machine;
 mod policy;
+mod vmalloc;
 
 pub use kernel::rules;
 pub use machine::{costs, machine};
 pub use policy::policy;
+pub use vmalloc::vmalloc;
 
 use crate::kernel::{Kernel, KernelError};
 use crate::machine::MachineError;

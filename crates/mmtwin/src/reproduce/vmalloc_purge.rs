@@ -1,0 +1,47 @@
+//! Latency of `purge_vmap_node` before and after the batched accounting of 2024: test_vmalloc.
+
+use super::{Found, More};
+use mmtwin_scenario::Scenario;
+use mmtwin_twin::build;
+use mmtwin_twin::vmalloc::{Outcome, stress_over_rates};
+use std::collections::BTreeMap;
+
+/// The published means are of three runs.
+const RUNS: u64 = 3;
+
+/// Runs the stress test three times; what is no mean is of the first.
+pub(super) fn run(scenario: &Scenario) -> Result<Found, String> {
+    let params = build::vmalloc(scenario).map_err(|error| error.to_string())?;
+    let run = |seed| stress_over_rates(&params, seed).map_err(|error| error.to_string());
+    let seed = scenario.run.seed;
+    let runs = (0..RUNS).map(|i| run(seed.wrapping_add(i))).collect::<Result<Vec<Outcome>, String>>()?;
+    let first = &runs[0];
+    let mean = |of: &dyn Fn(&Outcome) -> f64| runs.iter().map(of).sum::<f64>() / RUNS as f64;
+    let values = BTreeMap::from([
+        ("average", mean(&|run| run.calls.mean_us())),
+        ("per_area", mean(&|run| run.us_per_area().unwrap_or(0.0))),
+        ("calls", mean(&|run| run.calls.calls() as f64)),
+    ]);
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let purged = first.nr_purged.iter().copied().filter(|&purged| purged > 0);
+    let range = [purged.clone().min(), purged.max()].map(|purged| purged.unwrap_or(0) as f64);
+    let more = vec![
+        More { key: "calls", label: "calls of purge_vmap_node", unit: "", values: vec![first.calls.calls() as f64] },
+        More {
+            key: "top_three_share",
+            label: "time in the top three slots",
+            unit: "%",
+            values: vec![100.0 * first.calls.top_three_share()],
+        },
+        More { key: "nr_purged", label: "nr_purged of the nodes", unit: "areas", values: range.to_vec() },
+        More { key: "longest", label: "longest call", unit: "s", values: vec![seconds(first.calls.longest_ns())] },
+        More { key: "run", label: "whole run", unit: "s", values: vec![seconds(first.ran_ns)] },
+    ];
+    let slots = first.calls.slots().iter().enumerate();
+    let slots = slots.map(|(i, slot)| (if i == 0 { 0 } else { 1 << i }, (2u64 << i) - 1, slot.calls)).collect();
+    let remark = first.trips_watchdog().then(|| {
+        let longest = seconds(first.calls.longest_ns());
+        format!("a purge takes up to {longest:.1} s, which the soft-lockup watchdog (20 s) reports")
+    });
+    Ok(Found { values, slots, more, remark })
+}

@@ -1,0 +1,36 @@
+//! `mmtwin reproduce`.
+
+use super::print_tables;
+use crate::Failure;
+use crate::cli::Reproduce;
+use crate::reproduce::{ALL, Study, reproduce};
+use mmtwin_report::model::{Finding, InputInfo};
+
+/// Runs the verb.
+pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
+    let studies: Vec<&Study> = match arguments.names.is_empty() {
+        true => ALL.iter().collect(),
+        false => arguments.names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
+    };
+    let (mut tables, mut findings) = (Vec::new(), Vec::new());
+    for study in &studies {
+        let reproduction = reproduce(study)?;
+        tables.extend(reproduction.tables());
+        findings.extend(reproduction.remarks().map(|sentence| Finding {
+            key: "soft_lockup".into(),
+            severity: 50,
+            sentence,
+            detail: String::new(),
+            command: String::new(),
+        }));
+    }
+    let name = studies.iter().map(|study| study.name).collect::<Vec<_>>().join(", ");
+    print_tables(InputInfo { name, arm: "twin".into(), ..InputInfo::default() }, tables, findings, &arguments.printing)
+}
+
+fn named(name: &str) -> Result<&'static Study, Failure> {
+    ALL.iter().find(|study| study.name == name).ok_or_else(|| {
+        let all = ALL.iter().map(|study| study.name).collect::<Vec<_>>().join(", ");
+        Failure::Usage(format!("there is no published study {name}; there are {all}"))
+    })
+}
