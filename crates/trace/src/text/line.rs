@@ -31,7 +31,7 @@ pub(super) struct Context {
 }
 
 /// Places for remembered columns.
-pub(super) const PLACES: usize = 64;
+pub(super) const PLACES: usize = 256;
 
 /// Longest columns up to the CPU that are remembered.
 const COLUMNS: usize = 56;
@@ -157,7 +157,7 @@ impl Second {
 fn first_words(text: &[u8]) -> Option<([u64; 4], usize)> {
     let words = [word_at(text, 0)?, word_at(text, 8)?, word_at(text, 16)?, word_at(text, 24)?];
     let mix = words[1] ^ words[2].rotate_left(23) ^ words[3].rotate_left(41);
-    Some((words, (mix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % PLACES))
+    Some((words, (mix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize % PLACES))
 }
 
 /// Length of the `NAME:` that `trace-cmd report` puts before the lines of an instance. A comm never begins in the
