@@ -75,13 +75,25 @@ impl Load {
 
 impl Place {
     /// The number at this place, extended to 64 bits; 0 if the field is absent or the record too short.
+    #[inline(always)]
     pub fn number(self, raw: &[u8], big_endian: bool) -> u64 {
-        let (offset, bytes) = (usize::from(self.offset), usize::from(self.bits / 8));
-        let Some(field) = raw.get(offset..offset + bytes) else { return 0 };
-        let digit = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
-        let number = if big_endian { field.iter().fold(0, digit) } else { field.iter().rev().fold(0, digit) };
-        let unused = 64 - u32::from(self.bits).clamp(1, 64);
-        if self.signed { (((number << unused) as i64) >> unused) as u64 } else { number }
+        // Loads of exact width: programs that print records do this for every field.
+        macro_rules! load {
+            ($unsigned:ty, $signed:ty) => {{
+                let at = usize::from(self.offset);
+                let Some(bytes) = raw.get(at..at + size_of::<$unsigned>()) else { return 0 };
+                let word = <$unsigned>::from_le_bytes(bytes.try_into().unwrap());
+                let word = if big_endian { word.swap_bytes() } else { word };
+                if self.signed { word as $signed as i64 as u64 } else { u64::from(word) }
+            }};
+        }
+        match self.bits {
+            32 => load!(u32, i32),
+            64 => load!(u64, i64),
+            16 => load!(u16, i16),
+            8 => load!(u8, i8),
+            _ => 0,
+        }
     }
 }
 
@@ -103,11 +115,6 @@ impl Layout {
     /// Where the field with slot number `slot` is.
     pub fn place(&self, slot: usize) -> Place {
         self.places[slot]
-    }
-
-    /// Numbers are big endian.
-    pub fn big_endian(&self) -> bool {
-        self.big_endian
     }
 
     /// True if the format has the field with slot number `slot`.

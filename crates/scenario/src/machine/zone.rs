@@ -40,11 +40,6 @@ impl Zone {
     pub fn end_pfn(&self) -> u64 {
         self.start_pfn.saturating_add(self.spanned)
     }
-
-    /// Bytes of memory.
-    pub fn present_bytes(&self) -> u64 {
-        self.present.saturating_mul(PAGE)
-    }
 }
 
 /// First page frame of DMA32.
