@@ -6,7 +6,7 @@
 //! visible in the published figures. Model: one line per zone with a version; a CPU knows the version it has seen.
 //! Threads of a core share its caches, so a sibling that was current stays current. Left out: what the addition costs
 //! the writer, line transfers that overlap, distance (a zone's readers are the CPUs of its node). Checked against the
-//! published table of thresholds (`tests/numa_counters.rs`) and against the closed form in [`super::closed_form`].
+//! published table of thresholds (`mmtwin reproduce numa-counters`) and against the closed form in [`super::closed_form`].
 
 /// Versions of every zone's line.
 #[derive(Clone, Debug)]

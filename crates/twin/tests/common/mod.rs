@@ -10,8 +10,7 @@ use mmtwin_twin::vmstat::{Design, Dialect, Separate, VmStatRules};
 /// Pages of a GiB.
 pub const GIB: u64 = 1 << 18;
 
-/// Costs of the published 2-socket Broadwell. Fitted: work and 8-bit counts of shared cores with the refetch on the rows
-/// 32, 125 and 20,000, 16-bit counts on the row of the series, work without counts on the row without statistics.
+/// Costs of a machine like the published 2-socket Broadwell; that one's own are in machines/broadwell-2s-88.toml.
 pub const BROADWELL: PageCosts = PageCosts {
     clock_khz: 2_194_000,
     alone: LoopCosts { work: 176.0, count_s8: 13.0, count_u16: 4.5, count_word: 3.0 },
