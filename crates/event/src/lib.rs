@@ -10,6 +10,7 @@ pub mod era;
 pub mod event;
 pub mod manifest;
 pub mod names;
+pub mod results;
 pub mod sink;
 pub mod value;
 pub mod vocabulary;

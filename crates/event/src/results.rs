@@ -1,0 +1,133 @@
+//! What a scenario's workload achieved: `results.json`. Every arm leaves the same.
+//!
+//! Times are nanoseconds of the trace clock, sums over threads where they say so. What an arm cannot measure is `None`.
+
+use crate::manifest::SCHEMA_VERSION;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// `results.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// How the run ended.
+    pub ending: Ending,
+    /// Phases of all processes, by process and phase; those that never began are left out.
+    pub phases: Vec<PhaseResult>,
+    /// What of the scenario was not done, and what else must be known, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl Default for Results {
+    fn default() -> Results {
+        Results { schema_version: SCHEMA_VERSION, ending: Ending::Completed, phases: Vec::new(), notes: Vec::new() }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "how")]
+pub enum Ending {
+    /// Every process did all its phases.
+    Completed,
+    /// At `run.duration`, with processes still at work.
+    TimeUp,
+    /// No memory was left.
+    OutOfMemory {
+        /// When.
+        at: u64,
+        /// Thread that asked.
+        pid: i32,
+        /// Its name.
+        comm: String,
+        /// What the kernel says of it.
+        message: String,
+    },
+}
+
+/// What a process did in a phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// Name of the process.
+    pub process: String,
+    /// Name of the phase; its number from 0 where the scenario gives none, `populate` for what comes before the first.
+    pub phase: String,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Its accesses, in the scenario's order.
+    #[serde(default)]
+    pub accesses: Vec<AccessResult>,
+    /// Its actions, in the scenario's order.
+    #[serde(default)]
+    pub actions: Vec<ActionResult>,
+    /// Where the pages of the process's regions were at its end.
+    #[serde(default)]
+    pub placement: Vec<Placement>,
+}
+
+/// What all threads of an access did together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AccessResult {
+    /// Name of the region.
+    pub region: String,
+    /// Name of the pattern.
+    pub pattern: String,
+    /// Threads that took part.
+    pub threads: u32,
+    /// Touches.
+    pub touches: u64,
+    /// Page faults of these touches, those that found the page in memory included.
+    pub faults: u64,
+    /// CPU time of all threads, think time included.
+    pub cpu_time: u64,
+    /// Latency of a touch without think time, from the touch to its end.
+    #[serde(default)]
+    pub latency: Option<Latency>,
+}
+
+/// Latencies of touches or operations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean in nanoseconds.
+    pub mean: f64,
+    /// (least, count): slot i holds from its least nanoseconds to below those of the next, powers of two.
+    pub slots: Vec<(u64, u64)>,
+}
+
+/// What all threads of an action did together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ActionResult {
+    /// Kind of the action (`page-loop`).
+    pub kind: String,
+    /// What tells it from others of its kind (`order 0, GFP_ATOMIC`).
+    #[serde(default)]
+    pub detail: String,
+    /// Threads that took part.
+    pub threads: u32,
+    /// Operations of all threads: allocations, readings, rounds of a test.
+    pub operations: u64,
+    /// Operations that failed.
+    #[serde(default)]
+    pub failures: u64,
+    /// Time of all threads in it.
+    pub time: u64,
+    /// Nanoseconds per operation, the mean of the threads' means; `None` without operations.
+    #[serde(default)]
+    pub mean: Option<f64>,
+    /// More figures by their names with units (`cache_lines`, `purge_us`).
+    #[serde(default)]
+    pub more: BTreeMap<String, f64>,
+}
+
+/// Where the pages of a region are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Name of the region.
+    pub region: String,
+    /// Pages by node; pages that nobody has touched are nowhere.
+    pub nodes: Vec<u64>,
+}
