@@ -118,7 +118,10 @@ pub struct ActionResult {
     /// Nanoseconds per operation, the mean of the threads' means; `None` without operations.
     #[serde(default)]
     pub mean: Option<f64>,
-    /// More figures by their names with units (`cache_lines`, `purge_us`).
+    /// Latency of the kernel function that the action is about: `purge_vmap_node` for `vmalloc-test`.
+    #[serde(default)]
+    pub latency: Option<Latency>,
+    /// More figures by their names (`cache_lines`, `purge_calls`).
     #[serde(default)]
     pub more: BTreeMap<String, f64>,
 }

@@ -19,6 +19,8 @@ pub enum Use {
     Workload = 5,
     /// Which page of a region has which rank.
     Shuffle = 6,
+    /// How many pages, and which, some accesses touch for the first time.
+    FirstTouch = 7,
 }
 
 /// Random numbers of one use.
@@ -41,6 +43,11 @@ impl Chance {
             Chance(((p.max(0.0) * (1u64 << 53) as f64) as u64) << 11)
         }
     }
+
+    /// The probability.
+    pub fn get(self) -> f64 {
+        if self.0 == u64::MAX { 1.0 } else { (self.0 >> 11) as f64 / (1u64 << 53) as f64 }
+    }
 }
 
 impl Random {
@@ -59,6 +66,12 @@ impl Random {
     #[inline]
     pub fn below(&self, object: u64, draw: u64, n: u64) -> u64 {
         ((u128::from(self.word(object, draw)) * u128::from(n)) >> 64) as u64
+    }
+
+    /// The same, uniform in [0, 1).
+    #[inline]
+    pub fn fraction(&self, object: u64, draw: u64) -> f64 {
+        (self.word(object, draw) >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// True with the given probability.

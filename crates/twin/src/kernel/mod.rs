@@ -6,7 +6,7 @@
 mod batched;
 mod loops;
 
-pub use loops::{AllocLoop, CpuLoops, LoopResult};
+pub use loops::{AllocLoop, CpuLoops, LoopResult, Looper};
 
 use crate::alloc::{
     Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules, ZoneKind,
@@ -22,7 +22,7 @@ use thiserror::Error;
 pub type Ps = u64;
 
 /// Picoseconds of a nanosecond.
-const PS_PER_NS: Ps = 1000;
+pub const PS_PER_NS: Ps = 1000;
 
 /// Largest cost that is believed: a second.
 const MAX_COST: Ps = 1_000_000_000_000;
@@ -157,6 +157,41 @@ impl Kernel {
         self.clocks[cpu as usize] / PS_PER_NS
     }
 
+    /// Time of a CPU in picoseconds.
+    #[inline]
+    pub(crate) fn clock(&self, cpu: u32) -> Ps {
+        self.clocks[cpu as usize]
+    }
+
+    /// What an allocation takes that finds everything near.
+    pub(crate) fn allocation_time(&self, cpu: u32) -> Ps {
+        self.times(cpu).allocate + 2 * self.count_time(cpu)
+    }
+
+    /// A CPU works for a time.
+    #[inline]
+    pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
+        self.clocks[cpu as usize] += time;
+    }
+
+    /// A CPU does nothing until a time, if that is still to come.
+    pub(crate) fn wait(&mut self, cpu: u32, until: Ps) {
+        let clock = &mut self.clocks[cpu as usize];
+        *clock = (*clock).max(until);
+    }
+
+    /// Writes `vm.stat_interval`; timers that are set keep their time.
+    pub fn set_stat_interval(&mut self, interval: Ns) {
+        self.refresh.set_interval(interval);
+    }
+
+    /// Writes `vm.min_free_kbytes` or `vm.watermark_scale_factor`: new watermarks, list sizes and drift marks.
+    pub fn set_watermarks(&mut self, change: impl FnOnce(&mut Rules)) {
+        self.alloc.set_marks(change);
+        self.alloc.set_pageset_sizes(&running_nodes(&self.machine, &self.stat));
+        self.stat.set_thresholds(&self.alloc.zones);
+    }
+
     /// Allocates on the caller's CPU, which spends the time it takes.
     pub fn allocate(&mut self, caller: &mut Caller, request: &Request) -> Result<Pfn, KernelError> {
         self.check_cpu(caller.cpu)?;
@@ -173,7 +208,11 @@ impl Kernel {
     }
 
     #[inline]
-    fn allocate_unchecked(&mut self, caller: &mut Caller, request: &Request) -> Result<Allocated, AllocationFailure> {
+    pub(crate) fn allocate_unchecked(
+        &mut self,
+        caller: &mut Caller,
+        request: &Request,
+    ) -> Result<Allocated, AllocationFailure> {
         let (cpu, local) = (caller.cpu, self.machine.node_of(caller.cpu));
         let (alloc, mut ctx) = self.split(cpu, caller.task);
         let got = alloc.allocate(&mut ctx, caller, local, request)?;
@@ -183,7 +222,7 @@ impl Kernel {
     }
 
     #[inline]
-    fn free_unchecked(&mut self, cpu: u32, task: Task, page: Pfn) -> Result<(), NotAllocated> {
+    pub(crate) fn free_unchecked(&mut self, cpu: u32, task: Task, page: Pfn) -> Result<(), NotAllocated> {
         let (alloc, mut ctx) = self.split(cpu, task);
         alloc.free(&mut ctx, page)?;
         self.clocks[cpu as usize] += self.times(cpu).free;
@@ -223,7 +262,8 @@ impl Kernel {
         self.clocks.iter_mut().for_each(|clock| *clock = (*clock).max(until.saturating_mul(PS_PER_NS)));
     }
 
-    fn run_timers(&mut self, until: Ns) {
+    /// Runs the timers up to a time.
+    pub(crate) fn run_timers(&mut self, until: Ns) {
         while let Some((at, cpu, work)) = self.refresh.take(until) {
             match work {
                 Work::Update => self.update(at, cpu),
