@@ -118,7 +118,7 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
         let fixed = scenario.machine.figures.iter().filter(|f| f.provenance == Provenance::Fitted);
         let fixed: Vec<_> = fixed.filter(|figure| figure.fits.contains(&id)).collect();
         for key in fixed.iter().flat_map(|figure| &figure.of) {
-            parameters.insert(format!("{} {key}", scenario.machine.name));
+            parameters.insert(format!("{} {}", scenario.machine.name, parameter(key)));
         }
         let histogram = published.histograms.iter().find(|histogram| histogram.row == row.key);
         let found = (study.run)(&scenario, histogram).map_err(|message| failed(format!("{}: {message}", row.key)))?;
@@ -132,9 +132,21 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
     Ok(Reproduction { name: study.name, published, rows, parameters })
 }
 
+/// What counts as one parameter: a figure, or all classes of one (`line.handoff.same_core`), which are fixed together.
+fn parameter(key: &str) -> &str {
+    match key.match_indices('.').nth(1) {
+        Some((end, _)) => &key[..end],
+        None => key,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mmtwin_report::compare::single;
+    use mmtwin_report::format;
+    use mmtwin_report::model::{InputInfo, Report, Table};
+    use serde_json::{Value, json};
 
     /// The bars: five rows fitted at most, the others within 3 %, out of a run that is shorter than the published one.
     #[test]
@@ -151,5 +163,51 @@ mod tests {
         let names: Vec<_> = reproduction.tables().into_iter().map(|table| table.name).collect();
         let expected = ["numa-counters-cycles", "numa-counters-throughput", "numa-counters-not-identifiable"];
         assert_eq!(names, expected);
+    }
+
+    fn json(tables: Vec<Table>) -> Value {
+        let input = InputInfo { name: "twin".into(), arm: "twin".into(), ..InputInfo::default() };
+        let mut out = Vec::new();
+        let comparison = single(Report { input, tables, ..Report::default() });
+        format::write(&comparison, format::Format::Json, &format::Style::default(), &mut out)
+            .expect("memory takes all");
+        serde_json::from_slice(&out).expect("it is JSON")
+    }
+
+    /// A shorter run has other values; what stands beside what is the same.
+    #[test]
+    fn programs_get_metrics_with_what_was_published() {
+        let short = ["process.vmalloc_test.phase.stress.action.#0.loops=2000".to_string()];
+        let reproduction = reproduce_with(&ALL[1], &short).unwrap_or_else(|e| panic!("{e}"));
+        let document = json(reproduction.tables());
+        let tables = document["tables"].as_array().expect("tables");
+        let names: Vec<_> = tables.iter().map(|table| table["name"].as_str().unwrap_or_default()).collect();
+        let expected = ["average", "gain", "more", "histogram-published", "histogram-twin", "not-identifiable"];
+        assert_eq!(
+            BTreeSet::from_iter(names),
+            expected.map(|name| format!("vmalloc-purge-{name}")).iter().map(String::as_str).collect()
+        );
+        let row = |table: &str, key: &str| {
+            let table = tables.iter().find(|at| at["name"] == format!("vmalloc-purge-{table}")).expect("the table");
+            assert_eq!((&table["kind"], &table["columns"]), (&json!("metric"), &json!(["twin"])));
+            let rows = table["rows"].as_array().expect("rows");
+            rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("{key} is in {rows:?}")).clone()
+        };
+        let before = row("average", "448_before");
+        assert_eq!((&before["published"], &before["fitted"]), (&json!([1_992_122.0]), &json!([true])));
+        let error = 100.0 * (before["values"][0].as_f64().expect("a value") / 1_992_122.0 - 1.0);
+        assert!((before["error_percent"][0].as_f64().expect("an error") - error).abs() < 1e-9, "{before}");
+        assert_eq!(row("average", "72_after")["fitted"], json!([false]));
+        assert_eq!(row("gain", "448_gain")["published"], json!([99.65]));
+        assert_eq!(row("more", "448_before_nr_purged_least")["published"], json!([663_070.0]));
+        assert_eq!(row("more", "448_before_top_three_share")["published"], json!([92.0]));
+        let distance = row("more", "448_before_ks_time");
+        assert_eq!((&distance["published"], &distance["fitted"]), (&json!([null]), &json!([null])));
+        assert!(distance["values"][0].as_f64().is_some_and(|distance| distance > 0.0 && distance <= 1.0), "{distance}");
+    }
+
+    #[test]
+    fn classes_of_a_figure_are_one_parameter() {
+        assert_eq!(["line.handoff.same_core", "cost.zone_reread"].map(parameter), ["line.handoff", "cost.zone_reread"]);
     }
 }

@@ -31,7 +31,7 @@ impl Reproduction {
                 Better::Higher => model::Better::Higher,
             };
             let ours = found.values.get(metric.key.as_str()).copied();
-            Some(self::row(&row.key, &row.label, metric.unit.clone(), better, ours, published))
+            Some(self::row(&row.key, &row.label, metric.unit.clone().into(), better, ours, published))
         });
         let fitted = self.rows.iter().filter(|row| row.fitted).count();
         let note = format!(
@@ -63,9 +63,11 @@ impl Reproduction {
         let found = |row: &Reproduced| row.found.values.get(pair.metric.as_str()).copied();
         let ours = found(before).zip(found(after)).map(|(before, after)| before / after);
         let fitted = before.fitted && after.fitted;
+        // As the gains were published; more digits would be of the rounding of the latencies.
+        let rounded = |value: f64| (value * 100.0).round() / 100.0;
         let gain = |ratio: f64| 100.0 - 100.0 / ratio;
         let row = |what: &str, label: &str, unit: &'static str, of: &dyn Fn(f64) -> f64| {
-            let published = Some(model::Published { value: of(published), fitted });
+            let published = Some(model::Published { value: rounded(of(published)), fitted });
             let (key, label) = (format!("{}-{what}", pair.key), format!("{}: {label}", pair.label));
             row(&key, &label, unit.into(), model::Better::Higher, ours.map(of), published)
         };
@@ -152,10 +154,10 @@ fn row(
     }
 }
 
-/// Decimals that give four significant digits, or all before the point.
+/// Decimals that give four significant digits, or all before the point; none for whole numbers.
 fn decimals(value: f64) -> u8 {
     match value.abs() {
-        v if v >= 1000.0 => 0,
+        v if v >= 1000.0 || v.fract() == 0.0 => 0,
         v if v >= 100.0 => 1,
         v if v >= 10.0 => 2,
         _ => 3,

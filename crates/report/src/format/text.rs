@@ -238,7 +238,7 @@ fn metric(comparison: &Comparison, rows: &[Row], style: &Style, out: &mut String
             columns.extend([GridColumn::right("error"), GridColumn::left("status")]);
             for (line, row) in lines.iter_mut().zip(rows) {
                 let error = row.values.get(index).and_then(|value| value.published?.error_percent(&value.cell));
-                line.push(Entry::plain(error.map_or(String::new(), |error| format!("{error:+.1} %"))));
+                line.push(Entry::plain(error.map_or(String::new(), |error| format!("{} %", signed(error, 1)))));
                 line.push(Entry::plain(published(row).map_or("", |published| published.status())));
             }
         }
@@ -261,15 +261,18 @@ fn spread(row: &Row, value: &Value) -> String {
     interval.map_or(String::new(), |bounds| self::interval(bounds, row.decimals))
 }
 
+/// A change with its sign; one of nothing has none.
+fn signed(number: f64, decimals: usize) -> String {
+    match format!("{number:+.decimals$}") {
+        text if text.trim_start_matches(['+', '-', '0', '.']).is_empty() => format!("{:.decimals$}", 0.0),
+        text => text,
+    }
+}
+
 fn gain(row: &Row, value: &Value) -> String {
-    let signed = |number: f64, decimals: usize| match format!("{number:+.decimals$}") {
-        // a change of nothing has no sign
-        text if text.trim_start_matches(['+', '-', '0', '.']).is_empty() => format!("({:.decimals$}%)", 0.0),
-        text => format!("({text}%)"),
-    };
     match (row.gain, value.gain, value.change) {
-        (_, Some(gain), _) => signed(gain, 2),
-        (Gain::None, None, Some(change)) if change.is_finite() => signed(change, 1),
+        (_, Some(gain), _) => format!("({}%)", signed(gain, 2)),
+        (Gain::None, None, Some(change)) if change.is_finite() => format!("({}%)", signed(change, 1)),
         (Gain::None, None, Some(_)) => "(from 0)".to_owned(),
         _ => String::new(),
     }

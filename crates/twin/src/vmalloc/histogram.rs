@@ -102,11 +102,9 @@ impl Histogram {
         let other = |i: usize| counts.get(i).copied().unwrap_or(0) as f64;
         let slots = self.slots.len().max(counts.len());
         let calls = gaps((0..slots).map(|i| (of(i).calls as f64, other(i))))?;
-        let mut middle = 0.75;
-        let time = gaps((0..slots).map(|i| {
-            middle *= 2.0;
-            (of(i).total_ns as f64, other(i) * middle)
-        }))?;
+        // The middle of a slot is one and a half times its least; the factor is in all of them.
+        let middle = |i: usize| (1u64 << i.min(63)) as f64;
+        let time = gaps((0..slots).map(|i| (of(i).total_ns as f64, other(i) * middle(i))))?;
         let largest = |gaps: &[f64]| gaps.iter().copied().fold(0.0, f64::max);
         Some(Distance { calls: largest(&calls), time: largest(&time), slots: calls.iter().sum() })
     }
