@@ -181,6 +181,7 @@ fn errors() {
     transcript("usage-one-input", &["compare", V6]);
     transcript("usage-unknown-option", &["report", V6, "--tabel", "reclaim"]);
     transcript("usage-unknown-verb", &["reprot", V6]);
+    transcript("usage-reproduce", &["reproduce", "vmaloc-purge"]);
     transcript("usage-times", &["report", V6, "--times", "1,2"]);
     transcript("usage-counters", &["report", V6, "--counters", "before"]);
     transcript("usage-since", &["script", V6, "--since", "yesterday"]);

@@ -100,7 +100,16 @@ fn total(values: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
 
 /// A row without a rule of gain.
 fn row(key: &str, label: &str, unit: &'static str, better: Better, decimals: Option<u8>, value: Cell) -> Metric {
-    Metric { key: key.into(), label: label.into(), unit, better, gain: Gain::None, decimals, value }
+    Metric {
+        key: key.into(),
+        label: label.into(),
+        unit: unit.into(),
+        better,
+        gain: Gain::None,
+        decimals,
+        value,
+        published: None,
+    }
 }
 
 fn column(key: &str, label: &str, unit: &'static str) -> Column {
