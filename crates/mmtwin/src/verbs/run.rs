@@ -30,7 +30,16 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
     }
     match arguments.file {
         Some(file) => std::io::stdout().write_all(text(&mut simulated, file).as_bytes())?,
-        None => print(&mut compare::single(simulated.analysed.report()), &arguments.printing)?,
+        None => {
+            let mut report = simulated.analysed.report();
+            if output.is_none() {
+                // There is nothing to report on but another run.
+                report.findings.iter_mut().for_each(|finding| {
+                    finding.command = finding.command.replacen("mmtwin report", "mmtwin run", 1);
+                });
+            }
+            print(&mut compare::single(report), &arguments.printing)?;
+        }
     }
     let Ending::OutOfMemory { at, pid, comm, message } = &simulated.ran.results.ending else { return Ok(0) };
     say(&format!("error: out of memory after {:.3} s: {comm} (pid {pid}): {message}", *at as f64 / 1e9));

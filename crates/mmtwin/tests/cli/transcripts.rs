@@ -116,6 +116,16 @@ fn scripts() {
 }
 
 #[test]
+fn runs() {
+    let pages = "scenarios/examples/numastat-pages.toml";
+    transcript("run-pages", &["run", pages, "--table", "workload,numastat"]);
+    transcript("run-vmalloc", &["run", "scenarios/examples/vmalloc-purge-small.toml"]);
+    transcript("run-numastat", &["run", "scenarios/examples/interleave-memoryless.toml", "--file", "numastat"]);
+    transcript("run-zoneinfo", &["run", pages, "--file", "zoneinfo"]);
+    transcript("run-no-file", &["run", "none.toml"]);
+}
+
+#[test]
 fn conversions() {
     let oom = recording("oom-6.18");
     transcript("convert", &["convert", &oom, "-o", "SCRATCH/out.dat"]);

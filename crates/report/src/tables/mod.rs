@@ -89,7 +89,10 @@ fn scanned(scans: Scans, process: &Process) -> Pages {
 fn counters(analysis: &Analysis, names: &[&str]) -> Cell {
     match analysis.counters.vmstat_sum(names) {
         Some(sum) => Cell::int(sum),
-        None if analysis.counters.seconds("vmstat", "").is_some() => Cell::Na(Na::NotInKernel),
+        // The twin records the counters that it keeps, whatever its kernel has.
+        None if analysis.counters.seconds("vmstat", "").is_some() && analysis.source.arm != "twin" => {
+            Cell::Na(Na::NotInKernel)
+        }
         None => Cell::Na(Na::NotRecorded),
     }
 }

@@ -111,15 +111,10 @@ fn workload(machine: &SaidMachine, action: &ActionKind, threads: u32) -> Result<
         let (what, why) = ("process.phase.action.kind other than \"vmalloc-test\"", "vmalloc runs only that");
         return Err(BuildError::NotModelled(what, why));
     };
-    let bit = |test: &VmallocTest| match test {
-        VmallocTest::FixSize => 1,
-        VmallocTest::FullFit => 2,
-        VmallocTest::LongBusyList => 4,
-    };
     let cost = &machine.cost;
     Ok(Workload {
         threads,
-        tests: tests.iter().map(bit).fold(0, |mask, bit| mask | bit),
+        tests: tests.iter().map(VmallocTest::bit).fold(0, |mask, bit| mask | bit),
         loops: *loops,
         repeats: *repeat,
         pages: *pages,

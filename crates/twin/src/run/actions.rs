@@ -72,7 +72,8 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
         ActionKind::PageLoop { order, gfp, hold, .. } => ("page-loop", format!("order {order}, {gfp}, hold {hold}")),
         ActionKind::PageFill { order, gfp, .. } => ("page-fill", format!("order {order}, {gfp}")),
         ActionKind::VmallocTest { tests, .. } => {
-            ("vmalloc-test", tests.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            let mask = tests.iter().map(|test| test.bit()).fold(0, |mask, bit| mask | bit);
+            ("vmalloc-test", format!("run_test_mask={mask:#x}"))
         }
         ActionKind::Read { file, .. } => ("read", file.to_string()),
         ActionKind::CpuOffline { cpus } => ("cpu-offline", list(cpus)),
