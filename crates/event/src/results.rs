@@ -113,7 +113,7 @@ pub struct ActionResult {
     /// Operations that failed.
     #[serde(default)]
     pub failures: u64,
-    /// Time of all threads in it.
+    /// Time of all threads in it, pauses that the scenario asks for left out.
     pub time: u64,
     /// Nanoseconds per operation, the mean of the threads' means; `None` without operations.
     #[serde(default)]

@@ -26,6 +26,7 @@ pub mod vmalloc;
 pub mod vmscan;
 pub mod vmstat_gain;
 pub mod waits;
+pub mod workload;
 
 /// The tables of reclaim, in the order of the report.
 pub fn reclaim_tables(analysis: &Analysis) -> Vec<Table> {

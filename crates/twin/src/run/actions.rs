@@ -92,13 +92,18 @@ impl Engine<'_> {
         let action = at.phases[phase].actions[number].clone();
         let begun = self.kernel.clock(at.caller.cpu);
         let mut working = working.unwrap_or_else(|| Working { begun, ..Working::default() });
+        working.resume(begun);
         let step = self.act_on(thread, &action, &mut working, until)?;
         let working = match step {
             Step::Ended => {
                 self.end_action(thread, number, working);
                 None
             }
-            Step::On | Step::Asleep(_) | Step::Waiting => Some(working),
+            Step::Asleep(_) => {
+                working.pausing = Some(self.kernel.clock(self.threads[thread].caller.cpu));
+                Some(working)
+            }
+            Step::On | Step::Waiting => Some(working),
         };
         self.threads[thread].doing = Doing::Action(number, working);
         Ok(step)
@@ -113,7 +118,9 @@ impl Engine<'_> {
             let freed = self.kernel.free_unchecked(cpu, task, page);
             debug_assert!(freed.is_ok());
         }
-        working.part.time = self.kernel.clock(cpu).saturating_sub(working.begun);
+        let now = self.kernel.clock(cpu);
+        working.resume(now);
+        working.part.time = now.saturating_sub(working.begun + working.paused);
         let process = &mut self.processes[at.process];
         if let Some(phase) = process.phase {
             process.tallies[at.places[phase][number]].add(&working.part);

@@ -65,6 +65,16 @@ pub(super) struct Working {
     pub held: Vec<Pfn>,
     /// It is freeing.
     pub freeing: bool,
+    /// Since when it pauses, and how long all pauses before were.
+    pub pausing: Option<Ps>,
+    pub paused: Ps,
+}
+
+impl Working {
+    /// A pause, if there is one, is over.
+    pub(super) fn resume(&mut self, now: Ps) {
+        self.paused += self.pausing.take().map_or(0, |since| now.saturating_sub(since));
+    }
 }
 
 /// A process.

@@ -11,7 +11,7 @@ pub(super) struct Part {
     pub operations: u64,
     /// What failed.
     pub failures: u64,
-    /// From its first operation to its last.
+    /// From its first operation to its last, without pauses.
     pub time: Ps,
     /// Other figures, to be added up.
     pub more: BTreeMap<&'static str, f64>,
