@@ -21,12 +21,34 @@ pub enum Use {
     Shuffle = 6,
     /// How many pages, and which, some accesses touch for the first time.
     FirstTouch = 7,
+    /// How long a CPU waits for a cache line.
+    LineFetch = 8,
 }
 
 /// Random numbers of one use.
 #[derive(Clone, Copy, Debug)]
 pub struct Random {
     key: u64,
+}
+
+/// Random numbers of one use and one object, for who draws many of them.
+#[derive(Clone, Copy, Debug)]
+pub struct OfObject {
+    key: u64,
+}
+
+impl OfObject {
+    /// Number `draw`, uniform over all words.
+    #[inline]
+    pub fn word(&self, draw: u64) -> u64 {
+        mix(self.key.wrapping_add(draw))
+    }
+
+    /// The same, uniform below `n` (0 if `n` is 0). Biased by less than `n` / 2^64.
+    #[inline]
+    pub fn below(&self, draw: u64, n: u64) -> u64 {
+        ((u128::from(self.word(draw)) * u128::from(n)) >> 64) as u64
+    }
 }
 
 /// A probability as a 64-bit threshold, made once, so that a decision is an integer comparison.
@@ -56,16 +78,22 @@ impl Random {
         Random { key: mix(mix(seed) ^ for_what as u64) }
     }
 
+    /// The numbers of `object`.
+    #[inline]
+    pub fn of(&self, object: u64) -> OfObject {
+        OfObject { key: mix(self.key ^ object) }
+    }
+
     /// Number `draw` of `object`, uniform over all words.
     #[inline]
     pub fn word(&self, object: u64, draw: u64) -> u64 {
-        mix(mix(self.key ^ object).wrapping_add(draw))
+        self.of(object).word(draw)
     }
 
     /// The same, uniform below `n` (0 if `n` is 0). Biased by less than `n` / 2^64.
     #[inline]
     pub fn below(&self, object: u64, draw: u64, n: u64) -> u64 {
-        ((u128::from(self.word(object, draw)) * u128::from(n)) >> 64) as u64
+        self.of(object).below(draw, n)
     }
 
     /// The same, uniform in [0, 1).
