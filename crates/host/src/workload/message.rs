@@ -29,7 +29,8 @@ pub struct Plan {
 pub enum FromWorker {
     /// Everything is set up; addresses and lengths of the regions.
     Ready(Vec<(u64, u64)>),
-    /// All threads stand between two phases, of which the first achieved this; before the first phase nothing has.
+    /// All threads stand between two phases, of which the first achieved this; before the first phase of a process
+    /// that starts later nothing has.
     Boundary(Option<PhaseResult>),
     /// It has done all it will do. `cut`: not all phases, for the run is over.
     Done {

@@ -137,6 +137,7 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
     let mut run = Run { scenario, session, team, phases, nodes, watch, ending };
     run.team.iter().for_each(|member| run.session.saw(member.pid() as i32));
     run.session.begin()?;
+    run.place(Vec::new())?;
     let start = clock::now();
     run.team.iter_mut().for_each(|member| member.tell(&ToWorker::Go { start }));
     run.follow(&mut signals)?;
@@ -175,7 +176,8 @@ impl Run<'_> {
                 }
             }
             if samples.due() || !waiting.is_empty() {
-                self.sample(waiting)?;
+                self.session.sample()?;
+                self.place(waiting)?;
             }
             self.session.gather()?;
         }
@@ -222,9 +224,8 @@ impl Run<'_> {
         }
     }
 
-    /// Samples counters and placement, and lets those go on that waited for it.
-    fn sample(&mut self, waiting: Vec<Waiting>) -> Result<(), Error> {
-        self.session.sample()?;
+    /// Adds the placement of all regions to the sample just taken, and lets those go on that waited for it.
+    fn place(&mut self, waiting: Vec<Waiting>) -> Result<(), Error> {
         let placed: Vec<_> = self
             .team
             .iter()

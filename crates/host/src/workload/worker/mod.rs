@@ -197,7 +197,10 @@ impl<'a> Crew<'a> {
             line.send(&FromWorker::Boundary(result))?;
             line.wait::<ToWorker>()?.map(|_| ()).ok_or_else(gone)
         };
-        boundary(None)?;
+        // At the beginning of the run the recorder has just taken a sample.
+        if self.process.start.0 > 0 {
+            boundary(None)?;
+        }
         for stage in self.stages() {
             let start = clock::now();
             if start >= end_of_run {
