@@ -2,7 +2,7 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test bench build setup lint
+.PHONY: demo test bench build setup lint lab
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -17,6 +17,10 @@ test: setup lint
 
 setup:
 	tools/setup.sh
+
+# QEMU and Debian's kernels, for `mmtwin run --on lab`.
+lab:
+	tools/lab.sh
 
 lint:
 	$(CARGO) fmt --all -- --check
