@@ -28,6 +28,17 @@ impl Accelerator {
     }
 }
 
+impl Accelerator {
+    /// The guest's CPU. The emulated one has the instruction through which QEMU's seed reaches the kernel, and
+    /// otherwise as few as there are, because what is left out need not be saved and restored.
+    pub(crate) fn cpu(self) -> &'static str {
+        match self {
+            Accelerator::Tcg => "qemu64,+rdrand",
+            Accelerator::Kvm => "host",
+        }
+    }
+}
+
 impl fmt::Display for Accelerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -80,6 +91,8 @@ fn try_kvm(qemu: &Qemu, kernel: &Kernel) -> Option<bool> {
         "pc",
         "-accel",
         Accelerator::Kvm.option(),
+        "-cpu",
+        Accelerator::Kvm.cpu(),
         "-m",
         "256",
         "-serial",

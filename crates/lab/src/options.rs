@@ -49,10 +49,27 @@ pub(crate) mod names {
     pub const MEMORY: &str = "memory";
 }
 
-/// The kernel's command line. Its place in memory is fixed, because a kernel that is loaded into another node takes
-/// that node's memory; mitigations protect nothing here and cost instructions.
+/// Words of the kernel's command line, with their reasons.
+const COMMAND_LINE: [&str; 8] = [
+    "console=ttyS0",
+    // What goes to the console takes the guest's time.
+    "quiet",
+    // A kernel that panics restarts, at which QEMU ends.
+    "panic=-1",
+    // A kernel that is loaded into another node takes that node's memory.
+    "nokaslr",
+    // They protect nothing here, and cost instructions.
+    "mitigations=off",
+    // The emulated time-stamp counter is exact; the other clocks are devices, whose every reading leaves the guest.
+    "tsc=reliable",
+    // Tests of ciphers, certificates of modules and the noise of clocks take half of the time until a guest is up.
+    "cryptomgr.notests",
+    "initcall_blacklist=load_system_certificate_list,jent_mod_init",
+];
+
+/// The kernel's command line.
 pub(crate) fn command_line(plan: &Plan) -> String {
-    let mut words = vec!["console=ttyS0 quiet panic=-1 nokaslr mitigations=off".to_string()];
+    let mut words: Vec<String> = COMMAND_LINE.map(str::to_string).into();
     words.extend(plan.memmap());
     words.join(" ")
 }
@@ -82,6 +99,7 @@ pub(crate) fn options(start: &Start<'_>) -> Vec<String> {
         }
         Mode::Smp => options.set("-accel", start.accelerator.option()),
     }
+    options.set("-cpu", start.accelerator.cpu());
     options.set("-rtc", "clock=vm,base=2026-01-01T00:00:00");
     options.set("-seed", start.seed.to_string());
     let smp = plan.smp;
