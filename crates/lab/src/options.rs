@@ -106,8 +106,8 @@ pub(crate) fn options(start: &Start<'_>) -> Vec<String> {
     options.set(
         "-smp",
         format!(
-            "cpus={},maxcpus={},sockets={},dies={},cores={},threads={}",
-            smp.cpus, smp.possible, smp.sockets, smp.dies, smp.cores, smp.threads
+            "cpus={},maxcpus={},sockets={},cores={},threads={}",
+            smp.cpus, smp.possible, smp.sockets, smp.cores, smp.threads
         ),
     );
     options.set("-m", format!("{}B", plan.memory()));
@@ -222,7 +222,7 @@ mod tests {
         let plan = plan("preset = \"lab-4n\"");
         let exact = line(&plan, Mode::Exact);
         assert!(exact.contains("-accel tcg,thread=single -icount shift=3,sleep=off "), "{exact}");
-        assert!(exact.contains(" -seed 7 -smp cpus=8,maxcpus=8,sockets=4,dies=1,cores=2,threads=1 -m 2166358016B "));
+        assert!(exact.contains(" -seed 7 -smp cpus=8,maxcpus=8,sockets=4,cores=2,threads=1 -m 2166358016B "));
         let smp = line(&plan, Mode::Smp);
         assert!(smp.contains("-accel tcg,thread=multi") && !smp.contains("-icount"), "{smp}");
     }

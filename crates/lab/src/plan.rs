@@ -28,6 +28,9 @@ const EDGE: u64 = 16 << 20;
 const FILE_SYSTEM: u64 = 32 << 20;
 const FILE_SYSTEM_SHARE: u64 = 16;
 
+/// Costs are in picoseconds.
+const PS_PER_NS: u64 = 1000;
+
 /// The guest's machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -44,7 +47,9 @@ pub struct Plan {
     pub regions: Vec<Region>,
 }
 
-/// CPUs as QEMU numbers them: thread by thread, core by core, socket by socket.
+/// CPUs as QEMU numbers them: thread by thread, core by core, socket by socket. A socket of the guest is what shares a
+/// last-level cache, because the emulated CPU has one for each socket, and nothing that places memory or tasks asks for
+/// more: the scheduler knows threads, caches and nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Smp {
     /// CPUs there are.
@@ -53,9 +58,7 @@ pub struct Smp {
     pub possible: u32,
     /// Sockets, with those that could be added.
     pub sockets: u32,
-    /// Parts of a socket that have a last-level cache each.
-    pub dies: u32,
-    /// Cores of each.
+    /// Cores of a socket.
     pub cores: u32,
     /// Threads of a core.
     pub threads: u32,
@@ -83,7 +86,7 @@ pub struct PairPlan {
     pub target: u32,
     /// Nanoseconds.
     pub latency: u64,
-    /// Bytes per second, a multiple of 1 MiB.
+    /// Bytes per second, a multiple of the same power of two, at least 1 MiB, for all pairs.
     pub bandwidth: u64,
 }
 
@@ -123,7 +126,7 @@ impl Plan {
         let mut refusals = crate::refuse::machine(machine);
         let smp = smp(machine).map_err(|mut refused| refusals.append(&mut refused)).ok();
         let mut plan = Plan {
-            smp: smp.unwrap_or(Smp { cpus: 0, possible: 0, sockets: 0, dies: 0, cores: 0, threads: 0 }),
+            smp: smp.unwrap_or(Smp { cpus: 0, possible: 0, sockets: 0, cores: 0, threads: 0 }),
             nodes: machine.nodes.iter().enumerate().map(|(nid, node)| node_plan(machine, nid, node)).collect(),
             distance: machine.distance.clone(),
             hmat: hmat(machine),
@@ -231,9 +234,8 @@ fn smp(machine: &Machine) -> Result<Smp, Vec<Refusal>> {
     };
     let threads = group("machine.siblings", "core", &|cpu| cpus[cpu as usize].core);
     let cluster = group("machine.cluster_cores", "cache", &|cpu| cpus[cpu as usize].cluster);
-    let socket = group("machine.node.cpus", "socket", &|cpu| cpus[cpu as usize].socket);
-    if !machine.possible_cpus.is_multiple_of(socket) {
-        let reason = format!("QEMU adds whole sockets of {socket} CPUs");
+    if !machine.possible_cpus.is_multiple_of(cluster) {
+        let reason = format!("QEMU adds whole sockets, of the {cluster} CPUs that share a cache");
         refusals.push(Refusal::new("machine.possible_cpus", reason));
     }
     if !refusals.is_empty() {
@@ -242,10 +244,8 @@ fn smp(machine: &Machine) -> Result<Smp, Vec<Refusal>> {
     Ok(Smp {
         cpus: count,
         possible: machine.possible_cpus,
-        sockets: machine.possible_cpus / socket,
-        // Nodes of a socket have caches of their own, which makes the cache the smaller part.
-        dies: socket / cluster.min(socket),
-        cores: cluster.min(socket) / threads,
+        sockets: machine.possible_cpus / cluster,
+        cores: cluster / threads,
         threads,
     })
 }
@@ -256,13 +256,19 @@ fn hmat(machine: &Machine) -> Vec<PairPlan> {
         return Vec::new();
     }
     let nodes = || machine.nodes.iter().enumerate();
+    // The table has 16 bits for each figure, and one unit for all of them.
+    let most = machine.memory.bandwidth.iter().flatten().map(|bandwidth| bandwidth.0).max().unwrap_or(0);
+    let mut unit: u64 = 1 << 20;
+    while most / unit >= u64::from(u16::MAX) - 1 {
+        unit *= 2;
+    }
     let initiators = nodes().filter(|(_, node)| !node.cpus.is_empty());
     let pairs = initiators.flat_map(|(from, _)| {
         nodes().filter(|(_, node)| node.memory.0 > 0).map(move |(to, _)| PairPlan {
             initiator: from as u32,
             target: to as u32,
-            latency: (machine.memory.latency[from][to].0 / 1000).max(1),
-            bandwidth: (machine.memory.bandwidth[from][to].0 >> 20 << 20).max(1 << 20),
+            latency: (machine.memory.latency[from][to].0 / PS_PER_NS).max(1),
+            bandwidth: (machine.memory.bandwidth[from][to].0 / unit * unit).max(unit),
         })
     });
     pairs.collect()
@@ -305,7 +311,7 @@ mod tests {
     #[test]
     fn the_lab_preset() {
         let plan = plan("preset = \"lab-4n\"", "").expect("a plan");
-        assert_eq!(plan.smp, Smp { cpus: 8, possible: 8, sockets: 4, dies: 1, cores: 2, threads: 1 });
+        assert_eq!(plan.smp, Smp { cpus: 8, possible: 8, sockets: 4, cores: 2, threads: 1 });
         assert_eq!(
             plan.nodes[3],
             NodePlan { cpus: vec![6, 7], memory: 512 * MIB, reserved: 18 * MIB, initiator: None }
@@ -324,7 +330,9 @@ mod tests {
         assert_eq!(plan.nodes.iter().map(|n| n.initiator).collect::<Vec<_>>(), [None, None, Some(0)]);
         let pairs: Vec<(u32, u32, u64)> = plan.hmat.iter().map(|p| (p.initiator, p.target, p.latency)).collect();
         assert_eq!(pairs, [(0, 0, 80), (0, 2, 250), (1, 0, 140), (1, 2, 300)]);
-        assert!(plan.hmat.iter().all(|pair| pair.bandwidth.is_multiple_of(MIB)));
+        assert!(
+            plan.hmat.iter().all(|pair| pair.bandwidth.is_multiple_of(2 * MIB) && pair.bandwidth / (2 * MIB) < 65534)
+        );
     }
 
     #[test]
@@ -360,9 +368,9 @@ mod tests {
         let split = error(&format!("threads_per_core = 2\n{node}\"0-3\""));
         assert!(split.starts_with("machine.siblings: "), "{split}");
         let uneven = error(&format!("{node}\"0-2\"\n{node}\"3\""));
-        assert!(uneven.contains("machine.node.cpus: "), "{uneven}");
+        assert!(uneven.contains("machine.cluster_cores: "), "{uneven}");
         let mixed = error(&format!("{node}\"0,2\"\n{node}\"1,3\""));
-        assert!(mixed.contains("machine.node.cpus: "), "{mixed}");
+        assert!(mixed.contains("machine.cluster_cores: "), "{mixed}");
         let possible = error(&format!("possible_cpus = 5\n{node}\"0-1\"\n{node}\"2-3\""));
         assert!(possible.starts_with("machine.possible_cpus: "), "{possible}");
         let many = error(&format!("{node}\"0-299\""));
@@ -372,12 +380,12 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_caches_become_cores_and_dies() {
+    fn threads_and_caches_become_cores_and_sockets() {
         let node = "[[machine.node]]\nmemory = \"1 GiB\"\ncpus = ";
         let text =
             format!("threads_per_core = 2\nsiblings = \"adjacent\"\ncluster_cores = 2\n{node}\"0-7\"\n{node}\"8-15\"");
         let plan = plan(&text, "").expect("a plan");
-        assert_eq!(plan.smp, Smp { cpus: 16, possible: 16, sockets: 2, dies: 2, cores: 2, threads: 2 });
+        assert_eq!(plan.smp, Smp { cpus: 16, possible: 16, sockets: 4, cores: 2, threads: 2 });
     }
 
     proptest! {
