@@ -1,11 +1,11 @@
 //! Boots real kernels. Without QEMU or without the kernels, which `make lab` sets up, the tests say that they are
 //! skipped.
 
-use mmtwin_lab::{Error, Folder, Job, Kernel, Lab, Mode, Outcome, Qemu, Stage, run};
+use mmtwin_lab::{Error, Folder, Job, Kernel, Lab, Mode, Outcome, Qemu, Stage, run, run_all};
 use mmtwin_scenario::Scenario;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Nodes of different sizes, one without memory, distances that are not all the same.
@@ -169,4 +169,126 @@ fn two_exact_runs_are_equal_byte_by_byte() {
     other.run.seed = 2;
     bench.run(&other, Mode::Exact, LISTING, "c").unwrap_or_else(|e| panic!("{e}"));
     assert_ne!(bench.text("c/random"), bench.text("a/random"), "what the kernel draws follows the seed");
+}
+
+const ONE_NODE: &str = "[machine]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"";
+
+/// Files and swap, which lie on persistent memory.
+const WITH_FILES: &str = "[machine]\nswap = { size = \"128 MiB\", synchronous = true }\n[[machine.node]]\ncpus = \"0\"\n\
+    memory = \"192 MiB\"\n[[machine.node]]\ncpus = \"1\"\nmemory = \"128 MiB\"";
+const FILE: &str = "[[process]]\nname = \"a\"\n[[process.region]]\nname = \"f\"\nkind = \"file\"\nsize = \"48 MiB\"";
+
+/// Reads and writes files, and fills more memory than there is, so that some goes to swap.
+const FILLING: &str = r#"#!/bin/sh
+dd if=/dev/zero of=data bs=1048576 count=40
+mkdir /tmp/filled
+mount -t tmpfs -o size=400m tmpfs /tmp/filled
+dd if=/dev/zero of=/tmp/filled/a bs=1048576 count=250
+cat data >/dev/null
+cat /proc/vmstat >"$2/vmstat"
+cat /proc/swaps >"$2/swaps"
+cat /proc/mounts >"$2/mounts"
+"#;
+
+#[test]
+fn files_and_swap_on_the_newer_kernel_are_equal_byte_by_byte() {
+    let Some(bench) = Bench::new("6.12", Mode::Exact) else { return };
+    let scenario = scenario(WITH_FILES, "6.12", FILE);
+    let jobs = |number: &str| {
+        let script = bench.path("filling.sh");
+        std::fs::write(&script, FILLING).expect("script");
+        (script, bench.path(number))
+    };
+    let paths = [jobs("a"), jobs("b")];
+    let job = |(agent, output)| Job {
+        scenario: &scenario,
+        kernel: &bench.kernel,
+        mode: Mode::Exact,
+        agent,
+        extra: &[],
+        output,
+        room: 16 << 20,
+        time_out: Duration::from_secs(300),
+    };
+    let jobs: Vec<Job<'_>> = paths.iter().map(|(agent, output)| job((agent.as_path(), output.as_path()))).collect();
+    for result in run_all(&bench.lab, &jobs, 2, &AtomicBool::new(false), &|_, _| {}) {
+        eprintln!("{:?}", result.unwrap_or_else(|e| panic!("{e}")));
+    }
+    let (a, b) = (files(&bench.path("a")), files(&bench.path("b")));
+    assert!(a == b, "equal runs");
+    let vmstat = bench.text("a/vmstat");
+    let count = |name: &str| -> u64 {
+        let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in {vmstat}"))
+    };
+    assert!(count("pswpout") > 0 && count("pgscan_kswapd") > 0);
+    assert!(bench.text("a/swaps").contains("/dev/pmem1") && bench.text("a/mounts").contains("/dev/pmem0 /data ext4"));
+}
+
+#[test]
+fn failures_say_what_happened_and_leave_nothing() {
+    let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
+    let scenario = scenario(ONE_NODE, "6.1", "");
+    let fail = |agent: &str, seconds| {
+        let error =
+            bench.run_for(&scenario, Mode::Smp, agent, "rec", Duration::from_secs(seconds)).expect_err("an error");
+        assert!(!bench.path("rec").exists());
+        error
+    };
+    let failed = fail("#!/bin/sh\necho no such node >&2\nexit 3\n", 300);
+    assert!(matches!(&failed, Error::Workload { status: 3, message } if message == "no such node"), "{failed}");
+    let panicked = fail("#!/bin/sh\necho c >/proc/sysrq-trigger\n", 300);
+    assert!(
+        matches!(&panicked, Error::Panic { message, console } if message.contains("sysrq") && !console.is_empty()),
+        "{panicked}"
+    );
+    let late = fail("#!/bin/sh\nsleep 1000\n", 2);
+    assert!(matches!(late, Error::TimeOut { .. }), "{late}");
+    let large = fail("#!/bin/sh\ndd if=/dev/zero of=$2/big bs=1048576 count=17\n", 300);
+    assert!(matches!(large, Error::Results { room: 16_777_216, .. }), "{large}");
+    let hungry = "#!/bin/sh\nmount -t tmpfs -o size=900m tmpfs /tmp\ndd if=/dev/zero of=/tmp/a bs=1048576 count=800\n";
+    let full = fail(hungry, 300);
+    assert!(matches!(full, Error::GuestMemory { .. }), "{full}");
+}
+
+#[test]
+fn what_cannot_run_is_refused_before_it_starts() {
+    let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
+    let refuse = |scenario: &Scenario| bench.run(scenario, Mode::Smp, LISTING, "rec").expect_err("an error");
+    let other = refuse(&scenario(ONE_NODE, "6.12", ""));
+    assert!(matches!(&other, Error::Refused(all) if all[0].key == "kernel.release"), "{other}");
+    let huge = refuse(&scenario("[machine]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"900 TiB\"", "6.1", ""));
+    assert!(matches!(huge, Error::HostMemory { .. }), "{huge}");
+    std::fs::create_dir(bench.path("rec")).expect("directory");
+    let there = refuse(&scenario(ONE_NODE, "6.1", ""));
+    assert!(matches!(there, Error::Exists(_)), "{there}");
+}
+
+#[test]
+fn a_stopped_run_leaves_no_process() {
+    let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
+    let scenario = scenario(ONE_NODE, "6.1", "");
+    let script = bench.path("agent");
+    std::fs::write(&script, LISTING).expect("script");
+    let job = Job {
+        scenario: &scenario,
+        kernel: &bench.kernel,
+        mode: Mode::Smp,
+        agent: &script,
+        extra: &[],
+        output: &bench.path("rec"),
+        room: 1 << 20,
+        time_out: Duration::from_secs(300),
+    };
+    let stop = AtomicBool::new(false);
+    let stopped = run(&bench.lab, &job, &stop, &mut |_| stop.store(true, Ordering::Relaxed)).expect_err("stopped");
+    assert!(matches!(stopped, Error::Interrupted), "{stopped}");
+    let own = std::process::id().to_string();
+    let children = std::fs::read_dir("/proc").expect("processes").flatten().filter(|process| {
+        let status = std::fs::read_to_string(process.path().join("status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).map(str::trim);
+        parent == Some(own.as_str()) && status.contains("State:\tZ")
+    });
+    assert_eq!(children.count(), 0);
+    assert!(!bench.path("rec").exists());
 }
