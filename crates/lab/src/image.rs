@@ -32,7 +32,7 @@ pub(crate) struct Content<'a> {
 pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
     let missing = |what: &'static str, cure: &'static str| move || (what, cure);
     let mut image = Image { cpio: Cpio::new(), made: BTreeSet::new() };
-    for directory in ["bin", "dev", "proc", "sys", "tmp", "data", "lab"] {
+    for directory in ["bin", "dev", "proc", "sys", "tmp", "data", "recording", "lab"] {
         image.directory(directory);
     }
     image.cpio.device("dev/console", 5, 1);
@@ -51,7 +51,11 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
     let room = content.plan.region(Use::Results).map(|hole| format!("{} {}\n", hole.address, hole.size));
     image.cpio.file("lab/room", room.unwrap_or_default().as_bytes());
     let devices = content.plan.pmem().enumerate().map(|(index, region)| {
-        let purpose = if region.used_for == Use::Swap { "swap" } else { "files" };
+        let purpose = match region.used_for {
+            Use::Results | Use::Recording => "recording",
+            Use::Files => "files",
+            Use::Swap => "swap",
+        };
         format!("{purpose} /dev/pmem{index}\n")
     });
     image.cpio.file("lab/devices", devices.collect::<String>().as_bytes());

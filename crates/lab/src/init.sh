@@ -2,7 +2,7 @@
 # The guest's first process: sets the kernel up as the scenario says, runs the agent, and writes what it left into the
 # memory that the host reads. Every step is a line `mmtwin-lab: ...` on the console.
 export PATH=/bin HOME=/
-out=/out
+out=/recording/out
 
 say() { echo "mmtwin-lab: $*"; }
 
@@ -53,6 +53,7 @@ while read -r purpose device; do
         tries=$((tries + 1))
     done
     case $purpose in
+    recording) need mount -t ext4 -o dax "$device" /recording ;;
     files) need mount -t ext4 "$device" /data ;;
     swap)
         need mkswap "$device"
@@ -72,7 +73,7 @@ done </lab/settings
 
 read -r uptime _ </proc/uptime
 say "running $uptime"
-mkdir -p $out
+mkdir $out
 cd /data || fail "no /data"
 MMTWIN_ARM=lab /agent /scenario.json $out >/dev/null 2>/lab/message
 status=$?

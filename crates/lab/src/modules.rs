@@ -14,9 +14,6 @@ pub(crate) struct Module {
 
 /// The named modules of a kernel and what they depend on, dependencies first. Those that are built in are left out.
 pub(crate) fn closure(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>, Error> {
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
     let mut index = Index::default();
     if let Some(directory) = &kernel.modules {
         index.built_in = built_in(&directory.join("modules.builtin"))?;

@@ -3,9 +3,11 @@
 //!
 //! Results leave the guest through a hole that the kernel does not touch (`memmap=SIZE$ADDR`). Swap and file systems
 //! lie on persistent memory (`memmap=SIZE!ADDR`), because requests to a disk of the host end in the host's time, which
-//! would leak into a guest that is to run the same twice. Both are additional memory of the last node that has memory,
-//! so that every node has exactly the memory of the scenario. QEMU's machine `pc` puts memory up to 3 GiB below the
-//! devices and the rest from 4 GiB on, in the order of the nodes, which is also how a scenario's zones are derived.
+//! would leak into a guest that is to run the same twice. The recording grows there too, on a file system without page
+//! cache (DAX): otherwise it would take pages of the nodes it is about. All this is additional memory of the last node
+//! that has memory, so that every node has exactly the memory of the scenario; only the page structures of persistent
+//! memory, 1/64 of it, are taken from that node. QEMU's machine `pc` puts memory up to 3 GiB below the devices and the
+//! rest from 4 GiB on, in the order of the nodes, which is also how a scenario's zones are derived.
 
 use crate::Refusal;
 use mmtwin_scenario::Scenario;
@@ -95,6 +97,8 @@ pub struct PairPlan {
 pub enum Use {
     /// The hole through which results leave.
     Results,
+    /// Persistent memory with the file system of the recording.
+    Recording,
     /// Persistent memory with the file system of the workload's files.
     Files,
     /// Persistent memory for swap.
@@ -132,7 +136,7 @@ impl Plan {
             hmat: hmat(machine),
             regions: Vec::new(),
         };
-        let mut wanted = vec![(Use::Results, room)];
+        let mut wanted = vec![(Use::Results, room), (Use::Recording, room.saturating_add(FILE_SYSTEM))];
         wanted.extend(files(scenario).map(|size| (Use::Files, size)));
         wanted.extend(machine.swap.map(|swap| (Use::Swap, swap.size.0)));
         if let Err(refusal) = plan.place(&wanted) {
@@ -193,7 +197,9 @@ impl Plan {
             let Region { address, size, .. } = *region;
             match region.used_for {
                 Use::Results => format!("memmap={:#x}${address:#x}", size + GAP),
-                Use::Files | Use::Swap => format!("memmap={size:#x}!{address:#x},{GAP:#x}${:#x}", address + size),
+                Use::Recording | Use::Files | Use::Swap => {
+                    format!("memmap={size:#x}!{address:#x},{GAP:#x}${:#x}", address + size)
+                }
             }
         };
         self.regions.iter().map(one).collect()
@@ -314,10 +320,10 @@ mod tests {
         assert_eq!(plan.smp, Smp { cpus: 8, possible: 8, sockets: 4, cores: 2, threads: 1 });
         assert_eq!(
             plan.nodes[3],
-            NodePlan { cpus: vec![6, 7], memory: 512 * MIB, reserved: 18 * MIB, initiator: None }
+            NodePlan { cpus: vec![6, 7], memory: 512 * MIB, reserved: 68 * MIB, initiator: None }
         );
-        assert_eq!((plan.memory(), plan.regions.len(), plan.hmat.len()), (2066 * MIB, 1, 0));
-        assert_eq!(plan.memmap(), ["memmap=0x1200000$0x60000000"]);
+        assert_eq!((plan.memory(), plan.regions.len(), plan.hmat.len()), (2116 * MIB, 2, 0));
+        assert_eq!(plan.memmap(), ["memmap=0x1200000$0x60000000", "memmap=0x3000000!0x61200000,0x200000$0x64200000"]);
     }
 
     #[test]
@@ -345,20 +351,21 @@ mod tests {
         let (results, files) = (1536 * MIB, 100 * MIB);
         let expected = [
             (Use::Results, results, ROOM),
-            (Use::Files, results + 18 * MIB, files),
-            (Use::Swap, results + 20 * MIB + files, 256 * MIB),
+            (Use::Recording, results + 18 * MIB, 48 * MIB),
+            (Use::Files, results + 68 * MIB, files),
+            (Use::Swap, results + 70 * MIB + files, 256 * MIB),
         ];
         assert_eq!(starts, expected);
-        assert_eq!(plan.nodes[3].reserved, files + 278 * MIB);
-        assert_eq!(plan.memmap()[1], "memmap=0x6400000!0x61200000,0x200000$0x67600000");
-        assert_eq!(plan.pmem().count(), 2);
+        assert_eq!(plan.nodes[3].reserved, files + 328 * MIB);
+        assert_eq!(plan.memmap()[2], "memmap=0x6400000!0x64400000,0x200000$0x6a800000");
+        assert_eq!(plan.pmem().count(), 3);
     }
 
     #[test]
     fn a_single_node_has_its_regions_near_its_end() {
         let plan = plan("[[machine.node]]\ncpus = \"0\"\nmemory = \"256 MiB\"", "").expect("a plan");
         let hole = plan.region(Use::Results).expect("a hole");
-        assert_eq!((hole.address, plan.memory()), (238 * MIB, 274 * MIB));
+        assert_eq!((hole.address, plan.memory()), (238 * MIB, 324 * MIB));
     }
 
     #[test]
@@ -409,8 +416,8 @@ mod tests {
                 prop_assert!(at >= LOW_END || at + region.size + GAP <= LOW_END);
                 before = at + region.size + GAP;
             }
-            prop_assert_eq!(plan.regions.len(), 2);
-            prop_assert!(plan.regions[1].size >= swap * MIB);
+            prop_assert_eq!(plan.regions.len(), 3);
+            prop_assert!(plan.regions[2].size >= swap * MIB);
         }
     }
 }

@@ -31,9 +31,9 @@ pub struct Job<'a> {
     pub kernel: &'a Kernel,
     /// How the guest's CPUs run.
     pub mode: Mode,
-    /// A static executable that runs in the guest as `/agent /scenario.json /out`, in the directory where the
-    /// workload's files belong, with `MMTWIN_ARM=lab` in its environment. Status 0 is success; what it leaves in `/out`
-    /// becomes the recording, and what it writes to standard error the message of a failure.
+    /// A static executable that runs in the guest as `/agent /scenario.json OUT`, in the directory where the
+    /// workload's files belong, with `MMTWIN_ARM=lab` in its environment. Status 0 is success; what it leaves in
+    /// the empty directory OUT becomes the recording, and what it writes to standard error the message of a failure.
     pub agent: &'a Path,
     /// More files for the guest.
     pub extra: &'a [Extra],
@@ -136,13 +136,12 @@ pub fn run(
 }
 
 fn write_image(lab: &Lab, job: &Job<'_>, plan: &Plan, to: &Path) -> Result<(), Error> {
-    let wanted: &[&str] = if plan.pmem().next().is_none() { &[] } else { &image::PMEM_MODULES };
     let content = Content {
         busybox: &lab.folder.busybox(),
         agent: job.agent,
         scenario: job.scenario,
         plan,
-        modules: &modules::closure(job.kernel, wanted)?,
+        modules: &modules::closure(job.kernel, &image::PMEM_MODULES)?,
         settings: &settings::settings(job.scenario),
         extra: job.extra,
     };

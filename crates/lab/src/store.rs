@@ -54,19 +54,25 @@ pub(crate) fn available_memory() -> Option<u64> {
     Some(kib << 10)
 }
 
-/// Makes the memory of the node that holds the regions, a file, with the file system for the workload's files in it.
+/// Makes the memory of the node that holds the regions, a file, with its file systems in it.
 pub(crate) fn memory(plan: &Plan, path: &Path) -> Result<(), Error> {
     let sizes = plan.regions.iter().map(|region| &plan.nodes[region.node as usize]);
     let size = sizes.map(|node| node.memory + node.reserved).max().unwrap_or(0);
     File::create(path).and_then(|file| file.set_len(size)).map_err(|e| Error::io(path.display(), e))?;
-    plan.region(Use::Files).map_or(Ok(()), |region| file_system(region, path))
+    plan.regions.iter().try_for_each(|region| match region.used_for {
+        // A journal would protect a recording that nobody mounts again.
+        Use::Recording => file_system(region, path, &["-O", "^has_journal"]),
+        Use::Files => file_system(region, path, &[]),
+        Use::Results | Use::Swap => Ok(()),
+    })
 }
 
-fn file_system(region: &Region, path: &Path) -> Result<(), Error> {
+fn file_system(region: &Region, path: &Path, options: &[&str]) -> Result<(), Error> {
     // Everything that mkfs would take from the clock or at random is given, so that equal scenarios have equal disks.
     let identity = "6d6d7477-696e-4c61-8221-000000000001";
     let output = Command::new("mkfs.ext4")
         .env("E2FSPROGS_FAKE_TIME", "1767225600")
+        .args(options)
         .args(["-q", "-F", "-b", "4096", "-N", "4096", "-m", "0", "-U", identity])
         .arg("-E")
         .arg(format!("offset={},hash_seed={identity},nodiscard,lazy_itable_init=0,lazy_journal_init=0", region.offset))

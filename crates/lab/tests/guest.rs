@@ -222,7 +222,7 @@ fn files_and_swap_on_the_newer_kernel_are_equal_byte_by_byte() {
         line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in {vmstat}"))
     };
     assert!(count("pswpout") > 0 && count("pgscan_kswapd") > 0);
-    assert!(bench.text("a/swaps").contains("/dev/pmem1") && bench.text("a/mounts").contains("/dev/pmem0 /data ext4"));
+    assert!(bench.text("a/swaps").contains("/dev/pmem2") && bench.text("a/mounts").contains("/dev/pmem1 /data ext4"));
 }
 
 #[test]
