@@ -40,8 +40,16 @@ pub(crate) struct Console {
     pub stage: Stage,
     /// Seconds of the guest's clock at which the agent started and ended.
     pub times: [Option<f64>; 2],
+    end: Option<End>,
+    message: Vec<String>,
     panic: Option<String>,
     out_of_memory: Option<String>,
+}
+
+/// How the first process ended.
+struct End {
+    kind: String,
+    number: i32,
 }
 
 impl Console {
@@ -58,6 +66,8 @@ impl Console {
             lines: Vec::new(),
             stage: Stage::Booting,
             times: [None; 2],
+            end: None,
+            message: Vec::new(),
             panic: None,
             out_of_memory: None,
         })
@@ -87,13 +97,21 @@ impl Console {
         tail
     }
 
-    /// True if the kernel has killed a process for want of memory.
-    pub fn out_of_memory(&self) -> Option<&str> {
-        self.out_of_memory.as_deref()
+    /// How a guest ended that is off, whose recording had so many bytes of room.
+    pub fn result(&self, room: u64) -> Result<(), Error> {
+        let Some(end) = &self.end else { return Err(self.silence()) };
+        let message = if self.message.is_empty() { "it gave no reason".into() } else { self.message.join("\n") };
+        match (end.kind.as_str(), &self.out_of_memory) {
+            ("done", _) => Ok(()),
+            ("full", _) => Err(Error::Results { room }),
+            ("workload", Some(message)) => Err(Error::GuestMemory { message: message.clone(), console: self.tail() }),
+            ("workload", None) => Err(Error::Workload { status: end.number, message }),
+            _ => Err(Error::SetUp { message }),
+        }
     }
 
-    /// Why there are no results.
-    pub fn why(&self) -> Error {
+    /// Why it did not say how it ended.
+    fn silence(&self) -> Error {
         let console = self.tail();
         match (&self.panic, &self.out_of_memory) {
             // A kernel without memory for its first process says so in its last words, or just before.
@@ -106,19 +124,24 @@ impl Console {
         }
     }
 
+    fn enter(&mut self, stage: Stage, time: Option<&str>) {
+        self.stage = stage;
+        self.times[usize::from(stage == Stage::Sending)] = time.and_then(|time| time.parse().ok());
+    }
+
     fn line(&mut self, line: String) {
         let text = without_time(&line);
         if let Some(own) = text.strip_prefix(OWN) {
             let mut words = own.split(' ');
-            let stage = match words.next() {
-                Some("running") => Some(Stage::Running),
-                Some("sending") => Some(Stage::Sending),
-                _ => None,
-            };
-            if let Some(stage) = stage {
-                self.stage = stage;
-                let time = words.next().and_then(|time| time.parse().ok());
-                self.times[usize::from(stage == Stage::Sending)] = time;
+            match words.next() {
+                Some("running") => self.enter(Stage::Running, words.next()),
+                Some("sending") => self.enter(Stage::Sending, words.next()),
+                Some("|") => self.message.push(own.get(2..).unwrap_or_default().to_string()),
+                Some("end") => {
+                    let end = words.next().zip(words.next().and_then(|number| number.parse().ok()));
+                    self.end = end.map(|(kind, number)| End { kind: kind.to_string(), number });
+                }
+                _ => {}
             }
         }
         if let Some(message) = text.strip_prefix("Kernel panic - not syncing: ") {
@@ -166,7 +189,7 @@ mod tests {
 
     #[test]
     fn why_a_guest_stopped() {
-        let why = |pieces: &[&str]| console(pieces).why();
+        let why = |pieces: &[&str]| console(pieces).result(64).expect_err("no results");
         let panic = why(&["[    1.5] Kernel panic - not syncing: VFS: no root\n[    1.6] CPU: 0\n"]);
         assert!(matches!(&panic, Error::Panic { message, console } if message == "VFS: no root" && console.len() == 2));
         let memory = why(&["[ 1.0] Kernel panic - not syncing: System is deadlocked on memory\n"]);
@@ -174,9 +197,23 @@ mod tests {
         let unpacked =
             why(&["[ 1.0] Initramfs unpacking failed: write error\n[ 2.0] Kernel panic - not syncing: No init\n"]);
         assert!(matches!(unpacked, Error::GuestMemory { .. }));
-        assert!(
-            matches!(why(&["half a li"]), Error::Died { stage: Stage::Booting, console } if console == ["half a li"])
-        );
+        let silent = why(&["half a li"]);
+        assert!(matches!(silent, Error::Died { stage: Stage::Booting, console } if console == ["half a li"]));
+    }
+
+    #[test]
+    fn how_the_first_process_ended() {
+        let of = |text: &str| console(&[text]).result(64);
+        assert!(of("mmtwin-lab: end done 0\r\n").is_ok());
+        let workload = "mmtwin-lab: | no such\nmmtwin-lab: |  node\nmmtwin-lab: end workload 3\n";
+        let failed = of(workload).expect_err("failed");
+        assert!(matches!(&failed, Error::Workload { status: 3, message } if message == "no such\n node"), "{failed}");
+        let killed = of(&format!("[ 7.0] Out of memory: Killed process 1\n{workload}"));
+        assert!(matches!(killed, Err(Error::GuestMemory { .. })));
+        assert!(matches!(of("mmtwin-lab: end full 0\n"), Err(Error::Results { room: 64 })));
+        let set_up = of("mmtwin-lab: | mount: no\nmmtwin-lab: end set-up 0\n");
+        assert!(matches!(set_up, Err(Error::SetUp { message }) if message == "mount: no"));
+        assert!(matches!(of("mmtwin-lab: end done\n"), Err(Error::Died { .. })));
     }
 
     #[test]

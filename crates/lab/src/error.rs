@@ -138,11 +138,9 @@ pub enum Error {
         /// What it wrote to standard error.
         message: String,
     },
-    /// The recording is larger than the memory through which it leaves the guest.
-    #[error("the recording has {} MiB, more than the {} MiB through which it leaves the guest", .size >> 20, .room >> 20)]
+    /// The recording is larger than the room it was given.
+    #[error("the recording needs more than the {} MiB it was given", .room >> 20)]
     Results {
-        /// Size of the recording in bytes.
-        size: u64,
         /// Room in bytes.
         room: u64,
     },

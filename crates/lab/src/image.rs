@@ -10,9 +10,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Programs of busybox that the first process calls.
-const APPLETS: [&str; 14] = [
-    "sh", "cat", "dd", "du", "insmod", "mkdir", "mkswap", "mount", "poweroff", "sleep", "swapon", "tail", "tar", "sync",
-];
+const APPLETS: [&str; 12] =
+    ["sh", "cat", "insmod", "mkdir", "mkswap", "mount", "poweroff", "sleep", "stat", "swapon", "tail", "umount"];
 
 /// Modules that persistent memory needs.
 pub(crate) const PMEM_MODULES: [&str; 4] = ["libnvdimm", "nd_btt", "nd_e820", "nd_pmem"];
@@ -48,11 +47,9 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
     image.cpio.file("lab/cgroup", format!("{}\n", content.scenario.kernel.cgroup).as_bytes());
     let settings = content.settings.iter().map(|setting| format!("{} {}\n", setting.path, setting.value));
     image.cpio.file("lab/settings", settings.collect::<String>().as_bytes());
-    let room = content.plan.region(Use::Results).map(|hole| format!("{} {}\n", hole.address, hole.size));
-    image.cpio.file("lab/room", room.unwrap_or_default().as_bytes());
-    let devices = content.plan.pmem().enumerate().map(|(index, region)| {
+    let devices = content.plan.regions.iter().enumerate().map(|(index, region)| {
         let purpose = match region.used_for {
-            Use::Results | Use::Recording => "recording",
+            Use::Recording => "recording",
             Use::Files => "files",
             Use::Swap => "swap",
         };

@@ -222,7 +222,7 @@ mod tests {
         let plan = plan("preset = \"lab-4n\"");
         let exact = line(&plan, Mode::Exact);
         assert!(exact.contains("-accel tcg,thread=single -icount shift=3,sleep=off "), "{exact}");
-        assert!(exact.contains(" -seed 7 -smp cpus=8,maxcpus=8,sockets=4,cores=2,threads=1 -m 2218786816B "));
+        assert!(exact.contains(" -seed 7 -smp cpus=8,maxcpus=8,sockets=4,cores=2,threads=1 -m 2199912448B "));
         let smp = line(&plan, Mode::Smp);
         assert!(smp.contains("-accel tcg,thread=multi") && !smp.contains("-icount"), "{smp}");
     }
@@ -239,7 +239,7 @@ mod tests {
         assert!(line.contains("-machine pc,max-ram-below-4g=3G,hmat=on "), "{line}");
         assert!(line.contains(" -numa node,nodeid=0,memdev=m0,cpus=0-1 -numa node,nodeid=1,cpus=2-3 "), "{line}");
         assert!(line.contains(" -numa node,nodeid=2,memdev=m2,initiator=1 "), "{line}");
-        assert!(line.contains("memory-backend-file,id=m2,size=608174080B,mem-path=memory,share=on"), "{line}");
+        assert!(line.contains("memory-backend-file,id=m2,size=589299712B,mem-path=memory,share=on"), "{line}");
         assert!(line.contains("dist,src=0,dst=1,val=20 ") && line.contains("dist,src=1,dst=0,val=40 "), "{line}");
         assert!(line.contains("initiator=0,target=2,hierarchy=memory,data-type=access-latency,latency=200 "), "{line}");
         assert!(line.contains("data-type=access-bandwidth,bandwidth=999292928B "), "{line}");
@@ -255,7 +255,7 @@ mod tests {
     fn regions_are_declared() {
         let plan = plan("preset = \"lab-4n\"\nswap = { size = \"128 MiB\", synchronous = true }");
         let text = command_line(&plan);
-        assert!(text.ends_with("memmap=0x8000000!0x64400000,0x200000$0x6c400000"), "{text}");
+        assert!(text.ends_with("memmap=0x8000000!0x63200000,0x200000$0x6b200000"), "{text}");
     }
 
     #[test]

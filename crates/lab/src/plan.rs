@@ -1,13 +1,13 @@
 //! The guest's machine, as far as QEMU has to know it: from a scenario's nodes, CPUs and distances to memory backends,
 //! sockets, and the places of regions that are no ordinary memory.
 //!
-//! Results leave the guest through a hole that the kernel does not touch (`memmap=SIZE$ADDR`). Swap and file systems
-//! lie on persistent memory (`memmap=SIZE!ADDR`), because requests to a disk of the host end in the host's time, which
-//! would leak into a guest that is to run the same twice. The recording grows there too, on a file system without page
-//! cache (DAX): otherwise it would take pages of the nodes it is about. All this is additional memory of the last node
-//! that has memory, so that every node has exactly the memory of the scenario; only the page structures of persistent
-//! memory, 1/64 of it, are taken from that node. QEMU's machine `pc` puts memory up to 3 GiB below the devices and the
-//! rest from 4 GiB on, in the order of the nodes, which is also how a scenario's zones are derived.
+//! Swap and file systems lie on persistent memory (`memmap=SIZE!ADDR`), because requests to a disk of the host end in
+//! the host's time, which would leak into a guest that is to run the same twice. The recording grows there too, on a
+//! file system without page cache (DAX): otherwise it would take pages of the nodes it is about; the host reads it out
+//! of the file that is the node's memory. All this is additional memory of the last node that has memory, so that
+//! every node has exactly the memory of the scenario; only the page structures of persistent memory, 1/64 of it, are
+//! taken from that node. QEMU's machine `pc` puts memory up to 3 GiB below the devices and the rest from 4 GiB on, in
+//! the order of the nodes, which is also how a scenario's zones are derived.
 
 use crate::Refusal;
 use mmtwin_scenario::Scenario;
@@ -23,8 +23,7 @@ const HIGH: u64 = 4 << 30;
 const ALIGN: u64 = 2 << 20;
 /// Behind a region of persistent memory: the kernel would take two that touch each other for one.
 const GAP: u64 = 2 << 20;
-/// Memory below this belongs to the kernel, and above the end less this to the firmware's tables. Besides, the
-/// kernel lets nobody write to a hole behind the last memory (`/dev/mem`).
+/// Memory below this belongs to the kernel, and above the end less this to the firmware's tables.
 const EDGE: u64 = 16 << 20;
 /// What a file system needs besides the files, and the part of their size by which it grows.
 const FILE_SYSTEM: u64 = 32 << 20;
@@ -45,7 +44,7 @@ pub struct Plan {
     /// Latency and bandwidth of each pair for the firmware's HMAT, from which the kernel derives memory tiers. Empty:
     /// every node with memory has CPUs, and there is no such table.
     pub hmat: Vec<PairPlan>,
-    /// What is no ordinary memory, by ascending address: first the hole for results.
+    /// Persistent memory by ascending address: the first region is `/dev/pmem0` in the guest, and so on.
     pub regions: Vec<Region>,
 }
 
@@ -95,17 +94,15 @@ pub struct PairPlan {
 /// What a region is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// The hole through which results leave.
-    Results,
-    /// Persistent memory with the file system of the recording.
+    /// The file system of the recording.
     Recording,
-    /// Persistent memory with the file system of the workload's files.
+    /// The file system of the workload's files.
     Files,
-    /// Persistent memory for swap.
+    /// Swap.
     Swap,
 }
 
-/// Memory that the kernel does not manage.
+/// A region of persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// What for.
@@ -121,7 +118,7 @@ pub struct Region {
 }
 
 impl Plan {
-    /// The machine for a scenario, with so many bytes for results.
+    /// The machine for a scenario, with so many bytes for the recording.
     ///
     /// # Errors
     /// Everything that QEMU cannot give.
@@ -136,7 +133,7 @@ impl Plan {
             hmat: hmat(machine),
             regions: Vec::new(),
         };
-        let mut wanted = vec![(Use::Results, room), (Use::Recording, room.saturating_add(FILE_SYSTEM))];
+        let mut wanted = vec![(Use::Recording, room.saturating_add(FILE_SYSTEM))];
         wanted.extend(files(scenario).map(|size| (Use::Files, size)));
         wanted.extend(machine.swap.map(|swap| (Use::Swap, swap.size.0)));
         if let Err(refusal) = plan.place(&wanted) {
@@ -148,16 +145,6 @@ impl Plan {
     /// Bytes of the guest's memory, with what is reserved.
     pub fn memory(&self) -> u64 {
         self.nodes.iter().map(|node| node.memory.saturating_add(node.reserved)).fold(0, u64::saturating_add)
-    }
-
-    /// The region for a purpose.
-    pub fn region(&self, used_for: Use) -> Option<&Region> {
-        self.regions.iter().find(|region| region.used_for == used_for)
-    }
-
-    /// Regions of persistent memory: the first one is `/dev/pmem0` in the guest, and so on.
-    pub fn pmem(&self) -> impl Iterator<Item = &Region> {
-        self.regions.iter().filter(|region| region.used_for != Use::Results)
     }
 
     /// Finds room for regions in the last node with memory.
@@ -178,7 +165,7 @@ impl Plan {
             *start >= begin.max(EDGE) && behind.saturating_add(EDGE) <= end && beside_devices
         };
         let Some(start) = candidates.into_iter().find(fits) else {
-            let what = format!("{} MiB for results, swap and files do not fit beside its memory", total >> 20);
+            let what = format!("{} MiB for the recording, swap and files do not fit beside its memory", total >> 20);
             return Err(Refusal::new(format!("machine.node[{nid}].memory"), what));
         };
         self.nodes[nid].reserved = total;
@@ -195,12 +182,7 @@ impl Plan {
     pub(crate) fn memmap(&self) -> Vec<String> {
         let one = |region: &Region| {
             let Region { address, size, .. } = *region;
-            match region.used_for {
-                Use::Results => format!("memmap={:#x}${address:#x}", size + GAP),
-                Use::Recording | Use::Files | Use::Swap => {
-                    format!("memmap={size:#x}!{address:#x},{GAP:#x}${:#x}", address + size)
-                }
-            }
+            format!("memmap={size:#x}!{address:#x},{GAP:#x}${:#x}", address + size)
         };
         self.regions.iter().map(one).collect()
     }
@@ -320,10 +302,10 @@ mod tests {
         assert_eq!(plan.smp, Smp { cpus: 8, possible: 8, sockets: 4, cores: 2, threads: 1 });
         assert_eq!(
             plan.nodes[3],
-            NodePlan { cpus: vec![6, 7], memory: 512 * MIB, reserved: 68 * MIB, initiator: None }
+            NodePlan { cpus: vec![6, 7], memory: 512 * MIB, reserved: 50 * MIB, initiator: None }
         );
-        assert_eq!((plan.memory(), plan.regions.len(), plan.hmat.len()), (2116 * MIB, 2, 0));
-        assert_eq!(plan.memmap(), ["memmap=0x1200000$0x60000000", "memmap=0x3000000!0x61200000,0x200000$0x64200000"]);
+        assert_eq!((plan.memory(), plan.regions.len(), plan.hmat.len()), (2098 * MIB, 1, 0));
+        assert_eq!(plan.memmap(), ["memmap=0x3000000!0x60000000,0x200000$0x63000000"]);
     }
 
     #[test]
@@ -348,24 +330,21 @@ mod tests {
         let plan =
             plan("preset = \"lab-4n\"\nswap = { size = \"256 MiB\", synchronous = true }", process).expect("a plan");
         let starts: Vec<(Use, u64, u64)> = plan.regions.iter().map(|r| (r.used_for, r.address, r.size)).collect();
-        let (results, files) = (1536 * MIB, 100 * MIB);
+        let (start, files) = (1536 * MIB, 100 * MIB);
         let expected = [
-            (Use::Results, results, ROOM),
-            (Use::Recording, results + 18 * MIB, 48 * MIB),
-            (Use::Files, results + 68 * MIB, files),
-            (Use::Swap, results + 70 * MIB + files, 256 * MIB),
+            (Use::Recording, start, 48 * MIB),
+            (Use::Files, start + 50 * MIB, files),
+            (Use::Swap, start + 52 * MIB + files, 256 * MIB),
         ];
         assert_eq!(starts, expected);
-        assert_eq!(plan.nodes[3].reserved, files + 328 * MIB);
-        assert_eq!(plan.memmap()[2], "memmap=0x6400000!0x64400000,0x200000$0x6a800000");
-        assert_eq!(plan.pmem().count(), 3);
+        assert_eq!(plan.nodes[3].reserved, files + 310 * MIB);
+        assert_eq!(plan.memmap()[1], "memmap=0x6400000!0x63200000,0x200000$0x69600000");
     }
 
     #[test]
     fn a_single_node_has_its_regions_near_its_end() {
         let plan = plan("[[machine.node]]\ncpus = \"0\"\nmemory = \"256 MiB\"", "").expect("a plan");
-        let hole = plan.region(Use::Results).expect("a hole");
-        assert_eq!((hole.address, plan.memory()), (238 * MIB, 324 * MIB));
+        assert_eq!((plan.regions[0].address, plan.memory()), (238 * MIB, 306 * MIB));
     }
 
     #[test]
@@ -416,8 +395,8 @@ mod tests {
                 prop_assert!(at >= LOW_END || at + region.size + GAP <= LOW_END);
                 before = at + region.size + GAP;
             }
-            prop_assert_eq!(plan.regions.len(), 3);
-            prop_assert!(plan.regions[2].size >= swap * MIB);
+            prop_assert_eq!(plan.regions.len(), 2);
+            prop_assert!(plan.regions[1].size >= swap * MIB);
         }
     }
 }

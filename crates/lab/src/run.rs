@@ -127,11 +127,11 @@ pub fn run(
     let begin = Instant::now();
     let mut guest = lab.qemu.start(&options::options(&start), directory.path())?;
     let boot = watch(&mut guest, &mut console, job.time_out, stop, progress)?;
-    let hole = plan.region(Use::Results).ok_or_else(|| console.why())?;
-    let end = fetch::end(&memory, hole)?.ok_or_else(|| console.why())?;
-    end.check(hole.size, console.out_of_memory(), console.tail())?;
+    console.result(job.room)?;
     let evidence = Evidence::new(&lab.qemu.version, job.kernel, &start);
-    deliver(&memory, hole, &evidence, job.output)?;
+    if let Some(region) = plan.regions.iter().find(|region| region.used_for == Use::Recording) {
+        deliver(&memory, region, &evidence, job.output)?;
+    }
     Ok(Outcome { accelerator, boot, total: begin.elapsed(), guest: console.times })
 }
 
@@ -188,7 +188,7 @@ fn watch(
 }
 
 /// Puts the recording where it belongs, whole or not at all.
-fn deliver(memory: &Path, hole: &Region, evidence: &Evidence, output: &Path) -> Result<(), Error> {
+fn deliver(memory: &Path, region: &Region, evidence: &Evidence, output: &Path) -> Result<(), Error> {
     let parent = match output.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -197,7 +197,7 @@ fn deliver(memory: &Path, hole: &Region, evidence: &Evidence, output: &Path) -> 
     let beside = tempfile::Builder::new().prefix(".mmtwin-lab-").tempdir_in(parent);
     let beside = beside.map_err(|e| Error::io(parent.display(), e))?;
     let whole = beside.path().join("recording");
-    fetch::unpack(memory, hole, &whole)?;
+    fetch::copy(memory, region, &whole)?;
     let text = serde_json::to_string_pretty(evidence).map_err(|e| Error::io("lab.json", e))?;
     std::fs::write(whole.join("lab.json"), text + "\n").map_err(|e| Error::io(whole.display(), e))?;
     std::fs::rename(&whole, output).map_err(|e| Error::io(output.display(), e))

@@ -63,7 +63,7 @@ pub(crate) fn memory(plan: &Plan, path: &Path) -> Result<(), Error> {
         // A journal would protect a recording that nobody mounts again.
         Use::Recording => file_system(region, path, &["-O", "^has_journal"]),
         Use::Files => file_system(region, path, &[]),
-        Use::Results | Use::Swap => Ok(()),
+        Use::Swap => Ok(()),
     })
 }
 

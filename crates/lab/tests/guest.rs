@@ -244,7 +244,7 @@ fn failures_say_what_happened_and_leave_nothing() {
     );
     let late = fail("#!/bin/sh\nsleep 1000\n", 2);
     assert!(matches!(late, Error::TimeOut { .. }), "{late}");
-    let large = fail("#!/bin/sh\ndd if=/dev/zero of=$2/big bs=1048576 count=17\n", 300);
+    let large = fail("#!/bin/sh\ndd if=/dev/zero of=$2/big bs=1048576 count=60\n", 300);
     assert!(matches!(large, Error::Results { room: 16_777_216, .. }), "{large}");
     let hungry = "#!/bin/sh\nmount -t tmpfs -o size=900m tmpfs /tmp\ndd if=/dev/zero of=/tmp/a bs=1048576 count=800\n";
     let full = fail(hungry, 300);
