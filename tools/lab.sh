@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sets up the lab: QEMU (from version 9 on it runs bit for bit the same twice), Debian's kernels 6.1 and 6.12, their
-# headers for building modules, and a static busybox. Kernels and busybox are unpacked into a folder, never installed:
-# $MMTWIN_LAB, else $XDG_CACHE_HOME/mmtwin/lab, else ~/.cache/mmtwin/lab. What is there already is kept, so running it
+# headers for building modules, a static busybox, and a small program that makes a disk of the guest slow. All but QEMU
+# and the headers are kept in a folder and never installed: $MMTWIN_LAB, else $XDG_CACHE_HOME/mmtwin/lab, else ~/.cache/mmtwin/lab. What is there already is kept, so running it
 # again costs nothing; to get a newer kernel, remove its folder first. Ends with status 1 when something is missing.
 set -eu
 lab=${MMTWIN_LAB:-${XDG_CACHE_HOME:-$HOME/.cache}/mmtwin/lab}
@@ -118,6 +118,14 @@ set_up_busybox() {
     rm -rf "$part"
 }
 
+build_dm_delay() {
+    source=$(dirname "$0")/../crates/lab/guest/dm-delay.c
+    [ ! -x "$lab/dm-delay" ] || [ "$source" -nt "$lab/dm-delay" ] || return 0
+    command -v gcc >/dev/null || { update; install gcc libc6-dev || true; }
+    gcc -static -Os -s -Wall -o "$lab/dm-delay" "$source" ||
+        lacking "dm-delay, for disks that are not synchronous: it needs gcc and libc6-dev"
+}
+
 if ! command -v apt-get >/dev/null; then
     lacking "apt-get: without it, install QEMU and give the lab a bzImage with its modules, and a static busybox as $lab/busybox"
     exit 1
@@ -130,6 +138,7 @@ for release in $kernels; do
     set_up_kernel "$release"
     set_up_headers "$release"
 done
+build_dm_delay
 command -v mkfs.ext4 >/dev/null || { update; install e2fsprogs || lacking "mkfs.ext4 (package e2fsprogs), for scenarios with files"; }
 
 if [ "$missing" = 0 ]; then

@@ -25,6 +25,8 @@ pub fn doctor(folder: &Folder) -> Vec<Check> {
     let busybox = folder.busybox();
     let there = busybox.is_file();
     checks.push(check("busybox", there, busybox.display().to_string(), "make lab"));
+    let delay = folder.dm_delay();
+    checks.push(check("dm-delay", delay.is_file(), delay.display().to_string(), "make lab"));
     let mut names = folder.kernels();
     names.extend(KERNELS.iter().filter(|name| !folder.path.join("kernels").join(name).exists()).map(|n| n.to_string()));
     for name in names {

@@ -4,7 +4,7 @@ use crate::{Error, Kernel};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The lab's folder: `kernels/NAME/{vmlinuz,modules,config,version}` and `busybox`.
+/// The lab's folder: `kernels/NAME/{vmlinuz,modules,config,version}`, `busybox` and `dm-delay`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     /// Its path; it need not exist.
@@ -30,6 +30,11 @@ impl Folder {
     /// A statically linked busybox.
     pub fn busybox(&self) -> PathBuf {
         self.path.join("busybox")
+    }
+
+    /// A statically linked program that makes a disk of the guest slow; its source is `guest/dm-delay.c`.
+    pub fn dm_delay(&self) -> PathBuf {
+        self.path.join("dm-delay")
     }
 
     /// Names of the kernels that are there, sorted.

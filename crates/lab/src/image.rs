@@ -4,7 +4,7 @@ use crate::cpio::Cpio;
 use crate::modules::Module;
 use crate::plan::{Plan, Use};
 use crate::settings::Setting;
-use crate::{Error, Extra};
+use crate::{Error, Extra, Folder};
 use mmtwin_scenario::Scenario;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,11 +14,24 @@ const APPLETS: [&str; 12] =
     ["sh", "cat", "insmod", "mkdir", "mkswap", "mount", "poweroff", "sleep", "stat", "swapon", "tail", "umount"];
 
 /// Modules that persistent memory needs.
-pub(crate) const PMEM_MODULES: [&str; 4] = ["libnvdimm", "nd_btt", "nd_e820", "nd_pmem"];
+const PMEM_MODULES: [&str; 4] = ["libnvdimm", "nd_btt", "nd_e820", "nd_pmem"];
+/// Modules that a delay needs.
+const DELAY_MODULES: [&str; 2] = ["dm_mod", "dm_delay"];
+
+/// True if a device of the guest is slow.
+fn is_delayed(plan: &Plan) -> bool {
+    plan.regions.iter().any(|region| region.delay > 0)
+}
+
+/// Modules that the guest needs.
+pub(crate) fn modules(plan: &Plan) -> Vec<&'static str> {
+    let delay = is_delayed(plan).then_some(DELAY_MODULES).into_iter().flatten();
+    PMEM_MODULES.into_iter().chain(delay).collect()
+}
 
 /// What goes into an image.
 pub(crate) struct Content<'a> {
-    pub busybox: &'a Path,
+    pub folder: &'a Folder,
     pub agent: &'a Path,
     pub scenario: &'a Scenario,
     pub plan: &'a Plan,
@@ -35,8 +48,8 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
         image.directory(directory);
     }
     image.cpio.device("dev/console", 5, 1);
-    image.cpio.file("init", include_bytes!("init.sh"));
-    let busybox = read(content.busybox, missing("busybox", "run `make lab`"))?;
+    image.cpio.file("init", include_bytes!("../guest/init.sh"));
+    let busybox = read(&content.folder.busybox(), missing("busybox", "run `make lab`"))?;
     image.cpio.file("bin/busybox", &busybox);
     for applet in APPLETS {
         image.cpio.link(&format!("bin/{applet}"), "busybox");
@@ -53,9 +66,13 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
             Use::Files => "files",
             Use::Swap => "swap",
         };
-        format!("{purpose} /dev/pmem{index}\n")
+        format!("{purpose} /dev/pmem{index} {}\n", region.delay)
     });
     image.cpio.file("lab/devices", devices.collect::<String>().as_bytes());
+    if is_delayed(content.plan) {
+        let delay = read(&content.folder.dm_delay(), missing("dm-delay", "run `make lab`"))?;
+        image.cpio.file("bin/dm-delay", &delay);
+    }
     image.directory("lab/modules");
     for module in content.modules {
         image.cpio.file(&format!("lab/modules/{}.ko", module.name), &module.content);

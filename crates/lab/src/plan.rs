@@ -29,6 +29,8 @@ const EDGE: u64 = 16 << 20;
 const FILE_SYSTEM: u64 = 32 << 20;
 const FILE_SYSTEM_SHARE: u64 = 16;
 
+/// Times are in nanoseconds.
+const NS_PER_MS: u64 = 1_000_000;
 /// Costs are in picoseconds.
 const PS_PER_NS: u64 = 1000;
 
@@ -115,6 +117,15 @@ pub struct Region {
     pub node: u32,
     /// Where in the backend.
     pub offset: u64,
+    /// Milliseconds after which a request ends, by timers of the guest; 0: at once, before the call returns.
+    pub delay: u64,
+}
+
+/// A region that has no place yet.
+struct Wanted {
+    used_for: Use,
+    size: u64,
+    delay: u64,
 }
 
 impl Plan {
@@ -133,9 +144,13 @@ impl Plan {
             hmat: hmat(machine),
             regions: Vec::new(),
         };
-        let mut wanted = vec![(Use::Recording, room.saturating_add(FILE_SYSTEM))];
-        wanted.extend(files(scenario).map(|size| (Use::Files, size)));
-        wanted.extend(machine.swap.map(|swap| (Use::Swap, swap.size.0)));
+        let mut wanted = vec![Wanted { used_for: Use::Recording, size: room.saturating_add(FILE_SYSTEM), delay: 0 }];
+        let disk = (machine.disk.latency.0 + NS_PER_MS / 2) / NS_PER_MS;
+        wanted.extend(files(scenario).map(|size| Wanted { used_for: Use::Files, size, delay: disk }));
+        wanted.extend(machine.swap.map(|swap| {
+            let delay = if swap.synchronous { 0 } else { swap.latency.0.div_ceil(NS_PER_MS).max(1) };
+            Wanted { used_for: Use::Swap, size: swap.size.0, delay }
+        }));
         if let Err(refusal) = plan.place(&wanted) {
             refusals.push(refusal);
         }
@@ -148,9 +163,8 @@ impl Plan {
     }
 
     /// Finds room for regions in the last node with memory.
-    fn place(&mut self, wanted: &[(Use, u64)]) -> Result<(), Refusal> {
-        let sizes: Vec<(Use, u64)> = wanted.iter().map(|(used_for, size)| (*used_for, round(*size))).collect();
-        let total = sizes.iter().map(|(_, size)| size.saturating_add(GAP)).fold(0, u64::saturating_add);
+    fn place(&mut self, wanted: &[Wanted]) -> Result<(), Refusal> {
+        let total = wanted.iter().map(|region| round(region.size).saturating_add(GAP)).fold(0, u64::saturating_add);
         let nid = self.nodes.iter().rposition(|node| node.memory > 0);
         let nid = nid.ok_or_else(|| Refusal::new("machine.node", "no node has memory"))?;
         let begin: u64 = self.nodes[..nid].iter().map(|node| node.memory).sum();
@@ -170,9 +184,10 @@ impl Plan {
         };
         self.nodes[nid].reserved = total;
         let mut at = start;
-        for (used_for, size) in sizes {
+        for Wanted { used_for, size, delay } in wanted {
             let address = if at < LOW_END { at } else { at - LOW_END + HIGH };
-            self.regions.push(Region { used_for, address, size, node: nid as u32, offset: at - begin });
+            let (size, offset) = (round(*size), at - begin);
+            self.regions.push(Region { used_for: *used_for, address, size, node: nid as u32, offset, delay: *delay });
             at += size + GAP;
         }
         Ok(())
@@ -339,6 +354,19 @@ mod tests {
         assert_eq!(starts, expected);
         assert_eq!(plan.nodes[3].reserved, files + 310 * MIB);
         assert_eq!(plan.memmap()[1], "memmap=0x6400000!0x63200000,0x200000$0x69600000");
+    }
+
+    #[test]
+    fn a_disk_that_is_not_synchronous_is_delayed() {
+        let process = "[[process]]\nname = \"a\"\n[[process.region]]\nname = \"f\"\nsize = \"1 MiB\"\nkind = \"file\"";
+        let delays = |machine: &str| {
+            let plan = plan(&format!("preset = \"lab-4n\"\n{machine}"), process).expect("a plan");
+            plan.regions.iter().map(|region| region.delay).collect::<Vec<_>>()
+        };
+        assert_eq!(delays(""), [0, 0], "100 us are nearer to nothing than to a millisecond");
+        let slow = "disk.latency = \"2500 us\"\nswap.size = \"64 MiB\"\nswap.latency = \"4 ms\"";
+        assert_eq!(delays(slow), [0, 3, 4]);
+        assert_eq!(delays("swap.size = \"64 MiB\""), [0, 0, 1], "swap that is not synchronous takes time");
     }
 
     #[test]

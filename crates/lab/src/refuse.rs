@@ -29,10 +29,6 @@ pub(crate) fn machine(machine: &Machine) -> Vec<Refusal> {
             refusals.push(Refusal::new(format!("machine.node[{nid}].movable"), reason));
         }
     }
-    if machine.swap.is_some_and(|swap| !swap.synchronous) {
-        let reason = "swap is on persistent memory, where requests end before the call returns";
-        refusals.push(Refusal::new("machine.swap.synchronous", reason));
-    }
     refusals
 }
 

@@ -137,11 +137,11 @@ pub fn run(
 
 fn write_image(lab: &Lab, job: &Job<'_>, plan: &Plan, to: &Path) -> Result<(), Error> {
     let content = Content {
-        busybox: &lab.folder.busybox(),
+        folder: &lab.folder,
         agent: job.agent,
         scenario: job.scenario,
         plan,
-        modules: &modules::closure(job.kernel, &image::PMEM_MODULES)?,
+        modules: &modules::closure(job.kernel, &image::modules(plan))?,
         settings: &settings::settings(job.scenario),
         extra: job.extra,
     };

@@ -173,17 +173,38 @@ fn two_exact_runs_are_equal_byte_by_byte() {
 
 const ONE_NODE: &str = "[machine]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"";
 
-/// Files and swap, which lie on persistent memory.
-const WITH_FILES: &str = "[machine]\nswap = { size = \"128 MiB\", synchronous = true }\n[[machine.node]]\ncpus = \"0\"\n\
-    memory = \"192 MiB\"\n[[machine.node]]\ncpus = \"1\"\nmemory = \"128 MiB\"";
-const FILE: &str = "[[process]]\nname = \"a\"\n[[process.region]]\nname = \"f\"\nkind = \"file\"\nsize = \"48 MiB\"";
+/// Files and swap on devices that take their time.
+const WITH_FILES: &str = r#"
+[machine]
+disk.latency = "2 ms"
+swap = { size = "128 MiB", synchronous = false, latency = "2 ms" }
+[[machine.node]]
+cpus = "0"
+memory = "192 MiB"
+[[machine.node]]
+cpus = "1"
+memory = "128 MiB"
+"#;
+const FILE: &str = r#"
+[[process]]
+name = "a"
+[[process.region]]
+name = "f"
+kind = "file"
+size = "48 MiB"
+"#;
 
-/// Reads and writes files, and fills more memory than there is, so that some goes to swap.
+/// Reads and writes files, and fills more memory than there is, so that some goes to swap. Pages of zeros would not.
 const FILLING: &str = r#"#!/bin/sh
-dd if=/dev/zero of=data bs=1048576 count=40
+/bin/busybox head -c 4194304 /dev/urandom >data
 mkdir /tmp/filled
 mount -t tmpfs -o size=400m tmpfs /tmp/filled
-dd if=/dev/zero of=/tmp/filled/a bs=1048576 count=250
+part=0
+while [ $part -lt 60 ]; do
+    cat data >/tmp/filled/$part || exit 1
+    part=$((part + 1))
+done
+for part in 0 1 2 3 4 5 6 7; do cat /tmp/filled/$part; done >data
 cat data >/dev/null
 cat /proc/vmstat >"$2/vmstat"
 cat /proc/swaps >"$2/swaps"
@@ -221,8 +242,9 @@ fn files_and_swap_on_the_newer_kernel_are_equal_byte_by_byte() {
         let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in {vmstat}"))
     };
-    assert!(count("pswpout") > 0 && count("pgscan_kswapd") > 0);
-    assert!(bench.text("a/swaps").contains("/dev/pmem2") && bench.text("a/mounts").contains("/dev/pmem1 /data ext4"));
+    assert!(count("pswpout") > 0 && count("pswpin") > 0 && count("pgscan_kswapd") > 0);
+    assert!(bench.text("a/swaps").contains("/dev/dm-1") && bench.text("a/mounts").contains("/dev/dm-0 /data ext4"));
+    assert!(count("swap_ra") > 0, "a synchronous device reads nothing ahead");
 }
 
 #[test]
@@ -244,9 +266,9 @@ fn failures_say_what_happened_and_leave_nothing() {
     );
     let late = fail("#!/bin/sh\nsleep 1000\n", 2);
     assert!(matches!(late, Error::TimeOut { .. }), "{late}");
-    let large = fail("#!/bin/sh\ndd if=/dev/zero of=$2/big bs=1048576 count=60\n", 300);
+    let large = fail("#!/bin/sh\n/bin/busybox dd if=/dev/zero of=$2/big bs=1048576 count=60\n", 300);
     assert!(matches!(large, Error::Results { room: 16_777_216, .. }), "{large}");
-    let hungry = "#!/bin/sh\nmount -t tmpfs -o size=900m tmpfs /tmp\ndd if=/dev/zero of=/tmp/a bs=1048576 count=800\n";
+    let hungry = "#!/bin/sh\nmount -t tmpfs -o size=900m tmpfs /tmp\n/bin/busybox dd if=/dev/zero of=/tmp/a bs=1048576 count=800\n";
     let full = fail(hungry, 300);
     assert!(matches!(full, Error::GuestMemory { .. }), "{full}");
 }

@@ -42,13 +42,24 @@ while read -r module; do
     need insmod "/lab/modules/$module.ko"
 done </lab/modules.order
 
-while read -r purpose device; do
+wait_for() {
     tries=0
-    while [ ! -b "$device" ]; do
-        [ $tries -lt 100 ] || fail "$device did not appear"
+    while [ ! -b "$1" ]; do
+        [ $tries -lt 100 ] || fail "$1 did not appear"
         sleep 0.1
         tries=$((tries + 1))
     done
+}
+
+delayed=0
+while read -r purpose device delay; do
+    wait_for "$device"
+    if [ "$delay" != 0 ]; then
+        need dm-delay "$purpose" "$device" "$delay"
+        device=/dev/dm-$delayed
+        delayed=$((delayed + 1))
+        wait_for "$device"
+    fi
     case $purpose in
     recording) need mount -t ext4 -o dax "$device" /recording ;;
     files) need mount -t ext4 "$device" /data ;;
