@@ -61,7 +61,7 @@ while read -r purpose device delay; do
         wait_for "$device"
     fi
     case $purpose in
-    recording) need mount -t ext4 -o dax "$device" /recording ;;
+    recording) need mount -t ext4 -o dax,noatime,no_prefetch_block_bitmaps "$device" /recording ;;
     files) need mount -t ext4 "$device" /data ;;
     swap)
         need mkswap "$device"

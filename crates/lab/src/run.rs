@@ -78,6 +78,8 @@ pub struct Outcome {
     pub guest: [Option<f64>; 2],
 }
 
+/// Room for the guest's image and its console.
+const IMAGE_ROOM: u64 = 64 << 20;
 /// Time between two looks at a guest.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -113,7 +115,7 @@ pub fn run(
         Mode::Exact => Accelerator::Tcg,
         Mode::Smp => accelerator::choose(&lab.qemu, job.kernel, &lab.folder),
     };
-    let directory = store::directory(needed)?;
+    let directory = store::directory(store::memory_size(&plan).saturating_add(IMAGE_ROOM))?;
     let in_it = |name: &str| directory.path().join(name);
     let memory = in_it(names::MEMORY);
     store::memory(&plan, &memory)?;

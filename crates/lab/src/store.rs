@@ -54,11 +54,26 @@ pub(crate) fn available_memory() -> Option<u64> {
     Some(kib << 10)
 }
 
-/// Makes the memory of the node that holds the regions, a file, with its file systems in it.
-pub(crate) fn memory(plan: &Plan, path: &Path) -> Result<(), Error> {
+/// Bytes of the file that is the memory of the node with the regions.
+pub(crate) fn memory_size(plan: &Plan) -> u64 {
     let sizes = plan.regions.iter().map(|region| &plan.nodes[region.node as usize]);
-    let size = sizes.map(|node| node.memory + node.reserved).max().unwrap_or(0);
-    File::create(path).and_then(|file| file.set_len(size)).map_err(|e| Error::io(path.display(), e))?;
+    sizes.map(|node| node.memory + node.reserved).max().unwrap_or(0)
+}
+
+/// Makes the file that is the memory of the node with the regions, and their file systems in it.
+pub(crate) fn memory(plan: &Plan, path: &Path) -> Result<(), Error> {
+    let size = memory_size(plan);
+    let file = File::create(path).map_err(|e| Error::io(path.display(), e))?;
+    // Everything is taken now: a guest that finds no room while it runs dies of a bus error.
+    match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(size).map_err(|e| Error::io(path.display(), e))?,
+        Err(rustix::io::Errno::NOSPC) => {
+            let place = path.parent().unwrap_or(path);
+            return Err(Error::NoSpace { path: place.into(), needed: size, available: free(place).unwrap_or(0) });
+        }
+        Err(error) => return Err(Error::io(path.display(), error)),
+    }
     plan.regions.iter().try_for_each(|region| match region.used_for {
         // A journal would protect a recording that nobody mounts again.
         Use::Recording => file_system(region, path, &["-O", "^has_journal"]),
