@@ -4,7 +4,8 @@ use crate::Error;
 use crate::plan::Region;
 use ext4_view::{Ext4, Ext4Read, PathBuf as GuestPath};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Directory of the recording in its file system.
@@ -34,7 +35,7 @@ pub(crate) fn copy(memory: &Path, region: &Region, into: &Path) -> Result<(), Er
 }
 
 fn directory(system: &Ext4, from: GuestPath, into: &Path) -> io::Result<()> {
-    fs::create_dir(into)?;
+    fs::DirBuilder::new().mode(0o700).create(into)?;
     for entry in system.read_dir(&from)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -46,12 +47,17 @@ fn directory(system: &Ext4, from: GuestPath, into: &Path) -> io::Result<()> {
         if kind.is_dir() {
             directory(system, entry.path(), &into.join(name))?;
         } else if kind.is_regular_file() {
-            fs::write(into.join(name), system.read(&entry.path())?)?;
+            write(&into.join(name), &system.read(&entry.path())?)?;
         } else {
             return Err(io::Error::other(format!("{name} is neither a file nor a directory")));
         }
     }
     Ok(())
+}
+
+/// Writes a file of a recording, which only its owner may read.
+pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)?.write_all(content)
 }
 
 #[cfg(test)]

@@ -201,7 +201,7 @@ fn deliver(memory: &Path, region: &Region, evidence: &Evidence, output: &Path) -
     let whole = beside.path().join("recording");
     fetch::copy(memory, region, &whole)?;
     let text = serde_json::to_string_pretty(evidence).map_err(|e| Error::io("lab.json", e))?;
-    std::fs::write(whole.join("lab.json"), text + "\n").map_err(|e| Error::io(whole.display(), e))?;
+    fetch::write(&whole.join("lab.json"), (text + "\n").as_bytes()).map_err(|e| Error::io(whole.display(), e))?;
     std::fs::rename(&whole, output).map_err(|e| Error::io(output.display(), e))
 }
 
