@@ -15,8 +15,10 @@ test: setup lint
 	$(CARGO) test --workspace
 	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test --workspace --test fuzz
 
+# Without the lab its tests say that they are skipped.
 setup:
 	tools/setup.sh
+	-tools/lab.sh
 
 # QEMU and Debian's kernels, for `mmtwin run --on lab`.
 lab:

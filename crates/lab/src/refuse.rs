@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn settings_are_given_and_variants_are_not() {
-        let set = ["kernel.sysctl.\"vm.swappiness\"=10", "kernel.thp=never", "run.seed=9"];
+        let set = ["kernel.sysctl.\"vm.swappiness\"=10", "kernel.thp=never", "kernel.numa_balancing.scan_size_mb=64"];
         assert!(refused("6.1", &set, Some("6.1")).is_empty());
         let variant = ["kernel.vmalloc.purge_accounting=batched", "kernel.hz=1000"];
         assert_eq!(
