@@ -2,7 +2,7 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test bench build setup lint
+.PHONY: demo test bench build setup lint lab
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -15,8 +15,14 @@ test: setup lint
 	$(CARGO) test --workspace
 	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test --workspace --test fuzz
 
+# Without the lab its tests say that they are skipped.
 setup:
 	tools/setup.sh
+	-tools/lab.sh
+
+# QEMU and Debian's kernels, for `mmtwin run --on lab`.
+lab:
+	tools/lab.sh
 
 lint:
 	$(CARGO) fmt --all -- --check

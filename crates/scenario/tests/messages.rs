@@ -93,6 +93,9 @@ fn overrides_have_a_place_of_their_own() {
     assert_eq!(first("run.seed=one"), "--set 1: expected a whole number from 0 to 9223372036854775807, found \"one\"");
     assert_eq!(first("run.seed.x=1"), "--set 1: expected a whole number from 0 to 9223372036854775807, found a table");
     assert_eq!(first("kernel.release=6.2"), "--set 1: there is no bundle \"6.2\"");
+    // A sysctl has the same name as the table: one is found from the top, the other among the sysctls.
+    assert_eq!(first("kernel.numa_balancing.scan_size_mb=64"), "no fault:");
+    assert_eq!(first("kernel.sysctl.kernel.numa_balancing=0"), "no fault:");
     assert_eq!(first("kernel.sysctl.vm.numa_sta=0"), "--set 1: unknown key `vm.numa_sta` in `kernel.sysctl`");
     assert_eq!(first("machine.preset=lab-4m"), "--set 1: there is no preset \"lab-4m\"");
     assert_eq!(first("run.sample=[1"), "--set 1: TOML: unclosed array, expected `]`");

@@ -100,8 +100,11 @@ fn whole_key<'a>(table: &Table, path: &'a str, dotted: &[&str]) -> (&'a str, &'a
     if !table.is_empty() && table.keys().all(|key| key.contains('.')) {
         return (path, "");
     }
-    let known = |key: &str| key.contains('.') && (table.contains_key(key) || dotted.contains(&key));
-    splits(path).find(|(key, _)| known(key)).unwrap_or_else(|| path.split_once('.').unwrap_or((path, "")))
+    let first = path.split_once('.').unwrap_or((path, ""));
+    // Of `kernel.numa_balancing.rules`, the beginning is a sysctl's name only where there is no table `kernel`.
+    let may_be_new = !table.contains_key(first.0);
+    let known = |key: &str| key.contains('.') && (table.contains_key(key) || may_be_new && dotted.contains(&key));
+    splits(path).find(|(key, _)| known(key)).unwrap_or(first)
 }
 
 /// Every way to split a path at a dot, the longest first part first.

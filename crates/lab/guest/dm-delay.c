@@ -1,0 +1,78 @@
+/*
+ * Creates a block device whose requests end some milliseconds after they were given to the device below it: the
+ * kernel's device-mapper target "delay". tools/lab.sh builds it as a static program for the guest.
+ * usage: dm-delay NAME DEVICE MILLISECONDS
+ */
+#include <fcntl.h>
+#include <linux/dm-ioctl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+struct request {
+	struct dm_ioctl head;
+	struct dm_target_spec target;
+	char parameters[256];
+};
+
+static int call(int control, unsigned long number, struct request *request, const char *what)
+{
+	request->head.version[0] = DM_VERSION_MAJOR;
+	request->head.data_size = sizeof(*request);
+	request->head.data_start = sizeof(request->head);
+	if (ioctl(control, number, request) < 0) {
+		perror(what);
+		return -1;
+	}
+	return 0;
+}
+
+static void begin(struct request *request, const char *name)
+{
+	memset(request, 0, sizeof(*request));
+	snprintf(request->head.name, sizeof(request->head.name), "%s", name);
+}
+
+int main(int count, char **words)
+{
+	struct request request;
+	unsigned long long bytes;
+
+	if (count != 4) {
+		fprintf(stderr, "usage: dm-delay NAME DEVICE MILLISECONDS\n");
+		return 2;
+	}
+	int device = open(words[2], O_RDONLY | O_CLOEXEC);
+	if (device < 0 || ioctl(device, BLKGETSIZE64, &bytes) < 0) {
+		perror(words[2]);
+		return 1;
+	}
+	close(device);
+	int control = open("/dev/mapper/control", O_RDWR | O_CLOEXEC);
+	if (control < 0) {
+		perror("/dev/mapper/control");
+		return 1;
+	}
+
+	begin(&request, words[1]);
+	if (call(control, DM_DEV_CREATE, &request, "creating the device"))
+		return 1;
+
+	begin(&request, words[1]);
+	request.head.target_count = 1;
+	request.target.length = bytes / 512;
+	snprintf(request.target.target_type, sizeof(request.target.target_type), "delay");
+	int length = snprintf(request.parameters, sizeof(request.parameters), "%s 0 %s", words[2], words[3]);
+	if (length >= (int)sizeof(request.parameters)) {
+		fprintf(stderr, "%s: the name is too long\n", words[2]);
+		return 1;
+	}
+	if (call(control, DM_TABLE_LOAD, &request, "loading the table"))
+		return 1;
+
+	/* Without the flag "suspend" this resumes the device, which makes the table its live one. */
+	begin(&request, words[1]);
+	return call(control, DM_DEV_SUSPEND, &request, "resuming the device") ? 1 : 0;
+}

@@ -1,0 +1,75 @@
+//! What the lab has, and the smallest cure for what it lacks.
+
+use crate::options::EXACT_NEEDS;
+use crate::{Folder, Kernel, Qemu};
+
+/// One thing looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// True if it can be used.
+    pub works: bool,
+    /// What was found.
+    pub found: String,
+    /// What to do, if it cannot be used.
+    pub cure: Option<String>,
+}
+
+/// Kernels that the lab is made for.
+const KERNELS: [&str; 2] = ["6.1", "6.12"];
+
+/// Looks at everything that the lab uses. Changes nothing.
+pub fn doctor(folder: &Folder) -> Vec<Check> {
+    let mut checks = emulator();
+    let busybox = folder.busybox();
+    let there = busybox.is_file();
+    checks.push(check("busybox", there, busybox.display().to_string(), "make lab"));
+    let delay = folder.dm_delay();
+    checks.push(check("dm-delay", delay.is_file(), delay.display().to_string(), "make lab"));
+    let mut names = folder.kernels();
+    names.extend(KERNELS.iter().filter(|name| !folder.path.join("kernels").join(name).exists()).map(|n| n.to_string()));
+    for name in names {
+        checks.push(match folder.kernel(&name, None) {
+            Ok(Kernel { version, .. }) => check(&format!("kernel {name}"), true, version, ""),
+            Err(_) => {
+                let place = folder.path.join("kernels").join(&name);
+                check(&format!("kernel {name}"), false, format!("nothing usable in {}", place.display()), "make lab")
+            }
+        });
+    }
+    let mkfs = std::process::Command::new("mkfs.ext4").arg("-V").output().is_ok();
+    let found = if mkfs { "found" } else { "not found: scenarios with files do not run" };
+    checks.push(check("mkfs.ext4", mkfs, found.into(), "apt-get install e2fsprogs"));
+    checks
+}
+
+fn emulator() -> Vec<Check> {
+    match Qemu::find() {
+        Ok(qemu) => {
+            let exact = qemu.major() >= EXACT_NEEDS;
+            let found =
+                if exact { "bit-reproducible runs".into() } else { format!("needs QEMU {EXACT_NEEDS} or newer") };
+            vec![check("QEMU", true, qemu.version, ""), check("mode exact", exact, found, "make lab")]
+        }
+        Err(_) => vec![check("QEMU", false, "no qemu-system-x86_64".into(), "make lab")],
+    }
+}
+
+fn check(name: &str, works: bool, found: String, cure: &str) -> Check {
+    Check { name: name.into(), works, found, cure: (!works).then(|| cure.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_folder_has_a_cure() {
+        let directory = tempfile::tempdir().expect("directory");
+        let checks = doctor(&Folder { path: directory.path().into() });
+        let lacking =
+            |name: &str| checks.iter().any(|c| c.name == name && !c.works && c.cure.as_deref() == Some("make lab"));
+        assert!(lacking("busybox") && lacking("kernel 6.1") && lacking("kernel 6.12"));
+    }
+}

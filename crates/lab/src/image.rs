@@ -1,0 +1,120 @@
+//! The guest's first file system: busybox, the agent, the scenario, modules, and what the first process reads.
+
+use crate::cpio::Cpio;
+use crate::modules::Module;
+use crate::plan::{Plan, Use};
+use crate::settings::Setting;
+use crate::{Error, Extra, Folder};
+use mmtwin_scenario::Scenario;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Programs of busybox that the first process calls.
+const APPLETS: [&str; 12] =
+    ["sh", "cat", "insmod", "mkdir", "mkswap", "mount", "poweroff", "sleep", "stat", "swapon", "tail", "umount"];
+
+/// Modules that persistent memory needs.
+const PMEM_MODULES: [&str; 4] = ["libnvdimm", "nd_btt", "nd_e820", "nd_pmem"];
+/// Modules that a delay needs.
+const DELAY_MODULES: [&str; 2] = ["dm_mod", "dm_delay"];
+
+/// True if a device of the guest is slow.
+fn is_delayed(plan: &Plan) -> bool {
+    plan.regions.iter().any(|region| region.delay > 0)
+}
+
+/// Modules that the guest needs.
+pub(crate) fn modules(plan: &Plan) -> Vec<&'static str> {
+    let delay = is_delayed(plan).then_some(DELAY_MODULES).into_iter().flatten();
+    PMEM_MODULES.into_iter().chain(delay).collect()
+}
+
+/// What goes into an image.
+pub(crate) struct Content<'a> {
+    pub folder: &'a Folder,
+    pub agent: &'a Path,
+    pub scenario: &'a Scenario,
+    pub plan: &'a Plan,
+    pub modules: &'a [Module],
+    pub settings: &'a [Setting],
+    pub extra: &'a [Extra],
+}
+
+/// The archive.
+pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
+    let missing = |what: &'static str, cure: &'static str| move || (what, cure);
+    let mut image = Image { cpio: Cpio::new(), made: BTreeSet::new() };
+    for directory in ["bin", "dev", "proc", "sys", "tmp", "data", "recording", "lab"] {
+        image.directory(directory);
+    }
+    image.cpio.device("dev/console", 5, 1);
+    image.cpio.file("init", include_bytes!("../guest/init.sh"));
+    let busybox = read(&content.folder.busybox(), missing("busybox", "run `make lab`"))?;
+    image.cpio.file("bin/busybox", &busybox);
+    for applet in APPLETS {
+        image.cpio.link(&format!("bin/{applet}"), "busybox");
+    }
+    let agent = read(content.agent, missing("mmtwin-agent", "build it"))?;
+    image.cpio.file("agent", &agent);
+    image.cpio.file("scenario.json", content.scenario.to_json().to_string().as_bytes());
+    image.cpio.file("lab/cgroup", format!("{}\n", content.scenario.kernel.cgroup).as_bytes());
+    let settings = content.settings.iter().map(|setting| format!("{} {}\n", setting.path, setting.value));
+    image.cpio.file("lab/settings", settings.collect::<String>().as_bytes());
+    let devices = content.plan.regions.iter().enumerate().map(|(index, region)| {
+        let purpose = match region.used_for {
+            Use::Recording => "recording",
+            Use::Files => "files",
+            Use::Swap => "swap",
+        };
+        format!("{purpose} /dev/pmem{index} {}\n", region.delay)
+    });
+    image.cpio.file("lab/devices", devices.collect::<String>().as_bytes());
+    if is_delayed(content.plan) {
+        let delay = read(&content.folder.dm_delay(), missing("dm-delay", "run `make lab`"))?;
+        image.cpio.file("bin/dm-delay", &delay);
+    }
+    image.directory("lab/modules");
+    for module in content.modules {
+        image.cpio.file(&format!("lab/modules/{}.ko", module.name), &module.content);
+    }
+    let order: String = content.modules.iter().map(|module| format!("{}\n", module.name)).collect();
+    image.cpio.file("lab/modules.order", order.as_bytes());
+    for extra in content.extra {
+        let bytes = std::fs::read(&extra.from).map_err(|e| Error::io(extra.from.display(), e))?;
+        image.file(&extra.path, &bytes);
+    }
+    Ok(image.cpio.finish())
+}
+
+fn read(path: &Path, missing: impl Fn() -> (&'static str, &'static str)) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            let (what, cure) = missing();
+            Error::Missing { what: format!("{what} ({} is not there)", path.display()), cure: cure.into() }
+        } else {
+            Error::io(path.display(), error)
+        }
+    })
+}
+
+struct Image {
+    cpio: Cpio,
+    made: BTreeSet<String>,
+}
+
+impl Image {
+    fn directory(&mut self, name: &str) {
+        if self.made.insert(name.to_string()) {
+            self.cpio.directory(name);
+        }
+    }
+
+    /// A file, with the directories that lead to it.
+    fn file(&mut self, path: &str, content: &[u8]) {
+        let path = path.trim_start_matches('/');
+        for (at, _) in path.match_indices('/') {
+            self.directory(&path[..at]);
+        }
+        self.cpio.file(path, content);
+    }
+}

@@ -1,0 +1,36 @@
+//! Real Linux kernels in QEMU: the machine of a scenario as QEMU's options, the guest's image, boot, agent, fetch.
+//!
+//! The lab arm is the host arm inside a guest: [`run`] boots a kernel with the scenario's nodes, starts `mmtwin-agent`
+//! in it with the scenario, and brings the recording out. A guest is good for decisions and counters, not for
+//! performance: the emulator gives every node the same latency, so distances change policy only.
+//!
+//! What the guest needs lies in a [`Folder`], which `tools/lab.sh` fills; [`doctor`] says what is missing there.
+
+mod accelerator;
+mod console;
+mod cpio;
+mod doctor;
+mod error;
+mod fetch;
+mod folder;
+mod image;
+mod kernel;
+mod modules;
+mod options;
+mod plan;
+mod process;
+mod refuse;
+mod run;
+mod settings;
+mod store;
+
+pub use accelerator::Accelerator;
+pub use console::Stage;
+pub use doctor::{Check, doctor};
+pub use error::{Error, Refusal};
+pub use folder::Folder;
+pub use kernel::Kernel;
+pub use options::Mode;
+pub use plan::{NodePlan, PairPlan, Plan, Region, Smp, Use};
+pub use process::Qemu;
+pub use run::{Extra, Job, Lab, Outcome, Progress, guests_at_once, run, run_all};

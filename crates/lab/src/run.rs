@@ -1,0 +1,243 @@
+//! From a scenario to a recording: plan, image, boot, agent, fetch.
+
+use crate::accelerator::{self, Accelerator};
+use crate::console::{Console, Stage};
+use crate::image::{self, Content};
+use crate::options::{self, EXACT_NEEDS, Evidence, Mode, Start, names};
+use crate::plan::{Plan, Region, Use};
+use crate::process::Running;
+use crate::{Error, Folder, Kernel, Qemu, fetch, modules, refuse, settings, store};
+use mmtwin_scenario::Scenario;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// The emulator and what its guests are made of.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// Kernels and busybox.
+    pub folder: Folder,
+    /// The emulator.
+    pub qemu: Qemu,
+}
+
+/// A run of a scenario on a real kernel. The seed is the scenario's.
+#[derive(Clone, Debug)]
+pub struct Job<'a> {
+    /// What is run.
+    pub scenario: &'a Scenario,
+    /// On which kernel.
+    pub kernel: &'a Kernel,
+    /// How the guest's CPUs run.
+    pub mode: Mode,
+    /// A static executable that runs in the guest as `/agent /scenario.json OUT`, in the directory where the
+    /// workload's files belong, with `MMTWIN_ARM=lab` in its environment. Status 0 is success; what it leaves in
+    /// the empty directory OUT becomes the recording, and what it writes to standard error the message of a failure.
+    pub agent: &'a Path,
+    /// More files for the guest.
+    pub extra: &'a [Extra],
+    /// Directory of the recording; it must not be there yet.
+    pub output: &'a Path,
+    /// Largest recording in bytes.
+    pub room: u64,
+    /// Longest time from the start to the last result.
+    pub time_out: Duration,
+}
+
+/// A file for the guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extra {
+    /// Where it goes.
+    pub path: String,
+    /// Where it comes from.
+    pub from: PathBuf,
+}
+
+/// How far a guest is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress<'a> {
+    /// What it does.
+    pub stage: Stage,
+    /// Time since its start.
+    pub elapsed: Duration,
+    /// Last line of its console.
+    pub line: Option<&'a str>,
+}
+
+/// What a run took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What executed the guest.
+    pub accelerator: Accelerator,
+    /// Time to the start of the agent.
+    pub boot: Duration,
+    /// Time of everything.
+    pub total: Duration,
+    /// Seconds of the guest's clock at the start and the end of the agent.
+    pub guest: [Option<f64>; 2],
+}
+
+/// Room for the guest's image and its console.
+const IMAGE_ROOM: u64 = 64 << 20;
+/// Time between two looks at a guest.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs a scenario, and leaves its recording. `progress` is called when something changed, and once a second. When
+/// `stop` becomes true, the guest is killed. Whatever happens, no process and no file of the guest is left, and the
+/// output is there only if the run went well.
+///
+/// # Errors
+/// Everything in [`Error`].
+pub fn run(
+    lab: &Lab,
+    job: &Job<'_>,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Outcome, Error> {
+    if job.output.exists() {
+        return Err(Error::Exists(job.output.into()));
+    }
+    if job.mode == Mode::Exact && lab.qemu.major() < EXACT_NEEDS {
+        return Err(Error::OldQemu { found: lab.qemu.version.clone(), needed: EXACT_NEEDS });
+    }
+    let refused = refuse::kernel(job.scenario, job.kernel);
+    let plan = match Plan::new(job.scenario, job.room) {
+        Ok(plan) if refused.is_empty() => plan,
+        Ok(_) => return Err(Error::Refused(refused)),
+        Err(more) => return Err(Error::Refused(refused.into_iter().chain(more).collect())),
+    };
+    let needed = plan.memory();
+    if let Some(available) = store::available_memory().filter(|available| *available < needed) {
+        return Err(Error::HostMemory { needed, available });
+    }
+    let accelerator = match job.mode {
+        Mode::Exact => Accelerator::Tcg,
+        Mode::Smp => accelerator::choose(&lab.qemu, job.kernel, &lab.folder),
+    };
+    let directory = store::directory(store::memory_size(&plan).saturating_add(IMAGE_ROOM))?;
+    let in_it = |name: &str| directory.path().join(name);
+    let memory = in_it(names::MEMORY);
+    store::memory(&plan, &memory)?;
+    write_image(lab, job, &plan, &in_it(names::IMAGE))?;
+    let kernel = std::fs::canonicalize(&job.kernel.image).map_err(|e| Error::io(job.kernel.image.display(), e))?;
+    std::os::unix::fs::symlink(kernel, in_it(names::KERNEL))
+        .map_err(|e| Error::io(in_it(names::KERNEL).display(), e))?;
+    let start = Start { plan: &plan, mode: job.mode, accelerator, seed: job.scenario.run.seed };
+
+    let mut console = Console::create(&in_it(names::CONSOLE))?;
+    let begin = Instant::now();
+    let mut guest = lab.qemu.start(&options::options(&start), directory.path())?;
+    let boot = watch(&mut guest, &mut console, job.time_out, stop, progress)?;
+    console.result(job.room)?;
+    let evidence = Evidence::new(&lab.qemu.version, job.kernel, &start);
+    if let Some(region) = plan.regions.iter().find(|region| region.used_for == Use::Recording) {
+        deliver(&memory, region, &evidence, job.output)?;
+    }
+    Ok(Outcome { accelerator, boot, total: begin.elapsed(), guest: console.times })
+}
+
+fn write_image(lab: &Lab, job: &Job<'_>, plan: &Plan, to: &Path) -> Result<(), Error> {
+    let content = Content {
+        folder: &lab.folder,
+        agent: job.agent,
+        scenario: job.scenario,
+        plan,
+        modules: &modules::closure(job.kernel, &image::modules(plan))?,
+        settings: &settings::settings(job.scenario),
+        extra: job.extra,
+    };
+    std::fs::write(to, image::build(&content)?).map_err(|e| Error::io(to.display(), e))
+}
+
+/// Waits for the guest's end. Returns when the agent was started.
+fn watch(
+    guest: &mut Running,
+    console: &mut Console,
+    limit: Duration,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Duration, Error> {
+    let begin = Instant::now();
+    let (mut boot, mut reported) = (None, Duration::ZERO);
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let ended = guest.ended()?;
+        let news = console.read()?;
+        let elapsed = begin.elapsed();
+        if console.stage >= Stage::Running {
+            boot.get_or_insert(elapsed);
+        }
+        if news > 0 || elapsed - reported >= Duration::from_secs(1) {
+            reported = elapsed;
+            progress(Progress { stage: console.stage, elapsed, line: console.last() });
+        }
+        match ended {
+            Some(status) if status.success() => return Ok(boot.unwrap_or(elapsed)),
+            Some(status) => {
+                let complaints = guest.complaints();
+                let message = if complaints.is_empty() { format!("ended with {status}") } else { complaints };
+                return Err(Error::Qemu { message });
+            }
+            None if elapsed >= limit => {
+                return Err(Error::TimeOut { stage: console.stage, limit, console: console.tail() });
+            }
+            None => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+/// Puts the recording where it belongs, whole or not at all.
+fn deliver(memory: &Path, region: &Region, evidence: &Evidence, output: &Path) -> Result<(), Error> {
+    let parent = match output.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    std::fs::create_dir_all(parent).map_err(|e| Error::io(parent.display(), e))?;
+    let beside = tempfile::Builder::new().prefix(".mmtwin-lab-").tempdir_in(parent);
+    let beside = beside.map_err(|e| Error::io(parent.display(), e))?;
+    let whole = beside.path().join("recording");
+    fetch::copy(memory, region, &whole)?;
+    let text = serde_json::to_string_pretty(evidence).map_err(|e| Error::io("lab.json", e))?;
+    fetch::write(&whole.join("lab.json"), (text + "\n").as_bytes()).map_err(|e| Error::io(whole.display(), e))?;
+    std::fs::rename(&whole, output).map_err(|e| Error::io(output.display(), e))
+}
+
+/// Guests that run at once without disturbing each other: in mode exact each keeps one CPU busy, in mode smp all.
+pub fn guests_at_once(mode: Mode) -> usize {
+    match mode {
+        Mode::Exact => std::thread::available_parallelism().map_or(1, usize::from),
+        Mode::Smp => 1,
+    }
+}
+
+/// Runs several jobs, `at_once` of them at the same time. `progress` has the number of the job. The results are in the
+/// order of the jobs.
+pub fn run_all(
+    lab: &Lab,
+    jobs: &[Job<'_>],
+    at_once: usize,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(usize, Progress<'_>) + Sync),
+) -> Vec<Result<Outcome, Error>> {
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..at_once.clamp(1, jobs.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(number) else { return };
+                    let result = run(lab, job, stop, &mut |p| progress(number, p));
+                    if let Ok(mut place) = results[number].lock() {
+                        *place = Some(result);
+                    }
+                }
+            });
+        }
+    });
+    let result = |place: Mutex<Option<_>>| place.into_inner().ok().flatten().unwrap_or(Err(Error::Interrupted));
+    results.into_iter().map(result).collect()
+}

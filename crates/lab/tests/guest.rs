@@ -1,0 +1,316 @@
+//! Boots real kernels. Without QEMU or without the kernels, which `make lab` sets up, the tests say that they are
+//! skipped.
+
+use mmtwin_lab::{Error, Folder, Job, Kernel, Lab, Mode, Outcome, Qemu, Stage, run, run_all};
+use mmtwin_scenario::Scenario;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Nodes of different sizes, one without memory, distances that are not all the same.
+const FOUR_NODES: &str = r#"
+[machine]
+name = "four"
+distance = [[10, 21, 31, 21], [21, 10, 21, 31], [31, 21, 10, 21], [21, 31, 21, 10]]
+[[machine.node]]
+cpus = "0-1"
+memory = "512 MiB"
+[[machine.node]]
+cpus = "2-3"
+memory = "384 MiB"
+[[machine.node]]
+cpus = "4-5"
+[[machine.node]]
+cpus = "6-7"
+memory = "256 MiB"
+"#;
+
+/// Stands for the agent: leaves what the kernel says of its nodes and settings.
+const LISTING: &str = r#"#!/bin/sh
+for node in /sys/devices/system/node/node*; do
+    to=$2/${node##*/}
+    mkdir -p "$to"
+    for file in cpulist distance meminfo; do cat "$node/$file" >"$to/$file"; done
+done
+cat /proc/sys/vm/swappiness /proc/sys/vm/stat_interval >"$2/sysctl"
+cat /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/debug/sched/numa_balancing/scan_size_mb >"$2/settings"
+cat /proc/swaps >"$2/swaps"
+cat /proc/mounts >"$2/mounts"
+cat /proc/vmstat >"$2/vmstat"
+cat /proc/sys/kernel/random/uuid >"$2/random"
+echo "$MMTWIN_ARM" >"$2/arm"
+"#;
+
+struct Bench {
+    lab: Lab,
+    kernel: Kernel,
+    directory: tempfile::TempDir,
+}
+
+impl Bench {
+    /// What a test needs, or a word about what is missing.
+    fn new(kernel: &str, mode: Mode) -> Option<Bench> {
+        let set_up = || -> Result<Bench, Error> {
+            let lab = Lab { folder: Folder::find(), qemu: Qemu::find()? };
+            if mode == Mode::Exact && lab.qemu.major() < 9 {
+                return Err(Error::OldQemu { found: lab.qemu.version, needed: 9 });
+            }
+            let kernel = lab.folder.kernel(kernel, None)?;
+            let directory = tempfile::tempdir().map_err(|source| Error::Io { what: "directory".into(), source })?;
+            Ok(Bench { lab, kernel, directory })
+        };
+        set_up().map_err(|error| eprintln!("skipped: {error}")).ok()
+    }
+
+    fn run(&self, scenario: &Scenario, mode: Mode, agent: &str, output: &str) -> Result<Outcome, Error> {
+        self.run_for(scenario, mode, agent, output, Duration::from_secs(300))
+    }
+
+    fn run_for(
+        &self,
+        scenario: &Scenario,
+        mode: Mode,
+        agent: &str,
+        output: &str,
+        time_out: Duration,
+    ) -> Result<Outcome, Error> {
+        let script = self.directory.path().join(format!("{output}.sh"));
+        std::fs::write(&script, agent).expect("script");
+        let job = Job {
+            scenario,
+            kernel: &self.kernel,
+            mode,
+            agent: &script,
+            extra: &[],
+            output: &self.path(output),
+            room: 16 << 20,
+            time_out,
+        };
+        let mut stages = Vec::new();
+        let outcome = run(&self.lab, &job, &AtomicBool::new(false), &mut |progress| stages.push(progress.stage));
+        assert!(stages.is_sorted(), "a guest does not go back: {stages:?}");
+        if let Ok(outcome) = &outcome {
+            assert_eq!(stages.last(), Some(&Stage::Sending));
+            eprintln!("{} {mode}: {outcome:?}", self.kernel.version);
+        }
+        outcome
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap_or_else(|e| panic!("{path}: {e}")).trim_end().to_string()
+    }
+}
+
+fn scenario(machine: &str, release: &str, rest: &str) -> Scenario {
+    let text = format!("{machine}\n[kernel]\nrelease = \"{release}\"\n{rest}");
+    mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Every file below a directory.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![directory.to_path_buf()];
+    while let Some(next) = todo.pop() {
+        for entry in std::fs::read_dir(next).expect("a directory").flatten() {
+            if entry.path().is_dir() {
+                todo.push(entry.path());
+            } else {
+                let name = entry.path().strip_prefix(directory).expect("below").to_path_buf();
+                found.insert(name, std::fs::read(entry.path()).expect("a file"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_kernel_sees_the_nodes_and_settings_of_the_scenario() {
+    let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
+    let rest = "thp = \"never\"\n[kernel.sysctl]\n\"vm.swappiness\" = 33\n[kernel.numa_balancing]\nscan_size_mb = 128";
+    let scenario = scenario(FOUR_NODES, "6.1", rest);
+    bench.run(&scenario, Mode::Smp, LISTING, "rec").unwrap_or_else(|e| panic!("{e}"));
+    for (nid, node) in scenario.machine.nodes.iter().enumerate() {
+        let list = format!("{}-{}", node.cpus[0], node.cpus[1]);
+        assert_eq!(bench.text(&format!("rec/node{nid}/cpulist")), list);
+        let distance: Vec<String> = scenario.machine.distance[nid].iter().map(u32::to_string).collect();
+        assert_eq!(bench.text(&format!("rec/node{nid}/distance")), distance.join(" "));
+        let meminfo = bench.text(&format!("rec/node{nid}/meminfo"));
+        let total = meminfo.lines().find_map(|l| l.split_once("MemTotal:")?.1.trim().strip_suffix(" kB")?.parse().ok());
+        let total: u64 = total.expect("MemTotal");
+        let memory = node.memory.0 >> 10;
+        // Page structures and, on node 0, the kernel itself are not counted.
+        let kernel = if nid == 0 { 96 << 10 } else { 0 };
+        assert!(total <= memory && total >= memory - memory / 32 - kernel, "node {nid}: {total} of {memory} kB");
+    }
+    assert_eq!(bench.text("rec/sysctl"), "33\n1");
+    assert_eq!(bench.text("rec/settings"), "always madvise [never]\n128");
+    assert_eq!(bench.text("rec/arm"), "lab");
+    assert!(bench.text("rec/lab.json").contains("\"mode\": \"smp\""));
+}
+
+#[test]
+fn two_exact_runs_are_equal_byte_by_byte() {
+    let Some(bench) = Bench::new("6.1", Mode::Exact) else { return };
+    let scenario = scenario(FOUR_NODES, "6.1", "");
+    for name in ["a", "b"] {
+        bench.run(&scenario, Mode::Exact, LISTING, name).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let (a, b) = (files(&bench.path("a")), files(&bench.path("b")));
+    assert!(a.keys().eq(b.keys()) && a.len() > 15);
+    for (name, content) in &a {
+        assert!(*content == b[name], "{} differs", name.display());
+    }
+    let mut other = scenario;
+    other.run.seed = 2;
+    bench.run(&other, Mode::Exact, LISTING, "c").unwrap_or_else(|e| panic!("{e}"));
+    assert_ne!(bench.text("c/random"), bench.text("a/random"), "what the kernel draws follows the seed");
+}
+
+const ONE_NODE: &str = "[machine]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"";
+
+/// Files and swap on devices that take their time.
+const WITH_FILES: &str = r#"
+[machine]
+disk.latency = "2 ms"
+swap = { size = "128 MiB", synchronous = false, latency = "2 ms" }
+[[machine.node]]
+cpus = "0"
+memory = "192 MiB"
+[[machine.node]]
+cpus = "1"
+memory = "128 MiB"
+"#;
+const FILE: &str = r#"
+[[process]]
+name = "a"
+[[process.region]]
+name = "f"
+kind = "file"
+size = "48 MiB"
+"#;
+
+/// Reads and writes files, and fills more memory than there is, so that some goes to swap. Pages of zeros would not.
+const FILLING: &str = r#"#!/bin/sh
+/bin/busybox head -c 4194304 /dev/urandom >data
+mkdir /tmp/filled
+mount -t tmpfs -o size=400m tmpfs /tmp/filled
+part=0
+while [ $part -lt 60 ]; do
+    cat data >/tmp/filled/$part || exit 1
+    part=$((part + 1))
+done
+for part in 0 1 2 3 4 5 6 7; do cat /tmp/filled/$part; done >data
+cat data >/dev/null
+cat /proc/vmstat >"$2/vmstat"
+cat /proc/swaps >"$2/swaps"
+cat /proc/mounts >"$2/mounts"
+"#;
+
+#[test]
+fn files_and_swap_on_the_newer_kernel_are_equal_byte_by_byte() {
+    let Some(bench) = Bench::new("6.12", Mode::Exact) else { return };
+    let scenario = scenario(WITH_FILES, "6.12", FILE);
+    let jobs = |number: &str| {
+        let script = bench.path("filling.sh");
+        std::fs::write(&script, FILLING).expect("script");
+        (script, bench.path(number))
+    };
+    let paths = [jobs("a"), jobs("b")];
+    let job = |(agent, output)| Job {
+        scenario: &scenario,
+        kernel: &bench.kernel,
+        mode: Mode::Exact,
+        agent,
+        extra: &[],
+        output,
+        room: 16 << 20,
+        time_out: Duration::from_secs(300),
+    };
+    let jobs: Vec<Job<'_>> = paths.iter().map(|(agent, output)| job((agent.as_path(), output.as_path()))).collect();
+    for result in run_all(&bench.lab, &jobs, 2, &AtomicBool::new(false), &|_, _| {}) {
+        eprintln!("{:?}", result.unwrap_or_else(|e| panic!("{e}")));
+    }
+    let (a, b) = (files(&bench.path("a")), files(&bench.path("b")));
+    assert!(a == b, "equal runs");
+    let vmstat = bench.text("a/vmstat");
+    let count = |name: &str| -> u64 {
+        let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in {vmstat}"))
+    };
+    assert!(count("pswpout") > 0 && count("pswpin") > 0 && count("pgscan_kswapd") > 0);
+    assert!(bench.text("a/swaps").contains("/dev/dm-1") && bench.text("a/mounts").contains("/dev/dm-0 /data ext4"));
+    assert!(count("swap_ra") > 0, "a synchronous device reads nothing ahead");
+}
+
+#[test]
+fn failures_say_what_happened_and_leave_nothing() {
+    let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
+    let scenario = scenario(ONE_NODE, "6.1", "");
+    let fail = |agent: &str, seconds| {
+        let error =
+            bench.run_for(&scenario, Mode::Smp, agent, "rec", Duration::from_secs(seconds)).expect_err("an error");
+        assert!(!bench.path("rec").exists());
+        error
+    };
+    let failed = fail("#!/bin/sh\necho no such node >&2\nexit 3\n", 300);
+    assert!(matches!(&failed, Error::Workload { status: 3, message } if message == "no such node"), "{failed}");
+    let panicked = fail("#!/bin/sh\necho c >/proc/sysrq-trigger\n", 300);
+    assert!(
+        matches!(&panicked, Error::Panic { message, console } if message.contains("sysrq") && !console.is_empty()),
+        "{panicked}"
+    );
+    let late = fail("#!/bin/sh\nsleep 1000\n", 2);
+    assert!(matches!(late, Error::TimeOut { .. }), "{late}");
+    let large = fail("#!/bin/sh\n/bin/busybox dd if=/dev/zero of=$2/big bs=1048576 count=60\n", 300);
+    assert!(matches!(large, Error::Results { room: 16_777_216, .. }), "{large}");
+    let hungry = "#!/bin/sh\nmount -t tmpfs -o size=900m tmpfs /tmp\n/bin/busybox dd if=/dev/zero of=/tmp/a bs=1048576 count=800\n";
+    let full = fail(hungry, 300);
+    assert!(matches!(full, Error::GuestMemory { .. }), "{full}");
+}
+
+#[test]
+fn what_cannot_run_is_refused_before_it_starts() {
+    let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
+    let refuse = |scenario: &Scenario| bench.run(scenario, Mode::Smp, LISTING, "rec").expect_err("an error");
+    let other = refuse(&scenario(ONE_NODE, "6.12", ""));
+    assert!(matches!(&other, Error::Refused(all) if all[0].key == "kernel.release"), "{other}");
+    let huge = refuse(&scenario("[machine]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"900 TiB\"", "6.1", ""));
+    assert!(matches!(huge, Error::HostMemory { .. }), "{huge}");
+    std::fs::create_dir(bench.path("rec")).expect("directory");
+    let there = refuse(&scenario(ONE_NODE, "6.1", ""));
+    assert!(matches!(there, Error::Exists(_)), "{there}");
+}
+
+#[test]
+fn a_stopped_run_leaves_no_process() {
+    let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
+    let scenario = scenario(ONE_NODE, "6.1", "");
+    let script = bench.path("agent");
+    std::fs::write(&script, LISTING).expect("script");
+    let job = Job {
+        scenario: &scenario,
+        kernel: &bench.kernel,
+        mode: Mode::Smp,
+        agent: &script,
+        extra: &[],
+        output: &bench.path("rec"),
+        room: 1 << 20,
+        time_out: Duration::from_secs(300),
+    };
+    let stop = AtomicBool::new(false);
+    let stopped = run(&bench.lab, &job, &stop, &mut |_| stop.store(true, Ordering::Relaxed)).expect_err("stopped");
+    assert!(matches!(stopped, Error::Interrupted), "{stopped}");
+    let own = std::process::id().to_string();
+    let children = std::fs::read_dir("/proc").expect("processes").flatten().filter(|process| {
+        let status = std::fs::read_to_string(process.path().join("status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).map(str::trim);
+        parent == Some(own.as_str()) && status.contains("State:\tZ")
+    });
+    assert_eq!(children.count(), 0);
+    assert!(!bench.path("rec").exists());
+}

@@ -1,0 +1,149 @@
+#!/bin/sh
+# Sets up the lab: QEMU (from version 9 on it runs bit for bit the same twice), Debian's kernels 6.1 and 6.12, their
+# headers for building modules, a static busybox, and a small program that makes a disk of the guest slow. All but QEMU
+# and the headers are kept in a folder and never installed: $MMTWIN_LAB, else $XDG_CACHE_HOME/mmtwin/lab, else ~/.cache/mmtwin/lab. What is there already is kept, so running it
+# again costs nothing; to get a newer kernel, remove its folder first. Ends with status 1 when something is missing.
+set -eu
+lab=${MMTWIN_LAB:-${XDG_CACHE_HOME:-$HOME/.cache}/mmtwin/lab}
+kernels="6.1 6.12"
+exact=9
+
+say() { echo "lab: $*"; }
+missing=0
+lacking() { say "missing: $*" >&2; missing=1; }
+root() { if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo -n "$@"; else return 1; fi; }
+
+updated=
+update() {
+    [ -n "$updated" ] || root apt-get -qq update >/dev/null || true
+    updated=1
+}
+install() { root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >/dev/null 2>&1; }
+
+qemu_version() { qemu-system-x86_64 --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p' | head -n 1; }
+codename() { (. /etc/os-release && echo "${VERSION_CODENAME:-}"); }
+
+# The suite with newer packages is at the address of the release itself, which apt knows however it is written down.
+add_backports() {
+    apt-get indextargets --format '$(RELEASE)' 'Created-By: Packages' | grep -qx bookworm-backports && return
+    address=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Release: bookworm' | head -n 1)
+    [ -n "$address" ] || return 1
+    key=/usr/share/keyrings/debian-archive-keyring.gpg
+    {
+        printf 'Types: deb\nURIs: %s\nSuites: bookworm-backports\nComponents: main\n' "$address"
+        [ ! -e "$key" ] || printf 'Signed-By: %s\n' "$key"
+    } | root tee /etc/apt/sources.list.d/mmtwin-backports.sources >/dev/null || return 1
+    say "added the suite bookworm-backports in /etc/apt/sources.list.d/mmtwin-backports.sources"
+    updated=
+}
+
+set_up_qemu() {
+    have=$(qemu_version)
+    [ "${have:-0}" -lt "$exact" ] || return 0
+    if [ "$(codename)" = bookworm ] && add_backports; then
+        update
+        install -t bookworm-backports qemu-system-x86 || true
+    elif [ -z "$have" ]; then
+        update
+        install qemu-system-x86 || true
+    fi
+    have=$(qemu_version)
+    if [ -z "$have" ]; then
+        lacking "qemu-system-x86_64: install the package qemu-system-x86"
+    elif [ "$have" -lt "$exact" ]; then
+        lacking "QEMU $exact or newer for --mode exact: this is $have"
+    fi
+}
+
+# Downloads a package and unpacks it into $part. The folder is open to apt's own user, which downloads as nobody else.
+unpack() { # package
+    update
+    (umask 022 && mkdir -p "$part/deb")
+    (cd "$part/deb" && apt-get -qq download "$1" >/dev/null 2>&1) && dpkg -x "$part/deb/"*.deb "$part/files"
+}
+
+# The folder in which something is unpacked becomes its own only when it is whole.
+part=$lab/part.$$
+trap 'rm -rf "$part"' EXIT
+trap 'exit 1' INT TERM
+
+set_up_kernel() { # release
+    to=$lab/kernels/$1
+    [ ! -s "$to/vmlinuz" ] || return 0
+    meta=linux-image-$1-cloud-amd64
+    apt-cache show "$meta" >/dev/null 2>&1 || meta=linux-image-cloud-amd64
+    package=$(apt-cache depends "$meta" 2>/dev/null | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -n 1)
+    version=${package#linux-image-}
+    case $version in
+    "$1".*) ;;
+    *) lacking "kernel $1: no package of it in apt's lists"; return 0 ;;
+    esac
+    if ! unpack "$package"; then
+        rm -rf "$part"
+        lacking "kernel $1: could not download $package"
+        return 0
+    fi
+    mkdir -p "$lab/kernels" "$part/kernel"
+    mv "$part/files/boot/vmlinuz-$version" "$part/kernel/vmlinuz"
+    mv "$part/files/boot/config-$version" "$part/kernel/config"
+    for modules in "$part/files/lib/modules/$version" "$part/files/usr/lib/modules/$version"; do
+        [ ! -d "$modules" ] || mv "$modules" "$part/kernel/modules"
+    done
+    echo "$version" >"$part/kernel/version"
+    rm -rf "$to"
+    mv "$part/kernel" "$to"
+    rm -rf "$part"
+    say "kernel $1 is $version"
+}
+
+set_up_headers() { # release
+    [ -s "$lab/kernels/$1/version" ] || return 0
+    version=$(cat "$lab/kernels/$1/version")
+    [ ! -e "/usr/src/linux-headers-$version/Makefile" ] || return 0
+    update
+    install make gcc "linux-headers-$version" ||
+        lacking "linux-headers-$version, without which the vmalloc stress module is not built for $1"
+}
+
+set_up_busybox() {
+    [ ! -x "$lab/busybox" ] || return 0
+    if ! unpack busybox-static; then
+        rm -rf "$part"
+        lacking "busybox: could not download busybox-static"
+        return 0
+    fi
+    for from in "$part/files/bin/busybox" "$part/files/usr/bin/busybox"; do
+        [ ! -x "$from" ] || mv "$from" "$lab/busybox"
+    done
+    rm -rf "$part"
+}
+
+build_dm_delay() {
+    source=$(dirname "$0")/../crates/lab/guest/dm-delay.c
+    [ ! -x "$lab/dm-delay" ] || [ "$source" -nt "$lab/dm-delay" ] || return 0
+    command -v gcc >/dev/null || { update; install gcc libc6-dev || true; }
+    gcc -static -Os -s -Wall -o "$lab/dm-delay" "$source" ||
+        lacking "dm-delay, for disks that are not synchronous: it needs gcc and libc6-dev"
+}
+
+if ! command -v apt-get >/dev/null; then
+    lacking "apt-get: without it, install QEMU and give the lab a bzImage with its modules, and a static busybox as $lab/busybox"
+    exit 1
+fi
+[ "$(uname -m)" = x86_64 ] || { lacking "an x86_64 machine, whose kernels these are"; exit 1; }
+mkdir -p "$lab"
+set_up_qemu
+set_up_busybox
+for release in $kernels; do
+    set_up_kernel "$release"
+    set_up_headers "$release"
+done
+build_dm_delay
+command -v mkfs.ext4 >/dev/null || { update; install e2fsprogs || lacking "mkfs.ext4 (package e2fsprogs), for scenarios with files"; }
+
+if [ "$missing" = 0 ]; then
+    say "$(qemu-system-x86_64 --version | head -n 1); $(for release in $kernels; do
+        printf 'kernel %s; ' "$(cat "$lab/kernels/$release/version")"
+    done)in $lab"
+fi
+exit "$missing"
