@@ -1,10 +1,10 @@
 //! Touching memory: the explicit accesses of a thread, done for real and timed.
 //!
-//! Every touch is timed with two readings of the time-stamp counter. A touch that took at least half as long as the
-//! cheapest page fault may have been one: only then the kernel's count of the thread's faults is read, so the faults
-//! of accesses that take turns are told apart and a touch without a fault costs no system call. What a touch costs
-//! beside itself (generator, clocks, histogram) is measured once per access on a page of its own and taken off the
-//! think time.
+//! Every touch is timed with two readings of the time-stamp counter, the first of which ends the time of the touch
+//! before. A touch that took at least half as long as the cheapest page fault may have been one: only then the
+//! kernel's count of the thread's faults is read, so the faults of accesses that take turns are told apart and a touch
+//! without a fault costs no system call. What a touch costs beside itself (generator, clocks, histogram) is measured
+//! once per access on a page of its own and taken off the think time.
 
 use super::region::Mapped;
 use crate::workload::pace::{Pace, ticks};
@@ -129,11 +129,24 @@ impl Toucher {
         let mut busy = vec![0u64; achieved.len()];
         let mut buffer = [1; PAGE as usize];
         let mut last_tick = self.pace.tick_at(deadline);
-        let (cpu_before, mut faults, mut before) = (clock::thread_cpu_time(), thread_faults(), ticks());
+        let (cpu_before, mut faults) = (clock::thread_cpu_time(), thread_faults());
         let mut chain = 1;
+        // The access whose time it is, and since when.
+        let mut current = None;
         for touch in Touches::new(phase) {
-            let Touching { region, via, sleep, .. } = phase.accesses[touch.access];
             let began = ticks();
+            if let Some((access, since)) = current {
+                busy[access] += began.saturating_sub(since);
+            }
+            if began >= last_tick {
+                if clock::now() >= deadline {
+                    current = None;
+                    break;
+                }
+                // Ticks and clock drift apart by some parts per million.
+                last_tick = self.pace.tick_at(deadline);
+            }
+            let Touching { region, via, sleep, .. } = phase.accesses[touch.access];
             let result = targets[region].touch(touch.what.page, touch.what.write, via, &mut buffer);
             let ended = ticks();
             result.map_err(|e| Error::io(format!("page {} of region {region}", touch.what.page), e))?;
@@ -150,21 +163,16 @@ impl Toucher {
                 faults = now;
             }
             chain = think[touch.access].after(chain);
-            let after = ticks();
-            busy[touch.access] += after.saturating_sub(before);
-            before = after;
+            current = Some((touch.access, began));
             if sleep > 0 {
+                busy[touch.access] += ticks().saturating_sub(began);
                 let left = deadline.saturating_sub(clock::now());
                 std::thread::sleep(Duration::from_nanos(sleep.min(left)));
-                before = ticks();
+                current = None;
             }
-            if before >= last_tick {
-                if clock::now() >= deadline {
-                    break;
-                }
-                // Ticks and clock drift apart by some parts per million.
-                last_tick = self.pace.tick_at(deadline);
-            }
+        }
+        if let Some((access, since)) = current {
+            busy[access] += ticks().saturating_sub(since);
         }
         black_box(chain);
         let cpu_time = clock::thread_cpu_time() - cpu_before;
