@@ -183,10 +183,12 @@ impl Toucher {
         Ok(achieved)
     }
 
-    /// Nanoseconds of CPU time that each access of a phase costs beside the touch itself and its think time: the same
-    /// accesses, to one page. Zero for those that do not think, which have nothing to take it off.
+    /// Nanoseconds that each access of a phase costs beside the touch itself and its think time: the same accesses, to
+    /// one page, the fastest of several measurements. Zero for those that do not think, which have nothing to take it
+    /// off.
     pub fn overhead(&self, phase: &ThreadPhase, scratch: &Scratch) -> Result<Vec<f64>, Error> {
-        const SAMPLE: u64 = 2000;
+        const SAMPLE: u64 = 500;
+        const SAMPLES: usize = 8;
         let one = |access: &Touching| {
             if access.think == 0 {
                 return Ok(0.0);
@@ -196,10 +198,12 @@ impl Toucher {
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![only] };
             let target = [Target::page(scratch)];
-            // Once to warm up, once to measure.
-            self.run(&phase, &target, &[0.0], u64::MAX)?;
-            let achieved = self.run(&phase, &target, &[0.0], u64::MAX)?;
-            Ok(achieved.iter().map(|of| of.cpu_time as f64 / SAMPLE as f64).sum())
+            let sample = |_| {
+                let begin = clock::now();
+                self.run(&phase, &target, &[0.0], u64::MAX).map(|_| clock::now() - begin)
+            };
+            let samples = (0..SAMPLES).map(sample).collect::<Result<Vec<u64>, Error>>()?;
+            Ok(samples.into_iter().min().unwrap_or(0) as f64 / SAMPLE as f64)
         };
         phase.accesses.iter().map(one).collect()
     }
