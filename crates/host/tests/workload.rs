@@ -240,6 +240,39 @@ fn the_run_ends_when_its_time_is_up() {
 }
 
 #[test]
+fn a_process_that_uses_up_its_memory_ends_the_run() {
+    let test = "out of memory";
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    if !meminfo.lines().any(|line| line.starts_with("SwapTotal:") && line.contains(" 0 kB")) {
+        return skipped(test, "there is swap");
+    }
+    let name = format!("/mmtwin-test-oom-{}", std::process::id());
+    let scenario = scenario(&format!(
+        "[[cgroup]]\nname = \"{name}\"\nmemory.max = \"32 MiB\"\n[[process]]\nname = \"other\"\n\
+         [[process.phase]]\nduration = \"1000 s\"\n{}[[process.phase]]\nname = \"small\"\n\
+         [[process.phase.access]]\nregion = \"r\"\npattern = \"sequential\"\nwrite = 1.0\ncount = 256\n\
+         [[process.phase]]\n[[process.phase.access]]\nregion = \"r\"\npattern = \"sequential\"\nwrite = 1.0\n\
+         count = 16384\n",
+        heap(1).replacen("threads", &format!("cgroup = \"{name}\"\nthreads"), 1)
+    ));
+    let ran = run(&scenario, &[]);
+    if ran.message.contains(&format!("cgroup {name}: ")) {
+        return skipped(test, "no memory cgroup can be made here");
+    }
+    assert!(ran.status == 1 && ran.message.contains("heap was killed"), "{}", ran.message);
+    let recording = Recording::open(&ran.output).unwrap();
+    let results = recording.results.as_ref().unwrap();
+    assert!(matches!(&results.ending, Ending::OutOfMemory { comm, .. } if comm == "heap"), "{:?}", results.ending);
+    let phases: Vec<&str> = results.phases.iter().map(|phase| phase.phase.as_str()).collect();
+    assert_eq!(phases, ["small"], "what was done before is kept");
+    assert!(recording.end.is_some());
+    let mut warnings = mmtwin_trace::Warnings::default();
+    assert!(recording.counters(&mut warnings).any(|row| row.as_row().source == "cgroup" && row.as_row().key == name));
+    let mounts = mmtwin_host::cgroup::mounts();
+    assert!(mounts.iter().all(|mount| !mount.path.join(&name[1..]).exists()), "the cgroup is removed");
+}
+
+#[test]
 fn what_the_machine_cannot_give_is_refused_by_name() {
     let mut scenario = scenario(&format!(
         "{}[[process.region]]\nname = \"huge\"\nsize = \"1 TiB\"\nhuge = \"hugetlb\"\n\

@@ -122,8 +122,8 @@ mod tests {
     const TEXT: &str = "[machine]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"1 GiB\"\n[kernel]\nrelease = \"6.1\"\n\
         [[process]]\nname = \"a\"\n[[process.region]]\nname = \"x\"\nsize = \"64 KiB\"\nkind = \"shmem\"\n\
         file = \"s\"\n[[process.region]]\nname = \"y\"\nsize = \"1 MiB\"\n\
-        [[process]]\nname = \"b\"\n[[process.region]]\nname = \"x\"\nsize = \"64 KiB\"\nkind = \"shmem\"\nfile = \"s\"\n\
-        [[process.region]]\nname = \"z\"\nsize = \"5000 B\"\nkind = \"file\"\n";
+        [[process]]\nname = \"b\"\n[[process.region]]\nname = \"x\"\nsize = \"64 KiB\"\nkind = \"shmem\"\n\
+        file = \"s\"\n[[process.region]]\nname = \"z\"\nsize = \"5000 B\"\nkind = \"file\"\n";
 
     #[test]
     fn regions_of_one_file_share_it_and_nothing_is_left() {

@@ -117,6 +117,7 @@ struct Waiting {
 fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Backing) -> Result<Outcome, Error> {
     let mut signals = Signals::take()?;
     let pace = Pace::measure();
+    let notes = notes(scenario, pace);
     let mut team = Vec::new();
     for (index, process) in scenario.processes.iter().enumerate() {
         let plan = Plan {
@@ -147,9 +148,8 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
         member.end(broken && member.runs)?;
     }
     run.session.stop()?;
-    let mut results = Results { ending: run.ending, ..Results::default() };
+    let mut results = Results { ending: run.ending, notes, ..Results::default() };
     results.phases = run.phases.into_iter().flatten().collect();
-    results.notes = notes(scenario, pace);
     run.session.results(&results)?;
     let recorded = run.session.finish(End::default())?;
     Ok(Outcome { recorded, results })
@@ -259,7 +259,7 @@ impl Run<'_> {
 /// What must be known of a run beside its figures.
 fn notes(scenario: &Scenario, pace: Pace) -> Vec<String> {
     let mut notes = vec![format!(
-        "think time is work, {:.3} multiplications per ns of CPU time; touches are timed in ticks, {:.3} per ns",
+        "think time is work, {:.3} rounds per ns of CPU time; touches are timed in ticks, {:.3} per ns",
         pace.rounds, pace.ticks
     )];
     let differing = refuse::sysctls(scenario);

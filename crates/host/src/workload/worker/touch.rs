@@ -1,10 +1,10 @@
 //! Touching memory: the explicit accesses of a thread, done for real and timed.
 //!
-//! Every touch is timed with two readings of the time-stamp counter. A touch that took at least half as long as the
-//! cheapest page fault may have been one: only then the kernel's count of the thread's faults is read, so the faults
-//! of accesses that take turns are told apart and a touch without a fault costs no system call. What a touch costs
-//! beside itself (generator, clocks, histogram) is measured once per access on a page of its own and taken off the
-//! think time.
+//! Every touch is timed with two readings of the time-stamp counter, the first of which ends the time of the touch
+//! before. A touch that took at least half as long as the cheapest page fault may have been one: only then the
+//! kernel's count of the thread's faults is read, so the faults of accesses that take turns are told apart and a touch
+//! without a fault costs no system call. What a touch costs beside itself (generator, clocks, histogram) is measured
+//! once per access on a page of its own and taken off the think time.
 
 use super::region::Mapped;
 use crate::workload::pace::{Pace, ticks};
@@ -129,11 +129,24 @@ impl Toucher {
         let mut busy = vec![0u64; achieved.len()];
         let mut buffer = [1; PAGE as usize];
         let mut last_tick = self.pace.tick_at(deadline);
-        let (cpu_before, mut faults, mut before) = (clock::thread_cpu_time(), thread_faults(), ticks());
+        let (cpu_before, mut faults) = (clock::thread_cpu_time(), thread_faults());
         let mut chain = 1;
+        // The access whose time it is, and since when.
+        let mut current = None;
         for touch in Touches::new(phase) {
-            let Touching { region, via, sleep, .. } = phase.accesses[touch.access];
             let began = ticks();
+            if let Some((access, since)) = current {
+                busy[access] += began.saturating_sub(since);
+            }
+            if began >= last_tick {
+                if clock::now() >= deadline {
+                    current = None;
+                    break;
+                }
+                // Ticks and clock drift apart by some parts per million.
+                last_tick = self.pace.tick_at(deadline);
+            }
+            let Touching { region, via, sleep, .. } = phase.accesses[touch.access];
             let result = targets[region].touch(touch.what.page, touch.what.write, via, &mut buffer);
             let ended = ticks();
             result.map_err(|e| Error::io(format!("page {} of region {region}", touch.what.page), e))?;
@@ -150,21 +163,16 @@ impl Toucher {
                 faults = now;
             }
             chain = think[touch.access].after(chain);
-            let after = ticks();
-            busy[touch.access] += after.saturating_sub(before);
-            before = after;
+            current = Some((touch.access, began));
             if sleep > 0 {
+                busy[touch.access] += ticks().saturating_sub(began);
                 let left = deadline.saturating_sub(clock::now());
                 std::thread::sleep(Duration::from_nanos(sleep.min(left)));
-                before = ticks();
+                current = None;
             }
-            if before >= last_tick {
-                if clock::now() >= deadline {
-                    break;
-                }
-                // Ticks and clock drift apart by some parts per million.
-                last_tick = self.pace.tick_at(deadline);
-            }
+        }
+        if let Some((access, since)) = current {
+            busy[access] += ticks().saturating_sub(since);
         }
         black_box(chain);
         let cpu_time = clock::thread_cpu_time() - cpu_before;
@@ -175,10 +183,12 @@ impl Toucher {
         Ok(achieved)
     }
 
-    /// Nanoseconds of CPU time that each access of a phase costs beside the touch itself and its think time: the same
-    /// accesses, to one page. Zero for those that do not think, which have nothing to take it off.
+    /// Nanoseconds that each access of a phase costs beside the touch itself and its think time: the same accesses, to
+    /// one page, the fastest of several measurements. Zero for those that do not think, which have nothing to take it
+    /// off.
     pub fn overhead(&self, phase: &ThreadPhase, scratch: &Scratch) -> Result<Vec<f64>, Error> {
-        const SAMPLE: u64 = 2000;
+        const SAMPLE: u64 = 500;
+        const SAMPLES: usize = 8;
         let one = |access: &Touching| {
             if access.think == 0 {
                 return Ok(0.0);
@@ -188,10 +198,12 @@ impl Toucher {
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![only] };
             let target = [Target::page(scratch)];
-            // Once to warm up, once to measure.
-            self.run(&phase, &target, &[0.0], u64::MAX)?;
-            let achieved = self.run(&phase, &target, &[0.0], u64::MAX)?;
-            Ok(achieved.iter().map(|of| of.cpu_time as f64 / SAMPLE as f64).sum())
+            let sample = |_| {
+                let begin = clock::now();
+                self.run(&phase, &target, &[0.0], u64::MAX).map(|_| clock::now() - begin)
+            };
+            let samples = (0..SAMPLES).map(sample).collect::<Result<Vec<u64>, Error>>()?;
+            Ok(samples.into_iter().min().unwrap_or(0) as f64 / SAMPLE as f64)
         };
         phase.accesses.iter().map(one).collect()
     }
