@@ -113,12 +113,15 @@ pub struct ActionResult {
     /// Operations that failed.
     #[serde(default)]
     pub failures: u64,
-    /// Time of all threads in it.
+    /// Time of all threads in it, pauses that the scenario asks for left out.
     pub time: u64,
     /// Nanoseconds per operation, the mean of the threads' means; `None` without operations.
     #[serde(default)]
     pub mean: Option<f64>,
-    /// More figures by their names with units (`cache_lines`, `purge_us`).
+    /// Latency of the kernel function that the action is about: `purge_vmap_node` for `vmalloc-test`.
+    #[serde(default)]
+    pub latency: Option<Latency>,
+    /// More figures by their names (`cache_lines`, `purge_calls`).
     #[serde(default)]
     pub more: BTreeMap<String, f64>,
 }

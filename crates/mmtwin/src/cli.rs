@@ -12,6 +12,7 @@ Examples:
   mmtwin report mmtwin.mmt          what happened, findings first
   mmtwin report trace.dat.xz        the same for a trace of another tool or kernel
   mmtwin compare old.dat new.dat    side by side, baseline first
+  mmtwin run scenario.toml          a workload on the simulated kernel, on any machine
   mmtwin calibrate                  measure this machine for the twin
 
 Exit status: 0 done, 1 error, 2 usage, 3 comparison beyond --fail-on, 4 more events lost than --max-lost,
@@ -49,6 +50,8 @@ pub enum Verb {
     Script(Script),
     /// Write a trace in another format
     Convert(Convert),
+    /// Run a scenario on the simulated kernel
+    Run(Run),
     /// Published tables beside the twin's, with the error of each row
     Reproduce(Reproduce),
     /// Validate, expand and describe scenario files
@@ -283,6 +286,60 @@ pub enum Compression {
     Zlib,
     /// Zstandard
     Zstd,
+}
+
+/// `mmtwin run`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The same scenario and seed give the same recording, byte for byte, on every machine. Without -o nothing is written.
+A workload that finds no memory ends the run with what was reached so far, and exit status 1.
+
+Examples:
+  mmtwin run scenarios/examples/numastat-pages.toml
+  mmtwin run s.toml --set kernel.vmstat.numa_counters=off --table workload,numastat
+  mmtwin run s.toml -o s.mmt && mmtwin script s.mmt | head
+  mmtwin run s.toml --file zoneinfo                 as /proc shows it when the run has ended
+  mmtwin run s.toml --check-determinism             run twice and compare")]
+pub struct Run {
+    /// Scenario file
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// Override a value: a path with dots, and a TOML value or a word
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Recording to write
+    #[arg(short, long, value_name = "REC")]
+    pub output: Option<PathBuf>,
+    /// Replace an existing recording
+    #[arg(short, long)]
+    pub force: bool,
+    /// Run twice and say where the runs first differ
+    #[arg(long)]
+    pub check_determinism: bool,
+    /// Make every touch of memory by itself instead of drawing the first touches of each epoch: slow, for checks
+    #[arg(long)]
+    pub explicit: bool,
+    /// Print this statistics file of the simulated kernel instead of tables
+    #[arg(long, value_enum, value_name = "FILE", conflicts_with_all = ["tables", "format"])]
+    pub file: Option<KernelFile>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub printing: Printing,
+}
+
+/// Statistics files of the simulated kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KernelFile {
+    /// /proc/zoneinfo
+    Zoneinfo,
+    /// /proc/vmstat
+    Vmstat,
+    /// /proc/buddyinfo
+    Buddyinfo,
+    /// numastat of every node
+    Numastat,
+    /// vmstat of every node
+    NodeVmstat,
 }
 
 /// `mmtwin scenario`

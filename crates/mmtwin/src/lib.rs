@@ -4,6 +4,7 @@ pub mod cli;
 pub mod progress;
 pub mod reading;
 pub mod reproduce;
+pub mod running;
 pub mod verbs;
 
 use std::fmt;

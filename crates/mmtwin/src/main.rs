@@ -17,6 +17,7 @@ fn main() {
         Verb::Compare(arguments) => verbs::compare::run(arguments),
         Verb::Script(arguments) => verbs::script::run(arguments),
         Verb::Convert(arguments) => verbs::convert::run(arguments),
+        Verb::Run(arguments) => verbs::run::run(arguments),
         Verb::Reproduce(arguments) => verbs::reproduce::run(arguments),
         Verb::Scenario(arguments) => verbs::scenario::run(arguments),
         Verb::Doctor(arguments) => verbs::doctor::run(arguments),

@@ -31,6 +31,25 @@ pub fn shown<T>(what: &str, sink: &mut dyn Sink, read: impl FnOnce(&mut dyn Sink
     result
 }
 
+/// Runs something that tells its virtual time in nanoseconds now and then; `end` is when it will end, if that is known.
+pub fn virtual_time<T>(what: &str, end: Option<u64>, run: impl FnOnce(&mut dyn FnMut(u64)) -> T) -> T {
+    if !std::io::stderr().is_terminal() {
+        return run(&mut |_| {});
+    }
+    let (bar, template) = match end {
+        Some(end) => (ProgressBar::new(end / 1_000_000), "{spinner} {msg}: {pos} of {len} ms of virtual time {bar:30}"),
+        None => (ProgressBar::new_spinner(), "{spinner} {msg}: {pos} ms of virtual time"),
+    };
+    let bar = bar.with_message(what.to_string());
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let result = run(&mut |now| bar.set_position(now / 1_000_000));
+    bar.finish_and_clear();
+    result
+}
+
 impl Sink for Progress<'_> {
     fn start(&mut self, source: &Source) {
         self.sink.start(source);

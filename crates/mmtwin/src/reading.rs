@@ -4,7 +4,8 @@ use crate::cli::Reading;
 use crate::{Failure, progress, say};
 use mmtwin_analysis::Analysis;
 use mmtwin_event::Times;
-use mmtwin_report::model::{InputInfo, Report};
+use mmtwin_event::results::Results;
+use mmtwin_report::model::{Finding, InputInfo, Report};
 use mmtwin_report::{findings, tables};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::{InputFile, Options};
@@ -41,6 +42,10 @@ pub struct Analysed {
     pub analysis: Analysis,
     /// What the reader had to say; its warnings have been printed.
     pub outcome: Outcome,
+    /// What the workload of a scenario achieved.
+    pub results: Option<Results>,
+    /// Hash of the scenario that ran.
+    pub scenario: Option<String>,
 }
 
 /// Opens an input. What is taken of a directory of several things is said on standard error.
@@ -55,11 +60,14 @@ pub fn open(name: &str) -> Result<InputFile, Failure> {
 /// Reads and analyses an input. Warnings go to standard error.
 pub fn analyse(name: &str, options: &Options) -> Result<Analysed, Failure> {
     let mut file = open(name)?;
+    let recording = file.recording();
+    let results = recording.and_then(|recording| recording.results.clone());
+    let scenario = recording.and_then(|recording| recording.manifest.scenario_hash.clone());
     let input = file.input(options)?;
     let mut analysis = Analysis::default();
     let outcome = progress::shown(name, &mut analysis, |sink| input.read(sink))?;
     warn(&outcome);
-    Ok(Analysed { analysis, outcome })
+    Ok(Analysed { analysis, outcome, results, scenario })
 }
 
 /// Most warnings of one input that are printed.
@@ -83,8 +91,12 @@ impl Analysed {
         let (known, gaps) = self.outcome.lost_total();
         let mut reconciliation = tables::reconcile::reclaim(&self.analysis);
         reconciliation.extend(tables::reconcile::subjects(&self.analysis));
-        let mut all = tables::reclaim_tables(&self.analysis);
+        let mut all = self.results.as_ref().map_or_else(Vec::new, tables::workload::tables);
+        all.extend(tables::reclaim_tables(&self.analysis));
         all.extend(tables::subject_tables(&self.analysis));
+        let mut found: Vec<Finding> =
+            self.results.iter().flat_map(|results| tables::workload::findings(results, &source.name)).collect();
+        found.extend(findings::of(&self.analysis));
         Report {
             input: InputInfo {
                 name: source.name.clone(),
@@ -92,9 +104,9 @@ impl Analysed {
                 kernel: source.kernel.clone(),
                 lost_events: (gaps == 0).then_some(known),
                 events: self.outcome.events,
-                ..InputInfo::default()
+                scenario: self.scenario.clone(),
             },
-            findings: findings::of(&self.analysis),
+            findings: found,
             reconciliation,
             tables: all,
         }

@@ -9,9 +9,12 @@
 //! A single report is a comparison of one column, so that there is one path to every format.
 
 use crate::gain::Verdict;
-use crate::model::{Better, Body, Cell, Finding, Gain, InputInfo, Metric, Na, Reconciliation, Report, Table};
+use crate::model::{
+    Better, Body, Cell, Finding, Gain, InputInfo, Metric, Na, Published, Reconciliation, Report, Table,
+};
 use crate::statistics::{self, Interval, Shift};
 use crate::suggest::nearest;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 mod values;
@@ -78,7 +81,7 @@ pub struct Row {
     /// Label for people.
     pub label: String,
     /// Unit of the values; empty for plain counts.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Which direction is good.
     pub better: Better,
     /// Rule of the gains.
@@ -106,6 +109,8 @@ pub struct Value {
     pub verdict: Option<Verdict>,
     /// Test against the baseline; `None` with less than two runs on either side, or if all runs are equal.
     pub test: Option<Test>,
+    /// What was published of it; that of the first run which has it.
+    pub published: Option<Published>,
 }
 
 /// Test of a column against the baseline.
@@ -212,14 +217,18 @@ fn join_metrics(name: &str, columns: &[(String, Vec<Report>)]) -> Option<JoinedT
         let cell =
             |run: &HashMap<Key<'_>, &Metric>| run.get(&key).map_or(Cell::Na(Na::NotRecorded), |m| m.value.clone());
         let cells: Vec<Vec<Cell>> = lookup.iter().map(|runs| runs.iter().map(cell).collect()).collect();
+        let mut values = values(row, &cells);
+        for (value, runs) in values.iter_mut().zip(&lookup) {
+            value.published = runs.iter().find_map(|run| run.get(&key)?.published);
+        }
         rows.push(Row {
             key: row.key.clone(),
             label: row.label.clone(),
-            unit: row.unit,
+            unit: row.unit.clone(),
             better: row.better,
             gain: row.gain,
             decimals: row.decimals,
-            values: values(row, &cells),
+            values,
         });
     }
     for column in 1..columns.len() {
@@ -329,7 +338,16 @@ mod tests {
     use super::*;
 
     fn row(key: &str, gain: Gain, better: Better, value: Cell) -> Metric {
-        Metric { key: key.into(), label: key.into(), unit: "", better, gain, decimals: None, value }
+        Metric {
+            key: key.into(),
+            label: key.into(),
+            unit: "".into(),
+            better,
+            gain,
+            decimals: None,
+            value,
+            published: None,
+        }
     }
 
     fn report(name: &str, rows: Vec<Metric>) -> Report {

@@ -271,11 +271,12 @@ mod tests {
         let row = |key: &str, better, value| Metric {
             key: key.into(),
             label: String::new(),
-            unit: "",
+            unit: "".into(),
             better,
             gain: Gain::PercentLower,
             decimals: None,
             value,
+            published: None,
         };
         let table = |name: &str, rows| Table {
             name: name.into(),

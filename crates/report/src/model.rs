@@ -3,6 +3,8 @@
 //! `report` makes one [`Report`] of one input; `compare` puts several beside each other. The shapes are those of
 //! the JSON output (schema_version 1): `metric` rows have one value per column, `list` rows one value per field.
 
+use std::borrow::Cow;
+
 /// A report on one input.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -153,7 +155,7 @@ pub struct Metric {
     /// Label for people.
     pub label: String,
     /// Unit of the values; empty for plain counts.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Which direction is good.
     pub better: Better,
     /// How a change is written, and by which rule of gain.
@@ -162,6 +164,30 @@ pub struct Metric {
     pub decimals: Option<u8>,
     /// Value of this input.
     pub value: Cell,
+    /// What was published of it, if the input reproduces a published table.
+    pub published: Option<Published>,
+}
+
+/// A published figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Published {
+    /// Its value, in the unit of the row.
+    pub value: f64,
+    /// A parameter was fixed on it; otherwise it is predicted.
+    pub fitted: bool,
+}
+
+impl Published {
+    /// How far a value is above it, in percent. Not known of values that are no numbers, or beside 0.
+    pub fn error_percent(&self, cell: &Cell) -> Option<f64> {
+        let error = 100.0 * (cell.number()? - self.value) / self.value;
+        error.is_finite().then_some(error)
+    }
+
+    /// The word for people.
+    pub fn status(&self) -> &'static str {
+        if self.fitted { "fitted" } else { "predicted" }
+    }
 }
 
 /// Which direction of a value is good.

@@ -30,6 +30,12 @@ pub struct Published {
     /// Single values that were seen.
     #[serde(default, rename = "list")]
     pub lists: Vec<Values>,
+    /// Rows that are compared with each other.
+    #[serde(default, rename = "pair")]
+    pub pairs: Vec<Pair>,
+    /// Quantities of the model that these figures do not fix, one sentence each.
+    #[serde(default)]
+    pub not_identifiable: Vec<String>,
 }
 
 /// A kind of value.
@@ -103,6 +109,22 @@ pub struct Values {
     pub values: Vec<f64>,
 }
 
+/// Two rows, of which the ratio and the gain are told.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// Key, unique.
+    pub key: String,
+    /// As a table prints it.
+    pub label: String,
+    /// Key of the metric.
+    pub metric: String,
+    /// Key of the row before the change.
+    pub before: String,
+    /// Key of the row after it.
+    pub after: String,
+}
+
 impl Published {
     /// Reads a file of published figures.
     ///
@@ -142,6 +164,15 @@ impl Published {
         }
         for (i, list) in published.lists.iter().enumerate() {
             check.require(rows.contains(list.row.as_str()), &format!("list.#{i}.row"), || "no such row".into());
+        }
+        let mut pairs = BTreeSet::new();
+        for (i, pair) in published.pairs.iter().enumerate() {
+            check.require(pairs.insert(pair.key.as_str()), &format!("pair.#{i}.key"), || "listed twice".into());
+            for (name, key) in [("before", &pair.before), ("after", &pair.after)] {
+                let row = published.rows.iter().find(|row| row.key == *key);
+                let has = row.is_some_and(|row| row.values.contains_key(&pair.metric));
+                check.require(has, &format!("pair.#{i}.{name}"), || format!("no such row with {}", pair.metric));
+            }
         }
         check.finish(Some(published))
     }

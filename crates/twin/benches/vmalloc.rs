@@ -1,23 +1,16 @@
 //! Time to purge 20 million vmap areas on 448 simulated CPUs, on one core. `cargo bench -p mmtwin-twin --bench vmalloc`.
 
-use mmtwin_twin::machine::line::HandOff;
 use mmtwin_twin::probe::Probe;
-use mmtwin_twin::vmalloc::params::{Machine, Params, Rules, TlbFlush, Workload};
+use mmtwin_twin::vmalloc::params::{Params, Workload};
 use mmtwin_twin::vmalloc::{Outcome, stress, stress_over_rates};
+use std::path::Path;
 
-/// Two sockets of 112 Zen 4c cores; figures and sources are those of tests/data/vmalloc_purge.txt.
-fn machine() -> Machine {
-    let cores = vec![(7, 35.0), (104, 110.0), (112, 200.0)];
-    Machine {
-        online_cpus: 448,
-        possible_cpus: 448,
-        line_ns: HandOff { threads_per_core: 2, sibling_ns: 8.0, cores }.service_ns(),
-        purge_local_us: 2.488,
-        worker_share: 0.9435,
-        slice_us: 3000.0,
-        wake_us: 1000.0,
-        tlb_flush: TlbFlush::Ipi { base_us: 2.0, per_cpu_us: 0.1 },
-    }
+/// The published run; the machine's figures and their sources stand in its file.
+fn params(accounting: &str) -> Params {
+    let text = include_str!("../../../scenarios/published/vmalloc-purge/scenario.toml");
+    let set = format!("kernel.vmalloc.purge_accounting={accounting}");
+    let scenario = mmtwin_scenario::parse("scenario.toml", text, Path::new(""), &[set]).expect("a good scenario");
+    mmtwin_twin::build::vmalloc(&scenario).expect("it is modelled")
 }
 
 // A benchmark is about wall time.
@@ -30,17 +23,17 @@ fn time(name: &str, run: impl FnOnce() -> Outcome) {
 }
 
 fn main() {
-    let loop_us = [0.901177, 1.039341, 11.775763];
-    for (name, rules) in [("per area", Rules::V6_11), ("batched", Rules::V6_12)] {
-        let workload = Workload { threads: 448, tests: 1, loops: 44_643, repeats: 1, pages: 1, loop_us };
-        let mut params = Params { machine: machine(), rules, workload };
-        time(&format!("single events, {name}"), || {
-            stress(&params, &mut Probe::off(), 1).expect("the parameters are valid")
+    for accounting in ["per-area", "batched"] {
+        let published = params(accounting);
+        let workload = Workload { tests: 1, loops: 44_643, ..published.workload };
+        let short = Params { workload, ..published.clone() };
+        time(&format!("single events, {accounting}"), || {
+            stress(&short, &mut Probe::off(), 1).expect("the parameters are valid")
         });
-        time(&format!("rates, {name}"), || stress_over_rates(&params, 1).expect("the parameters are valid"));
-        params.workload = Workload { tests: 7, loops: 1_000_000, ..params.workload };
-        time(&format!("rates, {name}, the published run"), || {
-            stress_over_rates(&params, 1).expect("the parameters are valid")
-        });
+        for (what, params) in [("", &short), (", the published run", &published)] {
+            time(&format!("rates, {accounting}{what}"), || {
+                stress_over_rates(params, 1).expect("the parameters are valid")
+            });
+        }
     }
 }

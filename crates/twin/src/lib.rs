@@ -8,6 +8,7 @@
 //! at the same time is ordered by CPU and sequence, random numbers depend on what they are for and not on when they
 //! are drawn, and arithmetic that differs between platforms is refused by clippy (`clippy.toml` of this crate).
 
+mod access;
 pub mod alloc;
 pub mod build;
 pub mod clock;
@@ -16,5 +17,6 @@ pub mod machine;
 pub mod page;
 pub mod probe;
 pub mod run;
+mod sched;
 pub mod vmalloc;
 pub mod vmstat;

@@ -24,7 +24,9 @@ fn the_closed_form_agrees() {
         let period = f64::from(threshold + 1 + threshold / 2);
         let costs = BROADWELL.shared_core;
         let expected = closed_form(costs.work + 2.0 * costs.count_s8, BROADWELL.refetch, 42.0, period);
-        assert!((result.cycles() / expected - 1.0).abs() < 0.015, "{threshold}: {} {expected}", result.cycles());
+        // It takes all loops to be of one length. Short ones, which fetch nothing, see fewer writes than the mean, so the
+        // simulated CPUs are a little cheaper where fetches are frequent.
+        assert!((result.cycles() / expected - 1.0).abs() < 0.02, "{threshold}: {} {expected}", result.cycles());
     }
 }
 
@@ -57,10 +59,17 @@ fn loops_take_longer_with_more_cpus_of_a_node() {
 }
 
 #[test]
-fn counters_in_step_would_be_cheaper_than_they_are() {
-    // All counters at 0 overflow together; that is no machine that has run for a while.
-    let mut fresh = kernel(broadwell(), Rules::V4_13, vmstat(Design::InZone, Some(32)));
-    let work = AllocLoop { cpus: (0..88).collect(), loops: 20_000, request: Request::ATOMIC, policy: Policy::Default };
-    let in_step = fresh.run_loops(&work).unwrap().cycles();
-    assert!(in_step < 0.9 * run(broadwell(), 88, Design::InZone, Some(32), 20_000, 1).cycles());
+fn counters_do_not_stay_in_step() {
+    // All counters at 0 overflow together, on a machine that has just booted; after a while it is like any other.
+    let in_step = |loops| {
+        let mut fresh = kernel(broadwell(), Rules::V4_13, vmstat(Design::InZone, Some(32)));
+        let cpus = (0..88).collect();
+        let work = AllocLoop { cpus, loops, request: Request::ATOMIC, policy: Policy::Default };
+        fresh.run_loops(&work).unwrap().cycles()
+    };
+    let aged = [1, 2, 3].map(|seed| run(broadwell(), 88, Design::InZone, Some(32), 20_000, seed).cycles());
+    assert!(in_step(200) < 0.9 * aged[0], "{} {aged:?}", in_step(200));
+    assert!((in_step(20_000) / aged[0] - 1.0).abs() < 0.01, "{} {aged:?}", in_step(20_000));
+    // Nor does it matter where they stood.
+    assert!(aged.iter().all(|cycles| (cycles / aged[0] - 1.0).abs() < 0.005), "{aged:?}");
 }

@@ -19,12 +19,36 @@ pub enum Use {
     Workload = 5,
     /// Which page of a region has which rank.
     Shuffle = 6,
+    /// How many pages, and which, some accesses touch for the first time.
+    FirstTouch = 7,
+    /// How long a CPU waits for a cache line.
+    LineFetch = 8,
 }
 
 /// Random numbers of one use.
 #[derive(Clone, Copy, Debug)]
 pub struct Random {
     key: u64,
+}
+
+/// Random numbers of one use and one object, for who draws many of them.
+#[derive(Clone, Copy, Debug)]
+pub struct OfObject {
+    key: u64,
+}
+
+impl OfObject {
+    /// Number `draw`, uniform over all words.
+    #[inline]
+    pub fn word(&self, draw: u64) -> u64 {
+        mix(self.key.wrapping_add(draw))
+    }
+
+    /// The same, uniform below `n` (0 if `n` is 0). Biased by less than `n` / 2^64.
+    #[inline]
+    pub fn below(&self, draw: u64, n: u64) -> u64 {
+        ((u128::from(self.word(draw)) * u128::from(n)) >> 64) as u64
+    }
 }
 
 /// A probability as a 64-bit threshold, made once, so that a decision is an integer comparison.
@@ -41,6 +65,11 @@ impl Chance {
             Chance(((p.max(0.0) * (1u64 << 53) as f64) as u64) << 11)
         }
     }
+
+    /// The probability.
+    pub fn get(self) -> f64 {
+        if self.0 == u64::MAX { 1.0 } else { (self.0 >> 11) as f64 / (1u64 << 53) as f64 }
+    }
 }
 
 impl Random {
@@ -49,16 +78,28 @@ impl Random {
         Random { key: mix(mix(seed) ^ for_what as u64) }
     }
 
+    /// The numbers of `object`.
+    #[inline]
+    pub fn of(&self, object: u64) -> OfObject {
+        OfObject { key: mix(self.key ^ object) }
+    }
+
     /// Number `draw` of `object`, uniform over all words.
     #[inline]
     pub fn word(&self, object: u64, draw: u64) -> u64 {
-        mix(mix(self.key ^ object).wrapping_add(draw))
+        self.of(object).word(draw)
     }
 
     /// The same, uniform below `n` (0 if `n` is 0). Biased by less than `n` / 2^64.
     #[inline]
     pub fn below(&self, object: u64, draw: u64, n: u64) -> u64 {
-        ((u128::from(self.word(object, draw)) * u128::from(n)) >> 64) as u64
+        self.of(object).below(draw, n)
+    }
+
+    /// The same, uniform in [0, 1).
+    #[inline]
+    pub fn fraction(&self, object: u64, draw: u64) -> f64 {
+        (self.word(object, draw) >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// True with the given probability.

@@ -40,6 +40,16 @@ impl Stream {
         Stream { pattern, writes: Chance::of(writes), random: Random::new(seed, Use::Access), object, count: 0 }
     }
 
+    /// Which page comes next.
+    pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// Probability that an access writes.
+    pub fn writes(&self) -> Chance {
+        self.writes
+    }
+
     /// Access number `count`.
     #[inline]
     pub fn at(&self, count: u64) -> Access {

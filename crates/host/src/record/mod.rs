@@ -2,31 +2,32 @@
 //!
 //! One thread does everything. It sleeps until a ring buffer is a quarter full, a sample of the counters is due or a
 //! signal comes; then it moves whole sub-buffers to their files. Counters are read immediately before the command
-//! starts and after it ends. `tracing` sets up an own instance, `drain` moves pages, `tasks` finds the names of the
-//! tasks in them, `command` runs the command and takes signals.
+//! starts and after it ends. `session` is the recording itself, whatever is recorded; `tracing` sets up an own
+//! instance, `drain` moves pages, `tasks` finds the names of the tasks in them, `command` runs the command and takes
+//! signals.
 
 mod command;
 mod drain;
+mod session;
 mod tasks;
 mod tracing;
 
-use crate::sample::{Sampler, fold_per_cpu_counters};
-use crate::tracefs::{self, Obstacle};
-use crate::{Error, TOOL, cgroup, clock, evidence};
+use crate::sample::Sampler;
+use crate::{Error, cgroup, clock, tracefs};
+pub(crate) use command::Signals;
+pub(crate) use session::{Samples, Session};
 pub use tracing::buffer_size;
+pub(crate) use tracing::plan;
 
-use command::{Child, Signals};
-use drain::Drain;
+use command::Child;
 use mmtwin_event::Times;
-use mmtwin_event::manifest::{Cost, End, Exit, Losses, Manifest, Run, SCHEMA_VERSION, Sampling};
+use mmtwin_event::manifest::{End, Exit, Losses, Manifest, Sampling};
 use mmtwin_trace::recording::{Recording, Writer};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
-use tasks::Tasks;
-use tracing::Tracer;
+use std::time::Duration;
 
 /// What to record, and where to.
 #[derive(Clone, Debug, Default)]
@@ -71,11 +72,6 @@ impl Outcome {
     }
 }
 
-/// Ring buffers are emptied at least this often, so that a killed recorder loses little.
-const TICK: Duration = Duration::from_secs(1);
-/// The first time is sooner, and then half as often each time: tasks of a short command are found while they live.
-const FIRST_TICK: Duration = Duration::from_millis(8);
-
 /// Records. `say` takes messages for the user, one line each: what is missing, with the cure.
 pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, Error> {
     let mounts = cgroup::mounts();
@@ -90,11 +86,22 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
         Ok(tracefs) => Ok(tracing::plan(&tracefs, &options.events)?),
         Err(obstacle) => {
             say(&format!("{}; recording counters only. Cure: {}", obstacle.what, obstacle.cure));
-            Err(obstacle)
+            Err(obstacle.what)
         }
     };
+    let command = options.command.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    let manifest = Manifest {
+        arm: "host".into(),
+        counters: Sampling { interval: options.interval.map(|i| i.as_nanos() as u64), cgroups },
+        command: (!command.is_empty()).then_some(command),
+        ..Manifest::default()
+    };
     let writer = Writer::create(&options.output, options.force)?;
-    let result = run(options, plan, writer, sampler, cgroups, say);
+    let session = Session::create(writer, plan, options.buffer, sampler, manifest);
+    let result = session.and_then(|session| {
+        session.notes.iter().for_each(|n| say(n));
+        run(session, options)
+    });
     let unstarted = matches!(result, Err(Error::Command { .. })) || !Recording::is_one(&options.output);
     if result.is_err() && unstarted {
         // Nothing was recorded, and the next attempt should find its name free.
@@ -103,188 +110,58 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     result
 }
 
-/// A recording that runs.
-struct Session {
-    writer: Writer,
-    sampler: Sampler,
-    /// Before `tracer`: an instance cannot be removed while its files are open, whichever way this ends.
-    drain: Option<Drain>,
-    tracer: Option<Tracer>,
-    tasks: Tasks,
+fn run(mut session: Session, options: &Options) -> Result<Outcome, Error> {
+    let mut signals = Signals::take()?;
+    session.begin()?;
+    let started = clock::now();
+    let mut child = if options.command.is_empty() { None } else { Some(Child::start(&options.command)?) };
+    wait(&mut session, options.interval, &mut signals, child.as_mut())?;
+    let stopped = clock::now();
+    session.stop()?;
+    let mut end = End::default();
+    if let Some(child) = child {
+        let (exit, user, system) = child.take()?;
+        end.exit = Some(exit);
+        end.times = Some(Times { user, system, elapsed: stopped.saturating_sub(started) as f64 / 1e9 });
+    }
+    session.finish(end)
 }
 
-fn run(
-    options: &Options,
-    plan: Result<tracing::Plan, Obstacle>,
-    mut writer: Writer,
-    sampler: Sampler,
-    cgroups: Vec<String>,
-    say: &mut dyn FnMut(&str),
-) -> Result<Outcome, Error> {
-    let evidence = evidence::collect();
-    let mut tracer = None;
-    let mut no_tracing = None;
-    match plan {
-        Err(obstacle) => no_tracing = Some(obstacle.what),
-        Ok(plan) => {
-            let size = tracing::buffer_size(options.buffer, evidence.memory, evidence.cpus.len());
-            let made = Tracer::create(plan, size, &mut writer)?;
-            made.notes.iter().for_each(|n| say(n));
-            tracer = Some(made);
+/// Samples and drains until the command or a signal ends the recording.
+fn wait(
+    session: &mut Session,
+    interval: Option<Duration>,
+    signals: &mut Signals,
+    mut child: Option<&mut Child>,
+) -> Result<(), Error> {
+    let mut samples = Samples::every(interval);
+    let mut signalled = false;
+    loop {
+        let wake = [PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
+        session.poll(&wake, samples.next())?;
+        if let Some(child) = &child
+            && child.has_ended()?
+        {
+            return Ok(());
         }
-    }
-    let drain = match &tracer {
-        Some(tracer) => Some(Drain::open(tracer, &writer)?),
-        None => None,
-    };
-    let command = options.command.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>();
-    let start = clock::now();
-    writer.manifest(&Manifest {
-        schema_version: SCHEMA_VERSION,
-        arm: "host".into(),
-        tool: TOOL.into(),
-        clock: clock::TRACE_CLOCK.into(),
-        start,
-        tracing: tracer.as_ref().map(|t| t.manifest.clone()),
-        no_tracing,
-        counters: Sampling { interval: options.interval.map(|i| i.as_nanos() as u64), cgroups },
-        command: (!command.is_empty()).then_some(command),
-        evidence,
-        scenario: None,
-        scenario_hash: None,
-    })?;
-    writer.run(&Run {
-        schema_version: SCHEMA_VERSION,
-        started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        pid: std::process::id(),
-        tool: TOOL.into(),
-    })?;
-    let tasks = Tasks::new(tracer.as_ref().map(|t| t.tracefs.join("saved_cmdlines")));
-    let notes = tracer.as_ref().map(|t| t.notes.clone()).unwrap_or_default();
-    Session { writer, sampler, drain, tracer, tasks }.run(options, notes)
-}
-
-impl Session {
-    fn run(mut self, options: &Options, mut notes: Vec<String>) -> Result<Outcome, Error> {
-        let mut signals = Signals::take()?;
-        let cpu_before = clock::own_cpu_time();
-        if let Some(tracer) = &self.tracer {
-            tracer.instance.set("tracing_on", "1")?;
-        }
-        fold_per_cpu_counters();
-        self.sample()?;
-        let started = clock::now();
-        let mut child = if options.command.is_empty() { None } else { Some(Child::start(&options.command)?) };
-        self.wait(options.interval, &mut signals, child.as_mut())?;
-        let stopped = clock::now();
-        fold_per_cpu_counters();
-        self.sample()?;
-        let mut end = End { schema_version: SCHEMA_VERSION, end: clock::now(), ..End::default() };
-        if let Some(tracer) = &self.tracer {
-            tracer.instance.set("tracing_on", "0")?;
-        }
-        let mut cost = Cost::default();
-        if let Some(drain) = &mut self.drain {
-            drain.flush(&mut self.tasks)?;
-            cost.page_bytes = drain.bytes();
-        }
-        let lines = self.tasks.finish(clock::now());
-        self.writer.tasks(&lines)?;
-        if let Some(child) = child {
-            let (exit, user, system) = child.take()?;
-            end.exit = Some(exit);
-            end.times = Some(Times { user, system, elapsed: stopped.saturating_sub(started) as f64 / 1e9 });
-        }
-        let events = self.tracer.as_ref().map(|t| t.manifest.events.len());
-        if let Some(tracer) = self.tracer.take() {
-            end.losses = tracer.losses()?;
-            // Its files are closed, or it could not be removed.
-            drop(self.drain.take());
-            if let Err(error) = tracer.instance.remove() {
-                notes.push(error.to_string());
-            }
-        }
-        cost.cpu_time = clock::own_cpu_time();
-        cost.cpu_time_recording = cost.cpu_time - cpu_before;
-        let end = self.writer.finish(End { cost, notes, ..end })?;
-        Ok(Outcome { end, events })
-    }
-
-    /// Samples and drains until the command or a signal ends the recording.
-    fn wait(
-        &mut self,
-        interval: Option<Duration>,
-        signals: &mut Signals,
-        mut child: Option<&mut Child>,
-    ) -> Result<(), Error> {
-        let mut next_sample = interval.map(|i| clock::now() + i.as_nanos() as u64);
-        let mut tick = FIRST_TICK;
-        let mut next_tick = clock::now() + tick.as_nanos() as u64;
-        let mut signalled = false;
-        loop {
-            self.poll(signals, next_tick.min(next_sample.unwrap_or(u64::MAX)))?;
-            if let Some(child) = &child
-                && child.has_ended()?
-            {
-                return Ok(());
-            }
-            for signal in signals.pending() {
-                match &mut child {
-                    None if [SIGINT, SIGTERM].contains(&signal) => return Ok(()),
-                    Some(child) if signalled && signal == SIGINT => {
-                        child.kill();
-                        return Err(Error::Interrupted { signal });
-                    }
-                    Some(child) if [SIGINT, SIGTERM].contains(&signal) => {
-                        signalled = true;
-                        child.pass_on(signal);
-                    }
-                    _ => {}
+        for signal in signals.pending() {
+            match &mut child {
+                None if [SIGINT, SIGTERM].contains(&signal) => return Ok(()),
+                Some(child) if signalled && signal == SIGINT => {
+                    child.kill();
+                    return Err(Error::Interrupted { signal });
                 }
-            }
-            let now = clock::now();
-            if let (Some(at), Some(interval)) = (next_sample, interval)
-                && now >= at
-            {
-                self.sample()?;
-                // After a delay the missed samples are not made up for.
-                next_sample = Some((at + interval.as_nanos() as u64).max(now));
-            }
-            if let Some(drain) = &mut self.drain {
-                drain.move_whole(&mut self.tasks)?;
-            }
-            let lines = self.tasks.look_up(now);
-            self.writer.tasks(&lines)?;
-            if now >= next_tick {
-                tick = (tick * 2).min(TICK);
-                next_tick = now + tick.as_nanos() as u64;
+                Some(child) if [SIGINT, SIGTERM].contains(&signal) => {
+                    signalled = true;
+                    child.pass_on(signal);
+                }
+                _ => {}
             }
         }
-    }
-
-    /// Sleeps until `until`, a signal, or a ring buffer that is to be emptied.
-    fn poll(&self, signals: &Signals, until: u64) -> Result<(), Error> {
-        let mut fds = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
-        fds.extend(self.drain.iter().flat_map(Drain::poll_fds));
-        let left = Duration::from_nanos(until.saturating_sub(clock::now()));
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(e) => Err(Error::io("waiting for events", e)),
+        if samples.due() {
+            session.sample()?;
         }
-    }
-
-    fn sample(&mut self) -> Result<(), Error> {
-        let at = clock::now();
-        let counters = &mut self.writer.counters;
-        let mut result = Ok(());
-        self.sampler.sample(|source, rows| {
-            if result.is_ok() {
-                result = counters.add(source, at, &rows);
-            }
-        });
-        Ok(result?)
+        session.gather()?;
     }
 }
 

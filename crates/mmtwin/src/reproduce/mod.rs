@@ -5,13 +5,13 @@
 //! figure that was fixed on it.
 
 mod numa_counters;
+mod tables;
 mod vmalloc_purge;
 
 use crate::Failure;
-use mmtwin_report::model::{Body, Cell, Column, Na, Table};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::machine::Provenance;
-use mmtwin_scenario::published::{Published, Row};
+use mmtwin_scenario::published::{Histogram, Published, Row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -21,8 +21,8 @@ pub struct Study {
     pub name: &'static str,
     scenario: &'static str,
     published: &'static str,
-    /// Runs one row.
-    run: fn(&Scenario) -> Result<Found, String>,
+    /// Runs one row; with the published histogram of the row, if it has one.
+    run: fn(&Scenario, Option<&Histogram>) -> Result<Found, String>,
 }
 
 /// All studies.
@@ -46,18 +46,29 @@ pub const ALL: [Study; 2] = [
 pub struct Found {
     /// Values by the keys of the published metrics.
     pub values: BTreeMap<&'static str, f64>,
-    /// (least, greatest, count) of the latencies in microseconds, where the row has a histogram.
-    pub slots: Vec<(u64, u64, u64)>,
+    /// Latencies of one run, where calls are timed.
+    pub latencies: Latencies,
     /// More about the run.
     pub more: Vec<More>,
     /// What must be said of it.
     pub remark: Option<String>,
 }
 
+/// Latencies of calls in microseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Latencies {
+    /// (least, greatest, count), by powers of two.
+    pub slots: Vec<(u64, u64, u64)>,
+    /// Their mean.
+    pub mean: f64,
+    /// Their sum.
+    pub total: u64,
+}
+
 /// A quantity beside the metrics.
 #[derive(Clone, Debug)]
 pub struct More {
-    /// Key in the published lists.
+    /// Key, and key of the published list of the row.
     pub key: &'static str,
     /// For people.
     pub label: &'static str,
@@ -107,9 +118,10 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
         let fixed = scenario.machine.figures.iter().filter(|f| f.provenance == Provenance::Fitted);
         let fixed: Vec<_> = fixed.filter(|figure| figure.fits.contains(&id)).collect();
         for key in fixed.iter().flat_map(|figure| &figure.of) {
-            parameters.insert(format!("{} {key}", scenario.machine.name));
+            parameters.insert(format!("{} {}", scenario.machine.name, parameter(key)));
         }
-        let found = (study.run)(&scenario).map_err(|message| failed(format!("{}: {message}", row.key)))?;
+        let histogram = published.histograms.iter().find(|histogram| histogram.row == row.key);
+        let found = (study.run)(&scenario, histogram).map_err(|message| failed(format!("{}: {message}", row.key)))?;
         rows.push(Reproduced { row: row.clone(), found, fitted: !fixed.is_empty() });
     }
     let fitted = rows.iter().filter(|row| row.fitted).count();
@@ -120,139 +132,21 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
     Ok(Reproduction { name: study.name, published, rows, parameters })
 }
 
-impl Reproduction {
-    /// One table per metric, then histograms and what else is known.
-    pub fn tables(&self) -> Vec<Table> {
-        let mut tables: Vec<Table> = (0..self.published.metrics.len()).filter_map(|at| self.metric(at)).collect();
-        tables.extend(self.histograms());
-        tables.extend(self.more());
-        tables
+/// What counts as one parameter: a figure, or all classes of one (`line.handoff.same_core`), which are fixed together.
+fn parameter(key: &str) -> &str {
+    match key.match_indices('.').nth(1) {
+        Some((end, _)) => &key[..end],
+        None => key,
     }
-
-    /// What must be said of the runs, one sentence each.
-    pub fn remarks(&self) -> impl Iterator<Item = String> {
-        self.rows
-            .iter()
-            .filter_map(|row| row.found.remark.as_ref().map(|remark| format!("{}: {remark}", row.row.label)))
-    }
-
-    fn metric(&self, at: usize) -> Option<Table> {
-        let metric = &self.published.metrics[at];
-        let mut rows = Vec::new();
-        for Reproduced { row, found, fitted } in &self.rows {
-            let Some(&published) = row.values.get(&metric.key) else { continue };
-            let ours = found.values.get(metric.key.as_str()).copied();
-            rows.push(vec![
-                Cell::Text(row.label.clone()),
-                Cell::float(Some(published)),
-                Cell::float(ours.map(three_more_digits)),
-                Cell::float(ours.map(|ours| (1000.0 * (ours / published - 1.0)).round() / 10.0)),
-                Cell::Text(if *fitted { "fitted" } else { "predicted" }.into()),
-            ]);
-        }
-        let columns = vec![
-            column("row", "row", ""),
-            column("published", "published", ""),
-            column("twin", "twin", ""),
-            column("error_percent", "error", "%"),
-            column("status", "status", ""),
-        ];
-        let fitted = self.rows.iter().filter(|row| row.fitted).count();
-        let note = format!(
-            "{}. Source: {}. {fitted} rows were fitted with as many parameters or more: {}. {}",
-            metric.unit,
-            self.published.source,
-            self.parameters.iter().cloned().collect::<Vec<_>>().join(", "),
-            self.published.note
-        );
-        (!rows.is_empty()).then(|| Table {
-            name: format!("{}-{}", self.name, metric.key.replace('_', "-")),
-            title: format!("{}: {}", self.published.title, metric.label),
-            note,
-            body: Body::List { columns, rows },
-        })
-    }
-
-    fn histograms(&self) -> impl Iterator<Item = Table> {
-        self.published.histograms.iter().flat_map(|published| {
-            let ours = self.rows.iter().find(|row| row.row.key == published.row);
-            let label = ours.map_or_else(String::new, |row| row.row.label.clone());
-            let highest =
-                |i: usize| published.slots.get(i + 1).map_or_else(|| published.slots[i][0] * 2 - 1, |n| n[0] - 1);
-            let theirs =
-                published.slots.iter().enumerate().map(|(i, &[low, count])| (low, highest(i), count)).collect();
-            let table = |whose: &str, slots: Vec<(u64, u64, u64)>, mean: f64, total: u64| Table {
-                name: format!("{}-histogram-{whose}", self.name),
-                title: format!("{label}: {whose}"),
-                note: String::new(),
-                body: Body::Histogram { unit: "us", slots, mean: Some(mean), total },
-            };
-            let found = ours.map(|row| &row.found);
-            let mean = found.and_then(|f| f.values.get("average")).copied().unwrap_or(0.0);
-            let slots = found.map_or_else(Vec::new, |found| found.slots.clone());
-            let calls: u64 = slots.iter().map(|slot| slot.2).sum();
-            [
-                table("published", theirs, published.average as f64, published.total),
-                table("twin", slots, mean, (mean * calls as f64) as u64),
-            ]
-        })
-    }
-
-    fn more(&self) -> Option<Table> {
-        let mut rows = Vec::new();
-        for row in &self.rows {
-            for More { key, label, unit, values } in &row.found.more {
-                let published = self.published.lists.iter().find(|list| list.row == row.row.key && list.key == *key);
-                rows.push(vec![
-                    Cell::Text(row.row.label.clone()),
-                    Cell::Text((*label).into()),
-                    Cell::Text((*unit).into()),
-                    published.map_or(Cell::Na(Na::NotRecorded), |list| range(&list.values)),
-                    range(values),
-                ]);
-            }
-        }
-        let columns = vec![
-            column("row", "row", ""),
-            column("what", "what", ""),
-            column("unit", "unit", ""),
-            column("published", "published", ""),
-            column("twin", "twin", ""),
-        ];
-        let (name, title) = (format!("{}-more", self.name), "The runs in more detail".into());
-        (!rows.is_empty()).then(|| Table { name, title, note: String::new(), body: Body::List { columns, rows } })
-    }
-}
-
-/// One value as a number, several as their range.
-fn range(values: &[f64]) -> Cell {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    match values {
-        [] => Cell::Na(Na::NotRecorded),
-        [value] => Cell::float(Some(three_more_digits(*value))),
-        _ => Cell::Text(format!("{} to {}", three_more_digits(least), three_more_digits(greatest))),
-    }
-}
-
-/// Four significant digits, more before the point.
-fn three_more_digits(value: f64) -> f64 {
-    let scale = match value.abs() {
-        v if v >= 1000.0 => 1.0,
-        v if v >= 100.0 => 10.0,
-        v if v >= 10.0 => 100.0,
-        _ => 1000.0,
-    };
-    (value * scale).round() / scale
-}
-
-fn column(key: &str, label: &str, unit: &'static str) -> Column {
-    Column { key: key.into(), label: label.into(), unit }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mmtwin_report::compare::single;
+    use mmtwin_report::format;
+    use mmtwin_report::model::{InputInfo, Report, Table};
+    use serde_json::{Value, json};
 
     /// The bars: five rows fitted at most, the others within 3 %, out of a run that is shorter than the published one.
     #[test]
@@ -266,12 +160,54 @@ mod tests {
             let (ours, theirs) = (row.found.values["cycles"], row.row.values["cycles"]);
             assert!((ours / theirs - 1.0).abs() < 0.03, "{}: {ours} cycles, published {theirs}", row.row.label);
         }
-        assert!(reproduction.tables().len() >= 2);
+        let names: Vec<_> = reproduction.tables().into_iter().map(|table| table.name).collect();
+        let expected = ["numa-counters-cycles", "numa-counters-throughput", "numa-counters-not-identifiable"];
+        assert_eq!(names, expected);
+    }
+
+    fn json(tables: Vec<Table>) -> Value {
+        let input = InputInfo { name: "twin".into(), arm: "twin".into(), ..InputInfo::default() };
+        let mut out = Vec::new();
+        let comparison = single(Report { input, tables, ..Report::default() });
+        format::write(&comparison, format::Format::Json, &format::Style::default(), &mut out)
+            .expect("memory takes all");
+        serde_json::from_slice(&out).expect("it is JSON")
+    }
+
+    /// A shorter run has other values; what stands beside what is the same.
+    #[test]
+    fn programs_get_metrics_with_what_was_published() {
+        let short = ["process.vmalloc_test.phase.stress.action.#0.loops=2000".to_string()];
+        let reproduction = reproduce_with(&ALL[1], &short).unwrap_or_else(|e| panic!("{e}"));
+        let document = json(reproduction.tables());
+        let tables = document["tables"].as_array().expect("tables");
+        let names: Vec<_> = tables.iter().map(|table| table["name"].as_str().unwrap_or_default()).collect();
+        let expected = ["average", "gain", "more", "histogram-published", "histogram-twin", "not-identifiable"];
+        assert_eq!(
+            BTreeSet::from_iter(names),
+            expected.map(|name| format!("vmalloc-purge-{name}")).iter().map(String::as_str).collect()
+        );
+        let row = |table: &str, key: &str| {
+            let table = tables.iter().find(|at| at["name"] == format!("vmalloc-purge-{table}")).expect("the table");
+            assert_eq!((&table["kind"], &table["columns"]), (&json!("metric"), &json!(["twin"])));
+            let rows = table["rows"].as_array().expect("rows");
+            rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("{key} is in {rows:?}")).clone()
+        };
+        let before = row("average", "448_before");
+        assert_eq!((&before["published"], &before["fitted"]), (&json!([1_992_122.0]), &json!([true])));
+        let error = 100.0 * (before["values"][0].as_f64().expect("a value") / 1_992_122.0 - 1.0);
+        assert!((before["error_percent"][0].as_f64().expect("an error") - error).abs() < 1e-9, "{before}");
+        assert_eq!(row("average", "72_after")["fitted"], json!([false]));
+        assert_eq!(row("gain", "448_gain")["published"], json!([99.65]));
+        assert_eq!(row("more", "448_before_nr_purged_least")["published"], json!([663_070.0]));
+        assert_eq!(row("more", "448_before_top_three_share")["published"], json!([92.0]));
+        let distance = row("more", "448_before_ks_time");
+        assert_eq!((&distance["published"], &distance["fitted"]), (&json!([null]), &json!([null])));
+        assert!(distance["values"][0].as_f64().is_some_and(|distance| distance > 0.0 && distance <= 1.0), "{distance}");
     }
 
     #[test]
-    fn values_keep_what_is_significant() {
-        assert_eq!([0.012_34, 12.3456, 123.456, 123_456.7].map(three_more_digits), [0.012, 12.35, 123.5, 123_457.0]);
-        assert_eq!(range(&[2.0, 1.0]), Cell::Text("1 to 2".into()));
+    fn classes_of_a_figure_are_one_parameter() {
+        assert_eq!(["line.handoff.same_core", "cost.zone_reread"].map(parameter), ["line.handoff", "cost.zone_reread"]);
     }
 }

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod record;
 pub mod report;
 pub mod reproduce;
+pub mod run;
 pub mod scenario;
 pub mod script;
 

@@ -24,8 +24,9 @@ pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
             command: String::new(),
         }));
     }
-    let name = studies.iter().map(|study| study.name).collect::<Vec<_>>().join(", ");
-    print_tables(InputInfo { name, arm: "twin".into(), ..InputInfo::default() }, tables, findings, &arguments.printing)
+    // The one column: what stands beside the published figures.
+    let input = InputInfo { name: "twin".into(), arm: "twin".into(), ..InputInfo::default() };
+    print_tables(input, tables, findings, &arguments.printing)
 }
 
 fn named(name: &str) -> Result<&'static Study, Failure> {

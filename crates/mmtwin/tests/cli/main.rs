@@ -8,6 +8,7 @@ mod parquet;
 mod perl;
 mod raw_pages;
 mod record;
+mod run;
 mod scenario;
 mod support;
 mod tracecmd;

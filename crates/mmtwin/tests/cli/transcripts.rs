@@ -116,6 +116,16 @@ fn scripts() {
 }
 
 #[test]
+fn runs() {
+    let pages = "scenarios/examples/numastat-pages.toml";
+    transcript("run-pages", &["run", pages, "--table", "workload,numastat"]);
+    transcript("run-vmalloc", &["run", "scenarios/examples/vmalloc-purge-small.toml"]);
+    transcript("run-numastat", &["run", "scenarios/examples/interleave-memoryless.toml", "--file", "numastat"]);
+    transcript("run-zoneinfo", &["run", pages, "--file", "zoneinfo"]);
+    transcript("run-no-file", &["run", "none.toml"]);
+}
+
+#[test]
 fn conversions() {
     let oom = recording("oom-6.18");
     transcript("convert", &["convert", &oom, "-o", "SCRATCH/out.dat"]);
@@ -181,6 +191,7 @@ fn errors() {
     transcript("usage-one-input", &["compare", V6]);
     transcript("usage-unknown-option", &["report", V6, "--tabel", "reclaim"]);
     transcript("usage-unknown-verb", &["reprot", V6]);
+    transcript("usage-reproduce", &["reproduce", "vmaloc-purge"]);
     transcript("usage-times", &["report", V6, "--times", "1,2"]);
     transcript("usage-counters", &["report", V6, "--counters", "before"]);
     transcript("usage-since", &["script", V6, "--since", "yesterday"]);

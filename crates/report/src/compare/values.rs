@@ -32,6 +32,7 @@ pub(super) fn values(row: &Metric, cells: &[Vec<Cell>]) -> Vec<Value> {
             verdict: against.and_then(|(base, new)| gain::judge(row.better, base, new)),
             cell,
             test,
+            published: None,
         });
     }
     values

@@ -4,7 +4,8 @@
 //! metric          table, key, label, unit, better, then for each column NAME, and beyond the baseline
 //!                 "NAME change_percent" (plain) and "NAME gain_percent" (by the row's rule); with several runs also
 //!                 "NAME low", "NAME high", "NAME runs" and beyond the baseline "NAME p_adjusted", "NAME shift",
-//!                 "NAME shift_low", "NAME shift_high"
+//!                 "NAME shift_low", "NAME shift_high"; where a column reproduces a published table also
+//!                 "NAME published", "NAME error_percent", "NAME fitted"
 //! list, series    table, input, then the keys of the columns; inputs with the same columns share a block
 //! matrix          table, input, row axis, column axis, value: one line per value
 //! histogram       table, input, low, high, count: one line per slot
@@ -123,20 +124,25 @@ fn metric(comparison: &Comparison, table: &JoinedTable, rows: &[Row]) -> Block {
         let changes = ["change_percent", "gain_percent"].map(|fact| (fact, beyond));
         let runs = ["low", "high", "runs"].map(|fact| (fact, several_runs));
         let tests = ["p_adjusted", "shift", "shift_low", "shift_high"].map(|fact| (fact, several_runs && beyond));
+        let published = ["published", "error_percent", "fitted"].map(|fact| (fact, reproduces(rows, index)));
         header.push(name.clone());
         header.extend(
             changes
                 .iter()
                 .chain(&runs)
                 .chain(&tests)
+                .chain(&published)
                 .filter(|(_, shown)| *shown)
                 .map(|(fact, _)| format!("{name} {fact}")),
         );
     }
     let lines = rows.iter().map(|row| {
-        let mut fields = owned(&[&row.key, &row.label, row.unit, row.better.word()]);
+        let mut fields = owned(&[&row.key, &row.label, &row.unit, row.better.word()]);
         for (index, value) in row.values.iter().enumerate() {
             fields.extend(value_fields(value, index > 0, several_runs));
+            if reproduces(rows, index) {
+                fields.extend(published_fields(value));
+            }
         }
         fields
     });
@@ -162,6 +168,17 @@ fn value_fields(value: &Value, beyond: bool, several_runs: bool) -> Vec<String> 
         fields.push(text(value.test.map(|t| t.shift.interval.high)));
     }
     fields
+}
+
+/// True if a column has published figures beside its own.
+fn reproduces(rows: &[Row], column: usize) -> bool {
+    rows.iter().any(|row| row.values.get(column).is_some_and(|value| value.published.is_some()))
+}
+
+fn published_fields(value: &Value) -> [String; 3] {
+    let Some(published) = value.published else { return Default::default() };
+    let error = published.error_percent(&value.cell).map_or(String::new(), |error| error.to_string());
+    [published.value.to_string(), error, published.fitted.to_string()]
 }
 
 fn single(table: &JoinedTable, input: String, body: &Body) -> Block {

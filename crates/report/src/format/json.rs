@@ -242,7 +242,7 @@ fn row(row: &Row) -> RowJson<'_> {
     RowJson {
         key: &row.key,
         label: &row.label,
-        unit: row.unit,
+        unit: &row.unit,
         better: row.better.word(),
         gain_rule: row.gain.word(),
         values: each(row, |v| Known(&v.cell)),
@@ -260,10 +260,9 @@ fn row(row: &Row) -> RowJson<'_> {
         shift: each(row, |v| v.test.map(|t| t.shift.estimate)),
         shift_low: each(row, |v| v.test.map(|t| t.shift.interval.low)),
         shift_high: each(row, |v| v.test.map(|t| t.shift.interval.high)),
-        // no published figures stand beside a measured report; the keys belong to the shape
-        published: each(row, |_| None),
-        error_percent: each(row, |_| None),
-        fitted: each(row, |_| None),
+        published: each(row, |v| v.published.map(|p| p.value).filter(|p| p.is_finite())),
+        error_percent: each(row, |v| v.published.and_then(|p| p.error_percent(&v.cell))),
+        fitted: each(row, |v| v.published.map(|p| p.fitted)),
     }
 }
 
@@ -315,7 +314,7 @@ fn reasons(rows: &[Vec<Cell>]) -> Vec<Reason> {
 mod tests {
     use super::*;
     use crate::compare::compare;
-    use crate::format::samples::{any_report, compared, runs};
+    use crate::format::samples::{any_report, compared, reproduced, runs};
     use proptest::prelude::*;
     use serde_json::Value as Json;
 
@@ -343,6 +342,7 @@ mod tests {
     fn arrays_are_parallel() {
         assert_parallel(&parsed(&compared()));
         assert_parallel(&parsed(&runs()));
+        assert_parallel(&parsed(&reproduced()));
     }
 
     #[test]

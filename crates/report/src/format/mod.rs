@@ -53,7 +53,7 @@ pub fn write(comparison: &Comparison, format: Format, style: &Style, out: &mut d
 
 #[cfg(test)]
 mod tests {
-    use super::samples::{compared, one, runs};
+    use super::samples::{compared, one, reproduced, runs};
     use super::*;
 
     fn printed(comparison: &Comparison, format: Format, style: &Style) -> String {
@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn every_kind_in_every_format() {
-        for (name, comparison) in [("one", one()), ("compared", compared()), ("runs", runs())] {
+        let samples = [("one", one()), ("compared", compared()), ("runs", runs()), ("reproduced", reproduced())];
+        for (name, comparison) in samples {
             for (suffix, format) in [("text", Format::Table), ("json", Format::Json), ("csv", Format::Csv)] {
                 assert_printed(&format!("{name}_{suffix}"), &printed(&comparison, format, &Style::default()));
             }

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 fn metric(key: &str, label: &str, better: Better, gain: Gain, decimals: Option<u8>, value: Cell) -> Metric {
     let unit = if key.starts_with("pages") { "pages" } else { "" };
-    Metric { key: key.into(), label: label.into(), unit, better, gain, decimals, value }
+    let (unit, published) = (unit.into(), None);
+    Metric { key: key.into(), label: label.into(), unit, better, gain, decimals, value, published }
 }
 
 fn table(name: &str, title: &str, note: &str, body: Body) -> Table {
@@ -141,6 +142,24 @@ pub(crate) fn runs() -> Comparison {
     compare(vec![("base".into(), base), ("new".into(), new)])
 }
 
+/// A published table beside its reproduction; one row was not published, one not reproduced.
+pub(crate) fn reproduced() -> Comparison {
+    let row = |key: &str, published: Option<(f64, bool)>, value| Metric {
+        unit: "us".into(),
+        published: published.map(|(value, fitted)| Published { value, fitted }),
+        ..metric(key, &format!("{key} CPUs"), Better::Lower, Gain::None, Some(1), value)
+    };
+    let rows = vec![
+        row("72", Some((14.0, false)), Cell::Float(11.04)),
+        row("192", Some((1139.0, true)), Cell::Float(1139.52)),
+        row("448", Some((6883.0, false)), Cell::Na(Na::NotRecorded)),
+        row("896", None, Cell::Int(20_000)),
+    ];
+    let input = InputInfo { name: "twin".into(), arm: "twin".into(), ..InputInfo::default() };
+    let tables = vec![table("study-average", "Average latency", "", Body::Metric(rows))];
+    single(Report { input, tables, ..Report::default() })
+}
+
 fn any_cell() -> impl Strategy<Value = Cell> {
     prop_oneof![
         any::<i128>().prop_map(Cell::Int),
@@ -162,8 +181,13 @@ fn any_metric() -> impl Strategy<Value = Metric> {
     ];
     let better = prop_oneof![Just(Better::Lower), Just(Better::Higher), Just(Better::Neutral)];
     let decimals = prop::option::of(0u8..4);
-    ("[a-c]", gain, better, decimals, any_cell())
-        .prop_map(|(key, gain, better, decimals, value)| metric(&key, &key, better, gain, decimals, value))
+    let published = prop::option::of((prop::num::f64::NORMAL | prop::num::f64::ZERO, any::<bool>()));
+    ("[a-c]", gain, better, decimals, any_cell(), published).prop_map(
+        |(key, gain, better, decimals, value, published)| Metric {
+            published: published.map(|(value, fitted)| Published { value, fitted }),
+            ..metric(&key, &key, better, gain, decimals, value)
+        },
+    )
 }
 
 /// A report of any cells, with keys that collide.

@@ -3,7 +3,8 @@
 //! A value of a comparison is written `VALUE (+x.xx%)` by its row's rule of gain, or `VALUE (+x.x%)` with the plain
 //! change if the row has none, followed by `better` or `worse` where the row prefers a direction. With several runs the
 //! median is followed by its interval, the change by `*` if it is significant (only then is it called better or worse)
-//! and by the size of the effect with its interval: never a star alone.
+//! and by the size of the effect with its interval: never a star alone. A column that reproduces published figures has
+//! them before it, and behind it the error and whether the row was fitted.
 
 use super::Style;
 use super::grid::{Entry, Grid, GridColumn, Tone, clean, wrap};
@@ -204,11 +205,19 @@ fn metric(comparison: &Comparison, rows: &[Row], style: &Style, out: &mut String
     let mut lines: Vec<Vec<Entry>> = rows.iter().map(|row| vec![Entry::plain(&row.label)]).collect();
     if rows.iter().any(|row| !row.unit.is_empty()) {
         columns.push(GridColumn::left("unit"));
-        lines.iter_mut().zip(rows).for_each(|(line, row)| line.push(Entry::new(row.unit, Tone::Faint)));
+        lines.iter_mut().zip(rows).for_each(|(line, row)| line.push(Entry::new(&row.unit, Tone::Faint)));
     }
     let leading = columns.len();
     for (index, name) in comparison.columns.iter().enumerate() {
-        columns.push(GridColumn::right(if several { name } else { "" }));
+        let published = |row: &Row| row.values.get(index).and_then(|value| value.published);
+        let reproduces = rows.iter().any(|row| published(row).is_some());
+        if reproduces {
+            columns.push(GridColumn::right("published"));
+            for (line, row) in lines.iter_mut().zip(rows) {
+                line.push(Entry::plain(published(row).map_or(String::new(), |p| number::shortest(p.value))));
+            }
+        }
+        columns.push(GridColumn::right(if several || reproduces { name } else { "" }));
         let mut parts: Vec<Part> = vec![
             (false, "", |row, value| Entry::plain(spread(row, value))),
             (true, "", |row, value| Entry::new(gain(row, value), tone(value))),
@@ -224,6 +233,14 @@ fn metric(comparison: &Comparison, rows: &[Row], style: &Style, out: &mut String
             let column = if part.0 { GridColumn::right(part.1) } else { GridColumn::left(part.1) };
             columns.push(column.joined());
             lines.iter_mut().zip(rows).for_each(|(line, row)| line.push(text(&part, row)));
+        }
+        if reproduces {
+            columns.extend([GridColumn::right("error"), GridColumn::left("status")]);
+            for (line, row) in lines.iter_mut().zip(rows) {
+                let error = row.values.get(index).and_then(|value| value.published?.error_percent(&value.cell));
+                line.push(Entry::plain(error.map_or(String::new(), |error| format!("{} %", signed(error, 1)))));
+                line.push(Entry::plain(published(row).map_or("", |published| published.status())));
+            }
         }
     }
     Grid { columns, rows: lines, leading }.write(style, out);
@@ -244,15 +261,18 @@ fn spread(row: &Row, value: &Value) -> String {
     interval.map_or(String::new(), |bounds| self::interval(bounds, row.decimals))
 }
 
+/// A change with its sign; one of nothing has none.
+fn signed(number: f64, decimals: usize) -> String {
+    match format!("{number:+.decimals$}") {
+        text if text.trim_start_matches(['+', '-', '0', '.']).is_empty() => format!("{:.decimals$}", 0.0),
+        text => text,
+    }
+}
+
 fn gain(row: &Row, value: &Value) -> String {
-    let signed = |number: f64, decimals: usize| match format!("{number:+.decimals$}") {
-        // a change of nothing has no sign
-        text if text.trim_start_matches(['+', '-', '0', '.']).is_empty() => format!("({:.decimals$}%)", 0.0),
-        text => format!("({text}%)"),
-    };
     match (row.gain, value.gain, value.change) {
-        (_, Some(gain), _) => signed(gain, 2),
-        (Gain::None, None, Some(change)) if change.is_finite() => signed(change, 1),
+        (_, Some(gain), _) => format!("({}%)", signed(gain, 2)),
+        (Gain::None, None, Some(change)) if change.is_finite() => format!("({}%)", signed(change, 1)),
         (Gain::None, None, Some(_)) => "(from 0)".to_owned(),
         _ => String::new(),
     }

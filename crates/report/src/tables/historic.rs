@@ -93,7 +93,7 @@ fn value(layout: Layout, row: &Metric, cell: &Cell, base: Option<f64>) -> String
         };
     };
     match layout {
-        Layout::Trace => match row.unit {
+        Layout::Trace => match row.unit.as_ref() {
             "%" => format!("{number:>9.2}%"),
             "ms" => format!("{:>10} ", format!("{number}ms")),
             "s" => format!("{:>10} ", format!("{number:.2}")),
@@ -102,7 +102,7 @@ fn value(layout: Layout, row: &Metric, cell: &Cell, base: Option<f64>) -> String
         },
         Layout::Duration if row.key == "user_system" => format!("{:>10}", shortest(number)),
         Layout::Duration => format!("{number:>10.2}"),
-        Layout::Vmstat => match row.unit {
+        Layout::Vmstat => match row.unit.as_ref() {
             "%" => format!("{:>12}", format!("{number:.0}%")),
             "pages/s" => format!("{:>12}", format!("{number:>8.3}")),
             _ => format!("{number:>12}"),

@@ -26,6 +26,7 @@ pub mod vmalloc;
 pub mod vmscan;
 pub mod vmstat_gain;
 pub mod waits;
+pub mod workload;
 
 /// The tables of reclaim, in the order of the report.
 pub fn reclaim_tables(analysis: &Analysis) -> Vec<Table> {
@@ -88,7 +89,10 @@ fn scanned(scans: Scans, process: &Process) -> Pages {
 fn counters(analysis: &Analysis, names: &[&str]) -> Cell {
     match analysis.counters.vmstat_sum(names) {
         Some(sum) => Cell::int(sum),
-        None if analysis.counters.seconds("vmstat", "").is_some() => Cell::Na(Na::NotInKernel),
+        // The twin records the counters that it keeps, whatever its kernel has.
+        None if analysis.counters.seconds("vmstat", "").is_some() && analysis.source.arm != "twin" => {
+            Cell::Na(Na::NotInKernel)
+        }
         None => Cell::Na(Na::NotRecorded),
     }
 }
@@ -100,7 +104,16 @@ fn total(values: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
 
 /// A row without a rule of gain.
 fn row(key: &str, label: &str, unit: &'static str, better: Better, decimals: Option<u8>, value: Cell) -> Metric {
-    Metric { key: key.into(), label: label.into(), unit, better, gain: Gain::None, decimals, value }
+    Metric {
+        key: key.into(),
+        label: label.into(),
+        unit: unit.into(),
+        better,
+        gain: Gain::None,
+        decimals,
+        value,
+        published: None,
+    }
 }
 
 fn column(key: &str, label: &str, unit: &'static str) -> Column {

@@ -138,7 +138,7 @@ pub fn side_by_side(analysis: &Analysis) -> Table {
     let rows = (0..quantities).map(|i| {
         let (first, values) = (&all[0].1[i], all.iter().map(|(_, figures)| figures[i].value.clone()));
         let name = if first.key == "count" { "Reclaims (kswapd: wakes)" } else { first.label.as_str() };
-        [text(name), text(first.unit)].into_iter().chain(values).collect()
+        [text(name), text(first.unit.clone())].into_iter().chain(values).collect()
     });
     list(
         "reclaim",

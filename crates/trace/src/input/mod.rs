@@ -81,6 +81,14 @@ impl InputFile {
         }
     }
 
+    /// The recording, if it is one.
+    pub fn recording(&self) -> Option<&Recording> {
+        match &self.form {
+            Form::Recording(recording) => Some(recording),
+            _ => None,
+        }
+    }
+
     /// Reads everything but the events.
     pub fn input(&mut self, options: &Options) -> Result<Input<'_>, Error> {
         let mut input = match &mut self.form {

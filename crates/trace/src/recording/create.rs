@@ -6,6 +6,7 @@
 use super::counters_write::CounterWriter;
 use crate::Error;
 use mmtwin_event::manifest::{End, Manifest, Run, TaskLine};
+use mmtwin_event::results::Results;
 use serde::Serialize;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -59,6 +60,11 @@ impl Writer {
     /// Writes `run.json`.
     pub fn run(&mut self, run: &Run) -> Result<(), Error> {
         self.json("run.json", run)
+    }
+
+    /// Writes `results.json`.
+    pub fn results(&mut self, results: &Results) -> Result<(), Error> {
+        self.json("results.json", results)
     }
 
     /// Writes a text of `formats/`: `header_page`, `header_event`, `kallsyms`, `printk_formats`.

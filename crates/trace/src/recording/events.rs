@@ -10,7 +10,8 @@ use crate::ring::encode::PageWriter;
 use crate::{Error, Place};
 use mmtwin_event::counters::Row;
 use mmtwin_event::era::{self, Common, Definition, Era, Values, header_event, header_page};
-use mmtwin_event::manifest::{End, Manifest, TaskLine, Tracing};
+use mmtwin_event::manifest::{End, Manifest, Run, TaskLine, Tracing};
+use mmtwin_event::results::Results;
 use mmtwin_event::{CounterRow, Event, Fields, Kind, Sink, Task};
 use std::fs::File;
 use std::io::Write;
@@ -77,6 +78,16 @@ impl EventWriter {
         writer.manifest(&manifest)?;
         let (functions, source, rows) = Default::default();
         Ok(EventWriter { writer, formats, functions, cpus: files, source, at: 0, rows, failed: None })
+    }
+
+    /// Writes `run.json`.
+    pub fn run(&mut self, run: &Run) -> Result<(), Error> {
+        self.writer.run(run)
+    }
+
+    /// Writes `results.json`.
+    pub fn results(&mut self, results: &Results) -> Result<(), Error> {
+        self.writer.results(results)
     }
 
     /// Writes what is left and `end.json`. An error of anything that was given before comes here.

@@ -20,6 +20,7 @@ use crate::ring::{CpuStream, PageLayout, SlicePages, TimeMap, merge};
 use crate::{Error, Outcome, Place, Warnings};
 use memmap2::Mmap;
 use mmtwin_event::manifest::{End, Manifest, Run, SCHEMA_VERSION, TaskLine, Tracing};
+use mmtwin_event::results::Results;
 use mmtwin_event::{Sink, Source, Task};
 use origin::Texts;
 use serde::de::DeserializeOwned;
@@ -36,6 +37,8 @@ pub struct Recording {
     pub end: Option<End>,
     /// What is not part of the measurement.
     pub run: Option<Run>,
+    /// What the workload achieved; `None`: no scenario was run, or its run was cut off.
+    pub results: Option<Results>,
     /// Formats of its events. Empty without event tracing.
     pub formats: Arc<Formats>,
     /// What was wrong and stepped over while opening.
@@ -102,8 +105,22 @@ impl Recording {
         let (counters, tasks) = (map_counters(path)?, read_tasks(&path.join("tasks.jsonl"), &mut warnings)?);
         let name = path.to_string_lossy().into_owned();
         let run = optional(&path.join("run.json"), &mut warnings);
-        let formats = Arc::new(formats);
-        Ok(Recording { manifest, end, run, formats, warnings, name, kallsyms, layout, texts, pages, counters, tasks })
+        let results = optional(&path.join("results.json"), &mut warnings);
+        Ok(Recording {
+            manifest,
+            end,
+            run,
+            results,
+            formats: Arc::new(formats),
+            warnings,
+            name,
+            kallsyms,
+            layout,
+            texts,
+            pages,
+            counters,
+            tasks,
+        })
     }
 
     /// What is known of it before its first event.

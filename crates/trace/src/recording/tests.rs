@@ -129,6 +129,19 @@ fn read(path: &Path) -> Result<(Seen, Outcome), Error> {
 }
 
 #[test]
+fn what_a_workload_achieved_is_read() {
+    let (root, path) = written(Some(end()));
+    assert_eq!(Recording::open(&path).unwrap().results, None);
+    let mut writer = Writer::create(&root.path().join("workload"), false).unwrap();
+    writer.manifest(&Manifest { tracing: None, ..manifest() }).unwrap();
+    let results = Results { notes: vec!["a sentence".into()], ..Results::default() };
+    writer.results(&results).unwrap();
+    writer.finish(end()).unwrap();
+    let recording = Recording::open(&root.path().join("workload")).unwrap();
+    assert_eq!((recording.results, recording.warnings.list().len()), (Some(results), 0));
+}
+
+#[test]
 fn what_was_written_is_read() {
     let (_root, path) = written(Some(end()));
     let (seen, outcome) = read(&path).unwrap();

@@ -77,6 +77,12 @@ impl PageAllocator {
         allocator
     }
 
+    /// Changes rules that decide the watermarks, and these with them.
+    pub(crate) fn set_marks(&mut self, change: impl FnOnce(&mut Rules)) {
+        change(&mut self.rules);
+        marks::set_up(&mut self.zones, &self.rules);
+    }
+
     /// Numbers of the populated zones.
     pub fn populated(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.zones.len()).filter(|&zone| self.zones[zone].populated())

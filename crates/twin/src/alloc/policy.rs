@@ -26,6 +26,12 @@ impl NodeMask {
         node < 64 && self.0 >> node & 1 == 1
     }
 
+    /// Node number `index` of the set, round and round; `None` if the set is empty.
+    pub fn nth(self, index: u64) -> Option<usize> {
+        let skip = index.checked_rem(u64::from(self.0.count_ones()))?;
+        (0..64).filter(|&node| self.has(node)).nth(skip as usize)
+    }
+
     /// The next node of the set after a node, from the first again at the end; `None` if the set is empty.
     pub fn after(self, node: u32) -> Option<usize> {
         let later = match node.checked_add(1) {
@@ -113,5 +119,7 @@ mod tests {
         assert_eq!([u32::MAX, 0, 3, 7, 63, 64].map(|node| mask.after(node)), [1, 1, 7, 63, 1, 1].map(Some));
         assert_eq!((NodeMask(0).after(0), NodeMask::ALL.to_string().as_str()), (None, "(null)"));
         assert!(mask.has(63) && !mask.has(64) && !mask.has(0));
+        assert_eq!([0, 3, 4, 5].map(|index| mask.nth(index)), [1, 7, 63, 1].map(Some));
+        assert_eq!(NodeMask(0).nth(7), None);
     }
 }

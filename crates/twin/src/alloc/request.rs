@@ -76,6 +76,16 @@ impl Caller {
         // Interleaving goes on after this node, so it begins with the first.
         Caller { cpu, task, policy, interleaved: u32::MAX }
     }
+
+    /// The same task for page number `index` of a memory area under a policy: interleaving goes by the page's place
+    /// in the area (`interleave_nid`), not by what was allocated before.
+    pub fn for_page(&self, policy: Policy, index: u64) -> Caller {
+        let interleaved = match policy {
+            Policy::Interleave(mask) => mask.nth(index).map_or(u32::MAX, |node| (node as u32).wrapping_sub(1)),
+            _ => self.interleaved,
+        };
+        Caller { policy, interleaved, ..*self }
+    }
 }
 
 /// Where and when the allocator works, and what it leaves traces in.

@@ -1,6 +1,7 @@
 //! The machine: memory ranges from zones, costs in cycles.
 
 use crate::machine::{Cpu, LoopCosts, Machine, MachineError, Node, PageCosts};
+use crate::machine::{Curve, Memory, MemoryError, Path};
 use mmtwin_scenario::machine as say;
 use mmtwin_scenario::units::Cost;
 use std::ops::Range;
@@ -66,6 +67,30 @@ pub fn costs(of: &say::Machine) -> PageCosts {
     PageCosts { clock_khz, alone, shared_core, refetch: cycles(cost.zone_reread), read_line: fetched / others }
 }
 
+/// Latency and bandwidth of memory.
+pub fn memory(of: &say::Machine) -> Result<Memory, MemoryError> {
+    let curve = |curve: &say::Curve| {
+        // The first point, no load, is understood.
+        Curve::new(&curve.points()[1..].iter().map(|&[share, multiple]| (share, multiple)).collect::<Vec<_>>())
+    };
+    let nodes = of.nodes.len();
+    let path = |from: usize, to: usize| Path {
+        idle_ns: of.memory.latency[from][to].0 as f64 / 1e3,
+        peak: of.memory.bandwidth[from][to].0 as f64,
+    };
+    let paths = (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to))).map(|(from, to)| path(from, to));
+    Memory::new(nodes, paths.collect(), curve(&of.memory.local)?, curve(&of.memory.remote)?)
+}
+
+/// Picoseconds to clear a huge page: its size over the bandwidth of a node, shared by the node's CPUs as they are when
+/// all are busy.
+pub fn clear_huge(of: &say::Machine) -> u64 {
+    const HUGE: u128 = 2 << 20;
+    let node = of.cpus.first().map_or(0, |cpu| cpu.node as usize);
+    let (bandwidth, cpus) = (of.memory.bandwidth[node][node].0.max(1), of.nodes[node].cpus.len().max(1));
+    (HUGE * cpus as u128 * 1_000_000_000_000 / u128::from(bandwidth)) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +106,7 @@ mod tests {
         // `base` is what the others build on, no machine.
         for name in mmtwin_scenario::preset_names().filter(|name| *name != "base") {
             let said = preset(name);
+            assert!(memory(&said).is_ok(), "{name}");
             let built = machine(&said).unwrap_or_else(|e| panic!("{name}: {e}"));
             for (node, of) in built.nodes.iter().zip(&said.nodes) {
                 assert_eq!(node.pages(), of.zones.iter().map(|zone| zone.present).sum::<u64>(), "{name}");

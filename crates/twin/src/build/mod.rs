@@ -2,18 +2,23 @@
 //!
 //! The one place that knows both. What a scenario can say and no mechanism models is refused here, never passed over.
 
+mod check;
 mod kernel;
 mod machine;
+mod manifest;
 mod policy;
 mod vmalloc;
 
+pub use check::check;
 pub use kernel::rules;
-pub use machine::{costs, machine};
+pub use machine::{clear_huge, costs, machine, memory};
+pub use manifest::manifest;
 pub use policy::policy;
-pub use vmalloc::vmalloc;
+pub use vmalloc::{vmalloc, vmalloc_test};
 
 use crate::kernel::{Kernel, KernelError};
 use crate::machine::MachineError;
+use crate::machine::MemoryError;
 use crate::probe::Probe;
 use mmtwin_scenario::Scenario;
 
@@ -26,9 +31,15 @@ pub enum BuildError {
     /// The machine is impossible.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// Its memory has no latency or bandwidth.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// The scenario asks for what is not modelled.
     #[error("{0}: not modelled; {1}")]
     NotModelled(&'static str, &'static str),
+    /// Something of the workload is not modelled; the place in the scenario comes first.
+    #[error("{0}: not modelled; {1}")]
+    NotModelledAt(String, String),
 }
 
 /// Boots the scenario's kernel on its machine. Its counters stand as if every CPU had been at work before, each a

@@ -13,10 +13,25 @@ use mmtwin_scenario::{Machine as SaidMachine, Scenario};
 
 /// The parameters of a scenario of one process with one phase whose only work is a `vmalloc-test`.
 pub fn vmalloc(scenario: &Scenario) -> Result<Params, BuildError> {
+    let refuse = |what| Err(BuildError::NotModelled(what, "vmalloc runs with one process, one phase and one action"));
+    let [process] = &scenario.processes[..] else { return refuse("process") };
+    let [phase] = &process.phases[..] else { return refuse("process.phase") };
+    let ([action], []) = (&phase.actions[..], &phase.accesses[..]) else { return refuse("process.phase.action") };
+    let threads = action.threads.numbers(process.threads).len() as u32;
+    vmalloc_test(scenario, &action.kind, threads, scenario.machine.cpus.len() as u32)
+}
+
+/// The parameters of a `vmalloc-test` with so many threads on so many CPUs that are online.
+pub fn vmalloc_test(
+    scenario: &Scenario,
+    action: &ActionKind,
+    threads: u32,
+    online_cpus: u32,
+) -> Result<Params, BuildError> {
     Ok(Params {
-        machine: machine(&scenario.machine, &scenario.kernel.vmalloc),
+        machine: Machine { online_cpus, ..machine(&scenario.machine, &scenario.kernel.vmalloc) },
         rules: rules(&scenario.kernel.vmalloc)?,
-        workload: workload(scenario)?,
+        workload: workload(&scenario.machine, action, threads)?,
     })
 }
 
@@ -91,23 +106,15 @@ fn rules(of: &Vmalloc) -> Result<Rules, BuildError> {
     })
 }
 
-fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
-    let refuse = |what| Err(BuildError::NotModelled(what, "vmalloc runs with one process, one phase and one action"));
-    let [process] = &scenario.processes[..] else { return refuse("process") };
-    let [phase] = &process.phases[..] else { return refuse("process.phase") };
-    let ([action], []) = (&phase.actions[..], &phase.accesses[..]) else { return refuse("process.phase.action") };
-    let ActionKind::VmallocTest { tests, loops, repeat, pages } = &action.kind else {
-        return refuse("process.phase.action.kind other than \"vmalloc-test\"");
+fn workload(machine: &SaidMachine, action: &ActionKind, threads: u32) -> Result<Workload, BuildError> {
+    let ActionKind::VmallocTest { tests, loops, repeat, pages } = action else {
+        let (what, why) = ("process.phase.action.kind other than \"vmalloc-test\"", "vmalloc runs only that");
+        return Err(BuildError::NotModelled(what, why));
     };
-    let bit = |test: &VmallocTest| match test {
-        VmallocTest::FixSize => 1,
-        VmallocTest::FullFit => 2,
-        VmallocTest::LongBusyList => 4,
-    };
-    let cost = &scenario.machine.cost;
+    let cost = &machine.cost;
     Ok(Workload {
-        threads: action.threads.numbers(process.threads).len() as u32,
-        tests: tests.iter().map(bit).fold(0, |mask, bit| mask | bit),
+        threads,
+        tests: tests.iter().map(VmallocTest::bit).fold(0, |mask, bit| mask | bit),
         loops: *loops,
         repeats: *repeat,
         pages: *pages,

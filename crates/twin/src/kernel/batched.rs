@@ -8,7 +8,7 @@
 //! Checked: counters, lists, lines and times equal those of single loops (`tests/allocator.rs`).
 
 use super::loops::{Looper, Steady};
-use super::{Kernel, Ps};
+use super::{Fetches, Kernel, Ps};
 use crate::alloc::Policy;
 use crate::vmstat::NumaItem;
 use mmtwin_event::Kind;
@@ -41,9 +41,9 @@ struct Runner {
     steady: Steady,
     /// When the next loop begins.
     start: Ps,
-    /// Time of a loop, and of fetching the line.
+    /// Time of a loop that fetches nothing.
     work: Ps,
-    refetch: Ps,
+    fetches: Fetches,
     /// Loops to do.
     left: u64,
     /// Loops before the one that writes the shared words.
@@ -77,7 +77,7 @@ impl Runner {
     /// Does one loop that fetches the line.
     fn fetch(&mut self) {
         self.looked = (self.start, self.cpu);
-        self.start += self.work + self.refetch;
+        self.start += self.work + self.fetches.next();
         self.stale = false;
         self.count(1);
     }
@@ -181,6 +181,7 @@ impl Kernel {
                 self.stat.lines.read(log.zone, runner.cpu);
             }
             self.clocks[runner.cpu as usize] = runner.start;
+            self.fetches[runner.cpu as usize] = runner.fetches;
             done += loopers[runner.at].left - runner.left;
             loopers[runner.at].left = runner.left;
         }
@@ -200,7 +201,7 @@ impl Kernel {
             log,
             start: self.clocks[looper.cpu as usize],
             work: times.allocate + times.free + counts.len() as Ps * self.count_time(looper.cpu),
-            refetch: self.refetch,
+            fetches: self.fetches[looper.cpu as usize],
             left: looper.left,
             quiet: self.quiet_loops(looper.cpu, &steady),
             uncounted: 0,

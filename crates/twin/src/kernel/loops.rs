@@ -45,6 +45,16 @@ pub struct LoopResult {
 }
 
 impl Looper {
+    /// A task on its CPU with so many loops to do.
+    pub fn new(caller: Caller, left: u64) -> Looper {
+        Looper { cpu: caller.cpu, caller, left, list: None, steady: None }
+    }
+
+    /// The task, for its policy's state.
+    pub fn caller(&self) -> Caller {
+        self.caller
+    }
+
     /// Something else may have changed its list.
     fn unsettle(&mut self) {
         (self.list, self.steady) = (None, None);
@@ -66,14 +76,15 @@ impl LoopResult {
 
 /// A CPU in its loops.
 #[derive(Clone, Debug)]
-pub(super) struct Looper {
-    pub cpu: u32,
-    pub caller: Caller,
+pub struct Looper {
+    pub(super) cpu: u32,
+    pub(super) caller: Caller,
+    /// Loops still to do.
     pub left: u64,
     /// Zone and list after its last loop.
     list: Option<(usize, PerCpuPages)>,
     /// What its last loop did, if that left everything but counters as it was.
-    pub steady: Option<Steady>,
+    pub(super) steady: Option<Steady>,
 }
 
 /// A loop that leaves everything but counters as it was.
@@ -114,13 +125,10 @@ impl Kernel {
         }
         let mut loopers: Vec<Looper> = (1..)
             .zip(&work.cpus)
-            .map(|(pid, &cpu)| {
-                let caller = Caller::new(cpu, Task { pid, tgid: pid }, work.policy);
-                Looper { cpu, caller, left: work.loops, list: None, steady: None }
-            })
+            .map(|(pid, &cpu)| Looper::new(Caller::new(cpu, Task { pid, tgid: pid }, work.policy), work.loops))
             .collect();
         let mut many = 0;
-        let outcome = self.run_to_end(&mut loopers, &work.request, batched, &mut many);
+        let outcome = self.run_loopers(&mut loopers, &work.request, Ps::MAX, batched, &mut many);
         for &cpu in &work.cpus {
             self.enter_idle(cpu)?;
         }
@@ -129,19 +137,25 @@ impl Kernel {
         Ok(LoopResult { cpus: work.cpus.iter().map(of_cpu).collect(), batched: many, clock_khz: self.costs.clock_khz })
     }
 
-    /// Runs all loops, timer by timer.
-    fn run_to_end(
+    /// Runs the loops that begin before `until`, timer by timer; how many were taken at once is added to `many`.
+    pub(crate) fn run_loopers(
         &mut self,
         loopers: &mut [Looper],
         request: &Request,
+        until: Ps,
         batched: bool,
         many: &mut u64,
     ) -> Result<(), KernelError> {
         let batched = batched && self.can_batch(loopers);
-        while let Some(first) = loopers.iter().filter(|at| at.left > 0).map(|at| self.clocks[at.cpu as usize]).min() {
+        let waiting = |this: &Self, loopers: &[Looper]| {
+            let clocks = loopers.iter().filter(|at| at.left > 0).map(|at| this.clocks[at.cpu as usize]);
+            clocks.min().filter(|&first| first < until)
+        };
+        while let Some(first) = waiting(self, loopers) {
             self.run_timers(first / PS_PER_NS);
             // Timers go off at whole nanoseconds, before the loops that begin then or later.
-            let end = self.refresh.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
+            let timer = self.refresh.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
+            let end = timer.min(until);
             loopers.iter_mut().for_each(Looper::unsettle);
             self.run_singly(loopers, request, end, batched)?;
             if batched && loopers.iter().all(|at| at.left == 0 || at.steady.is_some()) {

@@ -29,7 +29,8 @@ pub struct Path {
 pub struct Memory {
     nodes: usize,
     paths: Vec<Path>,
-    curve: Curve,
+    local: Curve,
+    remote: Curve,
 }
 
 /// Why curves or paths are refused.
@@ -94,16 +95,21 @@ impl Curve {
 }
 
 impl Memory {
-    /// Paths by node of the CPU, then node of the memory.
-    pub fn new(nodes: usize, paths: Vec<Path>, curve: Curve) -> Result<Memory, MemoryError> {
+    /// Paths by node of the CPU, then node of the memory; the curves of a node's own and of other nodes' memory.
+    pub fn new(nodes: usize, paths: Vec<Path>, local: Curve, remote: Curve) -> Result<Memory, MemoryError> {
         if paths.len() != nodes * nodes {
             return Err(MemoryError::Paths { found: paths.len(), nodes });
         }
         let good = |value: f64| value > 0.0 && value.is_finite();
         match paths.iter().position(|path| !good(path.idle_ns) || !good(path.peak)) {
             Some(i) => Err(MemoryError::Path { from: i / nodes, to: i % nodes }),
-            None => Ok(Memory { nodes, paths, curve }),
+            None => Ok(Memory { nodes, paths, local, remote }),
         }
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes
     }
 
     /// The path from a node's CPUs to a node's memory.
@@ -118,7 +124,8 @@ impl Memory {
         let path = self.path(from, to);
         let on_path = traffic[from * self.nodes + to] / path.peak;
         let at_memory: f64 = (0..self.nodes).map(|node| traffic[node * self.nodes + to]).sum();
-        path.idle_ns * self.curve.at(on_path.max(at_memory / self.path(to, to).peak))
+        let curve = if from == to { &self.local } else { &self.remote };
+        path.idle_ns * curve.at(on_path.max(at_memory / self.path(to, to).peak))
     }
 }
 
@@ -143,7 +150,10 @@ mod tests {
     fn latency_waits_for_the_busiest_part() {
         let path = |idle_ns, peak| Path { idle_ns, peak };
         let paths = vec![path(80.0, 100e9), path(130.0, 50e9), path(130.0, 50e9), path(80.0, 100e9)];
-        let memory = Memory::new(2, paths, Curve::new(&[(0.5, 1.2), (1.0, 3.0)]).unwrap()).unwrap();
+        let memory = {
+            let curve = Curve::new(&[(0.5, 1.2), (1.0, 3.0)]).unwrap();
+            Memory::new(2, paths, curve.clone(), curve).unwrap()
+        };
         assert_eq!(memory.latency(0, 1, &[0.0; 4]), 130.0);
         // Half the link, a quarter of the memory.
         assert!((memory.latency(0, 1, &[0.0, 25e9, 0.0, 0.0]) - 130.0 * 1.2).abs() < 1e-9);
@@ -160,8 +170,14 @@ mod tests {
         let curve = Curve::new(&[]).unwrap();
         assert_eq!(curve.at(0.7), 1.0);
         let flat = Path { idle_ns: 80.0, peak: 0.0 };
-        assert_eq!(Memory::new(1, vec![flat], curve.clone()).unwrap_err(), MemoryError::Path { from: 0, to: 0 });
-        assert_eq!(Memory::new(2, vec![], curve).unwrap_err(), MemoryError::Paths { found: 0, nodes: 2 });
+        assert_eq!(
+            Memory::new(1, vec![flat], curve.clone(), curve.clone()).unwrap_err(),
+            MemoryError::Path { from: 0, to: 0 }
+        );
+        assert_eq!(
+            Memory::new(2, vec![], curve.clone(), curve).unwrap_err(),
+            MemoryError::Paths { found: 0, nodes: 2 }
+        );
     }
 
     proptest! {

@@ -146,6 +146,11 @@ impl Machine {
         self.cpus[cpu as usize].node as usize
     }
 
+    /// Node whose memory a page is; `None` for a page that is no memory.
+    pub fn node_of_page(&self, page: u64) -> Option<usize> {
+        self.nodes.iter().position(|node| node.memory.iter().any(|range| range.contains(&page)))
+    }
+
     /// The other threads of each CPU's core.
     pub fn siblings(&self) -> Vec<Vec<u32>> {
         let mut cores = std::collections::BTreeMap::<u32, Vec<u32>>::new();

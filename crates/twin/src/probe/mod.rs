@@ -27,6 +27,7 @@ pub struct Probe {
     /// Characters of all waiting events.
     text: Vec<u8>,
     written: u64,
+    origin: Ns,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +47,17 @@ impl Probe {
         let mut enabled = [false; Kind::COUNT];
         kinds.into_iter().for_each(|kind| enabled[kind as usize] = true);
         enabled[Kind::Other as usize] = false;
-        Probe { enabled, waiting: Vec::new(), values: Vec::new(), text: Vec::new(), written: 0 }
+        Probe { enabled, waiting: Vec::new(), values: Vec::new(), text: Vec::new(), written: 0, origin: 0 }
     }
 
     /// A probe that writes nothing.
     pub fn off() -> Probe {
         Probe::new([])
+    }
+
+    /// Times written from now on count from here.
+    pub(crate) fn set_origin(&mut self, origin: Ns) {
+        self.origin = origin;
     }
 
     /// True if events of this kind are wanted.
@@ -72,6 +78,7 @@ impl Probe {
         self.values.extend_from_slice(&slots.values[..count]);
         self.text.extend_from_slice(text);
         let text = (start, self.text.len() as u32);
+        let at = at + self.origin;
         self.waiting.push(Waiting { at, cpu, task, kind: T::KIND, present: slots.present, values, text });
         self.written += 1;
     }

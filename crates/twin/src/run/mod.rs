@@ -1,13 +1,28 @@
 //! Running a scenario's workload on the simulated kernel.
+//!
+//! CPUs run in order of their clocks; the one that is behind runs its first thread until another is behind, or, where
+//! a thread draws in bulk, to the end of the epoch ([`engine`]). What a thread does is one of the actions of
+//! [`actions`] or touches of memory ([`crate::access`]). Processes, their phases and their memory are in [`process`].
 
-mod page_loop;
+mod actions;
+mod engine;
+mod loops;
+mod phases;
+mod process;
+mod sample;
+mod tally;
+mod vmalloc_test;
 
-pub use page_loop::page_loop;
+use crate::build::{self, BuildError};
+use crate::clock::Ns;
+use crate::kernel::{Kernel, KernelError};
+use crate::vmalloc::StressError;
+use mmtwin_event::results::Results;
+use mmtwin_event::words::glob;
+use mmtwin_event::{Kind, Sink, era};
+use mmtwin_scenario::Scenario;
 
-use crate::build::BuildError;
-use crate::kernel::KernelError;
-
-/// Why a run ended without a result.
+/// Why a run ended without results.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
     /// The scenario cannot be simulated.
@@ -16,4 +31,50 @@ pub enum RunError {
     /// The kernel refused something.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// The vmalloc stress test refused something.
+    #[error(transparent)]
+    Stress(#[from] StressError),
+}
+
+/// How a scenario is run, beside what it says itself.
+pub struct Options<'a> {
+    /// Every touch of memory by itself: slow, and what the sampled touches are checked against.
+    pub explicit: bool,
+    /// Kinds of events that are wanted.
+    pub events: Vec<Kind>,
+    /// Called now and then with the virtual time.
+    pub progress: &'a mut dyn FnMut(Ns),
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// What the workload achieved.
+    pub results: Results,
+    /// When it ended.
+    pub end: Ns,
+    /// The kernel as it is then.
+    pub kernel: Kernel,
+}
+
+/// Kinds of events that mechanisms of the twin write.
+const WRITTEN: [Kind; 5] =
+    [Kind::MmPageAlloc, Kind::MmPageFree, Kind::AllocVmapArea, Kind::FreeVmapAreaNoflush, Kind::PurgeVmapAreaLazy];
+
+/// The kinds of events that a scenario wants, its kernel has and the twin writes.
+pub fn kinds(scenario: &Scenario) -> Vec<Kind> {
+    let wanted = |kind: &Kind| {
+        let name = kind.schema().map_or("", |schema| schema.name);
+        let definition = era::find(scenario.kernel.events.era(), name);
+        let full = definition.map(|definition| format!("{}:{name}", definition.system));
+        let chosen = |pattern: &String| full.as_ref().is_some_and(|full| glob(pattern, name) || glob(pattern, full));
+        scenario.run.events.iter().any(chosen)
+    };
+    WRITTEN.into_iter().filter(wanted).collect()
+}
+
+/// Runs a scenario. Events and counters go to `sink`, which is neither started nor finished.
+pub fn run<'a>(scenario: &'a Scenario, options: Options<'a>, sink: &'a mut dyn Sink) -> Result<Ran, RunError> {
+    let notes = build::check(scenario)?;
+    engine::Engine::new(scenario, options, sink)?.run(notes)
 }

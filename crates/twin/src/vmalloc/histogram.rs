@@ -23,6 +23,31 @@ pub struct Slot {
     pub total_ns: u64,
 }
 
+/// How far two distributions over powers of two are from each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Distance {
+    /// Kolmogorov-Smirnov distance of the calls: the largest difference of the shares of calls up to some slot.
+    pub calls: f64,
+    /// The same of the time in calls.
+    pub time: f64,
+    /// Slots that a call would have to move in the mean: earth mover's distance of the calls, in powers of two.
+    pub slots: f64,
+}
+
+/// After each slot, how far the shares of two distributions up to there are apart. `None` if either is empty.
+fn gaps(weights: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Vec<f64>> {
+    let (here, there) = weights.clone().fold((0.0, 0.0), |sums, weight| (sums.0 + weight.0, sums.1 + weight.1));
+    if here <= 0.0 || there <= 0.0 {
+        return None;
+    }
+    let mut sums = (0.0, 0.0);
+    let gap = weights.map(|weight| {
+        sums = (sums.0 + weight.0, sums.1 + weight.1);
+        f64::abs(sums.0 / here - sums.1 / there)
+    });
+    Some(gap.collect())
+}
+
 impl Histogram {
     /// Adds a call that took so many nanoseconds.
     #[inline]
@@ -70,20 +95,18 @@ impl Histogram {
         if self.total_ns == 0 { 0.0 } else { used.map(|slot| slot.total_ns).sum::<u64>() as f64 / self.total_ns as f64 }
     }
 
-    /// Mean number of slots that a call would have to move to make these counts those of another histogram: the
-    /// earth mover's distance of the two distributions, in powers of two. `None` if either has no calls.
-    pub fn distance(&self, counts: &[u64]) -> Option<f64> {
-        let other: u64 = counts.iter().sum();
-        if self.calls == 0 || other == 0 {
-            return None;
-        }
-        let (mut distance, mut here, mut there) = (0.0, 0u64, 0u64);
-        for i in 0..self.slots.len().max(counts.len()) {
-            here += self.slots.get(i).map_or(0, |slot| slot.calls);
-            there += counts.get(i).copied().unwrap_or(0);
-            distance += (here as f64 / self.calls as f64 - there as f64 / other as f64).abs();
-        }
-        Some(distance)
+    /// Distance to another histogram of the same slots. Of that only the counts are known: the time of a slot is taken
+    /// to be its calls in the middle of it. `None` if either has no calls.
+    pub fn distance(&self, counts: &[u64]) -> Option<Distance> {
+        let of = |i: usize| self.slots.get(i).copied().unwrap_or_default();
+        let other = |i: usize| counts.get(i).copied().unwrap_or(0) as f64;
+        let slots = self.slots.len().max(counts.len());
+        let calls = gaps((0..slots).map(|i| (of(i).calls as f64, other(i))))?;
+        // The middle of a slot is one and a half times its least; the factor is in all of them.
+        let middle = |i: usize| (1u64 << i.min(63)) as f64;
+        let time = gaps((0..slots).map(|i| (of(i).total_ns as f64, other(i) * middle(i))))?;
+        let largest = |gaps: &[f64]| gaps.iter().copied().fold(0.0, f64::max);
+        Some(Distance { calls: largest(&calls), time: largest(&time), slots: calls.iter().sum() })
     }
 
     /// The whole output of `funclatency -u` for this function, from its start line to its end.
@@ -149,8 +172,13 @@ mod tests {
         assert_eq!((h.top_three_share(), h.mean_us(), h.distance(&[1])), (0.0, 0.0, None));
         [1_000, 2_000, 4_000, 16_000].iter().for_each(|&ns| h.add(ns));
         assert_eq!(h.top_three_share(), 22.0 / 23.0);
-        assert_eq!(h.distance(&[1, 1, 1, 0, 1]), Some(0.0));
-        assert_eq!(h.distance(&[0, 2, 2, 2, 0, 2]), Some(1.0), "each call one slot further");
+        let near = h.distance(&[1, 1, 1, 0, 1]).unwrap();
+        assert_eq!((near.calls, near.slots), (0.0, 0.0));
+        // 1, 2, 4 and 16 of 23 us; 1.5, 3, 6 and 24 of 34.5.
+        assert!(near.time < 1e-12, "{near:?}");
+        let far = h.distance(&[0, 2, 2, 2, 0, 2]).unwrap();
+        assert_eq!((far.calls, far.slots), (0.25, 1.0), "each call one slot further");
+        assert!((far.time - 16.0 / 23.0).abs() < 1e-12, "{far:?}");
         assert_eq!(h.distance(&[]), None);
     }
 }

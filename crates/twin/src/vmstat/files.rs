@@ -1,4 +1,4 @@
-//! `/proc/vmstat`, `nodeN/vmstat` and `nodeN/numastat` as text: `vmstat_start`, `node_read_vmstat`,
+//! `/proc/vmstat`, `/proc/buddyinfo`, `nodeN/vmstat` and `nodeN/numastat` as text: `vmstat_start`, `node_read_vmstat`,
 //! `node_read_numastat`.
 //!
 //! Reading changes counters in design D, as it folds them, and always costs what it touches ([`ReadCost`]). Left out:
@@ -6,7 +6,7 @@
 //! (`tests/zoneinfo.rs`).
 
 use super::{File, NUMA_ITEMS, NumaItem, ReadCost, VmStat, ZoneItem};
-use crate::alloc::{PAGEBLOCK_ORDER, PageAllocator, ZoneKind};
+use crate::alloc::{MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator, ZoneKind};
 use std::fmt::Write;
 
 /// Value of a NUMA row; `None` if the row is another.
@@ -30,9 +30,28 @@ impl VmStat {
                 .into_iter()
                 .find(|at| at.name().eq_ignore_ascii_case(kind))
                 .map_or(0, |kind| self.events.allocated[kind as usize]),
-            None if name == "pgfree" => self.events.freed,
-            None => 0,
+            None => match name {
+                "pgfree" => self.events.freed,
+                "pgfault" => self.events.faults,
+                "thp_fault_alloc" => self.events.thp_fault_alloc,
+                "thp_fault_fallback" => self.events.thp_fault_fallback,
+                _ => 0,
+            },
         }
+    }
+
+    /// True if a mechanism keeps the counter of a row; other rows are always 0 and say nothing.
+    pub fn keeps(name: &str) -> bool {
+        let events = ["pgfree", "pgfault", "thp_fault_alloc", "thp_fault_fallback"];
+        let pages = ["nr_free_pages", "nr_free_pages_blocks"];
+        let numa = NumaItem::ALL.into_iter().any(|item| item.name() == name);
+        numa || name.starts_with("pgalloc_") || events.contains(&name) || pages.contains(&name)
+    }
+
+    /// True if a row of a statistics file shows a counter at all, kept or not.
+    pub fn is_counter(&self, name: &str) -> bool {
+        let dialect = self.rules.dialect;
+        dialect.zone_rows().into_iter().chain(dialect.node_rows()).chain(dialect.other_rows()).any(|row| row == name)
     }
 
     /// NUMA counters of a node as its files show them.
@@ -44,6 +63,19 @@ impl VmStat {
             sum.iter_mut().zip(of_zone).for_each(|(sum, n)| *sum += n);
         }
         sum
+    }
+
+    /// `/proc/buddyinfo`.
+    pub fn buddyinfo_text(&self, alloc: &PageAllocator) -> String {
+        let mut text = String::new();
+        for &zone in &self.populated {
+            let _ = write!(text, "Node {}, zone {:>8} ", alloc.zones[zone].node, alloc.zones[zone].kind.name());
+            for order in 0..=MAX_ORDER {
+                let _ = write!(text, "{:6} ", alloc.free_blocks(zone, order));
+            }
+            text.push('\n');
+        }
+        text
     }
 
     /// `nodeN/numastat`.

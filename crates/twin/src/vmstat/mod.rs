@@ -104,6 +104,12 @@ pub struct Events {
     pub allocated: [u64; ZONES],
     /// Pages freed (`pgfree`).
     pub freed: u64,
+    /// Page faults (`pgfault`).
+    pub faults: u64,
+    /// Faults that got a huge page (`thp_fault_alloc`).
+    pub thp_fault_alloc: u64,
+    /// Faults that could have used a huge page and got a small one (`thp_fault_fallback`).
+    pub thp_fault_fallback: u64,
 }
 
 /// All statistics.
@@ -218,8 +224,8 @@ impl VmStat {
         self.set_thresholds(zones);
     }
 
-    /// Sets all thresholds; done at boot and when a CPU comes or goes.
-    fn set_thresholds(&mut self, zones: &[Zone]) {
+    /// Sets all thresholds; done at boot, when a CPU comes or goes, and when watermarks change.
+    pub(crate) fn set_thresholds(&mut self, zones: &[Zone]) {
         let online = self.online_list.len() as u64;
         for &zone in &self.populated {
             let at = &zones[zone];

@@ -52,6 +52,11 @@ impl Refresh {
         refresh
     }
 
+    /// Sets the interval for timers set from now on.
+    pub fn set_interval(&mut self, interval: Ns) {
+        self.interval = interval.clamp(1, MAX_INTERVAL);
+    }
+
     /// The interval from `now` on, rounded to a whole second (less than a quarter of it down), earlier by the skew.
     fn rounded(&self, now: Ns, cpu: u32) -> Ns {
         let skew = u64::from(cpu) * SKEW_TICKS * self.tick;

@@ -1,6 +1,8 @@
 //! Machines and kernels that several tests use.
 #![allow(dead_code)] // each test uses some of it
 
+pub mod scenario;
+
 use mmtwin_twin::alloc::Rules;
 use mmtwin_twin::kernel::{Kernel, KernelRules};
 use mmtwin_twin::machine::{Cpu, LoopCosts, Machine, PageCosts};

@@ -127,6 +127,17 @@ variant! {
     }
 }
 
+impl VmallocTest {
+    /// Its bit in `run_test_mask`.
+    pub fn bit(&self) -> u32 {
+        match self {
+            VmallocTest::FixSize => 1,
+            VmallocTest::FullFit => 2,
+            VmallocTest::LongBusyList => 4,
+        }
+    }
+}
+
 variant! {
     /// Statistics files.
     pub enum ReadFile {

@@ -1,0 +1,164 @@
+//! Running a scenario on the twin: one stream of events and counters, given to whoever wants it.
+
+use crate::reading::Analysed;
+use crate::{Failure, progress};
+use mmtwin_analysis::Analysis;
+use mmtwin_event::manifest::{End, Run, SCHEMA_VERSION};
+use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source, Task, era};
+use mmtwin_scenario::Scenario;
+use mmtwin_trace::Outcome;
+use mmtwin_trace::recording::EventWriter;
+use mmtwin_twin::build;
+use mmtwin_twin::clock::determinism::{Digest, Hashing};
+use mmtwin_twin::run::{Options, Ran, RunError, kinds, run};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Program and version, as recordings name them.
+const TOOL: &str = concat!("mmtwin ", env!("CARGO_PKG_VERSION"));
+
+/// A run on the twin.
+pub struct Simulated {
+    /// Its statistics, as of any input.
+    pub analysed: Analysed,
+    /// The run itself.
+    pub ran: Ran,
+}
+
+/// Gives everything to each of its sinks.
+struct All<'s>(Vec<&'s mut dyn Sink>);
+
+impl Sink for All<'_> {
+    fn start(&mut self, source: &Source) {
+        self.0.iter_mut().for_each(|sink| sink.start(source));
+    }
+    fn task(&mut self, task: &Task<'_>) {
+        self.0.iter_mut().for_each(|sink| sink.task(task));
+    }
+    fn order(&self, _: Kind) -> Order {
+        Order::Time
+    }
+    fn event(&mut self, event: &Event<'_>) {
+        self.0.iter_mut().for_each(|sink| sink.event(event));
+    }
+    fn counters(&mut self, row: &CounterRow<'_>) {
+        self.0.iter_mut().for_each(|sink| sink.counters(row));
+    }
+    fn finish(&mut self) {
+        self.0.iter_mut().for_each(|sink| sink.finish());
+    }
+}
+
+struct Nobody;
+
+impl Sink for Nobody {
+    fn event(&mut self, _: &Event<'_>) {}
+}
+
+/// What the twin is asked for besides the scenario.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// Name of the input in reports.
+    pub name: &'a str,
+    /// Recording to write, and whether one that is there is replaced.
+    pub output: Option<(&'a Path, bool)>,
+    /// Every touch by itself.
+    pub explicit: bool,
+    /// Run twice and compare.
+    pub check_determinism: bool,
+}
+
+/// Runs a scenario on the twin.
+pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, Failure> {
+    // Refused before a recording is begun.
+    build::check(scenario).map_err(failed)?;
+    let first = match request.check_determinism {
+        true => Some(digest(scenario, request.explicit)?),
+        false => None,
+    };
+    let mut writer = match request.output {
+        Some((path, force)) => Some(writer(scenario, path, force)?),
+        None => None,
+    };
+    let mut analysis = Analysis::default();
+    let mut counting = Counting(0);
+    let ran = {
+        let mut sinks: Vec<&mut dyn Sink> = vec![&mut analysis, &mut counting];
+        sinks.extend(writer.as_mut().map(|writer| writer as &mut dyn Sink));
+        let mut all = All(sinks);
+        all.start(&source(scenario, request.name));
+        let mut hashing = Hashing::new(&mut all, first.clone());
+        let end = scenario.run.duration.map(|duration| duration.0);
+        let ran = progress::virtual_time(request.name, end, |progress| {
+            run(scenario, Options { explicit: request.explicit, events: kinds(scenario), progress }, &mut hashing)
+        });
+        let ran = ran.map_err(failed)?;
+        let compared = hashing.finish();
+        if first.is_some() {
+            compared.map_err(|difference| Failure::Error(difference.to_string()))?;
+        }
+        all.finish();
+        ran
+    };
+    if let Some(mut writer) = writer {
+        writer.results(&ran.results)?;
+        writer.close(End { schema_version: SCHEMA_VERSION, end: ran.end, ..End::default() })?;
+    }
+    let outcome = Outcome { events: counting.0, ..Outcome::default() };
+    let (results, scenario) = (Some(ran.results.clone()), Some(scenario.hash()));
+    Ok(Simulated { analysed: Analysed { analysis, outcome, results, scenario }, ran })
+}
+
+/// Counts the events that pass.
+struct Counting(u64);
+
+impl Sink for Counting {
+    fn event(&mut self, _: &Event<'_>) {
+        self.0 += 1;
+    }
+}
+
+fn failed(error: impl ToString) -> Failure {
+    Failure::Error(error.to_string())
+}
+
+/// Runs a scenario for its results alone.
+pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
+    run(scenario, Options { explicit: false, events: Vec::new(), progress: &mut |_| {} }, &mut Nobody)
+}
+
+/// The digest of a run that nobody watches.
+fn digest(scenario: &Scenario, explicit: bool) -> Result<Digest, Failure> {
+    let mut nobody = Nobody;
+    let mut hashing = Hashing::new(&mut nobody, None);
+    let options = Options { explicit, events: kinds(scenario), progress: &mut |_| {} };
+    run(scenario, options, &mut hashing).map_err(failed)?;
+    hashing.finish().map_err(failed)
+}
+
+fn writer(scenario: &Scenario, path: &Path, force: bool) -> Result<EventWriter, Failure> {
+    let manifest = build::manifest(scenario, TOOL);
+    let mut writer = EventWriter::create(path, force, manifest, scenario.kernel.events.era(), kinds(scenario))?;
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let (schema_version, pid, tool) = (SCHEMA_VERSION, std::process::id(), TOOL.into());
+    writer.run(&Run { schema_version, started, host, pid, tool })?;
+    Ok(writer)
+}
+
+fn source(scenario: &Scenario, name: &str) -> Source {
+    let full = |kind: &Kind| {
+        let name = kind.schema().map_or("", |schema| schema.name);
+        era::find(scenario.kernel.events.era(), name).map(|found| format!("{}:{}", found.system, found.name))
+    };
+    Source {
+        name: name.into(),
+        arm: "twin".into(),
+        kernel: Some(scenario.kernel.version.clone()),
+        cpus: scenario.machine.cpus.len() as u32,
+        nodes: scenario.machine.nodes.len() as u32,
+        clock: Some("mono".into()),
+        enabled: Some(kinds(scenario).iter().filter_map(full).collect()),
+        ..Source::default()
+    }
+}

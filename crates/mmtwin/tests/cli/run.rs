@@ -1,0 +1,175 @@
+//! `mmtwin run` on the twin: recordings are the same bytes everywhere, tables are those of the recording, and what
+//! cannot be run says why.
+
+use super::support::{mmtwin, ok, root, scratch};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Hash and scenario of every example's recording.
+const HASHES: &str = "tests/golden/recordings.txt";
+
+fn examples() -> Vec<PathBuf> {
+    let directory = fs::read_dir(root().join("scenarios/examples")).expect("examples");
+    let names = directory.map(|entry| entry.expect("an entry").file_name());
+    let mut examples: Vec<PathBuf> = names.map(|name| Path::new("scenarios/examples").join(name)).collect();
+    examples.sort();
+    assert!(examples.len() >= 3);
+    examples
+}
+
+/// All files below a directory, sorted, as relative path and bytes; without `run.json`, which says who recorded.
+fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(at) = waiting.pop() {
+        for entry in fs::read_dir(&at).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let name = path.strip_prefix(directory).expect("below it").to_str().expect("UTF-8").to_string();
+            match path.is_dir() {
+                true => waiting.push(path),
+                false if name == "run.json" => {}
+                false => found.push((name, fs::read(&path).expect("a file"))),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn record(scenario: &Path, output: &Path) -> Vec<(String, Vec<u8>)> {
+    ok([
+        "run".as_ref(),
+        scenario.as_os_str(),
+        "-o".as_ref(),
+        output.as_os_str(),
+        "--table".as_ref(),
+        "workload".as_ref(),
+    ]);
+    files(output)
+}
+
+fn hash(files: &[(String, Vec<u8>)]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (name, bytes) in files {
+        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
+        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+#[test]
+fn recordings_are_the_same_bytes_everywhere() {
+    let scratch = scratch();
+    let mut text = String::new();
+    for example in examples() {
+        let name = example.file_stem().and_then(|name| name.to_str()).expect("UTF-8");
+        let [first, second] = [1, 2].map(|run| record(&example, &scratch.path().join(format!("{name}.{run}"))));
+        for (one, two) in first.iter().zip(&second) {
+            assert_eq!(one.0, two.0, "{name}: the same files");
+            assert!(one.1 == two.1, "{name}: {} differs from run to run", one.0);
+        }
+        assert_eq!(first.len(), second.len());
+        let _ = writeln!(text, "{}  {}", hash(&first), example.display());
+    }
+    let golden = root().join(HASHES);
+    if std::env::var_os("MMTWIN_GOLDEN").is_some_and(|value| value == "write") {
+        fs::write(&golden, text).expect("hashes are written");
+        return;
+    }
+    let expected = fs::read_to_string(&golden).expect("hashes");
+    assert_eq!(text, expected, "a recording has changed; MMTWIN_GOLDEN=write accepts it");
+}
+
+#[test]
+fn a_recording_is_read_as_the_run_was_told() {
+    let scratch = scratch();
+    let output = scratch.path().join("rec");
+    let tables = "workload,vmstat,numastat,zoneinfo,vmalloc";
+    for example in ["scenarios/examples/vmalloc-purge-small.toml", "scenarios/examples/interleave-memoryless.toml"] {
+        let json = ["--format", "json", "--table", tables];
+        let run = [&["run", example, "-f", "-o", output.to_str().expect("UTF-8")], &json[..]].concat();
+        let report = [&["report", output.to_str().expect("UTF-8")], &json[..]].concat();
+        let [run, report] =
+            [run, report].map(|arguments| serde_json::from_str::<serde_json::Value>(&ok(arguments)).expect("JSON"));
+        assert_eq!(run["tables"], report["tables"], "{example}");
+        assert!(run["tables"].as_array().is_some_and(|tables| tables.len() >= 4), "{example}");
+        assert_eq!(run["inputs"], report["inputs"], "{example}");
+        assert_eq!(run["inputs"][0]["arm"], "twin");
+    }
+}
+
+#[test]
+fn two_runs_are_compared_on_request() {
+    let run =
+        mmtwin(["run", "scenarios/examples/vmalloc-purge-small.toml", "--check-determinism", "--table", "vmalloc"]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(run.err.contains("both runs gave the same events and counters"), "{}", run.err);
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let with =
+        |seed: &str| ok(["run", "scenarios/examples/vmalloc-purge-small.toml", "--set", seed, "--table", "vmalloc"]);
+    assert_ne!(with("run.seed=1"), with("run.seed=2"));
+}
+
+/// A scenario of one process on a small machine.
+fn scenario(machine: &str, process: &str) -> String {
+    format!(
+        "[machine]\nname = \"m\"\n{machine}[kernel]\nrelease = \"6.1\"\nthp = \"never\"\n[[process]]\nname = \"p\"\n{process}"
+    )
+}
+
+const SMALL: &str = "[[machine.node]]\ncpus = \"0-1\"\nmemory = \"64 MiB\"\n";
+
+/// Runs a text as a scenario; its file is `s.toml`.
+fn run(text: &str, more: &[&str]) -> super::support::Run {
+    let scratch = scratch();
+    let path = scratch.path().join("s.toml");
+    fs::write(&path, text).expect("a file");
+    mmtwin(["run", path.to_str().expect("UTF-8")].iter().chain(more).copied())
+}
+
+#[test]
+fn want_of_memory_ends_with_the_counters_so_far() {
+    let region = "[[process.region]]\nname = \"r\"\nsize = \"1 GiB\"\npopulate = true\n";
+    let run = run(&scenario(SMALL, region), &["--table", "findings,workload,placement,vmstat"]);
+    assert_eq!(run.status, 1, "{}", run.err);
+    assert!(run.err.contains("error: out of memory after 0.0"), "{}", run.err);
+    let message = "page allocation failure: order:0, mode:GFP_HIGHUSER_MOVABLE|__GFP_ZERO, CPU 0";
+    assert!(run.text().contains(message) && run.err.contains(message), "{}", run.text());
+    assert!(run.text().contains("pgfault") && run.text().contains("p/populate"), "{}", run.text());
+}
+
+#[test]
+fn impossible_machines_and_unknown_words_are_told_with_their_place() {
+    let process = "";
+    let cases: [(&str, &[&str], &str); 8] = [
+        ("distance = [[10, 20]]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"1 GiB\"\n", &[], "s.toml:3:"),
+        ("distance = [[11]]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"1 GiB\"\n", &[], "s.toml:3:"),
+        ("[[machine.node]]\ncpus = \"0,2\"\nmemory = \"1 GiB\"\n", &[], "s.toml:3:1: CPU 1 is in no node"),
+        ("[[machine.node]]\ncpus = \"0\"\n", &[], "s.toml:"),
+        (SMALL, &["--set", "kernel.vmstat.threshold=0"], "kernel.vmstat.threshold"),
+        (SMALL, &["--set", "kernel.vmstat.numa_counters=separate-u8"], "separate-u8"),
+        (SMALL, &["--set", "run.duration=99999999999 s"], "run.duration"),
+        (SMALL, &["--set", "process.p.threads=0"], "process.p.threads"),
+    ];
+    for (machine, sets, place) in cases {
+        let run = run(&scenario(machine, process), sets);
+        assert_eq!((run.status, run.text()), (1, ""), "{machine}{sets:?}");
+        assert!(run.err.contains(place), "{machine}{sets:?}: {}", run.err);
+    }
+}
+
+#[test]
+fn what_the_twin_does_not_do_is_said_before_anything_is_written() {
+    let scratch = scratch();
+    let output = scratch.path().join("rec");
+    let region = "[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\nkind = \"file\"\n";
+    let run = run(&scenario(SMALL, region), &["-o", output.to_str().expect("UTF-8")]);
+    assert_eq!(run.status, 1);
+    let message = "error: region \"r\" of process \"p\": kind = \"file\": not modelled; there is no page cache";
+    assert!(run.err.contains(message), "{}", run.err);
+    assert!(!output.exists());
+}

@@ -1,0 +1,76 @@
+//! Pools: pages that wait for the same kind of draw.
+//!
+//! The pages that a pattern draws from fall into classes in which every page is equally likely. A pool knows of each
+//! class which pages have no page of their own yet and on which nodes the others are, so that the first touches of an
+//! epoch are a few random picks, and the mean latency of a touch a sum over classes and nodes. A page that another
+//! access has brought in meanwhile stays in its list until it is picked, which changes no probability.
+
+use super::region::{Entry, Region};
+use crate::kernel::Kernel;
+use mmtwin_workload::{Classes, Permutation};
+use std::ops::Range;
+
+/// Pages of one class.
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    /// All of them.
+    pub pages: u64,
+    /// Its part of the touches.
+    pub share: f64,
+    /// Pages that nobody has touched, as far as this pool knows.
+    pub absent: Vec<u32>,
+    /// Pages that were only read: the zero page is mapped.
+    pub zero: Vec<u32>,
+    /// Its other pages by node.
+    pub by_node: Vec<u64>,
+}
+
+/// The pages that one access of a thread, or of all threads, draws from.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    /// Classes, most popular first.
+    pub classes: Vec<Class>,
+    /// Its number in the run, for random numbers.
+    pub number: u64,
+    /// Random numbers used so far.
+    pub draws: u64,
+}
+
+impl Pool {
+    /// The pool of draws from these pages of a region, as the page table stands.
+    pub(crate) fn new(
+        (classes, permutation): (&Classes, &Permutation),
+        range: &Range<u64>,
+        region: &Region,
+        kernel: &Kernel,
+        number: u64,
+    ) -> Pool {
+        let nodes = kernel.machine.nodes.len();
+        let class = |of: &mmtwin_workload::Class| {
+            let (absent, zero) = Default::default();
+            let mut class = Class { pages: of.pages, share: of.share, absent, zero, by_node: vec![0; nodes] };
+            for rank in of.first..of.first + of.pages {
+                class.add((range.start + permutation.page(rank)) as u32, region, kernel);
+            }
+            class
+        };
+        Pool { classes: classes.list().iter().map(class).collect(), number, draws: 0 }
+    }
+
+    /// The number of the next random number.
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.draws += 1;
+        self.draws - 1
+    }
+}
+
+impl Class {
+    /// Notes a page as the page table has it.
+    pub(crate) fn add(&mut self, page: u32, region: &Region, kernel: &Kernel) {
+        match region.entry(page.into()) {
+            Entry::Absent => self.absent.push(page),
+            Entry::Zero => self.zero.push(page),
+            Entry::Present(pfn) => self.by_node[kernel.machine.node_of_page(pfn.into()).unwrap_or(0)] += 1,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Touches by their rates: how many fit into a time, and which pages they touch for the first time.
+//!
+//! A thread takes turns, one touch of each access; a turn takes think time, the mean latency over classes and nodes,
+//! and the faults that are to be expected. `n` turns leave a page of a class with P pages and share s untouched with
+//! probability (1 - s/P)^n and unwritten with (1 - sw/P)^n, so the pages that leave a list are a binomial number of
+//! random picks. Walks are followed touch by touch while a page of their part is missing, and not at all afterwards.
+//! Within a chunk faults are spread evenly.
+
+use super::binomial::binomial;
+use super::pool::{Class, Pool};
+use super::{AccessState, Accessing, Accessor, Came, Entry, Region};
+use crate::alloc::{AllocationFailure, Caller};
+use crate::clock::Random;
+use crate::kernel::{Kernel, PS_PER_NS, Ps};
+use mmtwin_workload::Stream;
+
+/// A page to bring in.
+#[derive(Clone, Copy, Debug)]
+struct Fault {
+    /// Place in the accessor's list.
+    access: usize,
+    /// Class of its pool; 0 for walks.
+    class: usize,
+    page: u32,
+    /// It is read, then written if both.
+    read: bool,
+    write: bool,
+}
+
+/// What a turn of all active accesses takes, in picoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// CPU time without faults.
+    busy: f64,
+    asleep: f64,
+    /// Faults to be expected.
+    faults: f64,
+}
+
+/// Runs a thread until a time, or for one turn more.
+pub(super) fn run(
+    accessor: &mut Accessor,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &Caller,
+    until: Ps,
+) -> Result<Came, AllocationFailure> {
+    let cpu = caller.cpu;
+    let from = kernel.machine.node_of(cpu);
+    let fault_time = (state.costs.fault + kernel.allocation_time(cpu)) as f64;
+    let mut faults = Vec::new();
+    while kernel.clock(cpu) < until {
+        let start = kernel.clock(cpu);
+        let mut turn = Turn::default();
+        let mut most = None;
+        for access in accessor.list.iter().filter(|access| access.active()) {
+            turn.busy += busy(access, state, from);
+            turn.asleep += (access.touching.sleep * PS_PER_NS) as f64;
+            turn.faults += expected(access, state);
+            most = most.into_iter().chain([access.left().unwrap_or(u64::MAX)]).min();
+        }
+        let Some(most) = most else { return Ok(Came::Done) };
+        let fit = (until - start) as f64 / (turn.busy + turn.asleep + turn.faults * fault_time).max(1.0);
+        let turns = (fit as u64).clamp(1, most);
+        faults.clear();
+        for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
+            access.time += (turns as f64 * busy(access, state, from)) as Ps;
+            note_load(access, state, from, turns);
+            find_missing(access, number, state, kernel, turns, &mut faults);
+            access.touching.stream.count += turns;
+        }
+        let busy = (turns as f64 * turn.busy) as Ps;
+        let gap = busy / (faults.len() as Ps + 1);
+        for fault in &faults {
+            kernel.spend(cpu, gap);
+            bring_in(fault, &mut accessor.list[fault.access], state, kernel, caller)?;
+        }
+        kernel.spend(cpu, busy - gap * faults.len() as Ps);
+        if turn.asleep > 0.0 {
+            return Ok(Came::Asleep(kernel.clock(cpu) + (turns as f64 * turn.asleep) as Ps));
+        }
+    }
+    Ok(if accessor.list.iter().any(Accessing::active) { Came::On } else { Came::Done })
+}
+
+/// The share of an access's touches that goes to each node, from those of its pages that have one.
+fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Option<usize>, f64)) {
+    let mut of = |share: f64, by_node: &[u64]| {
+        let placed: u64 = by_node.iter().sum();
+        if placed == 0 {
+            return take(None, share);
+        }
+        for (node, &pages) in by_node.iter().enumerate().filter(|(_, pages)| **pages > 0) {
+            take(Some(node), share * pages as f64 / placed as f64);
+        }
+    };
+    match access.pool.and_then(|number| state.pools[number].as_ref()) {
+        Some(pool) => pool.classes.iter().for_each(|class| of(class.share, &class.by_node)),
+        None => of(1.0, &state.regions[access.region].part(access.touching.pages.start).by_node),
+    }
+}
+
+/// CPU time of a touch without faults. Pages that nobody has written are near.
+fn busy(access: &Accessing, state: &AccessState, from: usize) -> f64 {
+    let mut latency = 0.0;
+    each_share(access, state, |node, share| latency += share * state.load.latency(from, node.unwrap_or(from)));
+    (access.touching.think * PS_PER_NS) as f64 + latency
+}
+
+fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: u64) {
+    let writes = access.touching.stream.writes().get();
+    let mut shares = Vec::new();
+    each_share(access, state, |node, share| shares.extend(node.map(|node| (node, share))));
+    for (node, share) in shares {
+        state.load.touch(from, node, touches as f64 * share, writes);
+    }
+}
+
+/// Faults of the next touch to be expected.
+fn expected(access: &Accessing, state: &AccessState) -> f64 {
+    let writes = access.touching.stream.writes().get();
+    let of_class = |class: &Class| {
+        class.share * (class.absent.len() as f64 + class.zero.len() as f64 * writes) / class.pages as f64
+    };
+    match access.pool.and_then(|number| state.pools[number].as_ref()) {
+        Some(pool) => pool.classes.iter().map(of_class).sum(),
+        // Where a walk comes to missing pages they follow each other.
+        None => match state.regions[access.region].part(access.touching.pages.start) {
+            part if part.absent > 0 => 1.0,
+            part if part.zero > 0 => writes,
+            _ => 0.0,
+        },
+    }
+}
+
+/// The missing pages that some touches of an access come to.
+fn find_missing(
+    access: &Accessing,
+    number: usize,
+    state: &mut AccessState,
+    kernel: &Kernel,
+    turns: u64,
+    faults: &mut Vec<Fault>,
+) {
+    let (region, stream) = (&state.regions[access.region], &access.touching.stream);
+    if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
+        for class in 0..pool.classes.len() {
+            let base = Fault { access: number, class, page: 0, read: false, write: true };
+            pick(pool, base, stream.writes().get(), turns, region, kernel, &state.random, faults);
+        }
+    } else if expected(access, state) > 0.0 {
+        follow(stream, number, access.touching.pages.start, turns, &state.regions[access.region], faults);
+    }
+}
+
+/// Follows a walk touch by touch.
+fn follow(stream: &Stream, access: usize, first: u64, turns: u64, region: &Region, faults: &mut Vec<Fault>) {
+    for touch in (stream.count..stream.count + turns).map(|count| stream.at(count)) {
+        let page = first + touch.page;
+        if !region.is_mapped(page, touch.write) {
+            let (read, write) = (!touch.write, touch.write);
+            faults.push(Fault { access, class: 0, page: page as u32, read, write });
+        }
+    }
+}
+
+/// Picks the pages of a class that leave its lists.
+#[allow(clippy::too_many_arguments)] // what is borrowed apart cannot come together
+fn pick(
+    pool: &mut Pool,
+    base: Fault,
+    writes: f64,
+    turns: u64,
+    region: &Region,
+    kernel: &Kernel,
+    random: &Random,
+    faults: &mut Vec<Fault>,
+) {
+    let of = &pool.classes[base.class];
+    let each = of.share / of.pages as f64;
+    let (zero, absent) = (of.zero.len() as u64, of.absent.len() as u64);
+    if zero + absent == 0 {
+        return;
+    }
+    let touched = at_least_once(each, turns);
+    let written = at_least_once(each * writes, turns);
+    let object = pool.number;
+    let mut count = |among, p| {
+        let draw = pool.draw();
+        pool.draws += 1;
+        binomial(among, p, random, object, draw)
+    };
+    let (zero, absent) = (count(zero, written), count(absent, touched));
+    for _ in 0..zero {
+        let draw = pool.draw();
+        let class = &mut pool.classes[base.class];
+        let page = class.zero.swap_remove(random.below(object, draw, class.zero.len() as u64) as usize);
+        keep(Fault { page, ..base }, class, region, kernel, faults);
+    }
+    for _ in 0..absent {
+        let (draw, kind) = (pool.draw(), pool.draw());
+        let class = &mut pool.classes[base.class];
+        let page = class.absent.swap_remove(random.below(object, draw, class.absent.len() as u64) as usize);
+        // Of the touched pages some are written first, some read first and written later, the others only read.
+        let kind = random.fraction(object, kind) * touched;
+        let first = writes * touched;
+        let (read, write) = (kind >= first, kind < written.max(first));
+        keep(Fault { page, read, write, ..base }, class, region, kernel, faults);
+    }
+}
+
+/// Probability that a thing of probability `each` happens in `times` trials.
+fn at_least_once(each: f64, times: u64) -> f64 {
+    if each >= 1.0 { 1.0 } else { -libm::expm1(times as f64 * libm::log1p(-each)) }
+}
+
+/// Keeps a fault if its page is still missing; else the page is noted as it is.
+fn keep(fault: Fault, class: &mut Class, region: &Region, kernel: &Kernel, faults: &mut Vec<Fault>) {
+    match region.entry(fault.page.into()) {
+        Entry::Zero if fault.write => faults.push(fault),
+        Entry::Absent => faults.push(fault),
+        Entry::Zero | Entry::Present(_) => class.add(fault.page, region, kernel),
+    }
+}
+
+/// Brings a page in.
+fn bring_in(
+    fault: &Fault,
+    access: &mut Accessing,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &Caller,
+) -> Result<(), AllocationFailure> {
+    let region = &mut state.regions[access.region];
+    let (page, start) = (u64::from(fault.page), kernel.clock(caller.cpu));
+    for (wanted, write) in [(fault.read, false), (fault.write, true)] {
+        if wanted && !region.is_mapped(page, write) {
+            access.faults += 1;
+            region.fault(kernel, caller, &state.costs, page, write)?;
+        }
+    }
+    access.time += kernel.clock(caller.cpu) - start;
+    if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
+        pool.classes[fault.class].add(fault.page, region, kernel);
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! What of a scenario the twin cannot do: refused where results would be wrong without it, noted where it is a
+//! mechanism that simply does not happen.
+
+use super::BuildError;
+use mmtwin_scenario::Scenario;
+use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, ReadFile, Region, RegionKind, Via};
+
+/// Sysctls that may be written while the workload runs.
+const WRITABLE: [&str; 4] = ["vm.numa_stat", "vm.stat_interval", "vm.min_free_kbytes", "vm.watermark_scale_factor"];
+
+/// Refuses what is not modelled; notes, in sentences, what does not happen.
+pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
+    let refuse = |place: String, why: &str| Err(BuildError::NotModelledAt(place, why.into()));
+    if let Some(cgroup) = scenario.cgroups.iter().find(|cgroup| is_limited(cgroup)) {
+        return refuse(format!("limits of cgroup {}", cgroup.name), "memory is not charged to cgroups");
+    }
+    for process in &scenario.processes {
+        for region in &process.regions {
+            if let Some((what, why)) = unmodelled_region(region) {
+                return refuse(format!("region \"{}\" of process \"{}\": {what}", region.name, process.name), why);
+            }
+        }
+        for phase in &process.phases {
+            if phase.accesses.iter().any(|access| access.via == Via::Syscall) {
+                return refuse(format!("process \"{}\": via = \"syscall\"", process.name), "there is no page cache");
+            }
+            for action in &phase.actions {
+                if let Some((what, why)) = unmodelled_action(action) {
+                    return refuse(format!("process \"{}\": {what}", process.name), why);
+                }
+            }
+        }
+    }
+    let mut notes = vec!["reclaim and compaction do not happen: memory that is full stays full".to_string()];
+    if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0) {
+        notes.push(
+            "NUMA balancing (kernel.numa_balancing) does not happen: pages and threads stay where they are".into(),
+        );
+    }
+    Ok(notes)
+}
+
+fn is_limited(cgroup: &Cgroup) -> bool {
+    let memory = &cgroup.memory;
+    [memory.max, memory.high, memory.low, memory.min].iter().any(Option::is_some)
+}
+
+fn unmodelled_region(region: &Region) -> Option<(&'static str, &'static str)> {
+    if region.kind == RegionKind::File {
+        return Some(("kind = \"file\"", "there is no page cache; \"anon\" and \"shmem\" are modelled"));
+    }
+    (region.huge == Huge::Hugetlb).then_some(("huge = \"hugetlb\"", "there are no reserved huge pages"))
+}
+
+fn unmodelled_action(action: &Action) -> Option<(String, &'static str)> {
+    match &action.kind {
+        ActionKind::Read { file: ReadFile::Vmallocinfo, .. } => {
+            Some(("reading vmallocinfo".into(), "areas exist only while vmalloc-test runs"))
+        }
+        ActionKind::Sysctl { name, .. } if !WRITABLE.contains(&name.as_str()) => {
+            Some((format!("writing {name}"), "only sysctls of counters and watermarks take effect in a run"))
+        }
+        _ => None,
+    }
+}

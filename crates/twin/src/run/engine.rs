@@ -1,0 +1,322 @@
+//! Virtual time: which CPU runs next, what is due, when phases begin and end.
+//!
+//! CPUs that have something to run wait in order of (clock, CPU). The first of them runs its thread until the next is
+//! behind it, until something is due, or until the epoch ends; kernel timers run before that. A CPU with several threads
+//! changes between them at the ends of epochs. What happens within one step of a CPU has exact times; other CPUs may
+//! have seen the shared lists as they are at the end of their own steps, at most an epoch ahead.
+
+use super::process::{self, Doing, Process, Thread};
+use super::sample::Sampler;
+use super::{Options, Ran, RunError};
+use crate::access::{AccessState, Came, FaultCosts, Load};
+use crate::alloc::AllocationFailure;
+use crate::build::{self, BuildError};
+use crate::clock::{Ns, Random, Timers, Use};
+use crate::kernel::{Kernel, PS_PER_NS, Ps};
+use crate::probe::Probe;
+use crate::sched::RunQueues;
+use mmtwin_event::Sink;
+use mmtwin_event::results::{Ending, PhaseResult, Results};
+use mmtwin_scenario::Scenario;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What is to happen at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// A process starts.
+    Start(usize),
+    /// A phase of a process has lasted its duration.
+    PhaseEnd(usize, usize),
+    /// A thread has slept enough; the number of the sleep.
+    Wake(usize, u64),
+    /// Counters are recorded.
+    Sample,
+    /// The run ends.
+    Stop,
+}
+
+/// How a thread's step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Its time is over; it goes on.
+    On,
+    /// It sleeps until then.
+    Asleep(Ps),
+    /// It waits for other threads.
+    Waiting,
+    /// What it did is over.
+    Ended,
+}
+
+/// Why a run stops early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// It cannot go on.
+    Failed(RunError),
+    /// A thread found no memory.
+    OutOfMemory(usize, AllocationFailure),
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// A run under way.
+pub(super) struct Engine<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) options: Options<'a>,
+    sink: &'a mut dyn Sink,
+    pub(super) kernel: Kernel,
+    pub(super) memory: AccessState,
+    pub(super) queues: RunQueues,
+    pub(super) threads: Vec<Thread>,
+    pub(super) processes: Vec<Process>,
+    pub(super) due: Timers<Due>,
+    /// CPUs with something to run, each once.
+    pub(super) ready: BinaryHeap<Reverse<(Ps, u32)>>,
+    pub(super) is_ready: Vec<bool>,
+    /// The threads that run are known not to be in one and the same page loop.
+    pub(super) apart: bool,
+    epoch_end: Ps,
+    sampler: Sampler,
+    pub(super) results: Vec<(usize, PhaseResult)>,
+}
+
+impl<'a> Engine<'a> {
+    /// Everything as it is before the first process starts.
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        options: Options<'a>,
+        sink: &'a mut dyn Sink,
+    ) -> Result<Engine<'a>, RunError> {
+        let kernel = build::kernel_of(scenario, Probe::new(options.events.iter().copied()))?;
+        let process::Workload { processes, threads, regions } = process::workload(scenario)?;
+        let cost = &scenario.machine.cost;
+        let costs = FaultCosts { fault: cost.page_fault.0, clear_huge: build::clear_huge(&scenario.machine) };
+        let memory = AccessState {
+            regions,
+            pools: Vec::new(),
+            load: Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?),
+            costs,
+            random: Random::new(scenario.run.seed, Use::FirstTouch),
+        };
+        let cpus = kernel.machine.cpus.len();
+        Ok(Engine {
+            scenario,
+            options,
+            sink,
+            queues: RunQueues::new(&kernel.machine),
+            memory,
+            threads,
+            processes,
+            due: Timers::default(),
+            ready: BinaryHeap::new(),
+            is_ready: vec![false; cpus],
+            apart: false,
+            epoch_end: 0,
+            sampler: Sampler::new(&scenario.run.counters),
+            results: Vec::new(),
+            kernel,
+        })
+    }
+
+    /// Runs to the end. `notes` go into the results.
+    pub(super) fn run(mut self, notes: Vec<String>) -> Result<Ran, RunError> {
+        for thread in &self.threads {
+            let comm = self.processes[thread.process].name.as_bytes();
+            let (pid, tgid) = (thread.caller.task.pid, thread.caller.task.tgid);
+            let cgroup = self.scenario.processes[thread.process].cgroup.as_deref();
+            self.sink.task(&mmtwin_event::Task { pid, tgid, comm, cgroup });
+        }
+        for (number, process) in self.scenario.processes.iter().enumerate() {
+            self.due.set(process.start.0, 0, Due::Start(number));
+        }
+        self.due.set(0, 0, Due::Sample);
+        if let Some(duration) = self.scenario.run.duration {
+            self.due.set(duration.0, 0, Due::Stop);
+        }
+        let mut now = 0;
+        let ending = loop {
+            match self.next(&mut now) {
+                Ok(true) => {}
+                Ok(false) => break Ending::Completed,
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::OutOfMemory(thread, failure)) => {
+                    now = now.max(self.kernel.now(self.threads[thread].caller.cpu));
+                    break self.out_of_memory(thread, &failure, now);
+                }
+            }
+            if self.processes.iter().all(|process| process.ended) && !self.processes.is_empty() {
+                break Ending::Completed;
+            }
+        };
+        let ending = match ending {
+            Ending::Completed if self.processes.iter().any(|process| !process.ended) => Ending::TimeUp,
+            ending => ending,
+        };
+        // Whoever is still at work is cut off here.
+        for process in 0..self.processes.len() {
+            if self.processes[process].phase.is_some() {
+                self.close_phase(process, now)?;
+            }
+        }
+        self.sample(now);
+        self.kernel.probe.drain(Ns::MAX, self.sink);
+        self.results.sort_by_key(|(process, _)| *process);
+        let phases = self.results.into_iter().map(|(_, result)| result).collect();
+        let results = Results { ending, phases, notes, ..Results::default() };
+        Ok(Ran { results, end: now, kernel: self.kernel })
+    }
+
+    /// Does what comes next; false at the end of the run.
+    fn next(&mut self, now: &mut Ns) -> Result<bool, Stop> {
+        let ready = self.ready.peek().map(|&Reverse(first)| first);
+        let due = self.due.next_at();
+        let is_due = match (ready, due) {
+            (Some((clock, _)), Some(at)) => at.saturating_mul(PS_PER_NS) <= clock,
+            (None, Some(_)) => true,
+            (Some(_), None) => false,
+            (None, None) => return Ok(false),
+        };
+        if !is_due {
+            self.ready.pop();
+            if let Some((clock, cpu)) = ready {
+                self.is_ready[cpu as usize] = false;
+                *now = (*now).max(clock / PS_PER_NS);
+                self.step(cpu, clock)?;
+            }
+            return Ok(true);
+        }
+        let Some(timer) = self.due.take(Ns::MAX) else { return Ok(false) };
+        *now = (*now).max(timer.at);
+        self.kernel.run_timers(timer.at);
+        match timer.what {
+            Due::Stop => return Ok(false),
+            Due::Start(process) => self.start(process, timer.at)?,
+            Due::PhaseEnd(process, phase) if self.processes[process].phase == Some(phase) => {
+                self.end_phase(process, timer.at)?;
+            }
+            Due::Wake(thread, sleep) if self.threads[thread].sleeps == sleep => {
+                self.wake(thread, timer.at * PS_PER_NS)?;
+            }
+            Due::PhaseEnd(..) | Due::Wake(..) => {}
+            Due::Sample => {
+                self.sample(timer.at);
+                let interval = self.scenario.run.sample.0;
+                if interval > 0 {
+                    self.due.set(timer.at + interval, 0, Due::Sample);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lets a CPU run its thread for a while.
+    fn step(&mut self, cpu: u32, clock: Ps) -> Result<(), Stop> {
+        let Some(thread) = self.queues.running(cpu) else { return Ok(()) };
+        let begin = self.kernel.clock(cpu);
+        if begin > clock {
+            self.make_ready(cpu);
+            return Ok(());
+        }
+        self.kernel.run_timers(clock / PS_PER_NS);
+        if clock >= self.epoch_end {
+            self.end_epoch(clock);
+        }
+        let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
+        let until = self.epoch_end.min(due);
+        if self.run_loops_together(until)? {
+            return Ok(());
+        }
+        let step = match &mut self.threads[thread].doing {
+            Doing::Nothing => Step::Ended,
+            Doing::Action(..) => {
+                // One CPU at a time, so that they meet the allocator in order.
+                let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
+                self.act(thread, until.min(next).max(clock + 1))?
+            }
+            Doing::Touching(_) => self.touch(thread, until)?,
+        };
+        match step {
+            Step::On => {}
+            Step::Asleep(until) => self.sleep(thread, until)?,
+            Step::Waiting => self.stop_running(thread)?,
+            Step::Ended => self.go_on(thread)?,
+        }
+        self.make_ready(cpu);
+        Ok(())
+    }
+
+    /// Runs a thread's touches of memory.
+    fn touch(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
+        let at = &mut self.threads[thread];
+        let (caller, Doing::Touching(accessor)) = (at.caller, &mut at.doing) else { return Ok(Step::Ended) };
+        match accessor.run(&mut self.memory, &mut self.kernel, &caller, until) {
+            Ok(Came::On) => Ok(Step::On),
+            Ok(Came::Asleep(until)) => Ok(Step::Asleep(until)),
+            Ok(Came::Done) => Ok(Step::Ended),
+            Err(failure) => Err(Stop::OutOfMemory(thread, failure)),
+        }
+    }
+
+    fn end_epoch(&mut self, clock: Ps) {
+        self.apart = false;
+        self.memory.load.end_epoch(clock);
+        // No CPU can be at work before this time any more.
+        self.kernel.probe.drain((clock / PS_PER_NS).saturating_sub(1), self.sink);
+        (self.options.progress)(clock / PS_PER_NS);
+        let epoch = self.scenario.run.epoch.0 * PS_PER_NS;
+        self.epoch_end = clock - clock % epoch + epoch;
+        (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
+    }
+
+    pub(super) fn sample(&mut self, at: Ns) {
+        let regions = self.processes.iter().flat_map(|process| {
+            let names = process.regions.iter().zip(&process.region_names);
+            names.map(|(&number, name)| (process.name.as_str(), name.as_str(), number))
+        });
+        let placed: Vec<(String, Vec<u64>)> = regions
+            .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
+            .collect();
+        self.sampler.sample(&mut self.kernel, &placed, at, self.sink);
+    }
+
+    pub(super) fn make_ready(&mut self, cpu: u32) {
+        if self.queues.running(cpu).is_some() && !std::mem::replace(&mut self.is_ready[cpu as usize], true) {
+            self.ready.push(Reverse((self.kernel.clock(cpu), cpu)));
+        }
+    }
+
+    /// A thread wants to run from a time on.
+    pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
+        self.threads[thread].sleeps += 1;
+        self.apart = false;
+        let cpu = self.threads[thread].caller.cpu;
+        if self.queues.enqueue(cpu, thread) {
+            self.kernel.wait(cpu, at);
+            self.kernel.leave_idle(cpu)?;
+        }
+        self.make_ready(cpu);
+        Ok(())
+    }
+
+    pub(super) fn sleep(&mut self, thread: usize, until: Ps) -> Result<(), RunError> {
+        self.stop_running(thread)?;
+        let sleeps = self.threads[thread].sleeps;
+        self.due.set(until.div_ceil(PS_PER_NS), self.threads[thread].caller.cpu, Due::Wake(thread, sleeps));
+        Ok(())
+    }
+
+    /// A thread leaves its CPU's queue.
+    pub(super) fn stop_running(&mut self, thread: usize) -> Result<(), RunError> {
+        self.apart = false;
+        let cpu = self.threads[thread].caller.cpu;
+        if self.queues.dequeue(cpu, thread) {
+            self.kernel.enter_idle(cpu)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! How processes start, go from phase to phase and end, and what happens to their threads when a CPU stops.
+
+use super::RunError;
+use super::engine::{Due, Engine};
+use super::process::Doing;
+use super::tally::Tally;
+use crate::access::{Accessing, Accessor, Pool};
+use crate::alloc::AllocationFailure;
+use crate::clock::Ns;
+use crate::kernel::PS_PER_NS;
+use mmtwin_event::results::Ending;
+use mmtwin_scenario::workload::Sharing;
+use mmtwin_workload::Pattern;
+
+impl Engine<'_> {
+    /// A process starts: its threads get their CPUs, and its first phase begins.
+    pub(super) fn start(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        for thread in self.processes[process].threads.clone() {
+            let cpu = self.choose_cpu(thread);
+            self.threads[thread].caller.cpu = cpu;
+        }
+        self.next_phase(process, at)
+    }
+
+    /// A CPU for a thread: its own, one of its node, one of its process's, or any.
+    fn choose_cpu(&mut self, thread: usize) -> u32 {
+        let at = &self.threads[thread];
+        let said = &self.scenario.processes[at.process];
+        let (stat, machine) = (&self.kernel.stat, &self.kernel.machine);
+        let all = || (0..stat.cpus()).filter(|&cpu| stat.is_online(cpu));
+        let own: Vec<u32> = match (&at.pinned, &said.cpus) {
+            (Some(cpu), _) => vec![*cpu],
+            (None, Some(cpus)) => cpus.numbers().to_vec(),
+            (None, None) => all().collect(),
+        };
+        let own: Vec<u32> = own.into_iter().filter(|&cpu| stat.is_online(cpu)).collect();
+        let near = |cpu: &u32| said.start_node.is_some_and(|node| machine.node_of(*cpu) == node as usize);
+        let near: Vec<u32> = own.iter().copied().filter(near).collect();
+        let queues = &mut self.queues;
+        let place = queues.place(near.into_iter(), machine);
+        let place = place.or_else(|| queues.place(own.into_iter(), machine));
+        place.or_else(|| queues.place(all(), machine)).unwrap_or(0)
+    }
+
+    /// The next phase of a process begins, or the process ends.
+    fn next_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        let this = &mut self.processes[process];
+        let phase = this.phase.map_or(0, |phase| phase + 1);
+        if phase == this.phases.len() {
+            return self.exit(process);
+        }
+        (this.phase, this.begun, this.reached) = (Some(phase), at, at);
+        let (duration, number) = (this.phases[phase].duration, this.phases[phase].number);
+        let actions = number.map_or(0, |number| self.scenario.processes[process].phases[number].actions.len());
+        this.tallies = vec![Tally::default(); actions];
+        if let Some(duration) = duration {
+            self.due.set(at.saturating_add(duration), 0, Due::PhaseEnd(process, phase));
+        }
+        let threads = self.processes[process].threads.clone();
+        self.processes[process].working = threads.len();
+        // Sampled accesses of a shared region draw from one pool: pools by number of the access.
+        let mut shared = Vec::new();
+        for thread in threads.clone() {
+            self.threads[thread].touched = None;
+            if self.set_next(thread, phase, 0, &mut shared) {
+                self.wake(thread, at * PS_PER_NS)?;
+            } else {
+                self.processes[process].working -= 1;
+            }
+        }
+        self.end_if_done(process)
+    }
+
+    /// Ends a phase without a duration that all threads are done with.
+    fn end_if_done(&mut self, process: usize) -> Result<(), RunError> {
+        let this = &self.processes[process];
+        let Some(phase) = this.phase else { return Ok(()) };
+        if this.working == 0 && this.phases[phase].duration.is_none() {
+            let reached = this.reached;
+            self.end_phase(process, reached)?;
+        }
+        Ok(())
+    }
+
+    /// What a thread did is over: it does what comes next in its phase.
+    pub(super) fn go_on(&mut self, thread: usize) -> Result<(), RunError> {
+        let at = &mut self.threads[thread];
+        let process = at.process;
+        let Some(phase) = self.processes[process].phase else { return Ok(()) };
+        let next = match &at.doing {
+            Doing::Action(number, _) => Some(number + 1),
+            Doing::Touching(_) | Doing::Nothing => None,
+        };
+        if let Doing::Touching(accessor) = std::mem::take(&mut at.doing) {
+            at.touched = Some(accessor);
+        }
+        let mut own = self.shared_pools(process);
+        if next.is_some_and(|next| self.set_next(thread, phase, next, &mut own)) {
+            return Ok(());
+        }
+        self.stop_running(thread)?;
+        let ended = self.kernel.clock(self.threads[thread].caller.cpu).div_ceil(PS_PER_NS);
+        let this = &mut self.processes[process];
+        (this.working, this.reached) = (this.working - 1, this.reached.max(ended));
+        self.end_if_done(process)
+    }
+
+    /// Sets what a thread does: its action number `next`, or after the last its touches. False if there is nothing.
+    fn set_next(&mut self, thread: usize, phase: usize, next: usize, shared: &mut Vec<(usize, usize)>) -> bool {
+        let at = &self.threads[thread].phases[phase];
+        let doing = if next < at.actions.len() {
+            Doing::Action(next, None)
+        } else if !at.accesses.is_empty() {
+            Doing::Touching(self.accessor(thread, phase, shared))
+        } else {
+            Doing::Nothing
+        };
+        let some = !matches!(doing, Doing::Nothing);
+        self.threads[thread].doing = doing;
+        some
+    }
+
+    /// Pools that other threads of a process share in this phase, as (access, pool).
+    fn shared_pools(&self, process: usize) -> Vec<(usize, usize)> {
+        let said = &self.scenario.processes[process];
+        let touching = self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread] {
+            at if matches!(at.doing, Doing::Touching(_)) => match &at.doing {
+                Doing::Touching(accessor) => Some(accessor),
+                Doing::Nothing | Doing::Action(..) => None,
+            },
+            at => at.touched.as_ref(),
+        });
+        let accesses = touching.flat_map(|accessor| &accessor.list);
+        let shared = accesses.filter(|access| said.regions[access.touching.region].sharing == Sharing::Shared);
+        shared.filter_map(|access| Some((access.touching.access, access.pool?))).collect()
+    }
+
+    /// The touches of a thread in a phase.
+    fn accessor(&mut self, thread: usize, phase: usize, shared: &mut Vec<(usize, usize)>) -> Accessor {
+        let at = &self.threads[thread];
+        let (process, said) = (&self.processes[at.process], &self.scenario.processes[at.process]);
+        let explicit = self.options.explicit;
+        let mut list = Vec::new();
+        for touching in &at.phases[phase].accesses {
+            let region = process.regions[touching.region];
+            let is_shared = said.regions[touching.region].sharing == Sharing::Shared;
+            let known =
+                shared.iter().find(|(access, _)| is_shared && *access == touching.access).map(|(_, pool)| *pool);
+            let pool = match touching.stream.pattern() {
+                Pattern::Draws(classes, permutation) if !explicit => Some(known.unwrap_or_else(|| {
+                    let (pages, number) = (&touching.pages, self.memory.pools.len());
+                    let of = &self.memory.regions[region];
+                    let pool = Pool::new((classes, permutation), pages, of, &self.kernel, number as u64);
+                    self.memory.pools.push(Some(pool));
+                    shared.push((touching.access, number));
+                    number
+                })),
+                Pattern::Draws(..) | Pattern::Walk(_) => None,
+            };
+            list.push(Accessing { touching: touching.clone(), region, pool, faults: 0, time: 0 });
+        }
+        Accessor { list, turn: 0, explicit }
+    }
+
+    /// A phase of a process ends, and the next begins.
+    pub(super) fn end_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        self.close_phase(process, at)?;
+        self.sample(at);
+        self.next_phase(process, at)
+    }
+
+    /// Takes all threads of a process from what they do and notes what the phase has achieved.
+    pub(super) fn close_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        for thread in self.processes[process].threads.clone() {
+            self.stop_running(thread)?;
+            let this = &mut self.threads[thread];
+            this.sleeps += 1;
+            match std::mem::take(&mut this.doing) {
+                Doing::Action(number, Some(working)) => self.end_action(thread, number, working),
+                Doing::Touching(accessor) => this.touched = Some(accessor),
+                Doing::Action(_, None) | Doing::Nothing => {}
+            }
+        }
+        let said = &self.scenario.processes[process];
+        let result = self.processes[process].result(said, &self.threads, &self.memory.regions, at);
+        for thread in self.processes[process].threads.clone() {
+            for access in self.threads[thread].touched.take().iter().flat_map(|accessor| &accessor.list) {
+                if let Some(pool) = access.pool {
+                    self.memory.pools[pool] = None;
+                }
+            }
+        }
+        self.processes[process].gathered.clear();
+        self.results.push((process, result));
+        Ok(())
+    }
+
+    /// A process ends and gives its memory back.
+    fn exit(&mut self, process: usize) -> Result<(), RunError> {
+        let this = &mut self.processes[process];
+        (this.phase, this.ended) = (None, true);
+        let (kept, regions, threads) = (std::mem::take(&mut this.kept), this.regions.clone(), this.threads.clone());
+        let caller = self.threads[threads.start].caller;
+        for page in kept {
+            self.kernel.free_unchecked(caller.cpu, caller.task, page).map_err(crate::kernel::KernelError::from)?;
+        }
+        for number in regions {
+            let region = &mut self.memory.regions[number];
+            region.users -= 1;
+            if region.users == 0 {
+                region.unmap(&mut self.kernel, &caller)?;
+            }
+        }
+        threads.for_each(|thread| self.queues.leave(self.threads[thread].caller.cpu));
+        Ok(())
+    }
+
+    /// A CPU stops; its threads go to others.
+    pub(super) fn take_offline(&mut self, cpu: u32) -> Result<(), RunError> {
+        let here = |thread: &usize| self.threads[*thread].caller.cpu == cpu;
+        let live = (0..self.threads.len()).filter(|thread| !self.processes[self.threads[*thread].process].ended);
+        let moving: Vec<usize> = live.filter(here).collect();
+        let at = self.kernel.clock(cpu);
+        let running: Vec<bool> = moving.iter().map(|&thread| self.queues.holds(cpu, thread)).collect();
+        for &thread in &moving {
+            self.queues.dequeue(cpu, thread);
+            self.queues.leave(cpu);
+        }
+        self.kernel.set_offline(cpu)?;
+        for (thread, runs) in moving.into_iter().zip(running) {
+            let to = self.choose_cpu(thread);
+            self.threads[thread].caller.cpu = to;
+            if runs {
+                self.kernel.wait(to, at);
+                if self.queues.enqueue(to, thread) {
+                    self.kernel.leave_idle(to)?;
+                }
+                self.make_ready(to);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is said of a run that ends for want of memory.
+    pub(super) fn out_of_memory(&self, thread: usize, failure: &AllocationFailure, at: Ns) -> Ending {
+        let thread = &self.threads[thread];
+        let comm = self.processes[thread.process].name.clone();
+        Ending::OutOfMemory { at, pid: thread.caller.task.pid, comm, message: failure.to_string() }
+    }
+}

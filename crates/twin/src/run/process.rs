@@ -1,0 +1,274 @@
+//! Processes and threads while they run.
+
+use super::tally::{Part, Tally};
+use crate::access::{Accessor, Region};
+use crate::alloc::{Caller, Policy};
+use crate::build::{self, BuildError};
+use crate::clock::Ns;
+use crate::kernel::Ps;
+use crate::page::Pfn;
+use crate::probe::Task;
+use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
+use mmtwin_scenario::Scenario;
+use mmtwin_scenario::kernel::Thp;
+use mmtwin_scenario::workload::{self as say, Huge, Phase, RegionKind, Sharing, Via};
+use mmtwin_workload::program::{self, ThreadPhase, Touching};
+use mmtwin_workload::{Cursor, Pattern, Stream};
+use std::collections::BTreeMap;
+
+/// Id of the first process; threads and later processes follow.
+const FIRST_PID: i32 = 1000;
+/// Name of what comes before the first phase.
+const POPULATE: &str = "populate";
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    /// Its process.
+    pub process: usize,
+    /// What it does in each phase.
+    pub phases: Vec<ThreadPhase>,
+    /// By phase: numbers of its actions among the phase's.
+    pub places: Vec<Vec<usize>>,
+    /// CPU it must stay on.
+    pub pinned: Option<u32>,
+    /// Task, CPU and policy.
+    pub caller: Caller,
+    /// What it does now.
+    pub doing: Doing,
+    /// Counts its sleeps, so that a wake-up meant for an earlier one is known.
+    pub sleeps: u64,
+    /// What it has touched in this phase.
+    pub touched: Option<Accessor>,
+}
+
+/// What a thread does.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Doing {
+    /// Nothing until the phase ends.
+    #[default]
+    Nothing,
+    /// An action, by its number among the thread's, once it has begun.
+    Action(usize, Option<Working>),
+    /// Touching memory.
+    Touching(Accessor),
+}
+
+/// An action under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Working {
+    /// When it began.
+    pub begun: Ps,
+    /// What it has done.
+    pub part: Part,
+    /// Pages to be freed.
+    pub held: Vec<Pfn>,
+    /// It is freeing.
+    pub freeing: bool,
+    /// Since when it pauses, and how long all pauses before were.
+    pub pausing: Option<Ps>,
+    pub paused: Ps,
+}
+
+impl Working {
+    /// A pause, if there is one, is over.
+    pub(super) fn resume(&mut self, now: Ps) {
+        self.paused += self.pausing.take().map_or(0, |since| now.saturating_sub(since));
+    }
+}
+
+/// A process.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    /// As the scenario says it.
+    pub name: String,
+    /// Its threads.
+    pub threads: std::ops::Range<usize>,
+    /// Numbers of its regions among all, in the scenario's order.
+    pub regions: Vec<usize>,
+    /// Names of its regions.
+    pub region_names: Vec<String>,
+    /// Its phases; the first may be that which populates.
+    pub phases: Vec<ProcessPhase>,
+    /// The phase that runs; `None`: before the first or after the last.
+    pub phase: Option<usize>,
+    /// When that began.
+    pub begun: Ns,
+    /// Threads that are not done with it.
+    pub working: usize,
+    /// When the last of the others was.
+    pub reached: Ns,
+    /// Threads that wait for others in a collective action.
+    pub gathered: Vec<usize>,
+    /// What threads reported, by action of the phase.
+    pub tallies: Vec<Tally>,
+    /// Pages kept until it ends.
+    pub kept: Vec<Pfn>,
+    /// It has ended.
+    pub ended: bool,
+}
+
+/// A phase of a process.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessPhase {
+    /// Name in results.
+    pub name: String,
+    /// How long it lasts.
+    pub duration: Option<Ns>,
+    /// Its number in the scenario; `None`: it populates.
+    pub number: Option<usize>,
+}
+
+/// All processes with their threads and regions.
+#[derive(Debug)]
+pub(super) struct Workload {
+    pub processes: Vec<Process>,
+    pub threads: Vec<Thread>,
+    pub regions: Vec<Region>,
+}
+
+/// The workload as it is before the run.
+pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
+    let (mut processes, mut threads, mut regions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut files: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, said) in scenario.processes.iter().enumerate() {
+        let first = threads.len();
+        let policy = build::policy(&said.policy, &scenario.machine)?;
+        let tgid = FIRST_PID + first as i32;
+        let populates = said.regions.iter().any(|region| region.populate);
+        let cpus = scenario.machine.cpus.len() as u32;
+        for (thread, pid) in program::threads(said, index as u32, cpus, scenario.run.seed).into_iter().zip(tgid..) {
+            let mut phases = thread.phases;
+            let mut places: Vec<Vec<usize>> =
+                said.phases.iter().map(|phase| places(said, phase, thread.number)).collect();
+            if populates {
+                phases.insert(0, populate(said, &thread.parts, scenario.run.seed));
+                places.insert(0, Vec::new());
+            }
+            let caller = Caller::new(0, Task { pid, tgid }, policy);
+            let (doing, sleeps, touched) = Default::default();
+            let pinned = thread.pinned;
+            threads.push(Thread { process: index, phases, places, pinned, caller, doing, sleeps, touched });
+        }
+        let mut own = Vec::new();
+        for (number, said_region) in said.regions.iter().enumerate() {
+            let policy = build::policy(program::policy(said, number), &scenario.machine)?;
+            let key = said_region.file.as_deref();
+            let at = key.and_then(|file| files.get(file).copied()).unwrap_or_else(|| {
+                regions.push(region(said_region, said.threads, scenario, policy));
+                regions.len() - 1
+            });
+            key.map(|file| files.insert(file, at));
+            regions[at].users += 1;
+            own.push(at);
+        }
+        let phase = |(number, phase): (usize, &Phase)| ProcessPhase {
+            name: phase.name.clone().unwrap_or_else(|| number.to_string()),
+            duration: phase.duration.map(|time| time.0),
+            number: Some(number),
+        };
+        let first_phase = populates.then(|| ProcessPhase { name: POPULATE.into(), duration: None, number: None });
+        processes.push(Process {
+            name: said.name.clone(),
+            threads: first..threads.len(),
+            regions: own,
+            region_names: said.regions.iter().map(|region| region.name.clone()).collect(),
+            phases: first_phase.into_iter().chain(said.phases.iter().enumerate().map(phase)).collect(),
+            phase: None,
+            begun: 0,
+            working: 0,
+            reached: 0,
+            gathered: Vec::new(),
+            tallies: Vec::new(),
+            kept: Vec::new(),
+            ended: false,
+        });
+    }
+    Ok(Workload { processes, threads, regions })
+}
+
+/// Numbers of a thread's actions among its phase's.
+fn places(process: &say::Process, phase: &Phase, thread: u32) -> Vec<usize> {
+    let takes_part = |action: &say::Action| action.threads.numbers(process.threads).contains(&thread);
+    phase.actions.iter().enumerate().filter(|(_, action)| takes_part(action)).map(|(place, _)| place).collect()
+}
+
+fn region(said: &say::Region, threads: u32, scenario: &Scenario, policy: Policy) -> Region {
+    let anon = said.kind == RegionKind::Anon;
+    let huge = anon
+        && match scenario.kernel.thp {
+            Thp::Always => said.huge != Huge::Never,
+            Thp::Madvise => said.huge == Huge::Madvise,
+            Thp::Never => false,
+        };
+    let parts = if said.sharing == Sharing::Private { u64::from(threads) } else { 1 };
+    Region::new(said.size.pages(), parts, scenario.machine.nodes.len(), anon, huge, policy)
+}
+
+/// The phase in which a thread writes every page of its parts once, in order.
+fn populate(process: &say::Process, parts: &[std::ops::Range<u64>], seed: u64) -> ThreadPhase {
+    let wanted =
+        process.regions.iter().zip(parts).enumerate().filter(|(_, (region, part))| region.populate && !part.is_empty());
+    let touching = |(region, (_, part)): (usize, (&say::Region, &std::ops::Range<u64>))| {
+        let pages = part.end - part.start;
+        // It always writes, so the stream's random numbers are not asked for.
+        let stream = Stream::new(Pattern::Walk(Cursor::new(pages, 1, 0)), 1.0, seed, 0);
+        let (access, pages_range) = (region, part.clone());
+        Touching { access, region, pages: pages_range, stream, think: 0, sleep: 0, count: Some(pages), via: Via::Mmap }
+    };
+    ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: wanted.map(touching).collect() }
+}
+
+impl Process {
+    /// What the phase that runs has achieved, as it ends at a time.
+    pub(super) fn result(&self, said: &say::Process, threads: &[Thread], regions: &[Region], end: Ns) -> PhaseResult {
+        let Some(phase) = self.phase.map(|at| &self.phases[at]) else { return PhaseResult::default() };
+        let said_phase = phase.number.map(|number| &said.phases[number]);
+        let names = match said_phase {
+            Some(said) => said.accesses.iter().map(|a| (a.region.clone(), pattern(&a.pattern))).collect(),
+            None => self.region_names.iter().map(|name| (name.clone(), pattern(&say::Pattern::Sequential))).collect(),
+        };
+        let names: Vec<(String, String)> = names;
+        let mut accesses: Vec<AccessResult> = names
+            .into_iter()
+            .map(|(region, pattern)| AccessResult { region, pattern, ..AccessResult::default() })
+            .collect();
+        for accessor in threads[self.threads.clone()].iter().filter_map(|thread| thread.touched.as_ref()) {
+            for access in &accessor.list {
+                let result = &mut accesses[access.touching.access];
+                result.threads += 1;
+                result.touches += access.touching.stream.count;
+                result.faults += access.faults;
+                result.cpu_time += access.time / crate::kernel::PS_PER_NS;
+            }
+        }
+        accesses.retain(|access| said_phase.is_some() || access.threads > 0);
+        let actions = said_phase.map_or(&[][..], |said| &said.actions);
+        let actions = actions.iter().zip(&self.tallies).map(|(action, tally)| {
+            let (kind, detail) = super::actions::named(&action.kind);
+            tally.result(kind, detail)
+        });
+        let placement = self.regions.iter().zip(&self.region_names);
+        let placement = placement.map(|(&at, name)| Placement { region: name.clone(), nodes: regions[at].by_node() });
+        PhaseResult {
+            process: self.name.clone(),
+            phase: phase.name.clone(),
+            start: self.begun,
+            end,
+            accesses,
+            actions: actions.collect(),
+            placement: placement.collect(),
+        }
+    }
+}
+
+fn pattern(pattern: &say::Pattern) -> String {
+    match pattern {
+        say::Pattern::Sequential => say::PatternName::Sequential,
+        say::Pattern::Strided { .. } => say::PatternName::Strided,
+        say::Pattern::Uniform => say::PatternName::Uniform,
+        say::Pattern::Zipf { .. } => say::PatternName::Zipf,
+        say::Pattern::HotCold { .. } => say::PatternName::HotCold,
+    }
+    .to_string()
+}

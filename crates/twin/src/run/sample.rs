@@ -1,0 +1,74 @@
+//! Counters of the run, read from the kernel's files as a recorder reads them.
+//!
+//! Reading has the effects it has in the modelled kernel, such as folding. It takes no time: the recorder is not part
+//! of the workload. Rows of counters that no mechanism keeps are left out, because a 0 would say something else.
+
+use crate::clock::Ns;
+use crate::kernel::Kernel;
+use crate::vmstat::VmStat;
+use mmtwin_event::counters::{self, Row};
+use mmtwin_event::words::glob;
+use mmtwin_event::{CounterRow, Sink};
+
+/// Takes samples.
+#[derive(Clone, Debug)]
+pub(super) struct Sampler {
+    patterns: Vec<String>,
+    /// Time of the last sample.
+    last: Ns,
+}
+
+impl Sampler {
+    /// Counters whose names match one of the patterns.
+    pub(super) fn new(patterns: &[String]) -> Sampler {
+        Sampler { patterns: patterns.to_vec(), last: 0 }
+    }
+
+    /// Reads all files and gives their rows to a sink; `placed` are regions and their pages by node.
+    pub(super) fn sample(&mut self, kernel: &mut Kernel, placed: &[(String, Vec<u64>)], at: Ns, sink: &mut dyn Sink) {
+        // The end of a phase is known when its last thread has done its last step, which may lie ahead.
+        self.last = self.last.max(at);
+        let at = self.last;
+        let Kernel { stat, alloc, machine, .. } = kernel;
+        let mut problems = Vec::new();
+        let mut keyed = |key: String, text: String| {
+            let mut row = Row::new(key);
+            counters::keyed(&text, "", &mut row, &mut problems);
+            row
+        };
+        let mut sources: Vec<(&str, Vec<Row>)> = Vec::new();
+        let text = stat.vmstat_text(alloc).0;
+        sources.push(("vmstat", vec![keyed(String::new(), text)]));
+        let (mut vmstat, mut numastat) = (Vec::new(), Vec::new());
+        for node in 0..machine.nodes.len() {
+            vmstat.push(keyed(node.to_string(), stat.node_vmstat_text(node, alloc).0));
+            numastat.push(keyed(node.to_string(), stat.numastat_text(node, alloc).0));
+        }
+        let zoneinfo = stat.zoneinfo_text(alloc).0;
+        sources.push(("zoneinfo", counters::zoneinfo(&zoneinfo, &mut problems)));
+        sources.push(("node_vmstat", vmstat));
+        sources.push(("numastat", numastat));
+        let nodes: Vec<String> = (0..machine.nodes.len()).map(|node| format!("N{node}")).collect();
+        let placed = placed.iter().map(|(key, pages)| Row {
+            key: key.clone(),
+            names: nodes.clone(),
+            values: pages.iter().copied().map(Some).collect(),
+        });
+        sources.push(("numa_maps", placed.collect()));
+        for (source, rows) in sources {
+            for row in rows {
+                let (names, values): (Vec<String>, Vec<Option<u64>>) =
+                    row.names.into_iter().zip(row.values).filter(|(name, _)| self.wanted(stat, source, name)).unzip();
+                if !names.is_empty() {
+                    sink.counters(&CounterRow { source, key: &row.key, at, names: &names, values: &values });
+                }
+            }
+        }
+    }
+
+    fn wanted(&self, stat: &VmStat, source: &str, name: &str) -> bool {
+        let placement = source == "numa_maps";
+        let known = placement || VmStat::keeps(name) || !stat.is_counter(name);
+        known && (placement || self.patterns.iter().any(|pattern| glob(pattern, name)))
+    }
+}

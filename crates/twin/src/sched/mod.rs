@@ -1,0 +1,121 @@
+//! Which CPU a thread runs on, and when.
+//!
+//! Models the choice at fork (`find_idlest_group`, `find_idlest_cpu`) as the least loaded allowed CPU, of the least
+//! loaded node, whose core is idle; and time slices of equal length, in turn. Left out: wake-up placement, load
+//! balancing, priorities, the cost of a switch: a thread stays where it began until its CPU stops. Checked by tests here.
+
+use crate::machine::Machine;
+use std::collections::VecDeque;
+
+/// Threads by CPU: the first runs, the others wait for their slices.
+#[derive(Clone, Debug)]
+pub(crate) struct RunQueues {
+    queues: Vec<VecDeque<usize>>,
+    /// Threads placed on each CPU, those that sleep included.
+    placed: Vec<u32>,
+    siblings: Vec<Vec<u32>>,
+}
+
+impl RunQueues {
+    /// Nothing runs.
+    pub(crate) fn new(machine: &Machine) -> RunQueues {
+        let cpus = machine.cpus.len();
+        RunQueues { queues: vec![VecDeque::new(); cpus], placed: vec![0; cpus], siblings: machine.siblings() }
+    }
+
+    /// Chooses a CPU among some and keeps a place there. `None` if there are none.
+    pub(crate) fn place(&mut self, allowed: impl Iterator<Item = u32>, machine: &Machine) -> Option<u32> {
+        let mut load = vec![(0u64, 0u64); machine.nodes.len()];
+        for (cpu, &placed) in self.placed.iter().enumerate() {
+            let node = &mut load[machine.cpus[cpu].node as usize];
+            *node = (node.0 + u64::from(placed), node.1 + 1);
+        }
+        let key = |cpu: &u32| {
+            let (threads, cpus) = load[machine.node_of(*cpu)];
+            let core: u32 = self.siblings[*cpu as usize].iter().map(|&sibling| self.placed[sibling as usize]).sum();
+            // Load per CPU of the node in thousandths: nodes need not be of one size.
+            (self.placed[*cpu as usize], threads * 1000 / cpus.max(1), core, *cpu)
+        };
+        let cpu = allowed.min_by_key(key)?;
+        self.placed[cpu as usize] += 1;
+        Some(cpu)
+    }
+
+    /// A thread leaves its CPU for good.
+    pub(crate) fn leave(&mut self, cpu: u32) {
+        let placed = &mut self.placed[cpu as usize];
+        *placed = placed.saturating_sub(1);
+    }
+
+    /// A thread wants to run on its CPU. True if the CPU was idle.
+    pub(crate) fn enqueue(&mut self, cpu: u32, thread: usize) -> bool {
+        let queue = &mut self.queues[cpu as usize];
+        queue.push_back(thread);
+        queue.len() == 1
+    }
+
+    /// A thread no longer wants to run. True if its CPU is idle now.
+    pub(crate) fn dequeue(&mut self, cpu: u32, thread: usize) -> bool {
+        let queue = &mut self.queues[cpu as usize];
+        let before = queue.len();
+        queue.retain(|&at| at != thread);
+        before > 0 && queue.is_empty()
+    }
+
+    /// True if a thread runs or waits on a CPU.
+    pub(crate) fn holds(&self, cpu: u32, thread: usize) -> bool {
+        self.queues[cpu as usize].contains(&thread)
+    }
+
+    /// The thread that runs on a CPU.
+    pub(crate) fn running(&self, cpu: u32) -> Option<usize> {
+        self.queues[cpu as usize].front().copied()
+    }
+
+    /// Threads that want to run on a CPU.
+    pub(crate) fn len(&self, cpu: u32) -> usize {
+        self.queues[cpu as usize].len()
+    }
+
+    /// A slice has ended: the next thread runs.
+    pub(crate) fn rotate(&mut self, cpu: u32) {
+        let queue = &mut self.queues[cpu as usize];
+        if queue.len() > 1 {
+            queue.rotate_left(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Cpu;
+
+    /// Two nodes of two cores with two threads each: CPUs 0 and 4 share a core.
+    fn machine() -> Machine {
+        let cpu = |cpu: u32| Cpu { node: cpu % 4 / 2, core: cpu % 4 };
+        Machine::pc(&[1 << 18, 1 << 18], 0, (0..8).map(cpu).collect(), vec![vec![10, 20], vec![20, 10]]).unwrap()
+    }
+
+    #[test]
+    fn threads_spread_over_nodes_cores_and_cpus() {
+        let machine = machine();
+        let mut queues = RunQueues::new(&machine);
+        let order: Vec<u32> = (0..10).filter_map(|_| queues.place(0..8, &machine)).collect();
+        assert_eq!(order, [0, 2, 1, 3, 4, 6, 5, 7, 0, 2]);
+        queues.leave(5);
+        assert_eq!(queues.place(0..8, &machine), Some(5));
+        assert_eq!(queues.place([3, 7].into_iter(), &machine), Some(3));
+        assert_eq!(queues.place(std::iter::empty(), &machine), None);
+    }
+
+    #[test]
+    fn slices_go_round() {
+        let mut queues = RunQueues::new(&machine());
+        assert!(queues.enqueue(1, 7) && !queues.enqueue(1, 8));
+        queues.rotate(1);
+        assert_eq!((queues.running(1), queues.len(1)), (Some(8), 2));
+        assert!(!queues.dequeue(1, 8) && queues.dequeue(1, 7) && !queues.dequeue(1, 7));
+        assert_eq!(queues.running(1), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! Scenarios run in memory.
+
+use mmtwin_event::{CounterRow, Event, Sink};
+use mmtwin_twin::run::{Options, Ran, run};
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::Path;
+
+/// Two nodes of 1 GiB with four CPUs each, kernel 6.1 without huge pages.
+pub const MACHINE: &str = "[machine]\nname = \"m\"\ndistance = [[10, 20], [20, 10]]\n[[machine.node]]\ncpus = \"0-3\"\n\
+    memory = \"1 GiB\"\n[[machine.node]]\ncpus = \"4-7\"\nmemory = \"1 GiB\"\n[kernel]\nrelease = \"6.1\"\n\
+    thp = \"never\"\n";
+
+/// A run with the last counters it left.
+pub struct Finished {
+    ran: Ran,
+    counters: BTreeMap<(String, String, String), u64>,
+    /// Events in order, as (time, CPU, name).
+    pub events: Vec<(u64, u32, String)>,
+}
+
+impl Deref for Finished {
+    type Target = Ran;
+    fn deref(&self) -> &Ran {
+        &self.ran
+    }
+}
+
+impl Finished {
+    /// The last value of a counter.
+    pub fn counter(&self, source: &str, key: &str, name: &str) -> u64 {
+        let key = (source.to_string(), key.to_string(), name.to_string());
+        *self.counters.get(&key).unwrap_or_else(|| panic!("no {key:?}"))
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    counters: BTreeMap<(String, String, String), u64>,
+    events: Vec<(u64, u32, String)>,
+    at: u64,
+}
+
+impl Sink for Kept {
+    fn event(&mut self, event: &Event<'_>) {
+        self.events.push((event.ts, event.cpu, event.name.to_string()));
+    }
+    fn counters(&mut self, row: &CounterRow<'_>) {
+        assert!(row.at >= self.at, "counters in order of time");
+        self.at = row.at;
+        for (name, value) in row.names.iter().zip(row.values) {
+            let key = (row.source.to_string(), row.key.to_string(), name.clone());
+            self.counters.insert(key, value.unwrap_or_else(|| panic!("{name} has no value")));
+        }
+    }
+}
+
+fn run_it(text: &str, explicit: bool) -> Result<Finished, String> {
+    let scenario = mmtwin_scenario::parse("test", text, Path::new(""), &[]).map_err(|faults| faults.to_string())?;
+    let mut kept = Kept::default();
+    let events = mmtwin_twin::run::kinds(&scenario);
+    let options = Options { explicit, events, progress: &mut |_| {} };
+    let ran = run(&scenario, options, &mut kept).map_err(|error| error.to_string())?;
+    assert!(kept.events.is_sorted_by_key(|event| (event.0, event.1)), "events in order");
+    Ok(Finished { ran, counters: kept.counters, events: kept.events })
+}
+
+/// Runs a scenario.
+pub fn ran(text: &str) -> Finished {
+    run_it(text, false).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a scenario touch by touch.
+pub fn ran_explicitly(text: &str) -> Finished {
+    run_it(text, true).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Why a scenario is refused.
+pub fn refused(text: &str) -> String {
+    run_it(text, false).err().unwrap_or_else(|| panic!("it runs"))
+}

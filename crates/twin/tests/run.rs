@@ -1,0 +1,190 @@
+//! Whole runs of scenarios: phases, actions, touches, counters.
+
+mod common;
+
+use common::scenario::{MACHINE, ran, ran_explicitly, refused};
+use mmtwin_event::results::Ending;
+
+/// A process with a region of 256 MiB that two threads touch.
+fn touching(pattern: &str, sharing: &str, rest: &str) -> String {
+    format!(
+        "{MACHINE}[[process]]\nname = \"p\"\nthreads = 2\npin = true\ncpus = \"0,4\"\n[[process.region]]\n\
+         name = \"r\"\nsize = \"256 MiB\"\nsharing = \"{sharing}\"\n[[process.phase]]\n[[process.phase.access]]\n\
+         region = \"r\"\npattern = \"{pattern}\"\n{rest}\n"
+    )
+}
+
+#[test]
+fn a_walk_touches_every_page_of_its_part_on_its_node() {
+    let run = ran(&touching("sequential", "private", "count = 32768\nwrite = 1.0"));
+    let phase = &run.results.phases[0];
+    assert_eq!((phase.accesses[0].touches, phase.accesses[0].faults, phase.accesses[0].threads), (65_536, 65_536, 2));
+    assert_eq!(phase.placement[0].nodes, [32_768, 32_768]);
+    assert_eq!((run.results.ending.clone(), run.counter("vmstat", "", "pgfault")), (Ending::Completed, 65_536));
+    // Of each node, every allocation was a hit and local.
+    for node in ["0", "1"] {
+        assert_eq!(run.counter("numastat", node, "numa_hit"), 32_768);
+        assert_eq!(run.counter("numastat", node, "local_node"), 32_768);
+    }
+}
+
+#[test]
+fn reads_map_the_zero_page_and_writes_allocate() {
+    let read = ran(&touching("sequential", "private", "count = 32768"));
+    assert_eq!((read.results.phases[0].accesses[0].faults, read.counter("numastat", "0", "numa_hit")), (65_536, 0));
+    let both = ran(&touching("sequential", "private", "count = 65536\nwrite = 0.5"));
+    let nodes = &both.results.phases[0].placement[0].nodes;
+    // Two rounds: a page is written in one of them with probability 3/4; five standard deviations are 392.
+    assert!(nodes.iter().all(|&pages| pages.abs_diff(24_576) < 392), "{nodes:?}");
+}
+
+/// Touches by their rates bring in as many pages as touches one by one, and take as long.
+#[test]
+fn sampled_touches_are_explicit_touches_in_the_mean() {
+    let patterns = [
+        "pattern = \"uniform\"",
+        "pattern = \"zipf\"\nskew = 0.8",
+        "pattern = \"hot-cold\"\nhot = 0.1\nhot_touches = 0.9",
+    ];
+    for (pattern, sharing) in patterns.iter().flat_map(|p| [(p, "shared"), (p, "private")]) {
+        let said = touching("uniform", sharing, "count = 40000\nwrite = 0.3\nthink = \"500 ns\"");
+        let said = said.replace("pattern = \"uniform\"", pattern);
+        let (sampled, explicit) = (ran(&said), ran_explicitly(&said));
+        let both = [&sampled, &explicit].map(|run| &run.results.phases[0]);
+        let pages = both.map(|phase| phase.placement[0].nodes.iter().sum::<u64>() as f64);
+        let faults = both.map(|phase| phase.accesses[0].faults as f64);
+        let times = both.map(|phase| phase.accesses[0].cpu_time as f64);
+        // Both are sums of chances, so their variance is below their mean: five standard deviations of a difference.
+        let near = |[a, b]: [f64; 2]| (a - b).abs() < 5.0 * (2.0 * b).sqrt();
+        assert!(near(pages), "{pattern} {sharing}: pages {pages:?}");
+        assert!(near(faults), "{pattern} {sharing}: faults {faults:?}");
+        assert!((times[0] / times[1] - 1.0).abs() < 0.03, "{pattern} {sharing}: times {times:?}");
+        assert_eq!(both[0].accesses[0].touches, both[1].accesses[0].touches);
+    }
+}
+
+#[test]
+fn phases_follow_each_other_and_memory_is_given_back() {
+    let said = format!(
+        "{MACHINE}[[process]]\nname = \"p\"\nstart = \"10 ms\"\n[[process.region]]\nname = \"r\"\nsize = \"4 MiB\"\n\
+         populate = true\n[[process.phase]]\nname = \"rest\"\n[[process.phase.action]]\nkind = \"sleep\"\n\
+         time = \"100 ms\"\n[[process.phase]]\nduration = \"50 ms\"\n[[process.phase.access]]\nregion = \"r\"\n\
+         pattern = \"uniform\"\nthink = \"1 us\"\n"
+    );
+    let run = ran(&said);
+    let phases = &run.results.phases;
+    assert_eq!(phases.iter().map(|phase| phase.phase.as_str()).collect::<Vec<_>>(), ["populate", "rest", "1"]);
+    assert_eq!((phases[0].start, phases[0].accesses[0].faults), (10_000_000, 1024));
+    assert_eq!(phases[1].end - phases[1].start, 100_000_000);
+    assert_eq!(phases[2].end - phases[2].start, 50_000_000);
+    let touches = phases[2].accesses[0].touches;
+    // 1 us of thinking and some 100 ns of memory.
+    assert!((43_000..48_000).contains(&touches), "{touches}");
+    let kernel = &run.kernel;
+    assert_eq!(kernel.stat.events.freed, 1024);
+}
+
+#[test]
+fn page_loops_hold_rate_and_fill() {
+    let said = format!(
+        "{MACHINE}[[process]]\nname = \"p\"\nthreads = 2\npin = true\n[[process.phase]]\n[[process.phase.action]]\n\
+         kind = \"page-loop\"\nhold = 64\ncount = 1000\nthreads = \"0\"\n[[process.phase.action]]\n\
+         kind = \"page-loop\"\norder = 1\nrate = \"200k pages/s\"\ncount = 1000\nthreads = \"1\"\n\
+         [[process.phase]]\n[[process.phase.action]]\nkind = \"page-fill\"\norder = 2\ncount = 10\n"
+    );
+    let run = ran(&said);
+    let (loops, fill) = (&run.results.phases[0], &run.results.phases[1]);
+    assert_eq!(loops.actions.iter().map(|action| action.operations).collect::<Vec<_>>(), [1000, 1000]);
+    // 1000 pairs of pages at 200,000 pages a second, nearly all of it pauses.
+    assert!((9_900_000..10_200_000).contains(&(loops.end - loops.start)), "{loops:?}");
+    assert!((80_000..300_000).contains(&loops.actions[1].time), "{}", loops.actions[1].time);
+    assert_eq!((fill.actions[0].operations, fill.actions[0].threads), (20, 2));
+    let events = &run.kernel.stat.events;
+    assert_eq!(events.allocated.iter().sum::<u64>(), 1000 + 2000 + 80);
+    assert_eq!(events.freed, 1000 + 2000 + 80);
+}
+
+#[test]
+fn memory_that_is_full_ends_the_run_with_the_counters_so_far() {
+    let said = format!(
+        "{MACHINE}[[process]]\nname = \"hog\"\n[[process.region]]\nname = \"r\"\nsize = \"3 GiB\"\npopulate = true\n"
+    );
+    let run = ran(&said);
+    let Ending::OutOfMemory { pid, comm, message, .. } = &run.results.ending else {
+        panic!("{:?}", run.results.ending)
+    };
+    assert_eq!((*pid, comm.as_str()), (1000, "hog"));
+    assert!(message.contains("page allocation failure: order:0, mode:GFP_HIGHUSER_MOVABLE|__GFP_ZERO"), "{message}");
+    let placed: u64 = run.results.phases[0].placement[0].nodes.iter().sum();
+    assert!(placed > 450_000 && run.counter("vmstat", "", "pgfault") == placed + 1, "{placed}");
+    // A loop that cannot wait only notes the failure.
+    let said = format!(
+        "{MACHINE}[[process]]\nname = \"fill\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"page-fill\"\n\
+         gfp = \"GFP_ATOMIC\"\ncount = 1000000\n"
+    );
+    let run = ran(&said);
+    assert_eq!((run.results.ending.clone(), run.results.phases[0].actions[0].failures), (Ending::Completed, 1));
+}
+
+#[test]
+fn cpus_go_and_come_and_sysctls_are_written() {
+    let said = format!(
+        "{MACHINE}[[process]]\nname = \"loop\"\ncpus = \"3\"\npin = true\n[[process.phase]]\nduration = \"40 ms\"\n\
+         [[process.phase.action]]\nkind = \"page-loop\"\n[[process]]\nname = \"admin\"\ncpus = \"0\"\n\
+         [[process.phase]]\n[[process.phase.action]]\nkind = \"sleep\"\ntime = \"10 ms\"\n[[process.phase.action]]\n\
+         kind = \"cpu-offline\"\ncpus = \"3\"\n[[process.phase.action]]\nkind = \"sleep\"\ntime = \"10 ms\"\n\
+         [[process.phase.action]]\nkind = \"cpu-online\"\ncpus = \"3\"\n[[process.phase.action]]\nkind = \"sysctl\"\n\
+         name = \"vm.numa_stat\"\nvalue = 0\n[[process.phase.action]]\nkind = \"read\"\nfile = \"numastat\"\ncount = 2\n"
+    );
+    let run = ran(&said);
+    assert_eq!(run.counter("numastat", "0", "numa_hit"), 0);
+    assert!(run.kernel.stat.is_online(3));
+    let looped = run.results.phases[0].actions[0].operations;
+    // 40 ms of loops of about 100 ns, on another CPU from 10 ms on.
+    assert!(looped > 300_000, "{looped}");
+    assert_eq!(run.results.phases[1].actions[5].operations, 2);
+}
+
+#[test]
+fn what_is_not_modelled_is_refused_by_name() {
+    let with = |rest: &str| refused(&format!("{MACHINE}{rest}"));
+    let region = "[[process]]\nname = \"p\"\n[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\n";
+    assert!(with(&format!("{region}kind = \"file\"\n")).contains("region \"r\" of process \"p\": kind = \"file\""));
+    assert!(with(&format!("{region}huge = \"hugetlb\"\n")).contains("hugetlb"));
+    let phase = "[[process]]\nname = \"p\"\n[[process.phase]]\n[[process.phase.action]]\n";
+    assert!(
+        with(&format!("{phase}kind = \"sysctl\"\nname = \"vm.swappiness\"\nvalue = 1\n")).contains("vm.swappiness")
+    );
+    assert!(with(&format!("{phase}kind = \"read\"\nfile = \"vmallocinfo\"\ncount = 1\n")).contains("vmallocinfo"));
+}
+
+#[test]
+fn the_vmalloc_test_takes_its_threads_time() {
+    let machine = MACHINE.replace("6.1", "6.12");
+    let said = format!(
+        "{machine}[[process]]\nname = \"vmalloc_test\"\nthreads = 4\npin = true\n[[process.phase]]\n\
+         [[process.phase.action]]\nkind = \"vmalloc-test\"\ntests = [\"fix_size_alloc_test\"]\nloops = 5000\n\
+         [run]\nevents = [\"vmalloc:*\"]\n"
+    );
+    let run = ran(&said);
+    let action = &run.results.phases[0].actions[0];
+    assert_eq!((action.threads, action.operations), (4, 20_000));
+    assert_eq!(
+        action.latency.as_ref().map(|l| l.slots.iter().map(|s| s.1).sum::<u64>()),
+        Some(action.more["purge_calls"] as u64)
+    );
+    assert!(action.more["passes"] >= 1.0 && run.results.phases[0].end > 0);
+}
+
+#[test]
+fn threads_of_one_cpu_share_it() {
+    let one = |threads: u32| {
+        let said = format!(
+            "{MACHINE}[[process]]\nname = \"p\"\nthreads = {threads}\ncpus = \"0\"\n[[process.region]]\nname = \"r\"\n\
+             size = \"1 MiB\"\n[[process.phase]]\nduration = \"400 ms\"\n[[process.phase.access]]\nregion = \"r\"\n\
+             pattern = \"uniform\"\nthink = \"1 us\"\n"
+        );
+        ran(&said).results.phases[0].accesses[0].touches as f64
+    };
+    assert!((one(4) / one(1) - 1.0).abs() < 0.02);
+}
