@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Programs of busybox that the first process calls.
-const APPLETS: [&str; 12] =
-    ["sh", "cat", "insmod", "mkdir", "mkswap", "mount", "poweroff", "sleep", "stat", "swapon", "tail", "umount"];
+const APPLETS: [&str; 13] = [
+    "sh", "cat", "insmod", "mkdir", "mkswap", "mount", "poweroff", "sleep", "stat", "swapon", "sync", "tail", "umount",
+];
 
 /// Modules that persistent memory needs.
 const PMEM_MODULES: [&str; 4] = ["libnvdimm", "nd_btt", "nd_e820", "nd_pmem"];

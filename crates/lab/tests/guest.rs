@@ -205,7 +205,7 @@ while [ $part -lt 60 ]; do
     part=$((part + 1))
 done
 for part in 0 1 2 3 4 5 6 7; do cat /tmp/filled/$part; done >data
-cat data >/dev/null
+cat /tmp/filled/* data >/dev/null
 cat /proc/vmstat >"$2/vmstat"
 cat /proc/swaps >"$2/swaps"
 cat /proc/mounts >"$2/mounts"
@@ -242,7 +242,9 @@ fn files_and_swap_on_the_newer_kernel_are_equal_byte_by_byte() {
         let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in {vmstat}"))
     };
-    assert!(count("pswpout") > 0 && count("pswpin") > 0 && count("pgscan_kswapd") > 0);
+    for name in ["pswpout", "pswpin", "pgscan_kswapd"] {
+        assert!(count(name) > 0, "{name}");
+    }
     assert!(bench.text("a/swaps").contains("/dev/dm-1") && bench.text("a/mounts").contains("/dev/dm-0 /data ext4"));
     assert!(count("swap_ra") > 0, "a synchronous device reads nothing ahead");
 }
@@ -264,6 +266,9 @@ fn failures_say_what_happened_and_leave_nothing() {
         matches!(&panicked, Error::Panic { message, console } if message.contains("sysrq") && !console.is_empty()),
         "{panicked}"
     );
+    let held = "#!/bin/sh\nsleep 100 >$2/held &\necho yes >$2/file\n";
+    bench.run(&scenario, Mode::Smp, held, "held").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(bench.text("held/file"), "yes", "a process that is left behind does no harm");
     let late = fail("#!/bin/sh\nsleep 1000\n", 2);
     assert!(matches!(late, Error::TimeOut { .. }), "{late}");
     let large = fail("#!/bin/sh\n/bin/busybox dd if=/dev/zero of=$2/big bs=1048576 count=60\n", 300);
