@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Nodes of different sizes, one without memory, distances that are not all the same.
+/// Nodes of different sizes, one without memory, distances that differ, also in the two directions.
 const FOUR_NODES: &str = r#"
 [machine]
 name = "four"
-distance = [[10, 21, 31, 21], [21, 10, 21, 31], [31, 21, 10, 21], [21, 31, 21, 10]]
+asymmetric = true
+distance = [[10, 21, 31, 21], [22, 10, 21, 31], [40, 21, 10, 21], [21, 31, 20, 10]]
 [[machine.node]]
 cpus = "0-1"
 memory = "512 MiB"
@@ -151,6 +152,41 @@ fn the_kernel_sees_the_nodes_and_settings_of_the_scenario() {
     assert_eq!(bench.text("rec/settings"), "always madvise [never]\n128");
     assert_eq!(bench.text("rec/arm"), "lab");
     assert!(bench.text("rec/lab.json").contains("\"mode\": \"smp\""));
+}
+
+/// Memory without CPUs that is slower, cores of two threads, caches of two cores.
+const TIERS: &str = r#"
+[machine]
+distance = [[10, 21, 17], [21, 10, 28], [17, 28, 10]]
+threads_per_core = 2
+siblings = "adjacent"
+cluster_cores = 2
+memory.latency = { 10 = "80 ns", 17 = "250 ns", 21 = "140 ns", 28 = "300 ns" }
+memory.bandwidth = { 10 = "100 GB/s", 17 = "30 GB/s", 21 = "50 GB/s", 28 = "20 GB/s" }
+[[machine.node]]
+cpus = "0-7"
+memory = "256 MiB"
+[[machine.node]]
+cpus = "8-11"
+memory = "256 MiB"
+[[machine.node]]
+memory = "256 MiB"
+"#;
+
+const TIER_LISTING: &str = r#"#!/bin/sh
+for tier in /sys/devices/virtual/memory_tiering/memory_tier*; do cat "$tier/nodelist"; done >"$2/tiers"
+cd /sys/devices/system/cpu
+for cpu in cpu0 cpu5 cpu11; do
+    cat $cpu/topology/thread_siblings_list $cpu/cache/index3/shared_cpu_list
+done >"$2/cpus"
+"#;
+
+#[test]
+fn memory_without_cpus_is_a_lower_tier() {
+    let Some(bench) = Bench::new("6.12", Mode::Smp) else { return };
+    bench.run(&scenario(TIERS, "6.12", ""), Mode::Smp, TIER_LISTING, "rec").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(bench.text("rec/tiers"), "0-1\n2");
+    assert_eq!(bench.text("rec/cpus"), "0-1\n0-3\n4-5\n4-7\n10-11\n8-11");
 }
 
 #[test]
