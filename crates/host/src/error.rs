@@ -1,5 +1,6 @@
 //! What can stop a recording.
 
+use crate::workload::refuse::Refusals;
 /// Why this machine could not be recorded as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -37,6 +38,17 @@ pub enum Error {
         command: String,
         /// The system's error.
         source: std::io::Error,
+    },
+    /// A scenario that this machine cannot run.
+    #[error("{0}")]
+    Refused(Refusals),
+    /// A process of a workload that could not do its work.
+    #[error("process {process}: {message}")]
+    Workload {
+        /// Its name.
+        process: String,
+        /// What happened.
+        message: String,
     },
     /// A second signal: the recording is cut off.
     #[error("interrupted; what was recorded so far can be read")]

@@ -2,6 +2,8 @@
 
 use crate::cgroup::FILES;
 use mmtwin_event::counters::{self, Problem, Row};
+use mmtwin_event::words::glob;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,10 @@ pub struct Sampler {
     nodes: Vec<(String, PathBuf)>,
     /// Key, directory and existing files of each cgroup.
     cgroups: Vec<(String, Vec<PathBuf>)>,
+    /// Patterns of the counters that are kept; none: all are.
+    wanted: Vec<String>,
+    /// Whether a counter is kept, by name.
+    known: BTreeMap<String, bool>,
     text: Vec<u8>,
 }
 
@@ -36,7 +42,8 @@ impl Sampler {
             })
             .collect();
         nodes.sort_by_key(|(number, _)| number.parse::<u32>().unwrap_or(u32::MAX));
-        Sampler { proc: proc.into(), nodes, cgroups: Vec::new(), text: Vec::new() }
+        let (cgroups, wanted, known, text) = Default::default();
+        Sampler { proc: proc.into(), nodes, cgroups, wanted, known, text }
     }
 
     /// Adds a cgroup by its directory.
@@ -45,9 +52,23 @@ impl Sampler {
         self.cgroups.push((key.into(), files.collect()));
     }
 
+    /// Keeps only counters whose names fit one of the patterns, with `*` and `?`.
+    pub fn keep(&mut self, patterns: &[String]) {
+        self.wanted = if patterns.iter().any(|p| p == "*") { Vec::new() } else { patterns.to_vec() };
+        self.known.clear();
+    }
+
     /// Gives every source's rows to `take`. A file that cannot be read (any more) has no row, and a cgroup without
     /// files none either.
     pub fn sample(&mut self, mut take: impl FnMut(&'static str, Vec<Row>)) {
+        let (wanted, known) = (&self.wanted, &mut self.known);
+        let mut take = |source, mut rows: Vec<Row>| {
+            if !wanted.is_empty() {
+                rows.iter_mut().for_each(|row| *row = chosen(row, wanted, known));
+                rows.retain(|row| !row.names.is_empty());
+            }
+            take(source, rows);
+        };
         let mut problems = Vec::new();
         let text = &mut self.text;
         let proc = &self.proc;
@@ -104,6 +125,21 @@ impl Default for Sampler {
     }
 }
 
+/// The counters of a row that are wanted.
+fn chosen(row: &Row, wanted: &[String], known: &mut BTreeMap<String, bool>) -> Row {
+    let mut kept = Row::new(row.key.as_str());
+    for (name, value) in row.names.iter().zip(&row.values) {
+        let fits = match known.get(name) {
+            Some(fits) => *fits,
+            None => *known.entry(name.clone()).or_insert(wanted.iter().any(|pattern| glob(pattern, name))),
+        };
+        if fits {
+            kept.push(name.as_str(), *value);
+        }
+    }
+    kept
+}
+
 /// One row of a file. Lines that are no counters are none of the kernel's today; they are not worth a note a second.
 fn one(key: &str, fill: impl Fn(&mut Row, &mut Vec<Problem>), problems: &mut Vec<Problem>) -> Vec<Row> {
     let mut row = Row::new(key);
@@ -127,7 +163,6 @@ pub fn fold_per_cpu_counters() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     fn sampled(sampler: &mut Sampler) -> BTreeMap<&'static str, Vec<Row>> {
         let mut sources = BTreeMap::new();
@@ -167,6 +202,12 @@ mod tests {
         assert_eq!(sources["cgroup"][0].value("memory.stat.anon"), Some(4096));
         assert_eq!(sources["cgroup"][0].value("memory.limit_in_bytes"), Some(64 << 20));
         assert!(sources["node_vmstat"].is_empty());
+        sampler.keep(&["numa_*".into(), "pgfaul?".into()]);
+        let sources = sampled(&mut sampler);
+        let kept: Vec<_> = sources.values().flatten().flat_map(|row| &row.names).collect();
+        assert_eq!(kept, ["numa_hit", "numa_hit", "pgfault"]);
+        sampler.keep(&["*".into()]);
+        assert_eq!(sampled(&mut sampler)["psi"].len(), 1);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct ThreadPhase {
 #[derive(Clone, Debug)]
 pub struct Touching {
     /// Index of the access in the scenario's phase.
-    pub access: usize,
+    pub number: usize,
     /// Index of the region in the process.
     pub region: usize,
     /// Pages of the region that it can touch.
@@ -99,7 +99,7 @@ fn thread_phase(process: &Process, index: u32, phase: &say::Phase, at: usize, nu
         let pattern = pattern(access.pattern, pages.end - pages.start, start, seed, object);
         let stream = Stream::new(pattern, access.write.get(), seed, stream_number(index, number, at, i));
         let (think, sleep) = (access.think.0, access.sleep.0);
-        Some(Touching { access: i, region, pages, stream, think, sleep, count: access.count, via: access.via })
+        Some(Touching { number: i, region, pages, stream, think, sleep, count: access.count, via: access.via })
     });
     ThreadPhase {
         name: phase.name.clone().unwrap_or_else(|| at.to_string()),

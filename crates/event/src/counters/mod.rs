@@ -12,6 +12,7 @@
 //! | `node_vmstat`, `numastat` | `0` | as printed |
 //! | `meminfo` | empty, or `0` for a node | as printed (`Active(anon)`) |
 //! | `psi` | empty | `memory_some_total`, `io_full_avg10` |
+//! | `numa_maps` | `PROCESS/REGION` of a scenario | `N0`, `N1`, ...: pages of the region on a node, from `/proc/PID/numa_maps` |
 //! | `cgroup` | `/web` | file name, and key if it has keys: `memory.current`, `memory.stat.pgscan`, `memory.failcnt` |
 //!
 //! Validated on files of kernels 6.1 and 6.18; older layouts of zoneinfo after the kernel's documentation.

@@ -26,16 +26,18 @@ impl Work {
     pub fn lasting(time: Duration, cpus: &[Cpu]) -> Result<Work, Error> {
         let missing = || Error::io("finding a CPU to run on", std::io::ErrorKind::NotFound);
         let cpu = *cpus.first().ok_or_else(missing)?;
-        // The fastest of several: whatever else happens can only make it slower.
-        let fastest = on(cpu, || {
-            let sample = || {
-                let begin = clock::thread_cpu_time();
-                black_box(Work::of(SAMPLE).after(black_box(1)));
-                clock::thread_cpu_time() - begin
-            };
-            (0..16).map(|_| sample()).min().unwrap_or(0).max(1)
-        })?;
-        Ok(Work::of((time.as_nanos() as f64 * SAMPLE as f64 / fastest as f64).round() as u64))
+        Ok(Work::of((time.as_nanos() as f64 * on(cpu, Work::speed)?).round() as u64))
+    }
+
+    /// Rounds per nanosecond on the CPU that this runs on: the fastest of several measurements, for whatever else
+    /// happens can only make it slower. By the clock and not by CPU time, which some guests count in whole ticks.
+    pub fn speed() -> f64 {
+        let sample = || {
+            let begin = clock::now();
+            black_box(Work::of(SAMPLE).after(black_box(1)));
+            clock::now() - begin
+        };
+        SAMPLE as f64 / (0..16).map(|_| sample()).min().unwrap_or(0).max(1) as f64
     }
 
     /// Works, beginning with `chain`; the result begins whatever comes next.
@@ -54,7 +56,8 @@ impl Work {
         index + (chain & self.nothing) as usize
     }
 
-    fn of(rounds: u64) -> Work {
+    /// So many multiplications.
+    pub fn of(rounds: u64) -> Work {
         Work { rounds, nothing: black_box(0) }
     }
 }

@@ -72,7 +72,7 @@ impl Tasks {
         let mut lines = self.take(AT_END, now);
         let known: Vec<TaskLine> = self.known.values().take(AT_END).cloned().collect();
         for old in known {
-            if let Some(new) = in_proc(old.pid, now)
+            if let Some(new) = in_proc(old.pid, now).filter(|new| !is_dead(new.pid))
                 && (&new.comm, new.tgid, &new.cgroup) != (&old.comm, old.tgid, &old.cgroup)
             {
                 lines.push(new);
@@ -118,6 +118,12 @@ fn in_proc(pid: i32, at: u64) -> Option<TaskLine> {
     let (comm, tgid) = parse_status(&String::from_utf8_lossy(&status))?;
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     Some(TaskLine { at, pid, tgid, comm, cgroup: cgroup::of_task(&groups).map(str::to_string) })
+}
+
+/// Ended and not yet waited for: it has left its cgroup, which says nothing of where it was.
+fn is_dead(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:\tZ"))
 }
 
 /// Name and thread group. The kernel escapes newline and backslash in the name.

@@ -132,7 +132,7 @@ impl Engine<'_> {
         });
         let accesses = touching.flat_map(|accessor| &accessor.list);
         let shared = accesses.filter(|access| said.regions[access.touching.region].sharing == Sharing::Shared);
-        shared.filter_map(|access| Some((access.touching.access, access.pool?))).collect()
+        shared.filter_map(|access| Some((access.touching.number, access.pool?))).collect()
     }
 
     /// The touches of a thread in a phase.
@@ -145,14 +145,14 @@ impl Engine<'_> {
             let region = process.regions[touching.region];
             let is_shared = said.regions[touching.region].sharing == Sharing::Shared;
             let known =
-                shared.iter().find(|(access, _)| is_shared && *access == touching.access).map(|(_, pool)| *pool);
+                shared.iter().find(|(access, _)| is_shared && *access == touching.number).map(|(_, pool)| *pool);
             let pool = match touching.stream.pattern() {
                 Pattern::Draws(classes, permutation) if !explicit => Some(known.unwrap_or_else(|| {
                     let (pages, number) = (&touching.pages, self.memory.pools.len());
                     let of = &self.memory.regions[region];
                     let pool = Pool::new((classes, permutation), pages, of, &self.kernel, number as u64);
                     self.memory.pools.push(Some(pool));
-                    shared.push((touching.access, number));
+                    shared.push((touching.number, number));
                     number
                 })),
                 Pattern::Draws(..) | Pattern::Walk(_) => None,

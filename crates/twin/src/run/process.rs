@@ -213,8 +213,8 @@ fn populate(process: &say::Process, parts: &[std::ops::Range<u64>], seed: u64) -
         let pages = part.end - part.start;
         // It always writes, so the stream's random numbers are not asked for.
         let stream = Stream::new(Pattern::Walk(Cursor::new(pages, 1, 0)), 1.0, seed, 0);
-        let (access, pages_range) = (region, part.clone());
-        Touching { access, region, pages: pages_range, stream, think: 0, sleep: 0, count: Some(pages), via: Via::Mmap }
+        let (number, pages_range) = (region, part.clone());
+        Touching { number, region, pages: pages_range, stream, think: 0, sleep: 0, count: Some(pages), via: Via::Mmap }
     };
     ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: wanted.map(touching).collect() }
 }
@@ -235,7 +235,7 @@ impl Process {
             .collect();
         for accessor in threads[self.threads.clone()].iter().filter_map(|thread| thread.touched.as_ref()) {
             for access in &accessor.list {
-                let result = &mut accesses[access.touching.access];
+                let result = &mut accesses[access.touching.number];
                 result.threads += 1;
                 result.touches += access.touching.stream.count;
                 result.faults += access.faults;

@@ -1,0 +1,49 @@
+//! Running a scenario's workload for real, and recording while it runs: the host arm, and the lab arm inside a guest.
+//!
+//! The recorder starts a worker per process ([`worker`]); they are programs of their own with the processes' names,
+//! CPUs, memory policies and regions, and touch exactly the pages that `mmtwin_workload` says. The recorder records
+//! as for any command: events named by `run.events`, counters every `run.sample` and at every boundary between two
+//! phases, at which all threads of that process stand still. With each sample goes the placement of all regions, as
+//! counter source `numa_maps` (key `PROCESS/REGION`, counters `N0`, `N1`, ..., pages). `results.json` has what was
+//! achieved.
+//!
+//! What this machine cannot give is refused by name before anything starts ([`refuse`]); what a run changes of the
+//! machine is put back, and files behind regions have no name, so nothing is left behind.
+//!
+//! Left out: the work of a kernel module (`page-loop`, `page-fill`, `vmalloc-test`), which is refused.
+
+mod backing;
+mod message;
+mod oom;
+mod pace;
+mod placement;
+mod policy;
+pub mod refuse;
+mod run;
+mod settings;
+mod team;
+mod worker;
+
+pub use pace::Pace;
+pub use run::{Options, Outcome, run};
+pub use worker::{WORKER, worker};
+
+/// What the machine is to the scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arm {
+    /// A machine that has at least what the scenario needs.
+    #[default]
+    Host,
+    /// A guest made for the scenario, which it must fit.
+    Lab,
+}
+
+impl Arm {
+    /// Its name in manifests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arm::Host => "host",
+            Arm::Lab => "lab",
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! What a scenario asks for and this machine cannot give, each by name, found before anything starts.
+//!
+//! A host has to give at least what the scenario needs: its nodes with their CPUs, distances and memory, and enough
+//! free memory for the regions. A guest that was made for the scenario has to fit it: no more nodes, CPUs and memory
+//! either, and the sysctls it asks for.
+
+use super::{Arm, backing, worker};
+use mmtwin_event::manifest::{Evidence, Node};
+use mmtwin_scenario::Scenario;
+use mmtwin_scenario::units::{Bytes, List};
+use mmtwin_scenario::workload::{ActionKind, Huge, Policy, Process, RegionKind};
+use std::fmt;
+use std::path::Path;
+
+/// Something that this machine cannot give.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A node.
+    #[error("node {node}: this machine has nodes {given}")]
+    Node {
+        /// Which one.
+        node: u32,
+        /// Nodes of this machine.
+        given: List,
+    },
+    /// A node more than the scenario has.
+    #[error("nodes {given}: the scenario's machine has {wanted}")]
+    MoreNodes {
+        /// How many the scenario has.
+        wanted: usize,
+        /// Nodes of this machine.
+        given: List,
+    },
+    /// CPUs of a node.
+    #[error("node {node} with CPUs {wanted}: here it has CPUs {given}")]
+    Cpus {
+        /// Node.
+        node: u32,
+        /// What the scenario has.
+        wanted: List,
+        /// What this machine has.
+        given: List,
+    },
+    /// More CPUs than a program can choose from.
+    #[error("CPU {cpu}: numbers go up to {max} here", max = rustix::thread::CpuSet::MAX_CPU - 1)]
+    LargeCpu {
+        /// Its number.
+        cpu: u32,
+    },
+    /// Memory of a node.
+    #[error("node {node} with {wanted} of memory: here it has {given}")]
+    NodeMemory {
+        /// Node.
+        node: u32,
+        /// What the scenario has.
+        wanted: Bytes,
+        /// What this machine has.
+        given: Bytes,
+    },
+    /// Distance of two nodes.
+    #[error("distance {wanted} from node {from} to node {to}: here it is {given}")]
+    Distance {
+        /// From this node.
+        from: usize,
+        /// To this node.
+        to: usize,
+        /// What the scenario has.
+        wanted: u32,
+        /// What this machine has.
+        given: u32,
+    },
+    /// Swap.
+    #[error("swap of {wanted}: this machine has {given}")]
+    Swap {
+        /// What the scenario has.
+        wanted: Bytes,
+        /// What this machine has.
+        given: Bytes,
+    },
+    /// Free memory for the regions.
+    #[error("regions of {wanted} in memory: {given} of memory and swap are free")]
+    Memory {
+        /// All regions in memory together.
+        wanted: Bytes,
+        /// What is free.
+        given: Bytes,
+    },
+    /// Reserved huge pages.
+    #[error("{wanted} huge pages of 2 MiB: {given} are reserved and free (vm.nr_hugepages)")]
+    HugePages {
+        /// All regions of kind hugetlb together.
+        wanted: u64,
+        /// Free ones.
+        given: u64,
+    },
+    /// A place for files.
+    #[error("files of {wanted} in {directory}: {given}")]
+    Disk {
+        /// All files together.
+        wanted: Bytes,
+        /// Where they would be.
+        directory: String,
+        /// What there is.
+        given: String,
+    },
+    /// Work of a kernel module.
+    #[error("action {action} of process {process}: it is work of a kernel module, which is not loaded")]
+    Module {
+        /// Process.
+        process: String,
+        /// Action.
+        action: String,
+    },
+    /// A file that an action reads or writes.
+    #[error("action {action} of process {process}: {file}: {why}")]
+    File {
+        /// Process.
+        process: String,
+        /// Action.
+        action: String,
+        /// File.
+        file: String,
+        /// The system's error.
+        why: String,
+    },
+    /// The default policy for a region of a process that has another one.
+    #[error(
+        "region {region} of process {process} with policy default: a process that has policy {policy} uses it there"
+    )]
+    DefaultPolicy {
+        /// Process.
+        process: String,
+        /// Region.
+        region: String,
+        /// Policy of the process.
+        policy: String,
+    },
+    /// A policy that this kernel does not have.
+    #[error("policy {policy} of process {process}: it needs Linux 5.15, this is {release}")]
+    Policy {
+        /// Process.
+        process: String,
+        /// Policy.
+        policy: String,
+        /// Release of this kernel.
+        release: String,
+    },
+    /// CPUs of the starting node that the process may not use.
+    #[error("start on node {node} of process {process}: none of its CPUs is on that node")]
+    StartNode {
+        /// Process.
+        process: String,
+        /// Node.
+        node: u32,
+    },
+    /// Memory that may be locked.
+    #[error("{wanted} of locked memory of process {process}: the limit is {given} (ulimit -l)")]
+    Locked {
+        /// Process.
+        process: String,
+        /// All its locked regions.
+        wanted: Bytes,
+        /// The limit.
+        given: Bytes,
+    },
+    /// A cgroup.
+    #[error("cgroup {name}: {why}")]
+    Cgroup {
+        /// Its name.
+        name: String,
+        /// Why it cannot be.
+        why: String,
+    },
+    /// A sysctl of a guest.
+    #[error("{name} = {wanted}: it is {given}")]
+    Sysctl {
+        /// Its name.
+        name: String,
+        /// What the scenario has.
+        wanted: String,
+        /// What this machine has.
+        given: String,
+    },
+    /// Event tracing.
+    #[error("trace events: {what} (cure: {cure})")]
+    Tracing {
+        /// What is the matter.
+        what: String,
+        /// The smallest cure.
+        cure: String,
+    },
+}
+
+/// All of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusals(pub Vec<Refusal>);
+
+impl fmt::Display for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this machine cannot give what the scenario asks for:")?;
+        self.0.iter().try_for_each(|refusal| write!(f, "\n    {refusal}"))
+    }
+}
+
+/// What the machine of this evidence cannot give. `directory` is where files would be.
+pub fn refusals(scenario: &Scenario, arm: Arm, evidence: &Evidence, directory: &Path) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    topology(scenario, arm, &evidence.nodes, &mut refusals);
+    memory(scenario, arm, &mut refusals);
+    refusals.extend(backing::refusal(scenario, directory));
+    for process in &scenario.processes {
+        placement(process, scenario, evidence, &mut refusals);
+        actions(process, &mut refusals);
+    }
+    if arm == Arm::Lab {
+        refusals.extend(sysctls(scenario).into_iter().map(|(name, wanted, given)| Refusal::Sysctl {
+            name,
+            wanted,
+            given,
+        }));
+    }
+    refusals
+}
+
+fn topology(scenario: &Scenario, arm: Arm, nodes: &[Node], refusals: &mut Vec<Refusal>) {
+    let machine = &scenario.machine;
+    let given = List::from_iter(nodes.iter().map(|node| node.id));
+    if arm == Arm::Lab && nodes.len() > machine.nodes.len() {
+        refusals.push(Refusal::MoreNodes { wanted: machine.nodes.len(), given: given.clone() });
+    }
+    let max = rustix::thread::CpuSet::MAX_CPU as u32;
+    refusals.extend((machine.cpus.len() as u32 > max).then_some(Refusal::LargeCpu { cpu: max }));
+    for (id, wanted) in (0..).zip(&machine.nodes) {
+        let Some(node) = nodes.iter().find(|node| node.id == id) else {
+            refusals.push(Refusal::Node { node: id, given: given.clone() });
+            continue;
+        };
+        let has_all = wanted.cpus.iter().all(|cpu| node.cpus.contains(cpu));
+        if !has_all || arm == Arm::Lab && wanted.cpus.len() != node.cpus.len() {
+            let wanted = wanted.cpus.iter().copied().collect();
+            refusals.push(Refusal::Cpus { node: id, wanted, given: node.cpus.iter().copied().collect() });
+        }
+        let memory = node.memory.unwrap_or(0).saturating_mul(1024);
+        if !fits(wanted.memory.0, memory, arm) {
+            refusals.push(Refusal::NodeMemory { node: id, wanted: wanted.memory, given: Bytes(memory) });
+        }
+        // Distances are listed in the order of this machine's nodes.
+        for (to, &wanted) in machine.distance[id as usize].iter().enumerate() {
+            let at = nodes.iter().position(|node| node.id as usize == to);
+            if let Some(&given) = at.and_then(|at| node.distances.get(at))
+                && given != wanted
+            {
+                refusals.push(Refusal::Distance { from: id as usize, to, wanted, given });
+            }
+        }
+    }
+}
+
+/// Firmware and kernel take part of a node's memory before it is counted: up to a sixteenth on a host, on which many
+/// nodes are large; in a guest, where it can be small, up to half.
+fn fits(wanted: u64, given: u64, arm: Arm) -> bool {
+    match arm {
+        Arm::Host => given >= wanted - wanted / 16,
+        Arm::Lab => given <= wanted && given >= wanted / 2 && (given > 0) == (wanted > 0),
+    }
+}
+
+fn memory(scenario: &Scenario, arm: Arm, refusals: &mut Vec<Refusal>) {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let given = |name: &str| {
+        let value = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kb = value.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
+        Bytes(kb.unwrap_or(0) * 1024)
+    };
+    let wanted = scenario.machine.swap.map_or(Bytes(0), |swap| swap.size);
+    let swap = given("SwapTotal");
+    // The first page of a swap device is its header.
+    if swap.0 + 4096 < wanted.0 || arm == Arm::Lab && swap.0 > wanted.0 {
+        refusals.push(Refusal::Swap { wanted, given: swap });
+    }
+    let regions = backing::distinct(scenario);
+    let in_memory = regions.iter().filter(|region| region.kind != RegionKind::File && region.huge != Huge::Hugetlb);
+    let wanted = Bytes(in_memory.map(|region| region.size.0).sum());
+    let free = Bytes(given("MemAvailable").0 + given("SwapFree").0);
+    // In a guest a scenario may be about what happens when memory runs out.
+    if arm == Arm::Host && wanted.0 > free.0 {
+        refusals.push(Refusal::Memory { wanted, given: free });
+    }
+    let huge = regions.iter().filter(|region| region.huge == Huge::Hugetlb);
+    let wanted = huge.map(|region| worker::length(region) / worker::HUGE as u64).sum();
+    let free = std::fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
+    let given = free.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    if wanted > given {
+        refusals.push(Refusal::HugePages { wanted, given });
+    }
+}
+
+fn placement(process: &Process, scenario: &Scenario, evidence: &Evidence, refusals: &mut Vec<Refusal>) {
+    let name = || process.name.clone();
+    let policies = process.regions.iter().filter_map(|region| region.policy.as_ref()).chain([&process.policy]);
+    let mut many = policies.filter(|policy| matches!(policy, Policy::PreferredMany(_)));
+    if let Some(policy) = many.next()
+        && !since(&evidence.uname.release, (5, 15))
+    {
+        let release = evidence.uname.release.clone();
+        refusals.push(Refusal::Policy { process: name(), policy: policy.to_string(), release });
+    }
+    let default = process.regions.iter().filter(|region| region.policy == Some(Policy::Default));
+    for region in default.filter(|_| !process.policy.is_default()) {
+        let (region, policy) = (region.name.clone(), process.policy.to_string());
+        refusals.push(Refusal::DefaultPolicy { process: name(), region, policy });
+    }
+    if let (Some(node), Some(cpus)) = (process.start_node, &process.cpus)
+        && !scenario.machine.nodes[node as usize].cpus.iter().any(|cpu| cpus.contains(*cpu))
+    {
+        refusals.push(Refusal::StartNode { process: name(), node });
+    }
+    let wanted = Bytes(process.regions.iter().filter(|region| region.locked).map(worker::length).sum());
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
+    if let Some(given) = limit.filter(|limit| wanted.0 > *limit && !rustix::process::geteuid().is_root()) {
+        refusals.push(Refusal::Locked { process: name(), wanted, given: Bytes(given) });
+    }
+}
+
+/// Actions of a kernel module, and files that cannot be read or written.
+fn actions(process: &Process, refusals: &mut Vec<Refusal>) {
+    use rustix::fs::{Access, access};
+    for action in process.phases.iter().flat_map(|phase| &phase.actions) {
+        let (process, name) = (process.name.clone(), worker::name(&action.kind).to_string());
+        if worker::needed(&action.kind) {
+            let refusal = Refusal::Module { process, action: name };
+            refusals.extend(Some(refusal).filter(|refusal| !refusals.contains(refusal)));
+            continue;
+        }
+        let (paths, how) = match &action.kind {
+            ActionKind::Read { file, node, .. } => (worker::files(*file, *node, 1), Access::READ_OK),
+            ActionKind::CpuOffline { cpus } | ActionKind::CpuOnline { cpus } => {
+                (cpus.numbers().iter().map(|cpu| worker::cpu_online(*cpu)).collect(), Access::WRITE_OK)
+            }
+            ActionKind::Sysctl { name, .. } => (vec![worker::sysctl(name)], Access::WRITE_OK),
+            _ => continue,
+        };
+        for path in paths {
+            if let Err(why) = access(&path, how) {
+                let (process, action, file) = (process.clone(), name.clone(), path.display().to_string());
+                let refusal = Refusal::File { process, action, file, why: why.to_string() };
+                refusals.extend(Some(refusal).filter(|refusal| !refusals.contains(refusal)));
+            }
+        }
+    }
+}
+
+/// Sysctls that are not as the scenario has them: name, what it has, and what this machine has.
+pub fn sysctls(scenario: &Scenario) -> Vec<(String, String, String)> {
+    let Ok(serde_json::Value::Object(wanted)) = serde_json::to_value(&scenario.kernel.sysctl) else {
+        return Vec::new();
+    };
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::Array(list) => Some(list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
+        serde_json::Value::Number(number) => Some(number.to_string()),
+        // The kernel computes it.
+        _ => None,
+    };
+    let differing = wanted.iter().filter_map(|(name, value)| {
+        let wanted = text(value)?;
+        let given = std::fs::read_to_string(worker::sysctl(name));
+        let given = given.map_or("absent".into(), |t| t.split_whitespace().collect::<Vec<_>>().join(" "));
+        // Lists have a number per zone of the kernel's configuration, those of the scenario's come first.
+        let same = given == wanted || given.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with(' '));
+        (!same).then(|| (name.clone(), wanted, given))
+    });
+    differing.collect()
+}
+
+/// A release such as `6.1.0-13-cloud-amd64` is this one or later.
+fn since(release: &str, (major, minor): (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|word| word.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MACHINE: &str = "[machine]\ndistance = [[10, 21], [21, 10]]\n[[machine.node]]\ncpus = \"0-1\"\n\
+                           memory = \"1 GiB\"\n[[machine.node]]\ncpus = \"2-3\"\nmemory = \"1 GiB\"\n\
+                           [kernel]\nrelease = \"6.1\"\n";
+
+    fn scenario(text: &str) -> Scenario {
+        mmtwin_scenario::parse("s", &format!("{MACHINE}{text}"), Path::new(""), &[]).unwrap_or_else(|f| panic!("{f}"))
+    }
+
+    fn node(id: u32, cpus: &[u32], memory: u64, distances: &[u32]) -> Node {
+        Node { id, cpus: cpus.into(), memory: Some(memory), distances: distances.into(), ..Node::default() }
+    }
+
+    fn of_topology(arm: Arm, nodes: &[Node]) -> Vec<String> {
+        let mut refusals = Vec::new();
+        topology(&scenario(""), arm, nodes, &mut refusals);
+        refusals.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_machine_that_fits() {
+        let exact = [node(0, &[0, 1], 1 << 20, &[10, 21]), node(1, &[2, 3], 1000 << 10, &[21, 10])];
+        assert!(of_topology(Arm::Host, &exact).is_empty() && of_topology(Arm::Lab, &exact).is_empty());
+        let more = [node(0, &[0, 1, 4], 2 << 20, &[10, 21, 31]), node(1, &[2, 3], 1 << 20, &[21, 10, 31])];
+        assert!(of_topology(Arm::Host, &more).is_empty());
+        let expected =
+            ["node 0 with CPUs 0-1: here it has CPUs 0-1,4", "node 0 with 1 GiB of memory: here it has 2 GiB"];
+        assert_eq!(of_topology(Arm::Lab, &more), expected);
+    }
+
+    #[test]
+    fn a_machine_that_does_not() {
+        let small = [node(0, &[0], 1 << 19, &[10, 20])];
+        let expected = [
+            "node 0 with CPUs 0-1: here it has CPUs 0",
+            "node 0 with 1 GiB of memory: here it has 512 MiB",
+            "node 1: this machine has nodes 0",
+        ];
+        assert_eq!(of_topology(Arm::Host, &small), expected);
+        let other = [node(0, &[0, 1], 1 << 20, &[10, 20]), node(1, &[2, 3], 1 << 20, &[21, 10])];
+        assert_eq!(of_topology(Arm::Host, &other), ["distance 21 from node 0 to node 1: here it is 20"]);
+    }
+
+    #[test]
+    fn work_that_cannot_be_done() {
+        let scenario = scenario(
+            "[[process]]\nname = \"p\"\npolicy = \"preferred-many:0\"\ncpus = \"0-1\"\nstart_node = 1\n\
+             [[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\npolicy = \"default\"\n\
+             [[process.phase]]\n[[process.phase.action]]\nkind = \"page-loop\"\ncount = 1\n\
+             [[process.phase.action]]\nkind = \"cpu-offline\"\ncpus = \"3\"\n",
+        );
+        let mut evidence = Evidence::default();
+        evidence.uname.release = "5.4.0-1".into();
+        let mut refusals = Vec::new();
+        placement(&scenario.processes[0], &scenario, &evidence, &mut refusals);
+        actions(&scenario.processes[0], &mut refusals);
+        let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+        let expected = [
+            "policy preferred-many:0 of process p: it needs Linux 5.15, this is 5.4.0-1",
+            "region r of process p with policy default: a process that has policy preferred-many:0 uses it there",
+            "start on node 1 of process p: none of its CPUs is on that node",
+            "action page-loop of process p: it is work of a kernel module, which is not loaded",
+        ];
+        assert_eq!(all[..4], expected);
+        assert!(since("5.15.0", (5, 15)) && since("6.1.0-13-amd64", (5, 15)) && !since("", (1, 0)));
+    }
+}

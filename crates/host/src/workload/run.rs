@@ -1,0 +1,276 @@
+//! The recorder's side of a run.
+
+use super::backing::Backing;
+use super::message::{FromWorker, Plan, ToWorker};
+use super::oom::Watch;
+use super::pace::Pace;
+use super::refuse::{Refusal, Refusals, refusals};
+use super::settings::{self, Settings};
+use super::team::Member;
+use super::{Arm, placement, refuse};
+use crate::record::{self, Samples, Session, Signals};
+use crate::sample::Sampler;
+use crate::{Error, clock, evidence, tracefs};
+use mmtwin_event::manifest::{End, Manifest, Sampling};
+use mmtwin_event::results::{Ending, PhaseResult, Placement, Results};
+use mmtwin_scenario::Scenario;
+use mmtwin_trace::recording::{Recording, Writer};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How a scenario is run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Directory of the recording.
+    pub output: PathBuf,
+    /// What this machine is to the scenario.
+    pub arm: Arm,
+    /// Directory for files behind regions, on a disk; `None`: where the recording will be.
+    pub files: Option<PathBuf>,
+    /// Ring buffer per CPU in bytes; `None`: by the machine's memory.
+    pub buffer: Option<u64>,
+    /// Replace an existing recording.
+    pub force: bool,
+}
+
+/// How a run went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The recording.
+    pub recorded: record::Outcome,
+    /// What was written to `results.json`.
+    pub results: Results,
+}
+
+/// Runs a scenario. The executable that calls this has to call [`super::worker`] when its first argument is
+/// [`super::WORKER`]. `say` takes messages for the user, one line each.
+///
+/// # Errors
+/// [`Error::Refused`] before anything starts; [`Error::Workload`] if a process cannot do what it should. That memory
+/// ran out is no error but an [`Ending`].
+pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, Error> {
+    let parent = options.output.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = options.files.as_deref().unwrap_or(parent);
+    let mut refused = refusals(scenario, options.arm, &evidence::collect(), directory);
+    refused.extend(settings::refusals(scenario));
+    let plan = match (scenario.run.events.as_slice(), tracefs::find()) {
+        ([], _) => Err("the scenario names no events".to_string()),
+        (patterns, Ok(tracefs)) => Ok(record::plan(&tracefs, patterns)?),
+        (_, Err(tracefs::Obstacle { what, cure })) => {
+            refused.push(Refusal::Tracing { what: what.clone(), cure });
+            Err(what)
+        }
+    };
+    if !refused.is_empty() {
+        return Err(Error::Refused(Refusals(refused)));
+    }
+    let settings = Settings::make(scenario)?;
+    let mut sampler = Sampler::new();
+    sampler.keep(&scenario.run.counters);
+    settings.cgroups().iter().for_each(|(name, directory)| sampler.add_cgroup(name, directory));
+    let backing = Backing::create(scenario, directory)?;
+    let manifest = Manifest {
+        arm: options.arm.name().into(),
+        counters: Sampling {
+            interval: Some(scenario.run.sample.0).filter(|interval| *interval > 0),
+            cgroups: settings.cgroups().iter().map(|(name, _)| name.clone()).collect(),
+        },
+        scenario: Some(scenario.to_json()),
+        scenario_hash: Some(scenario.hash()),
+        ..Manifest::default()
+    };
+    let writer = Writer::create(&options.output, options.force)?;
+    let session = Session::create(writer, plan, options.buffer, sampler, manifest);
+    let result = session.and_then(|session| {
+        session.notes.iter().for_each(|note| say(note));
+        with(session, scenario, &settings, &backing)
+    });
+    if result.is_err() && !Recording::is_one(&options.output) {
+        // Nothing was recorded, and the next attempt should find its name free.
+        let _ = std::fs::remove_dir_all(&options.output);
+    }
+    result
+}
+
+/// A run under way.
+struct Run<'a> {
+    scenario: &'a Scenario,
+    session: Session,
+    /// By process.
+    team: Vec<Member>,
+    /// By process.
+    phases: Vec<Vec<PhaseResult>>,
+    nodes: usize,
+    watch: Watch,
+    ending: Ending,
+}
+
+/// What is left to do with a worker after the next sample.
+struct Waiting {
+    process: usize,
+    result: Option<PhaseResult>,
+}
+
+fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Backing) -> Result<Outcome, Error> {
+    let mut signals = Signals::take()?;
+    let pace = Pace::measure();
+    let notes = notes(scenario, pace);
+    let mut team = Vec::new();
+    for (index, process) in scenario.processes.iter().enumerate() {
+        let plan = Plan {
+            scenario: scenario.to_json(),
+            process: index as u32,
+            pace,
+            files: backing.of(index, process.regions.len()),
+            cgroup: settings.procs(process.cgroup.as_deref()),
+        };
+        team.push(Member::start(process, &plan)?);
+    }
+    for (member, process) in team.iter_mut().zip(&scenario.processes) {
+        member.ready(process)?;
+    }
+    let nodes = evidence::nodes(Path::new("/sys/devices/system/node")).last().map_or(1, |node| node.id as usize + 1);
+    let phases = scenario.processes.iter().map(|_| Vec::new()).collect();
+    let (watch, ending) = (Watch::begin(), Ending::Completed);
+    let mut run = Run { scenario, session, team, phases, nodes, watch, ending };
+    run.team.iter().for_each(|member| run.session.saw(member.pid() as i32));
+    run.session.begin()?;
+    run.place(Vec::new())?;
+    let start = clock::now();
+    run.team.iter_mut().for_each(|member| member.tell(&ToWorker::Go { start }));
+    run.follow(&mut signals)?;
+    let broken = matches!(run.ending, Ending::OutOfMemory { .. });
+    for member in &mut run.team {
+        // When memory has run out, the run is over for all.
+        member.end(broken && member.runs)?;
+    }
+    run.session.stop()?;
+    let mut results = Results { ending: run.ending, notes, ..Results::default() };
+    results.phases = run.phases.into_iter().flatten().collect();
+    run.session.results(&results)?;
+    let recorded = run.session.finish(End::default())?;
+    Ok(Outcome { recorded, results })
+}
+
+impl Run<'_> {
+    /// Records until all workers are done or memory has run out.
+    fn follow(&mut self, signals: &mut Signals) -> Result<(), Error> {
+        let interval = Some(self.scenario.run.sample.0).filter(|interval| *interval > 0);
+        let mut samples = Samples::every(interval.map(Duration::from_nanos));
+        while self.team.iter().any(|member| member.runs) {
+            let mut wake = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
+            let running = self.team.iter().filter(|member| member.runs);
+            wake.extend(running.map(|member| PollFd::new(member.line.stream(), PollFlags::IN)));
+            self.session.poll(&wake, samples.next())?;
+            if let Some(signal) = signals.pending().into_iter().find(|signal| [SIGINT, SIGTERM].contains(signal)) {
+                return Err(Error::Interrupted { signal });
+            }
+            let mut waiting = Vec::new();
+            for process in 0..self.team.len() {
+                if self.team[process].runs && self.listen(process, &mut waiting)? {
+                    // Those that still run are ended with the run.
+                    return Ok(());
+                }
+            }
+            if samples.due() || !waiting.is_empty() {
+                self.session.sample()?;
+                self.place(waiting)?;
+            }
+            self.session.gather()?;
+        }
+        Ok(())
+    }
+
+    /// Takes what a worker has said. True: memory has run out.
+    fn listen(&mut self, process: usize, waiting: &mut Vec<Waiting>) -> Result<bool, Error> {
+        let member = &mut self.team[process];
+        let mut ready = [PollFd::new(member.line.stream(), PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut ready, Some(&at_once)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
+            Ok(_) => {}
+            Err(e) => return Err(Error::io("waiting for processes", e)),
+        }
+        let open = member.line.read()?;
+        while let Some(message) = member.line.next()? {
+            match message {
+                FromWorker::Boundary(result) => waiting.push(Waiting { process, result }),
+                FromWorker::Done { cut } => {
+                    member.runs = false;
+                    if cut && self.ending == Ending::Completed {
+                        self.ending = Ending::TimeUp;
+                    }
+                }
+                FromWorker::Failed(message) => {
+                    return Err(Error::Workload { process: member.name.clone(), message });
+                }
+                FromWorker::Ready(_) => {}
+            }
+        }
+        if open || !member.runs {
+            return Ok(false);
+        }
+        let at = clock::now();
+        match (member.end(false)?, self.watch.message(member.pid())) {
+            (Some(SIGKILL), Some(message)) => {
+                let (pid, comm) = (member.pid() as i32, member.name.clone());
+                self.ending = Ending::OutOfMemory { at, pid, comm, message };
+                Ok(true)
+            }
+            _ => Err(member.broken()),
+        }
+    }
+
+    /// Adds the placement of all regions to the sample just taken, and lets those go on that waited for it.
+    fn place(&mut self, waiting: Vec<Waiting>) -> Result<(), Error> {
+        let placed: Vec<_> = self
+            .team
+            .iter()
+            .map(|member| match member.runs && !member.regions.is_empty() {
+                true => placement::of(member.pid(), &member.regions, self.nodes),
+                false => None,
+            })
+            .collect();
+        let rows: Vec<_> = self
+            .team
+            .iter()
+            .zip(&placed)
+            .flat_map(|(member, placed)| {
+                placement::rows(&member.name, member.regions.iter().zip(placed.iter().flatten()))
+            })
+            .collect();
+        self.session.add("numa_maps", &rows)?;
+        for Waiting { process, result } in waiting {
+            if let Some(mut result) = result {
+                let regions = self.team[process].regions.iter().zip(placed[process].iter().flatten());
+                let placement = regions.map(|(r, nodes)| Placement { region: r.region.clone(), nodes: nodes.clone() });
+                result.placement = placement.collect();
+                self.phases[process].push(result);
+            }
+            self.team[process].tell(&ToWorker::On);
+        }
+        Ok(())
+    }
+}
+
+/// What must be known of a run beside its figures.
+fn notes(scenario: &Scenario, pace: Pace) -> Vec<String> {
+    let mut notes = vec![format!(
+        "think time is work, {:.3} rounds per ns of CPU time; touches are timed in ticks, {:.3} per ns",
+        pace.rounds, pace.ticks
+    )];
+    let differing = refuse::sysctls(scenario);
+    if !differing.is_empty() {
+        let each = differing.iter().map(|(name, wanted, given)| format!("{name} is {given}, not {wanted}"));
+        notes.push(format!("this kernel is not set as the scenario's: {}", each.collect::<Vec<_>>().join("; ")));
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let series = |version: &str| version.split('.').take(2).map(String::from).collect::<Vec<_>>();
+    if series(&release) != series(&scenario.kernel.version) {
+        notes.push(format!("this kernel is {release}, the scenario's is {}", scenario.kernel.version));
+    }
+    notes
+}

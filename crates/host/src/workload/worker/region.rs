@@ -1,0 +1,93 @@
+//! The memory of a process: its regions mapped as the scenario says.
+
+use crate::Error;
+use crate::workload::policy::MemPolicy;
+use mmtwin_scenario::Machine;
+use mmtwin_scenario::units::PAGE;
+use mmtwin_scenario::workload::{Huge, Region, RegionKind};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::ptr::null_mut;
+
+/// Size of a huge page: regions are aligned to it, so that which of them can have huge pages is no matter of luck.
+pub const HUGE: usize = 2 << 20;
+
+/// A mapped region. Its memory stays mapped until the process ends.
+#[derive(Debug)]
+pub struct Mapped {
+    /// First byte.
+    pub base: *mut u8,
+    /// Bytes.
+    pub length: usize,
+    /// The file behind it, if it has one.
+    pub file: Option<File>,
+}
+
+// SAFETY: the mapping is never unmapped, and every access to it is atomic (`touch`).
+unsafe impl Sync for Mapped {}
+// SAFETY: as above.
+unsafe impl Send for Mapped {}
+
+/// Bytes that a region takes: whole pages of its kind.
+pub fn length(region: &Region) -> u64 {
+    let page = if region.huge == Huge::Hugetlb { HUGE as u64 } else { PAGE };
+    region.size.0.next_multiple_of(page)
+}
+
+/// Maps a region; `file` is what backs it.
+pub fn map(region: &Region, file: Option<&Path>, machine: &Machine) -> Result<Mapped, Error> {
+    let fail = |what: &str, e: io::Error| Error::io(format!("{what} of region {}", region.name), e);
+    let file = file.map(|path| OpenOptions::new().read(true).write(true).open(path));
+    let file = file.transpose().map_err(|e| fail("file", e))?;
+    let length = usize::try_from(length(region)).map_err(|_| fail("size", io::ErrorKind::OutOfMemory.into()))?;
+    let base = place(length, region, file.as_ref()).map_err(|e| fail("mapping", e))?;
+    let advice = match region.huge {
+        Huge::Madvise => Some(libc::MADV_HUGEPAGE),
+        Huge::Never => Some(libc::MADV_NOHUGEPAGE),
+        Huge::Default | Huge::Hugetlb => None,
+    };
+    if let Some(advice) = advice {
+        // SAFETY: the range is the mapping just made; the advice does not change its content.
+        let result = unsafe { libc::madvise(base.cast(), length, advice) };
+        // A kernel without huge pages needs no advice against them.
+        if result != 0 && region.huge == Huge::Madvise {
+            return Err(fail("huge pages", io::Error::last_os_error()));
+        }
+    }
+    if let Some(policy) = &region.policy {
+        MemPolicy::of(policy, machine).set_for_range(base, length).map_err(|e| fail("memory policy", e))?;
+    }
+    if region.locked {
+        // Pages are locked when they are first touched, by whoever touches them: locking must not touch them here.
+        // SAFETY: the range is the mapping just made; locking does not change its content.
+        let result = unsafe { libc::syscall(libc::SYS_mlock2, base, length, libc::MLOCK_ONFAULT) };
+        if result != 0 {
+            return Err(fail("locking", io::Error::last_os_error()));
+        }
+    }
+    Ok(Mapped { base, length, file })
+}
+
+/// Maps it at a multiple of [`HUGE`] with unmapped space on both sides, so that it is never merged with a neighbour.
+fn place(length: usize, region: &Region, file: Option<&File>) -> io::Result<*mut u8> {
+    use std::os::fd::AsRawFd;
+    let around = length.checked_add(2 * HUGE).ok_or(io::ErrorKind::OutOfMemory)?;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address that the kernel chooses.
+    let space = unsafe { libc::mmap(null_mut(), around, libc::PROT_NONE, flags, -1, 0) };
+    if space == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let address = (space as usize + 1).next_multiple_of(HUGE);
+    let execute = if region.exec { libc::PROT_EXEC } else { 0 };
+    let huge = if region.huge == Huge::Hugetlb { libc::MAP_HUGETLB | libc::MAP_HUGE_2MB } else { 0 };
+    let (flags, fd) = match (region.kind, file) {
+        (RegionKind::File | RegionKind::Shmem, Some(file)) => (libc::MAP_SHARED, file.as_raw_fd()),
+        _ => (flags | huge, -1),
+    };
+    let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
+    // SAFETY: the range lies in the space reserved above, which nobody else knows of.
+    let base = unsafe { libc::mmap(address as *mut _, length, protection, flags | libc::MAP_FIXED, fd, 0) };
+    if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(base.cast()) }
+}

@@ -1,0 +1,259 @@
+//! Touching memory: the explicit accesses of a thread, done for real and timed.
+//!
+//! Every touch is timed with two readings of the time-stamp counter, the first of which ends the time of the touch
+//! before. A touch that took at least half as long as the cheapest page fault may have been one: only then the
+//! kernel's count of the thread's faults is read, so the faults of accesses that take turns are told apart and a touch
+//! without a fault costs no system call. What a touch costs beside itself (generator, clocks, histogram) is measured
+//! once per access on a page of its own and taken off the think time.
+
+use super::region::Mapped;
+use crate::workload::pace::{Pace, ticks};
+use crate::{Error, clock};
+use mmtwin_event::results::Latency;
+use mmtwin_scenario::units::PAGE;
+use mmtwin_scenario::workload::Via;
+use mmtwin_workload::program::{ThreadPhase, Touches, Touching};
+use std::fs::File;
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+/// What is touched.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    base: *mut u8,
+    /// Distance of two pages: 0 if all accesses go to one page.
+    stride: usize,
+    file: Option<&'a File>,
+}
+
+impl<'a> Target<'a> {
+    /// A region.
+    pub fn region(mapped: &'a Mapped) -> Target<'a> {
+        Target { base: mapped.base, stride: PAGE as usize, file: mapped.file.as_ref() }
+    }
+
+    /// A single page, for all accesses: what is left of their cost is not theirs.
+    fn page(scratch: &Scratch) -> Target<'static> {
+        Target { base: scratch.0, stride: 0, file: None }
+    }
+
+    /// Touches a page: a byte of it, in a cache line that depends on the page, or all of it by a system call.
+    #[inline]
+    fn touch(&self, page: u64, write: bool, via: Via, buffer: &mut [u8; PAGE as usize]) -> std::io::Result<()> {
+        match (via, self.file) {
+            (Via::Syscall, Some(file)) => {
+                let at = page * self.stride as u64;
+                if write { file.write_all_at(buffer, at) } else { file.read_exact_at(buffer, at) }
+            }
+            _ => {
+                let line = (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize * 64;
+                // SAFETY: programs touch only pages of their region, which is mapped for as long as the process
+                // lives; all threads and processes use it only by atomic operations.
+                let byte = unsafe { AtomicU8::from_ptr(self.base.add(page as usize * self.stride + line)) };
+                if write {
+                    byte.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    black_box(byte.load(Ordering::Relaxed));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What a thread achieved with one access.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Achieved {
+    /// Index of the access in the scenario's phase.
+    pub number: usize,
+    /// Touches.
+    pub touches: u64,
+    /// Page faults of these.
+    pub faults: u64,
+    /// Nanoseconds of CPU time, think time included.
+    pub cpu_time: u64,
+    /// Nanoseconds of all touches.
+    pub time: u64,
+    /// Touches by the bits of their nanoseconds: slot 0 less than 1 ns, slot i from 2^(i-1) on.
+    pub slots: [u64; 65],
+}
+
+impl Achieved {
+    /// Nothing yet.
+    pub fn nothing(number: usize) -> Achieved {
+        Achieved { number, touches: 0, faults: 0, cpu_time: 0, time: 0, slots: [0; 65] }
+    }
+
+    /// Adds what another thread achieved.
+    pub fn add(&mut self, other: &Achieved) {
+        self.touches += other.touches;
+        self.faults += other.faults;
+        self.cpu_time += other.cpu_time;
+        self.time += other.time;
+        self.slots.iter_mut().zip(other.slots).for_each(|(slot, more)| *slot += more);
+    }
+
+    /// Latencies; `None` without touches.
+    pub fn latency(&self) -> Option<Latency> {
+        let least = |bits: usize| if bits == 0 { 0 } else { 1u64 << (bits - 1) };
+        let used = self.slots.iter().enumerate().filter(|(_, count)| **count > 0);
+        let slots = used.map(|(bits, count)| (least(bits), *count)).collect();
+        (self.touches > 0).then(|| Latency { mean: self.time as f64 / self.touches as f64, slots })
+    }
+}
+
+/// What a thread needs to touch memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Toucher {
+    /// Speeds of this machine.
+    pub pace: Pace,
+    /// Ticks of a touch that may have been a page fault.
+    pub may_fault: u64,
+}
+
+impl Toucher {
+    /// Does a thread's accesses of a phase until all have reached their count or it is `deadline`. `targets` are the
+    /// regions of the process, `overhead` by access what a touch costs beside itself in nanoseconds.
+    pub fn run(
+        &self,
+        phase: &ThreadPhase,
+        targets: &[Target<'_>],
+        overhead: &[f64],
+        deadline: u64,
+    ) -> Result<Vec<Achieved>, Error> {
+        let mut achieved: Vec<_> = phase.accesses.iter().map(|access| Achieved::nothing(access.number)).collect();
+        let accesses = phase.accesses.iter().zip(overhead);
+        let think: Vec<_> = accesses.map(|(access, own)| self.pace.work(access.think as f64 - own)).collect();
+        let mut busy = vec![0u64; achieved.len()];
+        let mut buffer = [1; PAGE as usize];
+        let mut last_tick = self.pace.tick_at(deadline);
+        let (cpu_before, mut faults) = (clock::thread_cpu_time(), thread_faults());
+        let mut chain = 1;
+        // The access whose time it is, and since when.
+        let mut current = None;
+        for touch in Touches::new(phase) {
+            let began = ticks();
+            if let Some((access, since)) = current {
+                busy[access] += began.saturating_sub(since);
+            }
+            if began >= last_tick {
+                if clock::now() >= deadline {
+                    current = None;
+                    break;
+                }
+                // Ticks and clock drift apart by some parts per million.
+                last_tick = self.pace.tick_at(deadline);
+            }
+            let Touching { region, via, sleep, .. } = phase.accesses[touch.access];
+            let result = targets[region].touch(touch.what.page, touch.what.write, via, &mut buffer);
+            let ended = ticks();
+            result.map_err(|e| Error::io(format!("page {} of region {region}", touch.what.page), e))?;
+            let of = &mut achieved[touch.access];
+            let took = ended.saturating_sub(began);
+            let time = self.pace.nanoseconds(took);
+            of.touches += 1;
+            of.time += time;
+            of.slots[(u64::BITS - time.leading_zeros()) as usize] += 1;
+            // System calls copy without page faults.
+            if took >= self.may_fault && via == Via::Mmap {
+                let now = thread_faults();
+                of.faults += now - faults;
+                faults = now;
+            }
+            chain = think[touch.access].after(chain);
+            current = Some((touch.access, began));
+            if sleep > 0 {
+                busy[touch.access] += ticks().saturating_sub(began);
+                let left = deadline.saturating_sub(clock::now());
+                std::thread::sleep(Duration::from_nanos(sleep.min(left)));
+                current = None;
+            }
+        }
+        if let Some((access, since)) = current {
+            busy[access] += ticks().saturating_sub(since);
+        }
+        black_box(chain);
+        let cpu_time = clock::thread_cpu_time() - cpu_before;
+        let all: u64 = busy.iter().sum();
+        for (of, busy) in achieved.iter_mut().zip(busy) {
+            of.cpu_time = (u128::from(cpu_time) * u128::from(busy) / u128::from(all.max(1))) as u64;
+        }
+        Ok(achieved)
+    }
+
+    /// Nanoseconds that each access of a phase costs beside the touch itself and its think time: the same accesses, to
+    /// one page, the fastest of several measurements. Zero for those that do not think, which have nothing to take it
+    /// off.
+    pub fn overhead(&self, phase: &ThreadPhase, scratch: &Scratch) -> Result<Vec<f64>, Error> {
+        const SAMPLE: u64 = 500;
+        const SAMPLES: usize = 8;
+        let one = |access: &Touching| {
+            if access.think == 0 {
+                return Ok(0.0);
+            }
+            let (think, sleep, count, via) = (0, 0, Some(SAMPLE), Via::Mmap);
+            let only = Touching { region: 0, think, sleep, count, via, ..access.clone() };
+            let (name, duration, actions) = (String::new(), None, Vec::new());
+            let phase = ThreadPhase { name, duration, actions, accesses: vec![only] };
+            let target = [Target::page(scratch)];
+            let sample = |_| {
+                let begin = clock::now();
+                self.run(&phase, &target, &[0.0], u64::MAX).map(|_| clock::now() - begin)
+            };
+            let samples = (0..SAMPLES).map(sample).collect::<Result<Vec<u64>, Error>>()?;
+            Ok(samples.into_iter().min().unwrap_or(0) as f64 / SAMPLE as f64)
+        };
+        phase.accesses.iter().map(one).collect()
+    }
+}
+
+/// Faults of this thread so far, those that found the page in memory included.
+fn thread_faults() -> u64 {
+    // SAFETY: the kernel fills in a structure of numbers, for which zero is a value; the call cannot fail with these
+    // arguments.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage
+    };
+    (usage.ru_minflt + usage.ru_majflt) as u64
+}
+
+/// A few pages of this process's own.
+#[derive(Debug)]
+pub struct Scratch(*mut u8);
+
+impl Scratch {
+    const PAGES: usize = 64;
+
+    /// Maps them, and measures the cheapest page fault in ticks.
+    pub fn new() -> Result<(Scratch, u64), Error> {
+        let length = Scratch::PAGES * PAGE as usize;
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address that the kernel chooses; it is smaller than a huge page.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(Error::io("scratch pages", std::io::Error::last_os_error()));
+        }
+        let scratch = Scratch(base.cast());
+        let target = Target { stride: PAGE as usize, ..Target::page(&scratch) };
+        let mut buffer = [0; PAGE as usize];
+        let fault = |page| {
+            let began = ticks();
+            let touched = target.touch(page, true, Via::Mmap, &mut buffer);
+            touched.map(|()| ticks().saturating_sub(began))
+        };
+        let faults: Result<Vec<u64>, _> = (0..Scratch::PAGES as u64).map(fault).collect();
+        let faults = faults.map_err(|e| Error::io("scratch pages", e))?;
+        Ok((scratch, faults.into_iter().min().unwrap_or(0)))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new` with this length, and its targets do not outlive it.
+        unsafe { libc::munmap(self.0.cast(), Scratch::PAGES * PAGE as usize) };
+    }
+}
