@@ -246,7 +246,9 @@ impl Space {
                     area.into_iter().for_each(|area| self.merge(area));
                 }
             }
-            let mut list = std::mem::take(&mut self.nodes[i].lazy);
+            // The next list will be about as long.
+            let next = Vec::with_capacity(self.nodes[i].lazy.len());
+            let mut list = std::mem::replace(&mut self.nodes[i].lazy, next);
             list.sort_unstable_by_key(|area| area.start);
             if self.rules.areas == Areas::SingleList {
                 // Its purge tree merges neighbours as they come.
