@@ -328,7 +328,14 @@ fn actions(process: &Process, refusals: &mut Vec<Refusal>) {
     for action in process.phases.iter().flat_map(|phase| &phase.actions) {
         let (process, name) = (process.name.clone(), worker::name(&action.kind).to_string());
         if worker::needed(&action.kind) {
-            let refusal = Refusal::Module { process, action: name };
+            let refusal = match worker::access() {
+                Ok(()) => continue,
+                Err(rustix::io::Errno::NOENT) => Refusal::Module { process, action: name },
+                Err(why) => {
+                    let (file, why) = (worker::DEVICE.to_string(), why.to_string());
+                    Refusal::File { process, action: name, file, why }
+                }
+            };
             refusals.extend(Some(refusal).filter(|refusal| !refusals.contains(refusal)));
             continue;
         }
