@@ -50,7 +50,7 @@ pub enum Verb {
     Script(Script),
     /// Write a trace in another format
     Convert(Convert),
-    /// Run a scenario on the simulated kernel
+    /// Run a scenario on the simulated kernel, or for real
     Run(Run),
     /// Published tables beside the twin's, with the error of each row
     Reproduce(Reproduce),
@@ -299,7 +299,8 @@ Examples:
   mmtwin run s.toml --set kernel.vmstat.numa_counters=off --table workload,numastat
   mmtwin run s.toml -o s.mmt && mmtwin script s.mmt | head
   mmtwin run s.toml --file zoneinfo                 as /proc shows it when the run has ended
-  mmtwin run s.toml --check-determinism             run twice and compare")]
+  mmtwin run s.toml --check-determinism             run twice and compare
+  mmtwin run s.toml --on host -o h.mmt              the same workload for real, on this machine")]
 pub struct Run {
     /// Scenario file
     #[arg(value_name = "SCENARIO")]
@@ -307,6 +308,9 @@ pub struct Run {
     /// Override a value: a path with dots, and a TOML value or a word
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+    /// What runs it
+    #[arg(long, value_enum, default_value_t = Arm::Twin)]
+    pub on: Arm,
     /// Recording to write
     #[arg(short, long, value_name = "REC")]
     pub output: Option<PathBuf>,
@@ -325,6 +329,15 @@ pub struct Run {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,
+}
+
+/// What runs a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Arm {
+    /// The simulated kernel
+    Twin,
+    /// This machine, for real; it must have the nodes, CPUs and memory of the scenario
+    Host,
 }
 
 /// Statistics files of the simulated kernel.

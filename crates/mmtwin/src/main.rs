@@ -3,8 +3,13 @@
 use clap::Parser;
 use mmtwin::cli::{Cli, Color, Verb};
 use mmtwin::{Failure, say, status, verbs};
+use mmtwin_host::workload::{WORKER, worker};
 
 fn main() {
+    // A process of a scenario's workload: what `mmtwin run --on host` starts.
+    if std::env::args_os().nth(1).is_some_and(|first| first == WORKER) {
+        std::process::exit(worker());
+    }
     let cli = Cli::parse();
     match cli.color {
         Color::Auto => {}

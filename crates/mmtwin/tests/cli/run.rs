@@ -173,3 +173,44 @@ fn what_the_twin_does_not_do_is_said_before_anything_is_written() {
     assert!(run.err.contains(message), "{}", run.err);
     assert!(!output.exists());
 }
+
+/// One program, three readers: a machine that executes it, the twin touch by touch, and the twin by rates.
+#[test]
+fn three_readers_of_a_program_agree() {
+    let patterns = [
+        "pattern = \"sequential\"\nwrite = 1.0\ncount = 5000",
+        "pattern = \"uniform\"\nwrite = 0.5\ncount = 6000",
+        "pattern = \"zipf\"\nskew = 0.9\nwrite = 0.7\ncount = 9000",
+    ];
+    for pattern in patterns {
+        let process = format!(
+            "[[process.region]]\nname = \"r\"\nsize = \"16 MiB\"\nhuge = \"never\"\n[[process.phase]]\n\
+             [[process.phase.access]]\nregion = \"r\"\n{pattern}\n"
+        );
+        let machine = "[[machine.node]]\ncpus = \"0\"\nmemory = \"256 MiB\"\n";
+        let text = scenario(machine, &process);
+        let both = ["--table", "workload,placement", "--format", "json"];
+        let read = |how: &[&str]| {
+            let run = run(&text, &[&both[..], how].concat());
+            assert_eq!(run.status, 0, "{pattern}: {}", run.err);
+            let json: serde_json::Value = serde_json::from_str(run.text()).expect("JSON");
+            let placement =
+                json["tables"].as_array().and_then(|tables| tables.iter().find(|t| t["name"] == "placement"));
+            let pages = placement.and_then(|table| table["rows"][0][2].as_u64()).expect("pages on node 0");
+            let rows = json["tables"][0]["rows"].as_array().expect("rows").clone();
+            let touches =
+                rows.iter().find(|row| row["label"].as_str().is_some_and(|label| label.ends_with(": touches")));
+            (pages, touches.and_then(|row| row["values"][0].as_u64()).expect("touches"))
+        };
+        let (host, explicit, sampled) = (read(&["--on", "host"]), read(&["--explicit"]), read(&[]));
+        assert_eq!(host, explicit, "{pattern}: the machine and the twin touch by touch");
+        assert_eq!(sampled.1, explicit.1, "{pattern}");
+        // The number of pages that chance brings in has a variance below its mean.
+        let error = sampled.0.abs_diff(explicit.0) as f64;
+        let exact = pattern.contains("sequential");
+        assert!(
+            if exact { error == 0.0 } else { error < 5.0 * (2.0 * explicit.0 as f64).sqrt() },
+            "{pattern}: {sampled:?} {explicit:?}"
+        );
+    }
+}

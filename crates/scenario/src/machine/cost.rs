@@ -40,7 +40,11 @@ pub struct Costs {
     pub tlb_flush: Cost,
     /// Flushing the TLBs of all CPUs by interrupts: per CPU.
     pub tlb_flush_per_cpu: Cost,
-    /// Reading one counter that is in this CPU's cache, while a statistics file is made.
+    /// Reading a statistics file without its rows.
+    pub stat_file: Cost,
+    /// Making one row of a statistics file from a counter that is in this CPU's cache.
+    pub stat_row: Cost,
+    /// Reading one more counter for a row, such as that of another CPU, once its line is in this CPU's cache.
     pub counter_read: Cost,
     /// A minor page fault without the page's allocation.
     pub page_fault: Cost,

@@ -223,34 +223,33 @@ impl Engine<'_> {
 
     /// Reads a statistics file on a CPU, which spends the time.
     fn read(&mut self, cpu: u32, file: ReadFile, node: Option<u32>, working: &mut Working) {
-        let nodes = match node {
-            Some(node) => node as usize..node as usize + 1,
-            None => 0..self.kernel.machine.nodes.len(),
-        };
+        let nodes = self.kernel.machine.nodes.len();
+        // Without a node every node in turn.
+        let node = node.map_or((working.part.operations - 1) as usize % nodes, |node| node as usize);
         let (stat, alloc) = (&mut self.kernel.stat, &self.kernel.alloc);
-        let cost = match file {
-            ReadFile::Numastat => sum(nodes.map(|node| stat.numastat_text(node, alloc).1)),
-            ReadFile::NodeVmstat => sum(nodes.map(|node| stat.node_vmstat_text(node, alloc).1)),
-            ReadFile::Vmstat => stat.vmstat_text(alloc).1,
-            ReadFile::Zoneinfo => stat.zoneinfo_text(alloc).1,
-            // Buddy lists are counted where they are; vmallocinfo is refused before the run.
-            ReadFile::Buddyinfo | ReadFile::Vmallocinfo => ReadCost::default(),
+        let (text, cost) = match file {
+            ReadFile::Numastat => stat.numastat_text(node, alloc),
+            ReadFile::NodeVmstat => stat.node_vmstat_text(node, alloc),
+            ReadFile::Vmstat => stat.vmstat_text(alloc),
+            ReadFile::Zoneinfo => stat.zoneinfo_text(alloc),
+            ReadFile::Buddyinfo => (stat.buddyinfo_text(alloc), ReadCost::default()),
+            // Refused before the run.
+            ReadFile::Vmallocinfo => Default::default(),
             ReadFile::StatRefresh => {
-                let negative = stat.refresh();
-                working.part.failures += u64::from(!negative.is_empty());
+                working.part.failures += u64::from(!stat.refresh().is_empty());
                 // Every CPU folds at the same time; the writer waits for the last.
-                let wake = self.scenario.machine.cost.wakeup_latency.0 * PS_PER_NS;
-                self.kernel.spend(cpu, wake);
-                ReadCost::default()
+                self.kernel.spend(cpu, self.scenario.machine.cost.wakeup_latency.0 * PS_PER_NS);
+                Default::default()
             }
         };
-        let costs = self.kernel.costs();
+        let (costs, of) = (self.kernel.costs(), &self.scenario.machine.cost);
+        let rows = text.lines().count() as u64;
         let words = cost.shared_words + cost.cpu_words + cost.exchanges;
-        let word = self.scenario.machine.cost.counter_read.0;
-        let time = costs.picoseconds(cost.cycles(costs)) + words * word;
-        self.kernel.spend(cpu, time);
-        *working.part.more.entry("cache_lines").or_default() += cost.cpu_lines as f64;
-        *working.part.more.entry("words").or_default() += words as f64;
+        let lines = costs.picoseconds(cost.cycles(costs));
+        self.kernel.spend(cpu, of.stat_file.0 + rows * of.stat_row.0 + lines + words * of.counter_read.0);
+        for (figure, value) in [("cache_lines", cost.cpu_lines), ("words", words), ("rows", rows)] {
+            *working.part.more.entry(figure).or_default() += value as f64;
+        }
     }
 
     fn set_sysctl(&mut self, name: &str, value: u64) {
@@ -271,14 +270,4 @@ impl Engine<'_> {
 fn due(working: &Working, order: u32, rate: PageRate) -> Ps {
     let pages = u128::from(working.part.operations) << order;
     working.begun + (pages * PS_PER_S / u128::from(rate.0.max(1))) as Ps
-}
-
-fn sum(costs: impl Iterator<Item = ReadCost>) -> ReadCost {
-    costs.fold(ReadCost::default(), |mut sum, cost| {
-        sum.shared_words += cost.shared_words;
-        sum.cpu_words += cost.cpu_words;
-        sum.exchanges += cost.exchanges;
-        sum.cpu_lines += cost.cpu_lines;
-        sum
-    })
 }

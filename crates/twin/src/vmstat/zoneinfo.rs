@@ -30,6 +30,8 @@ impl VmStat {
                 row(&mut text, name, numa_row(name, &numa).unwrap_or_else(|| self.zone_row(alloc, number, name)));
             }
             self.print_pagesets(&mut text, number, alloc);
+            // The page lists of CPUs are theirs; the design of the NUMA counters changes nothing about that.
+            cost.cpu_lines += self.online_list.len() as u64;
             let _ = writeln!(text, "  node_unreclaimable:  0\n  start_pfn:           {}", zone.start_pfn);
             if matches!(dialect, Dialect::V4_13 | Dialect::Series) {
                 text.push_str("  node_inactive_ratio: 0\n");
