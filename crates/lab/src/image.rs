@@ -6,6 +6,7 @@ use crate::plan::{Plan, Use};
 use crate::settings::Setting;
 use crate::{Error, Extra, Folder};
 use mmtwin_scenario::Scenario;
+use mmtwin_scenario::workload::ActionKind;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -23,10 +24,23 @@ fn is_delayed(plan: &Plan) -> bool {
     plan.regions.iter().any(|region| region.delay > 0)
 }
 
+/// Module that does what no program can; its source is `module/`, and `make lab` puts it among the kernel's own.
+const OWN_MODULE: &str = "mmtwin";
+
+/// True if a scenario has work for it.
+fn needs_own_module(scenario: &Scenario) -> bool {
+    let phases = scenario.processes.iter().flat_map(|process| &process.phases);
+    phases.flat_map(|phase| &phase.actions).any(|action| {
+        use ActionKind::{PageFill, PageLoop, VmallocTest};
+        matches!(action.kind, PageLoop { .. } | PageFill { .. } | VmallocTest { .. })
+    })
+}
+
 /// Modules that the guest needs.
-pub(crate) fn modules(plan: &Plan) -> Vec<&'static str> {
+pub(crate) fn modules(plan: &Plan, scenario: &Scenario) -> Vec<&'static str> {
     let delay = is_delayed(plan).then_some(DELAY_MODULES).into_iter().flatten();
-    PMEM_MODULES.into_iter().chain(delay).collect()
+    let own = needs_own_module(scenario).then_some(OWN_MODULE);
+    PMEM_MODULES.into_iter().chain(delay).chain(own).collect()
 }
 
 /// What goes into an image.
