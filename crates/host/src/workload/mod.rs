@@ -11,7 +11,8 @@
 //! machine is put back, and files behind regions have no name, so nothing is left behind.
 //!
 //! `page-loop`, `page-fill` and `vmalloc-test` are work of the kernel module in `crates/lab/module`; without it they are
-//! refused. While the vmalloc test runs, the purges of areas are timed with the machine's function-graph tracer.
+//! refused. While the vmalloc test runs or modules are loaded and unloaded, purges of areas are timed with the machine's
+//! function-graph tracer.
 
 mod backing;
 mod message;

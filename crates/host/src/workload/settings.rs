@@ -37,7 +37,7 @@ impl Settings {
                     cpus.numbers().iter().for_each(|cpu| settings.remember(worker::cpu_online(*cpu)));
                 }
                 // A worker that is killed leaves its tracer.
-                ActionKind::VmallocTest { .. } => {
+                ActionKind::VmallocTest { .. } | ActionKind::ModuleCycle { .. } => {
                     tracefs::find().into_iter().for_each(|path| settings.remember(path.join("current_tracer")));
                 }
                 _ => {}

@@ -1,6 +1,7 @@
-//! What an administrator does: reading statistics, taking CPUs off and on, writing sysctls.
+//! What an administrator does: reading statistics, taking CPUs off and on, writing sysctls, loading modules.
 
-use super::module;
+use super::purges::Purges;
+use super::{cycle, module};
 use crate::{Error, clock};
 use mmtwin_event::results::ActionResult;
 use mmtwin_scenario::Machine;
@@ -21,6 +22,7 @@ pub fn name(action: &ActionKind) -> ActionName {
         ActionKind::CpuOffline { .. } => ActionName::CpuOffline,
         ActionKind::CpuOnline { .. } => ActionName::CpuOnline,
         ActionKind::Sysctl { .. } => ActionName::Sysctl,
+        ActionKind::ModuleCycle { .. } => ActionName::ModuleCycle,
         ActionKind::Sleep { .. } => ActionName::Sleep,
     }
 }
@@ -97,6 +99,14 @@ pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<Ac
             result.detail = format!("{name} = {value}");
             put(sysctl(name), &value.to_string())?;
             result.operations = 1;
+        }
+        ActionKind::ModuleCycle { name, count } => {
+            result.detail = name.clone();
+            let purges = doer.first.then(Purges::begin).flatten();
+            let begin = clock::now();
+            cycle::perform(name, *count, deadline, &mut result)?;
+            result.time = clock::now() - begin;
+            purges.map_or((), |purges| purges.end(&mut result));
         }
         ActionKind::Sleep { time } => {
             result.detail = time.to_string();

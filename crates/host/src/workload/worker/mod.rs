@@ -6,12 +6,14 @@
 //! others sleep. All threads stand still until the boundary between two phases is recorded.
 
 mod action;
-mod graph;
+mod cycle;
 mod module;
+mod purges;
 mod region;
 mod touch;
 
 pub(super) use action::{cpu_online, files, name, sysctl};
+pub(super) use cycle::find;
 pub(super) use module::{DEVICE, access, needed};
 pub(super) use region::{HUGE, length};
 

@@ -6,7 +6,7 @@
 //! action of pages ends with the first allocation that fails, which is counted.
 
 use super::action::Doer;
-use super::graph::{Calls, Graph};
+use super::purges::Purges;
 use crate::workload::policy::MemPolicy;
 use crate::{Error, clock};
 use mmtwin_event::results::ActionResult;
@@ -23,9 +23,6 @@ pub const DEVICE: &str = "/dev/mmtwin";
 
 /// Allocations in one call: some 100 us, after which the clock is read.
 const PART: u64 = 256;
-
-/// Functions that purge areas, of which the first that a kernel has is timed: 6.9 and later purge per node.
-const PURGES: [&str; 2] = ["purge_vmap_node", "__purge_vmap_area_lazy"];
 
 /// True if an action is work of a kernel module.
 pub fn needed(action: &ActionKind) -> bool {
@@ -118,9 +115,8 @@ pub fn perform(
         ActionKind::PageLoop { order, gfp, node, policy, hold, count, rate } => {
             let call = PagesCall { gfp: number(*gfp), order: *order, hold: *hold, ..node_of(*node) };
             result.detail = format!("order {order}, {gfp}, hold {hold}");
-            let file = with_policy(*node, policy.as_ref(), doer, || {
-                allocate(call, *count, *rate, deadline, &mut result)
-            })?;
+            let file =
+                with_policy(*node, policy.as_ref(), doer, || allocate(call, *count, *rate, deadline, &mut result))?;
             let begin = clock::now();
             // Frees what is held.
             drop(file);
@@ -129,9 +125,8 @@ pub fn perform(
         ActionKind::PageFill { order, gfp, node, policy, count, rate } => {
             let call = PagesCall { gfp: number(*gfp), order: *order, hold: 0, ..node_of(*node) };
             result.detail = format!("order {order}, {gfp}");
-            let file = with_policy(*node, policy.as_ref(), doer, || {
-                allocate(call, *count, *rate, deadline, &mut result)
-            })?;
+            let file =
+                with_policy(*node, policy.as_ref(), doer, || allocate(call, *count, *rate, deadline, &mut result))?;
             // Its pages are kept until the process ends.
             let _ = file.into_raw_fd();
         }
@@ -238,9 +233,9 @@ fn test_vmalloc(
 ) -> Result<(), Error> {
     let file = open()?;
     // Those that come later wait until the first one is there too.
-    let graph = first.then(|| Graph::begin(&PURGES)).flatten();
+    let purges = first.then(Purges::begin).flatten();
     call(&file, &mut work)?;
-    let calls = graph.map(Graph::end);
+    purges.map_or((), |purges| purges.end(result));
     result.operations = work.freed;
     result.time = if work.start == 0 { 0 } else { work.end - work.start };
     for test in tests {
@@ -249,19 +244,7 @@ fn test_vmalloc(
         result.more.insert(format!("{test}_loops"), of.loops as f64);
         result.more.insert(format!("{test}_us"), of.time as f64 / 1e3);
     }
-    if let Some(calls) = calls.flatten() {
-        add_purges(&calls, result);
-    }
     Ok(())
-}
-
-fn add_purges(calls: &Calls, result: &mut ActionResult) {
-    result.latency = calls.latency();
-    result.more.insert("purge_calls".into(), calls.count() as f64);
-    result.more.insert("purge_longest_us".into(), calls.longest() as f64 / 1e3);
-    if calls.lost > 0 {
-        result.more.insert("purge_calls_lost".into(), calls.lost as f64);
-    }
 }
 
 /// Whether the module can be called.
@@ -292,7 +275,8 @@ mod tests {
             let lines = body.unwrap_or_else(|| panic!("no {name}")).lines();
             lines.filter_map(|line| Some(line.split_once(';')?.0.trim().to_string())).collect()
         };
-        let pages = ["__u32 gfp", "__u32 order", "__s32 node", "__u32 failed", "__u64 hold", "__u64 count", "__u64 done"];
+        let pages =
+            ["__u32 gfp", "__u32 order", "__s32 node", "__u32 failed", "__u64 hold", "__u64 count", "__u64 done"];
         assert_eq!(fields("mmtwin_pages"), pages);
         assert_eq!(fields("mmtwin_result"), ["__u64 loops", "__u64 failures", "__u64 time"]);
         let vmalloc = [

@@ -1,11 +1,11 @@
-//! How long calls of one function of the kernel take, by the kernel's function-graph tracer.
+//! How long purges of vmalloc areas take, by the kernel's function-graph tracer.
 //!
 //! Before 6.11 only the whole machine's tracing has this tracer, no instance, so it is used there, on all kernels: one
 //! function alone is traced, and everything is put back afterwards. If somebody else uses it, nothing is timed. A
 //! duration includes the time in which the caller did not run, as with the tools that time functions by kprobes.
 
 use crate::tracefs;
-use mmtwin_event::results::Latency;
+use mmtwin_event::results::{ActionResult, Latency};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,17 +13,20 @@ use std::path::{Path, PathBuf};
 /// Buffer per CPU in KiB: room for some 2000 calls.
 const BUFFER: &str = "128";
 
-/// A tracer that times calls until it is dropped.
+/// Functions that purge areas, of which the first that a kernel has is timed: 6.9 and later purge per node.
+const FUNCTIONS: [&str; 2] = ["purge_vmap_node", "__purge_vmap_area_lazy"];
+
+/// Times purges until it is dropped.
 #[derive(Debug)]
-pub struct Graph {
+pub struct Purges {
     tracefs: PathBuf,
     /// What was there: files and their values, to be put back in this order.
     before: Vec<(&'static str, String)>,
 }
 
-impl Graph {
-    /// Times the first of these functions that the kernel has. `None` where that cannot be.
-    pub fn begin(functions: &[&str]) -> Option<Graph> {
+impl Purges {
+    /// Begins. `None` where that cannot be.
+    pub fn begin() -> Option<Purges> {
         let tracefs = tracefs::find().ok()?;
         let value = |file: &str| {
             let text = fs::read_to_string(tracefs.join(file)).ok()?;
@@ -38,19 +41,30 @@ impl Graph {
             ("buffer_size_kb", value("buffer_size_kb")?),
             ("tracing_on", value("tracing_on")?),
         ];
-        let graph = Graph { tracefs, before };
-        graph.set("buffer_size_kb", BUFFER).ok()?;
+        let purges = Purges { tracefs, before };
+        purges.set("buffer_size_kb", BUFFER).ok()?;
         // A compiler may have given a function's only copy a longer name.
-        let chosen = functions.iter().find(|name| graph.set("set_ftrace_filter", &format!("{name}*")).is_ok());
+        let chosen = FUNCTIONS.iter().find(|name| purges.set("set_ftrace_filter", &format!("{name}*")).is_ok());
         chosen?;
-        graph.set("trace", "").ok()?;
-        graph.set("tracing_on", "1").ok()?;
-        graph.set("current_tracer", "function_graph").ok()?;
-        Some(graph)
+        purges.set("trace", "").ok()?;
+        purges.set("tracing_on", "1").ok()?;
+        purges.set("current_tracer", "function_graph").ok()?;
+        Some(purges)
+    }
+
+    /// Ends, and adds what was seen to the action that was done meanwhile.
+    pub fn end(self, result: &mut ActionResult) {
+        let Some(calls) = self.calls() else { return };
+        result.latency = calls.latency();
+        result.more.insert("purge_calls".into(), calls.count() as f64);
+        result.more.insert("purge_longest_us".into(), calls.longest() as f64 / 1e3);
+        if calls.lost > 0 {
+            result.more.insert("purge_calls_lost".into(), calls.lost as f64);
+        }
     }
 
     /// The calls that have ended since the beginning; `None` if they cannot be read.
-    pub fn end(self) -> Option<Calls> {
+    fn calls(&self) -> Option<Calls> {
         self.set("tracing_on", "0").ok()?;
         let mut calls = Calls::parse(&fs::read_to_string(self.tracefs.join("trace")).ok()?);
         for cpu in fs::read_dir(self.tracefs.join("per_cpu")).ok()?.flatten() {
@@ -67,7 +81,7 @@ impl Graph {
     }
 }
 
-impl Drop for Graph {
+impl Drop for Purges {
     fn drop(&mut self) {
         for (file, value) in &self.before {
             // What cannot be put back is at its usual value or was never changed.
@@ -84,11 +98,11 @@ fn write(path: &Path, value: &str) -> io::Result<()> {
 
 /// Durations of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Calls {
+struct Calls {
     /// Nanoseconds of each, in no order.
     durations: Vec<u64>,
     /// Calls that the buffer had no room for.
-    pub lost: u64,
+    lost: u64,
 }
 
 impl Calls {
@@ -104,17 +118,17 @@ impl Calls {
     }
 
     /// How many.
-    pub fn count(&self) -> usize {
+    fn count(&self) -> usize {
         self.durations.len()
     }
 
     /// Nanoseconds of the longest.
-    pub fn longest(&self) -> u64 {
+    fn longest(&self) -> u64 {
         self.durations.iter().copied().max().unwrap_or(0)
     }
 
     /// Their distribution by powers of two of microseconds, the first slot from 0; `None` without calls.
-    pub fn latency(&self) -> Option<Latency> {
+    fn latency(&self) -> Option<Latency> {
         let slot = |ns: u64| (ns / 1000).checked_ilog2().unwrap_or(0) as usize;
         let mut counts = vec![0; slot(self.longest()) + 1];
         self.durations.iter().for_each(|ns| counts[slot(*ns)] += 1);
