@@ -40,4 +40,3 @@ lint:
 # Figures beside the tools that mmtwin replaces; `make bench ARGS=--write-docs` puts them into docs/performance.md.
 bench: setup build
 	$(CARGO) bench -p mmtwin --bench throughput -- $(ARGS)
-	$(CARGO) bench -p mmtwin-twin --bench twin --bench vmalloc

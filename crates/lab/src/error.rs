@@ -69,6 +69,14 @@ pub enum Error {
         /// Where to get it.
         cure: String,
     },
+    /// An agent that cannot run in the guest.
+    #[error("{path}: {message}")]
+    Agent {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
     /// The scenario asks for what the lab cannot give.
     #[error("the lab cannot give what the scenario asks for:{}", lines(.0))]
     Refused(Vec<Refusal>),

@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Programs of busybox that the first process calls.
-const APPLETS: [&str; 12] =
-    ["sh", "cat", "insmod", "mkdir", "mkswap", "mount", "poweroff", "sleep", "stat", "swapon", "tail", "umount"];
+const APPLETS: [&str; 13] = [
+    "sh", "cat", "insmod", "mkdir", "mkswap", "mount", "poweroff", "sleep", "stat", "swapon", "sync", "tail", "umount",
+];
 
 /// Modules that persistent memory needs.
 const PMEM_MODULES: [&str; 4] = ["libnvdimm", "nd_btt", "nd_e820", "nd_pmem"];
@@ -78,6 +79,10 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
         image.cpio.link(&format!("bin/{applet}"), "busybox");
     }
     let agent = read(content.agent, missing("mmtwin-agent", "build it"))?;
+    if needs_interpreter(&agent) {
+        let message = "is not linked statically: the guest has no libraries".into();
+        return Err(Error::Agent { path: content.agent.into(), message });
+    }
     image.cpio.file("agent", &agent);
     image.cpio.file("scenario.json", content.scenario.to_json().to_string().as_bytes());
     image.cpio.file("lab/cgroup", format!("{}\n", content.scenario.kernel.cgroup).as_bytes());
@@ -126,6 +131,18 @@ fn read(path: &Path, missing: impl Fn() -> (&'static str, &'static str)) -> Resu
     })
 }
 
+/// True for an ELF executable that asks for a dynamic linker: one with a program header of type 3 (`PT_INTERP`).
+fn needs_interpreter(file: &[u8]) -> bool {
+    let number = |at: usize, bytes: usize| {
+        let field = file.get(at..at.checked_add(bytes)?)?;
+        Some(field.iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte)))
+    };
+    let headers = || Some((number(32, 8)?, number(54, 2)?, number(56, 2)?));
+    let (true, Some((start, size, count))) = (file.starts_with(b"\x7fELF\x02\x01"), headers()) else { return false };
+    let kind = |header: usize| number(start.checked_add(header.checked_mul(size)?)?, 4);
+    (0..count).any(|header| kind(header) == Some(3))
+}
+
 struct Image {
     cpio: Cpio,
     made: BTreeSet<String>,
@@ -145,5 +162,27 @@ impl Image {
             self.directory(&path[..at]);
         }
         self.cpio.file(path, content);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executables_that_need_libraries() {
+        let mut program = vec![0; 64 + 2 * 56];
+        program[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        (program[32], program[54], program[56]) = (64, 56, 2);
+        (program[64], program[120]) = (1, 2);
+        assert!(!needs_interpreter(&program));
+        program[120] = 3;
+        assert!(needs_interpreter(&program));
+        assert!(!needs_interpreter(&program[..60]), "cut off");
+        program[32..40].fill(0xff);
+        assert!(!needs_interpreter(&program), "headers beyond the end");
+        assert!(!needs_interpreter(b"#!/bin/sh\n"));
+        let own = std::env::current_exe().and_then(std::fs::read).expect("this test");
+        assert!(needs_interpreter(&own));
     }
 }

@@ -50,12 +50,13 @@ pub(crate) mod names {
 }
 
 /// Words of the kernel's command line, with their reasons.
-const COMMAND_LINE: [&str; 8] = [
+const COMMAND_LINE: [&str; 9] = [
     "console=ttyS0",
     // What goes to the console takes the guest's time.
     "quiet",
-    // A kernel that panics restarts, at which QEMU ends.
+    // A kernel that panics restarts, at which QEMU ends; what follows a mistake of the kernel is no measurement.
     "panic=-1",
+    "oops=panic",
     // A kernel that is loaded into another node takes that node's memory.
     "nokaslr",
     // They protect nothing here, and cost instructions.

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Nodes of different sizes, one without memory, distances that are not all the same.
+/// Nodes of different sizes, one without memory, distances that differ, also in the two directions.
 const FOUR_NODES: &str = r#"
 [machine]
 name = "four"
-distance = [[10, 21, 31, 21], [21, 10, 21, 31], [31, 21, 10, 21], [21, 31, 21, 10]]
+asymmetric = true
+distance = [[10, 21, 31, 21], [22, 10, 21, 31], [40, 21, 10, 21], [21, 31, 20, 10]]
 [[machine.node]]
 cpus = "0-1"
 memory = "512 MiB"
@@ -153,6 +154,41 @@ fn the_kernel_sees_the_nodes_and_settings_of_the_scenario() {
     assert!(bench.text("rec/lab.json").contains("\"mode\": \"smp\""));
 }
 
+/// Memory without CPUs that is slower, cores of two threads, caches of two cores.
+const TIERS: &str = r#"
+[machine]
+distance = [[10, 21, 17], [21, 10, 28], [17, 28, 10]]
+threads_per_core = 2
+siblings = "adjacent"
+cluster_cores = 2
+memory.latency = { 10 = "80 ns", 17 = "250 ns", 21 = "140 ns", 28 = "300 ns" }
+memory.bandwidth = { 10 = "100 GB/s", 17 = "30 GB/s", 21 = "50 GB/s", 28 = "20 GB/s" }
+[[machine.node]]
+cpus = "0-7"
+memory = "256 MiB"
+[[machine.node]]
+cpus = "8-11"
+memory = "256 MiB"
+[[machine.node]]
+memory = "256 MiB"
+"#;
+
+const TIER_LISTING: &str = r#"#!/bin/sh
+for tier in /sys/devices/virtual/memory_tiering/memory_tier*; do cat "$tier/nodelist"; done >"$2/tiers"
+cd /sys/devices/system/cpu
+for cpu in cpu0 cpu5 cpu11; do
+    cat $cpu/topology/thread_siblings_list $cpu/cache/index3/shared_cpu_list
+done >"$2/cpus"
+"#;
+
+#[test]
+fn memory_without_cpus_is_a_lower_tier() {
+    let Some(bench) = Bench::new("6.12", Mode::Smp) else { return };
+    bench.run(&scenario(TIERS, "6.12", ""), Mode::Smp, TIER_LISTING, "rec").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(bench.text("rec/tiers"), "0-1\n2");
+    assert_eq!(bench.text("rec/cpus"), "0-1\n0-3\n4-5\n4-7\n10-11\n8-11");
+}
+
 #[test]
 fn two_exact_runs_are_equal_byte_by_byte() {
     let Some(bench) = Bench::new("6.1", Mode::Exact) else { return };
@@ -205,7 +241,7 @@ while [ $part -lt 60 ]; do
     part=$((part + 1))
 done
 for part in 0 1 2 3 4 5 6 7; do cat /tmp/filled/$part; done >data
-cat data >/dev/null
+cat /tmp/filled/* data >/dev/null
 cat /proc/vmstat >"$2/vmstat"
 cat /proc/swaps >"$2/swaps"
 cat /proc/mounts >"$2/mounts"
@@ -242,7 +278,9 @@ fn files_and_swap_on_the_newer_kernel_are_equal_byte_by_byte() {
         let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in {vmstat}"))
     };
-    assert!(count("pswpout") > 0 && count("pswpin") > 0 && count("pgscan_kswapd") > 0);
+    for name in ["pswpout", "pswpin", "pgscan_kswapd"] {
+        assert!(count(name) > 0, "{name}");
+    }
     assert!(bench.text("a/swaps").contains("/dev/dm-1") && bench.text("a/mounts").contains("/dev/dm-0 /data ext4"));
     assert!(count("swap_ra") > 0, "a synchronous device reads nothing ahead");
 }
@@ -264,6 +302,9 @@ fn failures_say_what_happened_and_leave_nothing() {
         matches!(&panicked, Error::Panic { message, console } if message.contains("sysrq") && !console.is_empty()),
         "{panicked}"
     );
+    let held = "#!/bin/sh\nsleep 100 >$2/held &\necho yes >$2/file\n";
+    bench.run(&scenario, Mode::Smp, held, "held").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(bench.text("held/file"), "yes", "a process that is left behind does no harm");
     let late = fail("#!/bin/sh\nsleep 1000\n", 2);
     assert!(matches!(late, Error::TimeOut { .. }), "{late}");
     let large = fail("#!/bin/sh\n/bin/busybox dd if=/dev/zero of=$2/big bs=1048576 count=60\n", 300);

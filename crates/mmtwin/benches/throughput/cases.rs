@@ -4,6 +4,7 @@ use crate::inputs::{self, Input, Recipe, Result, Seed, Size, fail, first_lines, 
 use crate::measure::{Cost, Program, in_turns, median, own, warm};
 use crate::recorder;
 use crate::table::{Bar, Row};
+use crate::twin;
 use mmtwin_trace::dat::{Codec, Version};
 use std::fs;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ pub enum Case {
     Memory,
     /// What recording costs
     Record,
+    /// The simulated kernel
+    Twin,
 }
 
 /// How the cases are run.
@@ -66,6 +69,7 @@ impl Bench {
             Case::Text => self.text(),
             Case::Memory => self.memory(),
             Case::Record => self.record(),
+            Case::Twin => twin::rows(self.runs),
         }
     }
 

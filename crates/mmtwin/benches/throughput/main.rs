@@ -1,4 +1,4 @@
-//! The benchmark: what mmtwin reaches beside the tools it replaces, on this machine.
+//! The benchmark: what mmtwin reaches beside the tools it replaces, and what the twin costs, on this machine.
 //!
 //! `make bench`, or `cargo bench -p mmtwin --bench throughput -- --only text`. Inputs are kept under `target/bench`.
 //! A bar that is missed is shown, and is no failure; a program that fails is.
@@ -8,6 +8,7 @@ mod inputs;
 mod measure;
 mod recorder;
 mod table;
+mod twin;
 
 use cases::{Bench, Case};
 use clap::Parser;
@@ -15,7 +16,7 @@ use inputs::Result;
 use std::path::Path;
 
 #[derive(Parser)]
-#[command(about = "Measures mmtwin beside the tools it replaces")]
+#[command(about = "Measures mmtwin beside the tools it replaces, and its twin")]
 struct Arguments {
     /// Only these
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "write_docs")]
@@ -66,7 +67,7 @@ fn run(arguments: Arguments) -> Result<()> {
         big: arguments.big << 20,
         seed: inputs::Seed::read()?,
     };
-    let all = [Case::Dat, Case::Compressed, Case::Text, Case::Memory, Case::Record];
+    let all = [Case::Dat, Case::Compressed, Case::Text, Case::Memory, Case::Record, Case::Twin];
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for case in all.into_iter().filter(|c| arguments.only.is_empty() || arguments.only.contains(c)) {
         eprintln!("measuring: {case:?}");

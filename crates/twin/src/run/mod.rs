@@ -58,8 +58,16 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 5] =
-    [Kind::MmPageAlloc, Kind::MmPageFree, Kind::AllocVmapArea, Kind::FreeVmapAreaNoflush, Kind::PurgeVmapAreaLazy];
+const WRITTEN: [Kind; 8] = [
+    Kind::MmPageAlloc,
+    Kind::MmPageFree,
+    Kind::MmPageAllocZoneLocked,
+    Kind::MmPagePcpuDrain,
+    Kind::MmPageAllocExtfrag,
+    Kind::AllocVmapArea,
+    Kind::FreeVmapAreaNoflush,
+    Kind::PurgeVmapAreaLazy,
+];
 
 /// The kinds of events that a scenario wants, its kernel has and the twin writes.
 pub fn kinds(scenario: &Scenario) -> Vec<Kind> {

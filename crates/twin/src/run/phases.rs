@@ -68,18 +68,16 @@ impl Engine<'_> {
                 self.processes[process].working -= 1;
             }
         }
-        self.end_if_done(process)
+        self.end_if_done(process);
+        Ok(())
     }
 
-    /// Ends a phase without a duration that all threads are done with.
-    fn end_if_done(&mut self, process: usize) -> Result<(), RunError> {
+    /// Lets a phase without a duration end that all threads are done with.
+    fn end_if_done(&mut self, process: usize) {
         let this = &self.processes[process];
-        let Some(phase) = this.phase else { return Ok(()) };
-        if this.working == 0 && this.phases[phase].duration.is_none() {
-            let reached = this.reached;
-            self.end_phase(process, reached)?;
+        if let Some(phase) = this.phase.filter(|&phase| this.working == 0 && this.phases[phase].duration.is_none()) {
+            self.due.set(this.reached, 0, Due::PhaseEnd(process, phase));
         }
-        Ok(())
     }
 
     /// What a thread did is over: it does what comes next in its phase.
@@ -102,7 +100,8 @@ impl Engine<'_> {
         let ended = self.kernel.clock(self.threads[thread].caller.cpu).div_ceil(PS_PER_NS);
         let this = &mut self.processes[process];
         (this.working, this.reached) = (this.working - 1, this.reached.max(ended));
-        self.end_if_done(process)
+        self.end_if_done(process);
+        Ok(())
     }
 
     /// Sets what a thread does: its action number `next`, or after the last its touches. False if there is nothing.
@@ -123,12 +122,9 @@ impl Engine<'_> {
     /// Pools that other threads of a process share in this phase, as (access, pool).
     fn shared_pools(&self, process: usize) -> Vec<(usize, usize)> {
         let said = &self.scenario.processes[process];
-        let touching = self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread] {
-            at if matches!(at.doing, Doing::Touching(_)) => match &at.doing {
-                Doing::Touching(accessor) => Some(accessor),
-                Doing::Nothing | Doing::Action(..) => None,
-            },
-            at => at.touched.as_ref(),
+        let touching = self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread].doing {
+            Doing::Touching(accessor) => Some(accessor),
+            Doing::Nothing | Doing::Action(..) => self.threads[thread].touched.as_ref(),
         });
         let accesses = touching.flat_map(|accessor| &accessor.list);
         let shared = accesses.filter(|access| said.regions[access.touching.region].sharing == Sharing::Shared);

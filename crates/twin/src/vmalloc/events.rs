@@ -36,7 +36,9 @@ pub(super) fn run(params: &Params, probe: &mut Probe, seed: u64) -> Result<Outco
 }
 
 struct Thread {
-    steps: VecDeque<Step>,
+    /// What it does now; `None` at its end.
+    current: Option<Current>,
+    steps: std::vec::IntoIter<Step>,
     rounds: u64,
     /// What comes next in this round.
     stage: u32,
@@ -45,6 +47,23 @@ struct Thread {
     kept: Vec<u64>,
     live: usize,
     cpu: usize,
+}
+
+/// A step, with what is asked of it at every event.
+#[derive(Clone, Copy)]
+struct Current {
+    step: Step,
+    allocated: u32,
+    freed: u32,
+    /// Lane of its local work.
+    lane: usize,
+}
+
+impl Current {
+    fn of(step: Step, lanes: &mut Lanes) -> Current {
+        let lane = lanes.of((step.local_ns * 1e3) as u64);
+        Current { step, allocated: step.allocated(), freed: step.freed().0, lane }
+    }
 }
 
 struct Worker {
@@ -116,9 +135,9 @@ impl<'a> Run<'a> {
         let first = lanes.ordered();
         let second = if p.rules.counters == Counters::Aligned { lanes.ordered() } else { first };
         let thread = |i: u32| {
-            let steps: VecDeque<Step> = stress::program(&p.workload, cpus as u32, i, seed).into();
-            let cpu = i as usize;
-            Thread { steps, rounds: 0, stage: 0, areas: [0; 2], kept: Vec::new(), live: 0, cpu }
+            let mut steps = stress::program(&p.workload, cpus as u32, i, seed).into_iter();
+            let (current, cpu) = (steps.next().map(|step| Current::of(step, &mut lanes)), i as usize);
+            Thread { current, steps, rounds: 0, stage: 0, areas: [0; 2], kept: Vec::new(), live: 0, cpu }
         };
         let threads: Vec<Thread> = (0..p.workload.threads).map(thread).collect();
         let space = Space::new(p.rules, cpus as u32, p.machine.possible_cpus, VMALLOC);
@@ -230,8 +249,7 @@ impl<'a> Run<'a> {
         }
         loop {
             let thread = &mut self.threads[i];
-            let Some(&step) = thread.steps.front() else { return Ok(()) };
-            let (allocated, freed) = (step.allocated(), step.freed().0);
+            let Some(Current { step, allocated, freed, lane }) = thread.current else { return Ok(()) };
             let stage = thread.stage;
             thread.stage += 1;
             if stage < allocated {
@@ -247,7 +265,6 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
             if stage == allocated {
-                let lane = self.lanes.of((step.local_ns * 1e3) as u64);
                 self.lanes.push(lane, self.now, i as u32);
                 return Ok(());
             }
@@ -272,8 +289,8 @@ impl<'a> Run<'a> {
         }
         if thread.rounds == step.times {
             thread.rounds = 0;
-            thread.steps.pop_front();
-            if thread.steps.is_empty() {
+            thread.current = thread.steps.next().map(|step| Current::of(step, &mut self.lanes));
+            if thread.current.is_none() {
                 self.threads_on[thread.cpu] -= 1;
             }
         }
@@ -363,6 +380,7 @@ impl<'a> Run<'a> {
     }
 
     fn begin_work(&mut self, node: usize, cpu: usize, inline: bool) {
+        self.space.begin_node(node);
         self.workers[cpu] = Some(Worker { node, done: 0, inline, started: self.now, stage: Work::Unlinks });
         self.work(cpu);
     }

@@ -9,8 +9,13 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
     lanes: Vec<Lane>,
+    /// (time, order of pushing) of the first in each lane; [`NOBODY`] in an empty one.
+    first: Vec<(u64, u64)>,
     pushed: u64,
 }
+
+/// Later than everybody.
+const NOBODY: (u64, u64) = (u64::MAX, u64::MAX);
 
 #[derive(Clone, Debug)]
 struct Lane {
@@ -23,42 +28,49 @@ struct Lane {
 impl Lanes {
     /// A lane whose times are given, and do not decrease; returns its number.
     pub fn ordered(&mut self) -> usize {
-        self.lanes.push(Lane { delay: None, waiting: VecDeque::new() });
+        self.add(None)
+    }
+
+    fn add(&mut self, delay: Option<u64>) -> usize {
+        self.lanes.push(Lane { delay, waiting: VecDeque::new() });
+        self.first.push(NOBODY);
         self.lanes.len() - 1
     }
 
     /// The lane of a delay; made if there is none.
     pub fn of(&mut self, delay: u64) -> usize {
-        self.lanes.iter().position(|lane| lane.delay == Some(delay)).unwrap_or_else(|| {
-            self.lanes.push(Lane { delay: Some(delay), waiting: VecDeque::new() });
-            self.lanes.len() - 1
-        })
+        let known = self.lanes.iter().position(|lane| lane.delay == Some(delay));
+        known.unwrap_or_else(|| self.add(Some(delay)))
     }
 
     /// Puts a customer into a lane: its turn comes at `at`, or after the lane's delay from `at`.
     #[inline]
     pub fn push(&mut self, lane: usize, at: u64, customer: u32) {
-        let lane = &mut self.lanes[lane];
-        lane.waiting.push_back((at + lane.delay.unwrap_or(0), self.pushed, customer));
+        let Lane { delay, waiting } = &mut self.lanes[lane];
+        let at = at + delay.unwrap_or(0);
+        if waiting.is_empty() {
+            self.first[lane] = (at, self.pushed);
+        }
+        waiting.push_back((at, self.pushed, customer));
         self.pushed += 1;
     }
 
     /// Takes the next one that is due by `until`, first come first served among those of one time.
     #[inline]
     pub fn take(&mut self, until: u64) -> Option<(u64, u32)> {
-        let mut next = (u64::MAX, u64::MAX);
-        let mut from = usize::MAX;
-        for (i, lane) in self.lanes.iter().enumerate() {
-            if let Some(&(at, order, _)) = lane.waiting.front()
-                && (at, order) < next
-            {
-                (next, from) = ((at, order), i);
+        let mut next = NOBODY;
+        let mut from = 0;
+        for (i, &first) in self.first.iter().enumerate() {
+            if first < next {
+                (next, from) = (first, i);
             }
         }
         if next.0 > until {
             return None;
         }
-        let (at, _, customer) = self.lanes.get_mut(from)?.waiting.pop_front()?;
+        let waiting = &mut self.lanes.get_mut(from)?.waiting;
+        let (at, _, customer) = waiting.pop_front()?;
+        self.first[from] = waiting.front().map_or(NOBODY, |&(at, order, _)| (at, order));
         Some((at, customer))
     }
 }

@@ -246,7 +246,9 @@ impl Space {
                     area.into_iter().for_each(|area| self.merge(area));
                 }
             }
-            let mut list = std::mem::take(&mut self.nodes[i].lazy);
+            // The next list will be about as long.
+            let next = Vec::with_capacity(self.nodes[i].lazy.len());
+            let mut list = std::mem::replace(&mut self.nodes[i].lazy, next);
             list.sort_unstable_by_key(|area| area.start);
             if self.rules.areas == Areas::SingleList {
                 // Its purge tree merges neighbours as they come.
@@ -270,19 +272,22 @@ impl Space {
 
     /// Purges the list of one node at once.
     pub fn purge_node(&mut self, pass: &Pass, node: usize) {
+        self.begin_node(node);
         for area in &pass.lists[node] {
             self.purge_area(pass, node, *area);
         }
         self.end_node(pass, node);
     }
 
+    /// Begins the list of a node.
+    pub fn begin_node(&mut self, node: usize) {
+        self.nodes[node].purged = 0;
+    }
+
     /// Purges the next area of a node's list: to its pool, or back to the free space. The count falls here if it
     /// falls per area.
     #[inline]
     pub fn purge_area(&mut self, pass: &Pass, node: usize, area: Area) {
-        if area.start == pass.lists[node][0].start {
-            self.nodes[node].purged = 0;
-        }
         self.nodes[node].purged += 1;
         if self.rules.purge_accounting == PurgeAccounting::PerArea {
             self.lazy_pages -= area.pages();
