@@ -71,15 +71,13 @@ struct VmallocCall {
 ///
 /// # Safety
 /// It is the structure of this number in the module's header: `repr(C)`, of plain numbers, without padding.
-unsafe trait Call {
+unsafe trait Call: Sized {
     const NUMBER: u8;
     /// What the header's `_IOWR` makes of it: both directions, size, type and number.
     const REQUEST: libc::c_ulong = 3 << 30
         | (size_of::<Self>() as libc::c_ulong) << 16
         | (b'm' as libc::c_ulong) << 8
-        | Self::NUMBER as libc::c_ulong
-    where
-        Self: Sized;
+        | Self::NUMBER as libc::c_ulong;
 }
 
 // SAFETY: the fields are those of `struct mmtwin_pages`, in its order.
