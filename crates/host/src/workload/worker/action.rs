@@ -106,7 +106,9 @@ pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<Ac
             let begin = clock::now();
             cycle::perform(name, *count, deadline, &mut result)?;
             result.time = clock::now() - begin;
-            purges.map_or((), |purges| purges.end(&mut result));
+            if let Some(purges) = purges {
+                purges.end(&mut result);
+            }
         }
         ActionKind::Sleep { time } => {
             result.detail = time.to_string();

@@ -233,7 +233,9 @@ fn test_vmalloc(
     // Those that come later wait until the first one is there too.
     let purges = first.then(Purges::begin).flatten();
     call(&file, &mut work)?;
-    purges.map_or((), |purges| purges.end(result));
+    if let Some(purges) = purges {
+        purges.end(result);
+    }
     result.operations = work.freed;
     result.time = if work.start == 0 { 0 } else { work.end - work.start };
     for test in tests {

@@ -43,8 +43,9 @@ impl Purges {
         ];
         let purges = Purges { tracefs, before };
         purges.set("buffer_size_kb", BUFFER).ok()?;
-        // A compiler may have given a function's only copy a longer name.
-        let chosen = FUNCTIONS.iter().find(|name| purges.set("set_ftrace_filter", &format!("{name}*")).is_ok());
+        // A compiler may have given a function's only copy a longer name. Without the line's end the kernel would look
+        // for the function later, and not say that there is none.
+        let chosen = FUNCTIONS.iter().find(|name| purges.set("set_ftrace_filter", &format!("{name}*\n")).is_ok());
         chosen?;
         purges.set("trace", "").ok()?;
         purges.set("tracing_on", "1").ok()?;
