@@ -275,6 +275,25 @@ fn areas_are_purged_by_one_pass_on_the_older_kernel() {
 }
 
 #[test]
+fn a_test_that_would_last_longer_ends_with_its_phase() {
+    let Some(guest) = Guest::new("6.12") else { return };
+    let (results, _) = guest.run(
+        "[[process]]\nname = \"p\"\nthreads = 2\n[[process.phase]]\nduration = \"3 s\"\n[[process.phase.action]]\n\
+         kind = \"vmalloc-test\"\nthreads = \"1\"\nloops = 1_000_000_000\n\
+         tests = [\"fix_size_alloc_test\", \"full_fit_alloc_test\", \"long_busy_list_alloc_test\"]\n\
+         [[process.phase]]\n[[process.phase.action]]\nkind = \"vmalloc-test\"\nthreads = \"0\"\nloops = 10\nrepeat = 3\n\
+         tests = [\"full_fit_alloc_test\"]\n",
+    );
+    let cut = only(&results.phases[0]);
+    assert!(cut.failures == 0 && cut.operations > 0, "{cut:?}");
+    assert!(cut.more.iter().all(|(name, loops)| !name.ends_with("_loops") || *loops < 1e9), "{cut:?}");
+    let whole = only(&results.phases[1]);
+    // Three CPU counts of 8192 areas that stay and as many holes, and the lists of both.
+    assert_eq!((whole.operations, whole.failures), (3 * (10 + 2 * 3 * 8192 + 2), 0));
+    assert_eq!(whole.more["full_fit_alloc_test_loops"], 30.0);
+}
+
+#[test]
 fn modules_that_come_and_go_purge_areas() {
     let cycle = "[[process]]\nname = \"cycle\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"module-cycle\"\n\
                  name = \"xfs\"\ncount = 5\n";
