@@ -45,30 +45,36 @@ impl Guest {
         set_up().map_err(|why| eprintln!("skipped: {why}")).ok()
     }
 
-    /// Runs a workload on two nodes of 384 MiB with two CPUs each.
-    fn run(&self, workload: &str) -> (Results, Seen) {
+    /// Runs a workload on two nodes of 384 MiB with two CPUs each, and leaves the recording.
+    fn run_into(&self, workload: &str, mode: Mode, output: &Path) {
         let release = self.kernel.bundle.as_deref().expect("a kernel of the lab");
         let text = format!(
             "[machine]\ndistance = [[10, 21], [21, 10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"384 MiB\"\n\
              [[machine.node]]\ncpus = \"2-3\"\nmemory = \"384 MiB\"\n[kernel]\nrelease = \"{release}\"\n{workload}"
         );
         let scenario = mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap_or_else(|e| panic!("{e}"));
-        let directory = tempfile::tempdir().expect("directory");
-        let (script, output) = (directory.path().join("agent"), directory.path().join("recording"));
+        let script = output.with_extension("sh");
         std::fs::write(&script, START).expect("script");
         let extra = [Extra { path: "/bin/mmtwin-agent".into(), from: self.agent.clone() }];
         let job = Job {
             scenario: &scenario,
             kernel: &self.kernel,
-            mode: Mode::Smp,
+            mode,
             agent: &script,
             extra: &extra,
-            output: &output,
+            output,
             room: 32 << 20,
             time_out: Duration::from_secs(600),
         };
         let ran = run(&self.lab, &job, &AtomicBool::new(false), &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
-        eprintln!("{} {ran:?}", self.kernel.version);
+        eprintln!("{} {mode}: {ran:?}", self.kernel.version);
+    }
+
+    /// The same in mode smp. Returns what was recorded.
+    fn run(&self, workload: &str) -> (Results, Seen) {
+        let directory = tempfile::tempdir().expect("directory");
+        let output = directory.path().join("recording");
+        self.run_into(workload, Mode::Smp, &output);
         let recording = Recording::open(&output).expect("a recording");
         let (mut seen, mut outcome) = (Seen::default(), Outcome::default());
         recording.read(&mut seen, &mut outcome).expect("events");
@@ -291,6 +297,47 @@ fn a_test_that_would_last_longer_ends_with_its_phase() {
     // Three CPU counts of 8192 areas that stay and as many holes, and the lists of both.
     assert_eq!((whole.operations, whole.failures), (3 * (10 + 2 * 3 * 8192 + 2), 0));
     assert_eq!(whole.more["full_fit_alloc_test_loops"], 30.0);
+}
+
+#[test]
+fn two_exact_runs_are_equal_byte_by_byte() {
+    let Some(guest) = Guest::new("6.12") else { return };
+    if guest.lab.qemu.major() < 9 {
+        return eprintln!("skipped: mode exact needs QEMU 9, this is {}", guest.lab.qemu.version);
+    }
+    let workload = "[[process]]\nname = \"p\"\nthreads = 4\n\
+         [[process.phase]]\n[[process.phase.action]]\nkind = \"page-loop\"\nhold = 10\ncount = 2000\n\
+         [[process.phase]]\n[[process.phase.action]]\nkind = \"vmalloc-test\"\nloops = 300\n\
+         tests = [\"fix_size_alloc_test\", \"long_busy_list_alloc_test\"]\n\
+         [run]\nevents = [\"vmalloc:purge_vmap_area_lazy\"]\n";
+    let directory = tempfile::tempdir().expect("directory");
+    let recorded = ["a", "b"].map(|name| {
+        let output = directory.path().join(name);
+        guest.run_into(workload, Mode::Exact, &output);
+        files(&output)
+    });
+    let [a, b] = recorded;
+    assert!(a.keys().eq(b.keys()) && a.contains_key(Path::new("results.json")));
+    for (name, content) in a {
+        assert!(content == b[&name], "{} differs", name.display());
+    }
+}
+
+/// Every file of a recording but `run.json`, which tells of the run itself.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![directory.to_path_buf()];
+    while let Some(next) = todo.pop() {
+        for entry in std::fs::read_dir(next).expect("a directory").flatten() {
+            let name = entry.path().strip_prefix(directory).expect("below").to_path_buf();
+            if entry.path().is_dir() {
+                todo.push(entry.path());
+            } else if name != Path::new("run.json") {
+                found.insert(name, std::fs::read(entry.path()).expect("a file"));
+            }
+        }
+    }
+    found
 }
 
 #[test]
