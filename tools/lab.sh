@@ -5,6 +5,7 @@
 # ~/.cache/mmtwin/lab. What is there already is kept, so running it again costs nothing; to get a newer kernel, remove
 # its folder first. Ends with status 1 when something is missing.
 set -eu
+cd "$(dirname "$0")/.."
 lab=${MMTWIN_LAB:-${XDG_CACHE_HOME:-$HOME/.cache}/mmtwin/lab}
 kernels="6.1 6.12"
 exact=9
@@ -141,11 +142,23 @@ set_up_busybox() {
 }
 
 build_dm_delay() {
-    source=$(dirname "$0")/../crates/lab/guest/dm-delay.c
+    source=crates/lab/guest/dm-delay.c
     [ ! -x "$lab/dm-delay" ] || [ "$source" -nt "$lab/dm-delay" ] || return 0
     command -v gcc >/dev/null || { update; install gcc libc6-dev || true; }
     gcc -static -Os -s -Wall -o "$lab/dm-delay" "$source" ||
         lacking "dm-delay, for disks that are not synchronous: it needs gcc and libc6-dev"
+}
+
+# The program that runs a workload in the guest, static because the guest has no libraries.
+build_agent() {
+    command -v cargo >/dev/null || { lacking "mmtwin-agent: it needs cargo"; return 0; }
+    target=x86_64-unknown-linux-gnu
+    if RUSTFLAGS="-C target-feature=+crt-static -C strip=symbols" cargo build --quiet --profile golden \
+        --package mmtwin-host --bin mmtwin-agent --target "$target" --target-dir target/agent; then
+        cp -u "target/agent/$target/golden/mmtwin-agent" "$lab/mmtwin-agent"
+    else
+        lacking "mmtwin-agent: it could not be built"
+    fi
 }
 
 if ! command -v apt-get >/dev/null; then
@@ -162,6 +175,7 @@ for release in $kernels; do
     build_module "$release"
 done
 build_dm_delay
+build_agent
 command -v mkfs.ext4 >/dev/null || { update; install e2fsprogs || lacking "mkfs.ext4 (package e2fsprogs), for scenarios with files"; }
 
 if [ "$missing" = 0 ]; then

@@ -37,6 +37,11 @@ impl Folder {
         self.path.join("dm-delay")
     }
 
+    /// The program that runs a workload in a guest.
+    pub fn agent(&self) -> PathBuf {
+        self.path.join("mmtwin-agent")
+    }
+
     /// Names of the kernels that are there, sorted.
     pub fn kernels(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.path.join("kernels")).into_iter().flatten().flatten();

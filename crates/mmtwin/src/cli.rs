@@ -300,7 +300,8 @@ Examples:
   mmtwin run s.toml -o s.mmt && mmtwin script s.mmt | head
   mmtwin run s.toml --file zoneinfo                 as /proc shows it when the run has ended
   mmtwin run s.toml --check-determinism             run twice and compare
-  mmtwin run s.toml --on host -o h.mmt              the same workload for real, on this machine")]
+  mmtwin run s.toml --on host -o h.mmt              the same workload for real, on this machine
+  mmtwin run s.toml --on lab --seeds 1..5 -o lab/   the same on a real kernel in QEMU with the scenario's machine")]
 pub struct Run {
     /// Scenario file
     #[arg(value_name = "SCENARIO")]
@@ -311,12 +312,18 @@ pub struct Run {
     /// What runs it
     #[arg(long, value_enum, default_value_t = Arm::Twin)]
     pub on: Arm,
+    /// Several runs, one per seed: 1..5 or 1,3,7. Tables then have medians; REC is a directory of recordings
+    #[arg(long, value_name = "SEEDS", value_parser = parse_seeds)]
+    pub seeds: Option<Seeds>,
     /// Recording to write
     #[arg(short, long, value_name = "REC")]
     pub output: Option<PathBuf>,
     /// Replace an existing recording
     #[arg(short, long)]
     pub force: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub lab: Lab,
     /// Run twice and say where the runs first differ
     #[arg(long)]
     pub check_determinism: bool,
@@ -331,6 +338,54 @@ pub struct Run {
     pub printing: Printing,
 }
 
+/// What the lab is told.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Lab")]
+pub struct Lab {
+    /// Kernel to boot: 6.1, 6.12 or a bzImage; default: the scenario's release
+    #[arg(long, value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// Modules of a bzImage (a directory like /lib/modules/VERSION)
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    pub modules: Option<PathBuf>,
+    /// How the guest's CPUs run
+    #[arg(long, value_enum, default_value_t = LabMode::Exact)]
+    pub mode: LabMode,
+    /// Longest time of a guest
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_time)]
+    pub time_out: std::time::Duration,
+}
+
+/// Seeds of several runs, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seeds(pub Vec<u64>);
+
+/// Most runs of one command.
+const MOST_SEEDS: u64 = 10_000;
+
+fn parse_seeds(text: &str) -> Result<Seeds, String> {
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{}` is no seed", text.trim()));
+    let mut seeds = Vec::new();
+    for part in text.split(',') {
+        match part.split_once("..") {
+            Some((first, last)) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if last < first || last - first >= MOST_SEEDS {
+                    return Err(format!("`{part}`: expected first..last, at most {MOST_SEEDS} seeds"));
+                }
+                seeds.extend(first..=last);
+            }
+            None => seeds.push(number(part)?),
+        }
+    }
+    let mut sorted = seeds.clone();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("seed {} is named twice", pair[0])),
+        None => Ok(Seeds(seeds)),
+    }
+}
+
 /// What runs a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Arm {
@@ -338,6 +393,17 @@ pub enum Arm {
     Twin,
     /// This machine, for real; it must have the nodes, CPUs and memory of the scenario
     Host,
+    /// A real kernel in QEMU with the scenario's machine (`make lab` sets it up)
+    Lab,
+}
+
+/// How the lab's CPUs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LabMode {
+    /// One after the other: the same bytes every time
+    Exact,
+    /// At the same time
+    Smp,
 }
 
 /// Statistics files of the simulated kernel.

@@ -12,7 +12,8 @@ use std::process::exit;
 const USAGE: &str = "usage: mmtwin-agent SCENARIO.json OUTDIR [--arm lab|host] [--files DIRECTORY] [--buffer KIB]
     SCENARIO.json  resolved scenario
     OUTDIR         recording to write; it must not exist
-    --arm          host (default): the machine has at least what the scenario needs; lab: it fits the scenario
+    --arm          host: the machine has at least what the scenario needs; lab: it fits the scenario;
+                   default: $MMTWIN_ARM, else host
     --files        directory on a disk for regions of kind file; default: that of OUTDIR
     --buffer       ring buffer per CPU; default: by the machine's memory";
 
@@ -37,6 +38,9 @@ fn main() {
 
 fn parse(arguments: &mut Vec<OsString>) -> Option<(PathBuf, Options)> {
     let mut options = Options::default();
+    if std::env::var_os("MMTWIN_ARM").is_some_and(|arm| arm == "lab") {
+        options.arm = Arm::Lab;
+    }
     while let Some(at) = arguments.iter().position(|argument| argument.to_string_lossy().starts_with("--")) {
         let option = arguments.remove(at);
         let value = (at < arguments.len()).then(|| arguments.remove(at))?;

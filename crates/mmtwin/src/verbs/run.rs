@@ -1,81 +1,173 @@
 //! `mmtwin run`.
 
 use super::print;
-use crate::cli::{Arm, KernelFile, Run};
-use crate::reading::{Analysed, analyse};
-use crate::running::{Request, Simulated, simulate};
+use crate::cli::{Arm, KernelFile, LabMode, Run};
+use crate::reading::Analysed;
+use crate::running::{LabOptions, Request, Simulated, on_host, on_lab, simulate};
 use crate::{Failure, say};
-use mmtwin_event::results::{Ending, Results};
-use mmtwin_host::workload;
+use mmtwin_event::results::Ending;
+use mmtwin_lab::Mode;
 use mmtwin_report::compare;
+use mmtwin_report::model::Report;
 use mmtwin_scenario::{Scenario, load};
-use mmtwin_trace::input::Options as Reading;
 use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A scenario with its seed, and where its recording goes if it is kept.
+struct Job {
+    seed: u64,
+    scenario: Scenario,
+    output: Option<PathBuf>,
+}
 
 /// Runs the verb.
 pub fn run(arguments: Run) -> Result<i32, Failure> {
-    let scenario = load(&arguments.scenario, &arguments.sets).map_err(|faults| Failure::Error(faults.to_string()))?;
-    let results = match arguments.on {
-        Arm::Twin => on_twin(&scenario, &arguments)?,
-        Arm::Host => on_host(&scenario, &arguments)?,
+    let of_twin = arguments.explicit || arguments.check_determinism || arguments.file.is_some();
+    if of_twin && arguments.on != Arm::Twin {
+        let message = "--explicit, --check-determinism and --file are for the simulated kernel, not for --on";
+        return Err(Failure::Usage(message.into()));
+    }
+    if arguments.file.is_some() && arguments.seeds.is_some() {
+        return Err(Failure::Usage("--file shows one run, not those of --seeds".into()));
+    }
+    let jobs = jobs(&arguments)?;
+    let scratch = tempfile::tempdir()?;
+    let kept = |job: &Job| job.output.clone().unwrap_or_else(|| scratch.path().join(recording(job.seed)));
+    let analysed = match arguments.on {
+        Arm::Twin => match on_twin(&jobs, &arguments)? {
+            Some(analysed) => analysed,
+            None => return Ok(0),
+        },
+        Arm::Host => {
+            jobs.iter().map(|job| on_host(&job.scenario, &kept(job), arguments.force)).collect::<Result<_, _>>()?
+        }
+        Arm::Lab => {
+            let runs: Vec<(&Scenario, PathBuf)> = jobs.iter().map(|job| (&job.scenario, kept(job))).collect();
+            on_lab(&runs, &lab_options(&arguments))?
+        }
     };
-    let Ending::OutOfMemory { at, pid, comm, message } = &results.ending else { return Ok(0) };
-    say(&format!("error: out of memory after {:.3} s: {comm} (pid {pid}): {message}", *at as f64 / 1e9));
-    Ok(1)
+    tables(&analysed, &arguments)?;
+    let mut status = 0;
+    for results in analysed.iter().filter_map(|analysed| analysed.results.as_ref()) {
+        if let Ending::OutOfMemory { at, pid, comm, message } = &results.ending {
+            say(&format!("error: out of memory after {:.3} s: {comm} (pid {pid}): {message}", *at as f64 / 1e9));
+            status = 1;
+        }
+    }
+    Ok(status)
 }
 
-fn on_twin(scenario: &Scenario, arguments: &Run) -> Result<Results, Failure> {
-    let file = arguments.scenario.to_string_lossy();
-    let output = arguments.output.as_deref();
-    let shown = output.map(|path| path.to_string_lossy());
-    let request = Request {
-        name: shown.as_deref().unwrap_or(&file),
-        output: output.map(|path| (path, arguments.force)),
-        explicit: arguments.explicit,
-        check_determinism: arguments.check_determinism,
+/// The scenario once, or once per seed.
+fn jobs(arguments: &Run) -> Result<Vec<Job>, Failure> {
+    let read = |sets: &[String]| load(&arguments.scenario, sets).map_err(|faults| Failure::Error(faults.to_string()));
+    let Some(seeds) = &arguments.seeds else {
+        let scenario = read(&arguments.sets)?;
+        return Ok(vec![Job { seed: scenario.run.seed, scenario, output: arguments.output.clone() }]);
     };
-    let mut simulated = simulate(scenario, request)?;
-    for note in &simulated.ran.results.notes {
+    if let Some(directory) = &arguments.output {
+        std::fs::create_dir_all(directory)?;
+    }
+    let job = |&seed: &u64| {
+        let sets = [&arguments.sets[..], &[format!("run.seed={seed}")]].concat();
+        let output = arguments.output.as_ref().map(|directory| directory.join(recording(seed)));
+        Ok(Job { seed, scenario: read(&sets)?, output })
+    };
+    seeds.0.iter().map(job).collect()
+}
+
+/// Name of the recording of a seed.
+fn recording(seed: u64) -> String {
+    format!("seed-{seed}.mmt")
+}
+
+/// Runs all jobs on the twin, as many at once as there are CPUs. `None`: a file was printed instead.
+fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failure> {
+    let simulate = |job: &Job| {
+        let output = job.output.as_deref();
+        let name = output.unwrap_or(&arguments.scenario).to_string_lossy();
+        simulate(
+            &job.scenario,
+            Request {
+                name: &name,
+                output: output.map(|path| (path, arguments.force)),
+                explicit: arguments.explicit,
+                check_determinism: arguments.check_determinism,
+            },
+        )
+    };
+    if let ([job], Some(file)) = (jobs, arguments.file) {
+        std::io::stdout().write_all(text(&mut simulate(job)?, file).as_bytes())?;
+        return Ok(None);
+    }
+    let next = AtomicUsize::new(0);
+    let done: Vec<Mutex<Option<Result<Analysed, Failure>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(number) else { return };
+                    let result = simulate(job).map(|simulated| simulated.analysed);
+                    if let Ok(mut place) = done[number].lock() {
+                        *place = Some(result);
+                    }
+                }
+            });
+        }
+    });
+    let ended = |place: Mutex<Option<Result<Analysed, Failure>>>| {
+        place.into_inner().ok().flatten().unwrap_or_else(|| Err(Failure::Error("a run was broken off".into())))
+    };
+    let analysed = done.into_iter().map(ended).collect::<Result<Vec<_>, _>>()?;
+    // Notes are about the scenario, so those of one run are those of all.
+    for note in analysed.first().and_then(|analysed| analysed.results.as_ref()).iter().flat_map(|of| &of.notes) {
         say(&format!("note: {note}"));
     }
     if arguments.check_determinism {
         say("both runs gave the same events and counters");
     }
-    match arguments.file {
-        Some(file) => std::io::stdout().write_all(text(&mut simulated, file).as_bytes())?,
-        None => tables(&simulated.analysed, arguments)?,
-    }
-    Ok(simulated.ran.results)
+    Ok(Some(analysed))
 }
 
-/// Runs the workload on this machine. Without `-o` the recording is gone when it has been reported on.
-fn on_host(scenario: &Scenario, arguments: &Run) -> Result<Results, Failure> {
-    let of_twin = arguments.explicit || arguments.check_determinism || arguments.file.is_some();
-    if of_twin {
-        let message = "--explicit, --check-determinism and --file are for the simulated kernel, not for --on host";
-        return Err(Failure::Usage(message.into()));
+fn lab_options(arguments: &Run) -> LabOptions {
+    let lab = &arguments.lab;
+    LabOptions {
+        kernel: lab.kernel.clone(),
+        modules: lab.modules.clone(),
+        mode: match lab.mode {
+            LabMode::Exact => Mode::Exact,
+            LabMode::Smp => Mode::Smp,
+        },
+        time_out: lab.time_out,
+        force: arguments.force,
     }
-    let scratch = tempfile::tempdir()?;
-    let output = arguments.output.clone().unwrap_or_else(|| scratch.path().join("run.mmt"));
-    let options = workload::Options { output: output.clone(), force: arguments.force, ..workload::Options::default() };
-    let outcome = workload::run(scenario, &options, &mut say).map_err(|error| Failure::Error(error.to_string()))?;
-    for note in &outcome.results.notes {
-        say(&format!("note: {note}"));
-    }
-    tables(&analyse(&output.to_string_lossy(), &Reading::default())?, arguments)?;
-    Ok(outcome.results)
 }
 
-fn tables(analysed: &Analysed, arguments: &Run) -> Result<(), Failure> {
-    let mut report = analysed.report();
-    if arguments.output.is_none() {
-        // There is nothing to report on but another run.
-        report.input.name = arguments.scenario.to_string_lossy().into_owned();
-        for finding in &mut report.findings {
-            finding.command = finding.command.replacen("mmtwin report", "mmtwin run", 1);
+fn tables(analysed: &[Analysed], arguments: &Run) -> Result<(), Failure> {
+    let report = |analysed: &Analysed| {
+        let mut report = analysed.report();
+        if arguments.output.is_none() {
+            // There is nothing to report on but another run.
+            report.input.name = name(&arguments.scenario);
+            for finding in &mut report.findings {
+                finding.command = finding.command.replacen("mmtwin report", "mmtwin run", 1);
+            }
         }
-    }
-    print(&mut compare::single(report), &arguments.printing)
+        report
+    };
+    let mut reports: Vec<Report> = analysed.iter().map(report).collect();
+    let mut comparison = match reports.len() {
+        1 => compare::single(reports.remove(0)),
+        _ => compare::compare(vec![(name(&arguments.scenario), reports)]),
+    };
+    print(&mut comparison, &arguments.printing)
+}
+
+fn name(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 /// A statistics file as the modelled kernel shows it when the run has ended; files of nodes one after another.

@@ -53,7 +53,9 @@ impl<'a> Target<'a> {
                 // lives; all threads and processes use it only by atomic operations.
                 let byte = unsafe { AtomicU8::from_ptr(self.base.add(page as usize * self.stride + line)) };
                 if write {
-                    byte.fetch_add(1, Ordering::Relaxed);
+                    // A plain store: emulators make a load and a store of anything that reads and writes at once,
+                    // and the page is first mapped to be read. Not 0, so that swap cannot leave the page out.
+                    byte.store(1, Ordering::Relaxed);
                 } else {
                     black_box(byte.load(Ordering::Relaxed));
                 }

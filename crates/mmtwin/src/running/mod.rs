@@ -1,0 +1,9 @@
+//! Running a scenario on one of the arms. Each leaves the same: an analysed input, and a recording if one is wanted.
+
+mod host;
+mod lab;
+mod twin;
+
+pub use host::on_host;
+pub use lab::{LabOptions, on_lab};
+pub use twin::{Request, Simulated, simulate, unwatched};
