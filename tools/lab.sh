@@ -1,8 +1,9 @@
 #!/bin/sh
 # Sets up the lab: QEMU (from version 9 on it runs bit for bit the same twice), Debian's kernels 6.1 and 6.12, their
-# headers for building modules, a static busybox, and a small program that makes a disk of the guest slow. All but QEMU
-# and the headers are kept in a folder and never installed: $MMTWIN_LAB, else $XDG_CACHE_HOME/mmtwin/lab, else ~/.cache/mmtwin/lab. What is there already is kept, so running it
-# again costs nothing; to get a newer kernel, remove its folder first. Ends with status 1 when something is missing.
+# headers and with them our own module, a static busybox, and a small program that makes a disk of the guest slow. All
+# but QEMU and the headers are kept in a folder and never installed: $MMTWIN_LAB, else $XDG_CACHE_HOME/mmtwin/lab, else
+# ~/.cache/mmtwin/lab. What is there already is kept, so running it again costs nothing; to get a newer kernel, remove
+# its folder first. Ends with status 1 when something is missing.
 set -eu
 cd "$(dirname "$0")/.."
 lab=${MMTWIN_LAB:-${XDG_CACHE_HOME:-$HOME/.cache}/mmtwin/lab}
@@ -103,7 +104,28 @@ set_up_headers() { # release
     [ ! -e "/usr/src/linux-headers-$version/Makefile" ] || return 0
     update
     install make gcc "linux-headers-$version" ||
-        lacking "linux-headers-$version, without which the vmalloc stress module is not built for $1"
+        lacking "linux-headers-$version, without which the module mmtwin is not built for $1"
+}
+
+# The module that page-loop, page-fill and vmalloc-test need. It is built in a folder of its own, without debug data.
+build_module() { # release
+    [ -s "$lab/kernels/$1/version" ] || return 0
+    source=$(dirname "$0")/../crates/lab/module
+    to=$lab/kernels/$1/modules/extra/mmtwin.ko
+    version=$(cat "$lab/kernels/$1/version")
+    headers=/usr/src/linux-headers-$version
+    [ -e "$headers/Makefile" ] || return 0
+    [ ! -s "$to" ] || [ -n "$(find "$source" -newer "$to")" ] || return 0
+    mkdir -p "$part" "$(dirname "$to")"
+    cp "$source/"* "$part"
+    if make -s -C "$headers" M="$part" modules >"$part/log" 2>&1; then
+        strip --strip-debug "$part/mmtwin.ko"
+        mv "$part/mmtwin.ko" "$to"
+        say "built the module mmtwin for $version"
+    else
+        lacking "the module mmtwin for $1: $(tail -n 5 "$part/log")"
+    fi
+    rm -rf "$part"
 }
 
 set_up_busybox() {
@@ -150,6 +172,7 @@ set_up_busybox
 for release in $kernels; do
     set_up_kernel "$release"
     set_up_headers "$release"
+    build_module "$release"
 done
 build_dm_delay
 build_agent

@@ -1,11 +1,12 @@
 //! The guest's first file system: busybox, the agent, the scenario, modules, and what the first process reads.
 
 use crate::cpio::Cpio;
-use crate::modules::Module;
+use crate::modules::{self, Module};
 use crate::plan::{Plan, Use};
 use crate::settings::Setting;
 use crate::{Error, Extra, Folder};
 use mmtwin_scenario::Scenario;
+use mmtwin_scenario::workload::ActionKind;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -24,10 +25,30 @@ fn is_delayed(plan: &Plan) -> bool {
     plan.regions.iter().any(|region| region.delay > 0)
 }
 
+/// Module that does what no program can; its source is `module/`, and `make lab` puts it among the kernel's own.
+const OWN_MODULE: &str = "mmtwin";
+
+fn actions(scenario: &Scenario) -> impl Iterator<Item = &ActionKind> {
+    let phases = scenario.processes.iter().flat_map(|process| &process.phases);
+    phases.flat_map(|phase| &phase.actions).map(|action| &action.kind)
+}
+
+/// Modules that the workload itself loads and unloads. One that the guest runs on stays loaded, which the agent refuses.
+fn cycled(scenario: &Scenario) -> impl Iterator<Item = &str> {
+    let own = |name: &str| PMEM_MODULES.iter().chain(&DELAY_MODULES).any(|own| *own == modules::plain(name));
+    actions(scenario).filter_map(move |action| match action {
+        ActionKind::ModuleCycle { name, .. } if !own(name) => Some(name.as_str()),
+        _ => None,
+    })
+}
+
 /// Modules that the guest needs.
-pub(crate) fn modules(plan: &Plan) -> Vec<&'static str> {
+pub(crate) fn modules<'a>(plan: &Plan, scenario: &'a Scenario) -> Vec<&'a str> {
+    use ActionKind::{PageFill, PageLoop, VmallocTest};
     let delay = is_delayed(plan).then_some(DELAY_MODULES).into_iter().flatten();
-    PMEM_MODULES.into_iter().chain(delay).collect()
+    let own = |action: &ActionKind| matches!(action, PageLoop { .. } | PageFill { .. } | VmallocTest { .. });
+    let own = actions(scenario).any(own).then_some(OWN_MODULE);
+    PMEM_MODULES.into_iter().chain(delay).chain(own).chain(cycled(scenario)).collect()
 }
 
 /// What goes into an image.
@@ -36,6 +57,8 @@ pub(crate) struct Content<'a> {
     pub agent: &'a Path,
     pub scenario: &'a Scenario,
     pub plan: &'a Plan,
+    /// As `uname -r` prints it.
+    pub version: &'a str,
     pub modules: &'a [Module],
     pub settings: &'a [Setting],
     pub extra: &'a [Extra],
@@ -79,10 +102,16 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
         image.cpio.file("bin/dm-delay", &delay);
     }
     image.directory("lab/modules");
-    for module in content.modules {
-        image.cpio.file(&format!("lab/modules/{}.ko", module.name), &module.content);
+    let cycled: BTreeSet<String> = cycled(content.scenario).map(modules::plain).collect();
+    let mut order = String::new();
+    for Module { name, content: file } in content.modules {
+        if cycled.contains(name) {
+            image.file(&format!("lib/modules/{}/{name}.ko", content.version), file);
+        } else {
+            image.cpio.file(&format!("lab/modules/{name}.ko"), file);
+            order.push_str(&format!("{name}\n"));
+        }
     }
-    let order: String = content.modules.iter().map(|module| format!("{}\n", module.name)).collect();
     image.cpio.file("lab/modules.order", order.as_bytes());
     for extra in content.extra {
         let bytes = std::fs::read(&extra.from).map_err(|e| Error::io(extra.from.display(), e))?;

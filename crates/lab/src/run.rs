@@ -143,7 +143,8 @@ fn write_image(lab: &Lab, job: &Job<'_>, plan: &Plan, to: &Path) -> Result<(), E
         agent: job.agent,
         scenario: job.scenario,
         plan,
-        modules: &modules::closure(job.kernel, &image::modules(plan))?,
+        version: &job.kernel.version,
+        modules: &modules::closure(job.kernel, &image::modules(plan, job.scenario))?,
         settings: &settings::settings(job.scenario),
         extra: job.extra,
     };

@@ -226,6 +226,7 @@ fn workloads_that_cannot_run() {
     assert_eq!(phase(""), "s.toml:10:1: the phase has nothing to do and no `duration`");
     let endless = "s.toml:10:1: the phase never ends: give it a `duration`, or a `count` to everything in it";
     assert_eq!(phase("[[process.phase.action]]\nkind = \"page-loop\""), endless);
+    assert_eq!(phase("[[process.phase.action]]\nkind = \"module-cycle\"\nname = \"xfs\""), endless);
     let access = |text: &str| phase(&format!("duration = \"1 s\"\n[[process.phase.access]]\n{text}"));
     assert_eq!(access("region = \"x\"\npattern = \"uniform\""), "s.toml:13:10: process \"a\" has no region \"x\"");
     assert_eq!(
@@ -249,6 +250,11 @@ fn workloads_that_cannot_run() {
     assert_eq!(action("kind = \"sleep\"\ntime = \"1 s\"\norder = 1"), "s.toml:15:9: action \"sleep\" has no such key");
     let sysctl = action("kind = \"sysctl\"\nname = \"vm.numa_stats\"\nvalue = 0");
     assert_eq!(sysctl, "s.toml:14:8: kernel 6.1 has no sysctl vm.numa_stats");
+    assert_eq!(
+        action("kind = \"module-cycle\"\nname = \"../xfs\""),
+        "s.toml:14:8: a module's name has letters, digits, _ and - only"
+    );
+    assert_eq!(action("kind = \"module-cycle\"\ncount = 5"), "s.toml:13:8: \"module-cycle\" needs `name`");
     assert_eq!(action("kind = \"cpu-offline\"\ncpus = \"0-7\""), "s.toml:14:8: at least one CPU stays online");
     assert_eq!(
         lines("[run]\nevents = [\"vmscan:mm_vmscan_nothing\"]\n"),

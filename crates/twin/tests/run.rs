@@ -156,6 +156,8 @@ fn what_is_not_modelled_is_refused_by_name() {
         with(&format!("{phase}kind = \"sysctl\"\nname = \"vm.swappiness\"\nvalue = 1\n")).contains("vm.swappiness")
     );
     assert!(with(&format!("{phase}kind = \"read\"\nfile = \"vmallocinfo\"\ncount = 1\n")).contains("vmallocinfo"));
+    let cycle = format!("{phase}kind = \"module-cycle\"\nname = \"xfs\"\ncount = 5\n");
+    assert!(with(&cycle).contains("process \"p\": module-cycle of xfs"));
 }
 
 #[test]

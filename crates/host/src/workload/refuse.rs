@@ -111,6 +111,14 @@ pub enum Refusal {
         /// Action.
         action: String,
     },
+    /// A kernel module to be loaded and unloaded.
+    #[error("module {module} of process {process}: this kernel has no file of it, or it is loaded")]
+    Cycle {
+        /// Process.
+        process: String,
+        /// Module.
+        module: String,
+    },
     /// A file that an action reads or writes.
     #[error("action {action} of process {process}: {file}: {why}")]
     File {
@@ -328,7 +336,21 @@ fn actions(process: &Process, refusals: &mut Vec<Refusal>) {
     for action in process.phases.iter().flat_map(|phase| &phase.actions) {
         let (process, name) = (process.name.clone(), worker::name(&action.kind).to_string());
         if worker::needed(&action.kind) {
-            let refusal = Refusal::Module { process, action: name };
+            let refusal = match worker::access() {
+                Ok(()) => continue,
+                Err(rustix::io::Errno::NOENT) => Refusal::Module { process, action: name },
+                Err(why) => {
+                    let (file, why) = (worker::DEVICE.to_string(), why.to_string());
+                    Refusal::File { process, action: name, file, why }
+                }
+            };
+            refusals.extend(Some(refusal).filter(|refusal| !refusals.contains(refusal)));
+            continue;
+        }
+        if let ActionKind::ModuleCycle { name: module, .. } = &action.kind
+            && worker::find(module).is_none()
+        {
+            let refusal = Refusal::Cycle { process, module: module.clone() };
             refusals.extend(Some(refusal).filter(|refusal| !refusals.contains(refusal)));
             continue;
         }
@@ -430,6 +452,7 @@ mod tests {
             "[[process]]\nname = \"p\"\npolicy = \"preferred-many:0\"\ncpus = \"0-1\"\nstart_node = 1\n\
              [[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\npolicy = \"default\"\n\
              [[process.phase]]\n[[process.phase.action]]\nkind = \"page-loop\"\ncount = 1\n\
+             [[process.phase.action]]\nkind = \"module-cycle\"\nname = \"no_such\"\ncount = 1\n\
              [[process.phase.action]]\nkind = \"cpu-offline\"\ncpus = \"3\"\n",
         );
         let mut evidence = Evidence::default();
@@ -443,8 +466,9 @@ mod tests {
             "region r of process p with policy default: a process that has policy preferred-many:0 uses it there",
             "start on node 1 of process p: none of its CPUs is on that node",
             "action page-loop of process p: it is work of a kernel module, which is not loaded",
+            "module no_such of process p: this kernel has no file of it, or it is loaded",
         ];
-        assert_eq!(all[..4], expected);
+        assert_eq!(all[..5], expected);
         assert!(since("5.15.0", (5, 15)) && since("6.1.0-13-amd64", (5, 15)) && !since("", (1, 0)));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::refuse::Refusal;
 use super::worker;
-use crate::Error;
 use crate::cgroup::{Mount, Version, mounts};
+use crate::{Error, tracefs};
 use mmtwin_scenario::kernel::CgroupVersion;
 use mmtwin_scenario::workload::{ActionKind, Cgroup};
 use mmtwin_scenario::{Scenario, units::Bytes};
@@ -35,6 +35,10 @@ impl Settings {
                 ActionKind::Sysctl { name, .. } => settings.remember(worker::sysctl(name)),
                 ActionKind::CpuOffline { cpus } | ActionKind::CpuOnline { cpus } => {
                     cpus.numbers().iter().for_each(|cpu| settings.remember(worker::cpu_online(*cpu)));
+                }
+                // A worker that is killed leaves its tracer.
+                ActionKind::VmallocTest { .. } | ActionKind::ModuleCycle { .. } => {
+                    tracefs::find().into_iter().for_each(|path| settings.remember(path.join("current_tracer")));
                 }
                 _ => {}
             }

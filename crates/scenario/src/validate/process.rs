@@ -222,9 +222,10 @@ impl At<'_> {
 /// True if an action ends only with its phase.
 fn is_endless(action: &ActionKind) -> bool {
     match action {
-        ActionKind::PageLoop { count, .. } | ActionKind::PageFill { count, .. } | ActionKind::Read { count, .. } => {
-            count.is_none()
-        }
+        ActionKind::PageLoop { count, .. }
+        | ActionKind::PageFill { count, .. }
+        | ActionKind::Read { count, .. }
+        | ActionKind::ModuleCycle { count, .. } => count.is_none(),
         _ => false,
     }
 }

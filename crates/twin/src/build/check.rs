@@ -57,6 +57,9 @@ fn unmodelled_action(action: &Action) -> Option<(String, &'static str)> {
         ActionKind::Read { file: ReadFile::Vmallocinfo, .. } => {
             Some(("reading vmallocinfo".into(), "areas exist only while vmalloc-test runs"))
         }
+        ActionKind::ModuleCycle { name, .. } => {
+            Some((format!("module-cycle of {name}"), "kernel modules are not loaded"))
+        }
         ActionKind::Sysctl { name, .. } if !WRITABLE.contains(&name.as_str()) => {
             Some((format!("writing {name}"), "only sysctls of counters and watermarks take effect in a run"))
         }

@@ -79,6 +79,7 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
         ActionKind::CpuOffline { cpus } => ("cpu-offline", list(cpus)),
         ActionKind::CpuOnline { cpus } => ("cpu-online", list(cpus)),
         ActionKind::Sysctl { name, value } => ("sysctl", format!("{name} = {value}")),
+        ActionKind::ModuleCycle { name, .. } => ("module-cycle", name.clone()),
         ActionKind::Sleep { time } => ("sleep", time.to_string()),
     };
     (name.into(), detail)
@@ -165,7 +166,8 @@ impl Engine<'_> {
                 working.part.operations = 1;
             }
             ActionKind::VmallocTest { .. } => return self.gather(thread, action, working),
-            ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } => {}
+            // The former are above, the latter is refused before the run.
+            ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } | ActionKind::ModuleCycle { .. } => {}
         }
         Ok(Step::Ended)
     }

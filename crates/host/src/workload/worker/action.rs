@@ -1,10 +1,12 @@
-//! What an administrator does: reading statistics, taking CPUs off and on, writing sysctls.
+//! What an administrator does: reading statistics, taking CPUs off and on, writing sysctls, loading modules.
 
-use super::module;
+use super::purges::Purges;
+use super::{cycle, module};
 use crate::{Error, clock};
 use mmtwin_event::results::ActionResult;
+use mmtwin_scenario::Machine;
 use mmtwin_scenario::units::List;
-use mmtwin_scenario::workload::{ActionKind, ActionName, ReadFile};
+use mmtwin_scenario::workload::{ActionKind, ActionName, Process, ReadFile};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,7 @@ pub fn name(action: &ActionKind) -> ActionName {
         ActionKind::CpuOffline { .. } => ActionName::CpuOffline,
         ActionKind::CpuOnline { .. } => ActionName::CpuOnline,
         ActionKind::Sysctl { .. } => ActionName::Sysctl,
+        ActionKind::ModuleCycle { .. } => ActionName::ModuleCycle,
         ActionKind::Sleep { .. } => ActionName::Sleep,
     }
 }
@@ -51,8 +54,21 @@ pub fn cpu_online(cpu: u32) -> PathBuf {
     format!("/sys/devices/system/cpu/cpu{cpu}/online").into()
 }
 
-/// Does an action until it is done or it is `deadline`. `nodes` counts the machine's.
-pub fn perform(action: &ActionKind, nodes: usize, deadline: u64) -> Result<ActionResult, Error> {
+/// Who does an action.
+#[derive(Clone, Copy, Debug)]
+pub struct Doer<'a> {
+    /// Whose thread it is.
+    pub process: &'a Process,
+    /// Where it runs.
+    pub machine: &'a Machine,
+    /// Threads that do the action.
+    pub threads: u32,
+    /// True for the first of them.
+    pub first: bool,
+}
+
+/// Does an action until it is done or it is `deadline`.
+pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<ActionResult, Error> {
     let begin = clock::now();
     let mut result = ActionResult { kind: name(action).to_string(), threads: 1, ..ActionResult::default() };
     let put = |path: PathBuf, value: &str| {
@@ -61,12 +77,12 @@ pub fn perform(action: &ActionKind, nodes: usize, deadline: u64) -> Result<Actio
     let cpus = |cpus: &List, value: &str| cpus.numbers().iter().try_for_each(|cpu| put(cpu_online(*cpu), value));
     match action {
         ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } | ActionKind::VmallocTest { .. } => {
-            return module::perform(&result.kind, action, deadline);
+            result = module::perform(action, doer, deadline, result)?;
         }
         ActionKind::Read { file, node, count, interval } => {
             let of_node = node.map_or(String::new(), |node| format!(" of node {node}"));
             result.detail = format!("{file}{of_node}");
-            let files = files(*file, *node, nodes);
+            let files = files(*file, *node, doer.machine.nodes.len());
             (result.operations, result.time) = read(&files, *count, interval.0, deadline)?;
         }
         ActionKind::CpuOffline { cpus: list } => {
@@ -83,6 +99,16 @@ pub fn perform(action: &ActionKind, nodes: usize, deadline: u64) -> Result<Actio
             result.detail = format!("{name} = {value}");
             put(sysctl(name), &value.to_string())?;
             result.operations = 1;
+        }
+        ActionKind::ModuleCycle { name, count } => {
+            result.detail = name.clone();
+            let purges = doer.first.then(Purges::begin).flatten();
+            let begin = clock::now();
+            cycle::perform(name, *count, deadline, &mut result)?;
+            result.time = clock::now() - begin;
+            if let Some(purges) = purges {
+                purges.end(&mut result);
+            }
         }
         ActionKind::Sleep { time } => {
             result.detail = time.to_string();
@@ -141,12 +167,16 @@ mod tests {
 
     #[test]
     fn an_action_says_what_it_did() {
+        let text = "[machine]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"1 GiB\"\n[kernel]\nrelease = \"6.1\"\n\
+                    [[process]]\nname = \"p\"\n";
+        let scenario = mmtwin_scenario::parse("s", text, Path::new(""), &[]).unwrap();
+        let doer = Doer { process: &scenario.processes[0], machine: &scenario.machine, threads: 1, first: true };
         let file = ReadFile::Vmstat;
         let read = ActionKind::Read { file, node: None, count: Some(3), interval: Time(0) };
-        let result = perform(&read, 1, u64::MAX).unwrap();
+        let result = perform(&read, &doer, u64::MAX).unwrap();
         assert_eq!((result.kind.as_str(), result.detail.as_str(), result.operations), ("read", "vmstat", 3));
         assert_eq!(result.mean, Some(result.time as f64 / 3.0));
-        let sleep = perform(&ActionKind::Sleep { time: Time(1_000_000_000_000) }, 1, 0).unwrap();
+        let sleep = perform(&ActionKind::Sleep { time: Time(1_000_000_000_000) }, &doer, 0).unwrap();
         assert_eq!((sleep.detail.as_str(), sleep.operations), ("1000 s", 1));
         let nodes = files(ReadFile::Numastat, None, 2);
         assert_eq!(nodes[1], Path::new("/sys/devices/system/node/node1/numastat"));

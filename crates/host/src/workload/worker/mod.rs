@@ -6,12 +6,15 @@
 //! others sleep. All threads stand still until the boundary between two phases is recorded.
 
 mod action;
+mod cycle;
 mod module;
+mod purges;
 mod region;
 mod touch;
 
 pub(super) use action::{cpu_online, files, name, sysctl};
-pub(super) use module::needed;
+pub(super) use cycle::find;
+pub(super) use module::{DEVICE, access, needed};
 pub(super) use region::{HUGE, length};
 
 use super::message::{FromWorker, Line, Plan, ToWorker};
@@ -272,13 +275,13 @@ impl<'a> Crew<'a> {
     fn phase(&self, number: usize, phase: usize, report: &mut Report) -> Result<(), Error> {
         let own = self.deadline(phase, self.start.load(Ordering::Relaxed));
         let deadline = own.unwrap_or(NEVER).min(self.end_of_run.load(Ordering::Relaxed));
-        let takes_part = |threads: &mmtwin_scenario::workload::Threads| {
-            threads.numbers(self.process.threads).contains(&(number as u32))
-        };
         for (i, action) in self.process.phases[phase].actions.iter().enumerate() {
-            if takes_part(&action.threads) && clock::now() < deadline {
-                let result = action::perform(&action.kind, self.machine.nodes.len(), deadline)?;
-                report.actions.push((i, result));
+            let threads = action.threads.numbers(self.process.threads);
+            if threads.contains(&(number as u32)) && clock::now() < deadline {
+                let first = threads.first() == Some(&(number as u32));
+                let (process, machine) = (self.process, self.machine);
+                let doer = action::Doer { process, machine, threads: threads.len() as u32, first };
+                report.actions.push((i, action::perform(&action.kind, &doer, deadline)?));
             }
         }
         let program = &self.programs[number].phases[phase];
@@ -364,7 +367,7 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// What several threads did in an action; `None`: there were none.
+/// What several threads did in an action; `None`: there were none. A latency is measured by one of them.
 fn together(results: Vec<ActionResult>) -> Option<ActionResult> {
     let means: Vec<f64> = results.iter().filter_map(|result| result.mean).collect();
     let mut results = results.into_iter();
@@ -374,6 +377,8 @@ fn together(results: Vec<ActionResult>) -> Option<ActionResult> {
         sum.operations += result.operations;
         sum.failures += result.failures;
         sum.time += result.time;
+        sum.latency = sum.latency.or(result.latency);
+        result.more.into_iter().for_each(|(name, value)| *sum.more.entry(name).or_default() += value);
     }
     sum.mean = (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64);
     Some(sum)

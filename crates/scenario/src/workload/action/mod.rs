@@ -94,6 +94,14 @@ pub enum ActionKind {
         /// The value.
         value: u64,
     },
+    /// Loads a kernel module and unloads it again, over and over. Each change of its memory's rights purges vmalloc
+    /// areas.
+    ModuleCycle {
+        /// Name of the module, such as `xfs`. What it depends on stays loaded.
+        name: String,
+        /// Cycles per thread; `None`: until the phase ends.
+        count: Option<u64>,
+    },
     /// Does nothing for a time, without using the CPU.
     Sleep {
         /// How long.

@@ -25,6 +25,8 @@ variant! {
         CpuOnline = "cpu-online",
         /// Writes a sysctl.
         Sysctl = "sysctl",
+        /// Loads a kernel module and unloads it again.
+        ModuleCycle = "module-cycle",
         /// Does nothing for a time.
         Sleep = "sleep",
     }
@@ -54,7 +56,8 @@ pub(crate) struct ActionText {
     /// Allocations held before they are freed (page-loop; default 1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<u64>,
-    /// Allocations or readings per thread (page-loop, page-fill, read); absent: until the phase ends.
+    /// Allocations, readings or cycles per thread (page-loop, page-fill, read, module-cycle); absent: until the phase
+    /// ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
     /// Pages per second and thread (page-loop, page-fill); absent: as fast as it goes.
@@ -81,7 +84,7 @@ pub(crate) struct ActionText {
     /// CPUs (cpu-offline, cpu-online).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cpus: Option<List>,
-    /// Name of the sysctl, such as vm.numa_stat (sysctl).
+    /// Name of the sysctl, such as vm.numa_stat (sysctl), or of the module, such as xfs (module-cycle).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// Value (sysctl).
@@ -115,6 +118,7 @@ fn keys(name: ActionName) -> &'static [&'static str] {
         ActionName::Read => &["file", "node", "count", "interval"],
         ActionName::CpuOffline | ActionName::CpuOnline => &["cpus"],
         ActionName::Sysctl => &["name", "value"],
+        ActionName::ModuleCycle => &["name", "count"],
         ActionName::Sleep => &["time"],
     }
 }
@@ -204,6 +208,13 @@ impl TryFrom<ActionText> for Action {
                 name: text.name.ok_or_else(|| needs("name"))?,
                 value: text.value.ok_or_else(|| needs("value"))?,
             },
+            ActionName::ModuleCycle => {
+                let name = text.name.ok_or_else(|| needs("name"))?;
+                if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+                    return Err(ActionError::Range("name", "a module's name has letters, digits, _ and - only"));
+                }
+                ActionKind::ModuleCycle { name, count }
+            }
             ActionName::Sleep => ActionKind::Sleep { time: text.time.ok_or_else(|| needs("time"))? },
         };
         Ok(Action { threads, kind })
@@ -244,6 +255,10 @@ impl From<Action> for ActionText {
             ActionKind::Sysctl { name, value } => {
                 (text.name, text.value) = (Some(name), Some(value));
                 ActionName::Sysctl
+            }
+            ActionKind::ModuleCycle { name, count } => {
+                (text.name, text.count) = (Some(name), count);
+                ActionName::ModuleCycle
             }
             ActionKind::Sleep { time } => {
                 text.time = Some(time);
