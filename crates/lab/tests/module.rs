@@ -15,11 +15,12 @@ use std::time::Duration;
 /// Starts the agent as a guest that was made for its scenario.
 const START: &str = "#!/bin/sh\nexec /bin/mmtwin-agent --arm lab --files . \"$1\" \"$2\"\n";
 
-/// A statically linked agent: `$MMTWIN_AGENT`, or the newest of those that cargo built for the target by its name.
+/// A statically linked agent: `$MMTWIN_AGENT`, or the newest that cargo built for the target by its name, as `make agent`
+/// does.
 fn agent() -> Option<PathBuf> {
     let given = std::env::var_os("MMTWIN_AGENT").map(PathBuf::from);
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("x86_64-unknown-linux-gnu");
-    let built = ["release", "debug"].map(|profile| built.join(profile).join("mmtwin-agent"));
+    let built = ["agent", "release", "debug"].map(|profile| built.join(profile).join("mmtwin-agent"));
     let age = |path: &PathBuf| std::fs::metadata(path).and_then(|data| data.modified()).ok();
     given.or_else(|| built.into_iter().filter(|path| path.is_file()).max_by_key(age))
 }
@@ -35,7 +36,7 @@ impl Guest {
         let set_up = || -> Result<Guest, String> {
             let lab = Lab { folder: Folder::find(), qemu: Qemu::find().map_err(|e| e.to_string())? };
             let kernel = lab.folder.kernel(release, None).map_err(|e| e.to_string())?;
-            let agent = agent().ok_or("there is no static mmtwin-agent; $MMTWIN_AGENT can name one")?;
+            let agent = agent().ok_or("there is no static mmtwin-agent: run `make agent`")?;
             let module = kernel.modules.as_ref().map(|modules| modules.join("extra/mmtwin.ko"));
             if module.is_none_or(|module| !module.is_file()) {
                 return Err(format!("there is no module mmtwin for kernel {release}: run `make lab`"));
