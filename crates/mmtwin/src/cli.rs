@@ -54,6 +54,8 @@ pub enum Verb {
     Run(Run),
     /// Published tables beside the twin's, with the error of each row
     Reproduce(Reproduce),
+    /// The twin beside stored runs of real kernels in the lab
+    Fidelity(Fidelity),
     /// Validate, expand and describe scenario files
     Scenario(Scenario),
     /// Say what this machine allows, and the smallest cure for what it does not
@@ -502,6 +504,37 @@ pub struct Reproduce {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,
+}
+
+/// `mmtwin fidelity`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Scenarios are those of scenarios/fidelity, cells their runs on kernels 6.1 and 6.12 with five seeds in mode exact.
+For developers: run it in the repository.
+
+Examples:
+  mmtwin fidelity                          every stored cell beside the twin of today
+  mmtwin fidelity first-touch --kernel 6.1
+  mmtwin fidelity --refresh                first run in the lab what is not stored yet; --again runs all
+  mmtwin fidelity --write-docs             docs/fidelity.md")]
+pub struct Fidelity {
+    /// Scenarios by name; all if none is named
+    pub scenarios: Vec<String>,
+    /// Directory with scenarios and recordings
+    #[arg(long, value_name = "DIR", default_value = "scenarios/fidelity")]
+    pub directory: PathBuf,
+    /// Only this kernel
+    #[arg(long, value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// Run in the lab what is not stored
+    #[arg(long)]
+    pub refresh: bool,
+    /// Run in the lab what is stored too
+    #[arg(long, requires = "refresh")]
+    pub again: bool,
+    /// Write docs/fidelity.md
+    #[arg(long)]
+    pub write_docs: bool,
 }
 
 /// `mmtwin bench`

@@ -1,6 +1,7 @@
 //! What the command line does, as a library: reading inputs into reports, published studies, and the verbs.
 
 pub mod cli;
+pub mod fidelity;
 pub mod progress;
 pub mod reading;
 pub mod reproduce;

@@ -46,6 +46,8 @@ pub struct Analysed {
     pub results: Option<Results>,
     /// Hash of the scenario that ran.
     pub scenario: Option<String>,
+    /// The scenario itself, resolved.
+    pub resolved: Option<serde_json::Value>,
 }
 
 /// Opens an input. What is taken of a directory of several things is said on standard error.
@@ -63,11 +65,12 @@ pub fn analyse(name: &str, options: &Options) -> Result<Analysed, Failure> {
     let recording = file.recording();
     let results = recording.and_then(|recording| recording.results.clone());
     let scenario = recording.and_then(|recording| recording.manifest.scenario_hash.clone());
+    let resolved = recording.and_then(|recording| recording.manifest.scenario.clone());
     let input = file.input(options)?;
     let mut analysis = Analysis::default();
     let outcome = progress::shown(name, &mut analysis, |sink| input.read(sink))?;
     warn(&outcome);
-    Ok(Analysed { analysis, outcome, results, scenario })
+    Ok(Analysed { analysis, outcome, results, scenario, resolved })
 }
 
 /// Most warnings of one input that are printed.

@@ -6,6 +6,7 @@
 pub mod column;
 pub mod compare;
 pub mod fail_on;
+pub mod fidelity;
 pub mod findings;
 pub mod format;
 pub mod gain;

@@ -105,8 +105,9 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
         writer.close(End { schema_version: SCHEMA_VERSION, end: ran.end, ..End::default() })?;
     }
     let outcome = Outcome { events: counting.0, ..Outcome::default() };
-    let (results, scenario) = (Some(ran.results.clone()), Some(scenario.hash()));
-    Ok(Simulated { analysed: Analysed { analysis, outcome, results, scenario }, ran })
+    let results = Some(ran.results.clone());
+    let (scenario, resolved) = (Some(scenario.hash()), Some(scenario.to_json()));
+    Ok(Simulated { analysed: Analysed { analysis, outcome, results, scenario, resolved }, ran })
 }
 
 /// Counts the events that pass.

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod convert;
 pub mod definitions;
 pub mod doctor;
+pub mod fidelity;
 pub mod record;
 pub mod report;
 pub mod reproduce;

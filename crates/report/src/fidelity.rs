@@ -1,0 +1,214 @@
+//! How well the twin agrees with a real kernel: the same scenario on both, quantity by quantity.
+//!
+//! The kernel ran it with several seeds, so each quantity has a median and a range; the twin's median is inside that
+//! range or outside. Quantities are those that the twin keeps: what counters grew by, where the watermarks are, where
+//! the pages of regions were at the end, and how many events of each kind there were. The kernel's own work (its
+//! threads, the agent's start) is in its counters and not in the twin's: see the background scenario.
+
+use crate::model::{Body, Cell, Column, Na, Table};
+use mmtwin_analysis::Analysis;
+use mmtwin_event::results::Results;
+use mmtwin_event::vocabulary::SCHEMAS;
+use std::collections::BTreeMap;
+
+/// Values of one run by (group, name).
+pub type Observed = BTreeMap<(u8, String), f64>;
+
+/// Values of zoneinfo that are compared as they are.
+const ZONE: [&str; 5] = ["min", "low", "high", "managed", "present"];
+
+/// A quantity on both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What it is.
+    pub name: String,
+    /// The kernel's values, sorted.
+    pub kernel: Vec<f64>,
+    /// The twin's, sorted.
+    pub twin: Vec<f64>,
+}
+
+/// What was compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fidelity {
+    /// All quantities that the twin has.
+    pub rows: Vec<Row>,
+    /// Quantities of the kernel that the twin does not keep.
+    pub unknown: usize,
+}
+
+/// Everything of a run that is compared.
+pub fn observe(analysis: &Analysis, results: Option<&Results>) -> Observed {
+    let mut seen = Observed::new();
+    let counters = &analysis.counters;
+    for (group, source) in [(0, "vmstat"), (1, "numastat")] {
+        for key in counters.keys(source) {
+            let names = counters.sampled(source, key).map(|sampled| sampled.names.clone()).unwrap_or_default();
+            for name in names {
+                if let Some(change) = counters.change(source, key, &name) {
+                    let label = if key.is_empty() { name } else { format!("node {key} {name}") };
+                    seen.insert((group, label), change as f64);
+                }
+            }
+        }
+    }
+    for key in counters.keys("zoneinfo") {
+        for name in ZONE {
+            // The lab's own memory has a zone that no other machine has.
+            if let Some(value) = counters.last("zoneinfo", key, name).filter(|_| !key.ends_with("/Device")) {
+                seen.insert((2, format!("zone {key} {name}")), value as f64);
+            }
+        }
+    }
+    for phase in results.iter().flat_map(|results| &results.phases) {
+        for at in &phase.placement {
+            for (node, &pages) in at.nodes.iter().enumerate() {
+                let what = format!("{}/{} {} pages on node {node}", phase.process, phase.phase, at.region);
+                seen.insert((3, what), pages as f64);
+            }
+        }
+    }
+    for schema in SCHEMAS.iter() {
+        if analysis.recorded.has(schema.kind) {
+            seen.insert(
+                (4, format!("events {}:{}", schema.system, schema.name)),
+                analysis.recorded.count(schema.kind) as f64,
+            );
+        }
+    }
+    seen
+}
+
+/// Puts runs of the kernel and of the twin beside each other.
+pub fn compare(kernel: &[Observed], twin: &[Observed]) -> Fidelity {
+    let values = |runs: &[Observed], key: &(u8, String)| {
+        let mut values: Vec<f64> = runs.iter().filter_map(|run| run.get(key)).copied().collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let mut keys: Vec<&(u8, String)> = kernel.iter().flat_map(|run| run.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    let mut fidelity = Fidelity::default();
+    for key in keys {
+        let row = Row { name: key.1.clone(), kernel: values(kernel, key), twin: values(twin, key) };
+        match row.twin.is_empty() {
+            true => fidelity.unknown += 1,
+            // What neither side moved says nothing.
+            false if row.kernel.iter().chain(&row.twin).all(|value| *value == 0.0) => {}
+            false => fidelity.rows.push(row),
+        }
+    }
+    fidelity
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => 0.0,
+        n => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
+    }
+}
+
+impl Row {
+    /// Median of the kernel's runs.
+    pub fn of_kernel(&self) -> f64 {
+        median(&self.kernel)
+    }
+
+    /// Median of the twin's runs.
+    pub fn of_twin(&self) -> f64 {
+        median(&self.twin)
+    }
+
+    /// Whether the twin's median is within the kernel's range.
+    pub fn inside(&self) -> bool {
+        let twin = self.of_twin();
+        self.kernel.first().is_some_and(|low| twin >= *low) && self.kernel.last().is_some_and(|high| twin <= *high)
+    }
+
+    /// How far the twin's median is above the kernel's, in percent. Not known beside 0.
+    pub fn error_percent(&self) -> Option<f64> {
+        let kernel = self.of_kernel();
+        (kernel != 0.0).then(|| 100.0 * (self.of_twin() - kernel) / kernel.abs())
+    }
+}
+
+impl Fidelity {
+    /// (inside the kernel's range, within 5 % of its median or inside, all).
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let inside = self.rows.iter().filter(|row| row.inside()).count();
+        let near = |row: &&Row| row.inside() || row.error_percent().is_some_and(|error| error.abs() <= 5.0);
+        (inside, self.rows.iter().filter(near).count(), self.rows.len())
+    }
+
+    /// One line of verdict.
+    pub fn summary(&self) -> String {
+        let (inside, near, all) = self.counts();
+        let mut errors: Vec<f64> = self.rows.iter().filter_map(Row::error_percent).map(f64::abs).collect();
+        errors.sort_by(f64::total_cmp);
+        format!(
+            "{inside} of {all} quantities inside the kernel's range, {near} inside or within 5 % of its median; median \
+             error {:.1} %; {} quantities of the kernel are not kept by the twin",
+            median(&errors),
+            self.unknown
+        )
+    }
+
+    /// As a table.
+    pub fn table(&self) -> Table {
+        let cells = |row: &Row| {
+            let number = |value: Option<&f64>| value.map_or(Cell::Na(Na::NotRecorded), |value| Cell::Float(*value));
+            vec![
+                Cell::Text(row.name.clone()),
+                Cell::Float(row.of_kernel()),
+                number(row.kernel.first()),
+                number(row.kernel.last()),
+                Cell::Float(row.of_twin()),
+                Cell::float(row.error_percent().map(|error| (10.0 * error).round() / 10.0)),
+                Cell::Text(if row.inside() { "inside" } else { "outside" }.into()),
+            ]
+        };
+        let column = |key: &str, label: &str, unit| Column { key: key.into(), label: label.into(), unit };
+        let columns = vec![
+            column("quantity", "quantity", ""),
+            column("kernel", "kernel", ""),
+            column("low", "least", ""),
+            column("high", "greatest", ""),
+            column("twin", "twin", ""),
+            column("error_percent", "error", "%"),
+            column("verdict", "verdict", ""),
+        ];
+        Table {
+            name: "fidelity".into(),
+            title: "The twin beside the kernel".into(),
+            note: format!("{}. Kernel and twin are medians of their runs.", self.summary()),
+            body: Body::List { columns, rows: self.rows.iter().map(cells).collect() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(values: &[(&str, f64)]) -> Observed {
+        values.iter().map(|(name, value)| ((0, name.to_string()), *value)).collect()
+    }
+
+    #[test]
+    fn the_twin_is_judged_by_the_kernel_s_range() {
+        let kernel = [
+            run(&[("numa_hit", 100.0), ("pgscan", 7.0), ("idle", 0.0), ("numa_miss", 10.0)]),
+            run(&[("numa_hit", 110.0), ("pgscan", 9.0), ("idle", 0.0), ("numa_miss", 10.0)]),
+            run(&[("numa_hit", 104.0), ("pgscan", 9.0), ("idle", 0.0), ("numa_miss", 10.0)]),
+        ];
+        let twin = [run(&[("numa_hit", 101.0), ("idle", 0.0), ("numa_miss", 9.0)])];
+        let fidelity = compare(&kernel, &twin);
+        assert_eq!((fidelity.counts(), fidelity.unknown), ((1, 1, 2), 1));
+        let hit = &fidelity.rows[0];
+        assert_eq!((hit.of_kernel(), hit.inside()), (104.0, true));
+        assert!((hit.error_percent().unwrap() + 2.884).abs() < 0.001);
+        assert_eq!(fidelity.rows[1].error_percent(), Some(-10.0));
+        assert!(fidelity.summary().starts_with("1 of 2 quantities inside"), "{}", fidelity.summary());
+    }
+}
