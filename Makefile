@@ -2,7 +2,7 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test golden bench build setup lint lab agent
+.PHONY: demo test golden bench build setup lint lab
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -11,7 +11,7 @@ demo: build
 	tools/demo.sh $(BIN)
 
 # Installs what the tests compare against, then runs every check.
-test: setup lint agent
+test: setup lint
 	$(CARGO) test --workspace
 	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test --workspace --test fuzz
 	$(MAKE) golden
@@ -28,11 +28,6 @@ golden:
 setup:
 	tools/setup.sh
 	-tools/lab.sh
-
-# The agent as guests need it, without libraries.
-agent:
-	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --profile agent --package mmtwin-host \
-	  --bin mmtwin-agent --target $(shell uname -m)-unknown-linux-gnu
 
 # QEMU and Debian's kernels, for `mmtwin run --on lab`.
 lab:
