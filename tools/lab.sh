@@ -110,7 +110,7 @@ set_up_headers() { # release
 # The module that page-loop, page-fill and vmalloc-test need. It is built in a folder of its own, without debug data.
 build_module() { # release
     [ -s "$lab/kernels/$1/version" ] || return 0
-    source=$(dirname "$0")/../crates/lab/module
+    source=crates/lab/module
     to=$lab/kernels/$1/modules/extra/mmtwin.ko
     version=$(cat "$lab/kernels/$1/version")
     headers=/usr/src/linux-headers-$version

@@ -118,7 +118,8 @@ pub struct ActionResult {
     /// Nanoseconds per operation, the mean of the threads' means; `None` without operations.
     #[serde(default)]
     pub mean: Option<f64>,
-    /// Latency of the kernel function that the action is about: `purge_vmap_node` for `vmalloc-test`.
+    /// Latency of the kernel function that the action is about: for `vmalloc-test` and `module-cycle`
+    /// `purge_vmap_node`, or `__purge_vmap_area_lazy` of kernels without it.
     #[serde(default)]
     pub latency: Option<Latency>,
     /// More figures by their names (`cache_lines`, `purge_calls`).

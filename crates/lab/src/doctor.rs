@@ -29,6 +29,11 @@ pub fn doctor(folder: &Folder) -> Vec<Check> {
     checks.push(check("dm-delay", delay.is_file(), delay.display().to_string(), "make lab"));
     let mut names = folder.kernels();
     names.extend(KERNELS.iter().filter(|name| !folder.path.join("kernels").join(name).exists()).map(|n| n.to_string()));
+    for name in &names {
+        let module = folder.path.join("kernels").join(name).join("modules/extra/mmtwin.ko");
+        let found = module.display().to_string();
+        checks.push(check(&format!("module mmtwin for {name}"), module.is_file(), found, "make lab"));
+    }
     for name in names {
         checks.push(match folder.kernel(&name, None) {
             Ok(Kernel { version, .. }) => check(&format!("kernel {name}"), true, version, ""),
@@ -70,6 +75,8 @@ mod tests {
         let checks = doctor(&Folder { path: directory.path().into() });
         let lacking =
             |name: &str| checks.iter().any(|c| c.name == name && !c.works && c.cure.as_deref() == Some("make lab"));
-        assert!(lacking("busybox") && lacking("kernel 6.1") && lacking("kernel 6.12"));
+        assert!(
+            lacking("busybox") && lacking("kernel 6.1") && lacking("module mmtwin for 6.1") && lacking("kernel 6.12")
+        );
     }
 }

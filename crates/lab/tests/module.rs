@@ -1,10 +1,10 @@
 //! Work of a kernel module in guests: pages, vmalloc areas, and modules that come and go. What is missing (QEMU, the
-//! kernels, the module, a static `mmtwin-agent`) is named, and the tests say that they are skipped.
+//! kernels, the module, the agent) is named, and the tests say that they are skipped.
 
 use mmtwin_event::results::{ActionResult, PhaseResult, Results};
 use mmtwin_event::vocabulary::PurgeVmapAreaLazy;
 use mmtwin_event::{CounterRow, Event, Kind, Sink};
-use mmtwin_lab::{Extra, Folder, Job, Kernel, Lab, Mode, Qemu, run};
+use mmtwin_lab::{Folder, Job, Kernel, Lab, Mode, Qemu, run};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::Recording;
 use std::collections::BTreeMap;
@@ -12,22 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Starts the agent as a guest that was made for its scenario.
-const START: &str = "#!/bin/sh\nexec /bin/mmtwin-agent --arm lab --files . \"$1\" \"$2\"\n";
-
-/// A statically linked agent: `$MMTWIN_AGENT`, or the newest of those that cargo built for the target by its name.
-fn agent() -> Option<PathBuf> {
-    let given = std::env::var_os("MMTWIN_AGENT").map(PathBuf::from);
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("x86_64-unknown-linux-gnu");
-    let built = ["release", "debug"].map(|profile| built.join(profile).join("mmtwin-agent"));
-    let age = |path: &PathBuf| std::fs::metadata(path).and_then(|data| data.modified()).ok();
-    given.or_else(|| built.into_iter().filter(|path| path.is_file()).max_by_key(age))
-}
-
 struct Guest {
     lab: Lab,
     kernel: Kernel,
-    agent: PathBuf,
 }
 
 impl Guest {
@@ -35,12 +22,14 @@ impl Guest {
         let set_up = || -> Result<Guest, String> {
             let lab = Lab { folder: Folder::find(), qemu: Qemu::find().map_err(|e| e.to_string())? };
             let kernel = lab.folder.kernel(release, None).map_err(|e| e.to_string())?;
-            let agent = agent().ok_or("there is no static mmtwin-agent; $MMTWIN_AGENT can name one")?;
+            if !lab.folder.agent().is_file() {
+                return Err("there is no mmtwin-agent: run `make lab`".into());
+            }
             let module = kernel.modules.as_ref().map(|modules| modules.join("extra/mmtwin.ko"));
             if module.is_none_or(|module| !module.is_file()) {
                 return Err(format!("there is no module mmtwin for kernel {release}: run `make lab`"));
             }
-            Ok(Guest { lab, kernel, agent })
+            Ok(Guest { lab, kernel })
         };
         set_up().map_err(|why| eprintln!("skipped: {why}")).ok()
     }
@@ -53,15 +42,12 @@ impl Guest {
              [[machine.node]]\ncpus = \"2-3\"\nmemory = \"384 MiB\"\n[kernel]\nrelease = \"{release}\"\n{workload}"
         );
         let scenario = mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap_or_else(|e| panic!("{e}"));
-        let script = output.with_extension("sh");
-        std::fs::write(&script, START).expect("script");
-        let extra = [Extra { path: "/bin/mmtwin-agent".into(), from: self.agent.clone() }];
         let job = Job {
             scenario: &scenario,
             kernel: &self.kernel,
             mode,
-            agent: &script,
-            extra: &extra,
+            agent: &self.lab.folder.agent(),
+            extra: &[],
             output,
             room: 32 << 20,
             time_out: Duration::from_secs(600),
@@ -287,8 +273,8 @@ fn a_test_that_would_last_longer_ends_with_its_phase() {
         "[[process]]\nname = \"p\"\nthreads = 2\n[[process.phase]]\nduration = \"3 s\"\n[[process.phase.action]]\n\
          kind = \"vmalloc-test\"\nthreads = \"1\"\nloops = 1_000_000_000\n\
          tests = [\"fix_size_alloc_test\", \"full_fit_alloc_test\", \"long_busy_list_alloc_test\"]\n\
-         [[process.phase]]\n[[process.phase.action]]\nkind = \"vmalloc-test\"\nthreads = \"0\"\nloops = 10\nrepeat = 3\n\
-         tests = [\"full_fit_alloc_test\"]\n",
+         [[process.phase]]\n[[process.phase.action]]\nkind = \"vmalloc-test\"\nthreads = \"0\"\nloops = 10\n\
+         repeat = 3\ntests = [\"full_fit_alloc_test\"]\n",
     );
     let cut = only(&results.phases[0]);
     assert!(cut.failures == 0 && cut.operations > 0, "{cut:?}");
