@@ -83,21 +83,32 @@ impl Cell {
     /// Runs in the lab what is not stored, or all of it; the number of runs.
     pub fn refresh(&self, again: bool) -> Result<usize, Failure> {
         let missing: Vec<u64> = SEEDS.into_iter().filter(|&seed| again || !self.file(seed).is_file()).collect();
-        if missing.is_empty() {
-            return Ok(0);
-        }
         let scratch = tempfile::tempdir()?;
-        let scenarios = missing.iter().map(|&seed| self.scenario(seed)).collect::<Result<Vec<_>, _>>()?;
-        let output = |seed: u64| scratch.path().join(format!("seed-{seed}.mmt"));
-        let runs: Vec<(&Scenario, PathBuf)> =
-            scenarios.iter().zip(&missing).map(|(scenario, &seed)| (scenario, output(seed))).collect();
-        let kernel = Some(self.kernel.clone());
-        let options = LabOptions { kernel, modules: None, mode: Mode::Exact, time_out: TIME_OUT, force: false };
-        on_lab(&runs, &options)?;
-        for (&seed, (_, output)) in missing.iter().zip(&runs) {
-            store::pack(output, &self.file(seed))?;
+        for (seed, output) in self.run_in_lab(&missing, scratch.path())? {
+            store::pack(&output, &self.file(seed))?;
         }
         Ok(missing.len())
+    }
+
+    /// A stored run, and the same again in the lab.
+    pub fn repeat(&self, seed: u64) -> Result<(Observed, Observed), Failure> {
+        let scratch = tempfile::tempdir()?;
+        let again = self.run_in_lab(&[seed], scratch.path())?;
+        let Some((_, output)) = again.first() else { return Err(failed("nothing was run")) };
+        Ok((self.stored(seed)?, self.observe(output, seed)?))
+    }
+
+    /// Runs seeds in the lab; each with its recording below `directory`.
+    fn run_in_lab(&self, seeds: &[u64], directory: &Path) -> Result<Vec<(u64, PathBuf)>, Failure> {
+        if seeds.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scenarios = seeds.iter().map(|&seed| self.scenario(seed)).collect::<Result<Vec<_>, _>>()?;
+        let outputs: Vec<PathBuf> = seeds.iter().map(|seed| directory.join(format!("seed-{seed}.mmt"))).collect();
+        let runs: Vec<(&Scenario, PathBuf)> = scenarios.iter().zip(outputs.iter().cloned()).collect();
+        let kernel = Some(self.kernel.clone());
+        on_lab(&runs, &LabOptions { kernel, modules: None, mode: Mode::Exact, time_out: TIME_OUT, force: false })?;
+        Ok(seeds.iter().copied().zip(outputs).collect())
     }
 
     fn file(&self, seed: u64) -> PathBuf {
@@ -122,13 +133,14 @@ impl Cell {
     }
 
     fn stored(&self, seed: u64) -> Result<Observed, Failure> {
-        let scratch = store::unpack(&self.file(seed))?;
-        let analysed = analyse(&scratch.path().to_string_lossy(), &Options::default())?;
-        let hash = self.scenario(seed)?.hash();
-        if analysed.scenario.as_ref() != Some(&hash) {
-            let file = self.file(seed);
+        self.observe(store::unpack(&self.file(seed))?.path(), seed)
+    }
+
+    fn observe(&self, recording: &Path, seed: u64) -> Result<Observed, Failure> {
+        let analysed = analyse(&recording.to_string_lossy(), &Options::default())?;
+        if analysed.scenario.as_ref() != Some(&self.scenario(seed)?.hash()) {
             let message = "the scenario has changed since it was recorded: `mmtwin fidelity --refresh --again`";
-            return Err(Failure::Error(format!("{}: {message}", file.display())));
+            return Err(failed(format!("{} on {}, seed {seed}: {message}", self.name, self.kernel)));
         }
         Ok(fidelity::observe(&analysed.analysis, analysed.results.as_ref()))
     }
