@@ -2,7 +2,7 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test golden bench build setup lint lab
+.PHONY: demo test golden bench build setup lint lab fidelity fidelity-refresh
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -32,6 +32,15 @@ setup:
 # QEMU and Debian's kernels, for `mmtwin run --on lab`.
 lab:
 	tools/lab.sh
+
+# docs/fidelity.md: the twin of today beside the stored runs of real kernels.
+fidelity: build
+	$(BIN) fidelity --write-docs
+
+# Runs in the lab what is not stored yet; ARGS=--again runs everything and shows what changed.
+fidelity-refresh: build lab
+	$(BIN) fidelity --refresh --write-docs $(ARGS)
+	git diff --stat -- docs/fidelity.md scenarios/fidelity
 
 lint:
 	$(CARGO) fmt --all -- --check

@@ -3,11 +3,13 @@
 use crate::inputs::Result;
 use crate::measure::{Cost, median, own};
 use crate::table::{Bar, Row};
+use mmtwin_event::{Event, Sink};
 use mmtwin_twin::alloc::{Caller, Policy, Request, Rules};
 use mmtwin_twin::build;
 use mmtwin_twin::kernel::{AllocLoop, Kernel, KernelRules};
 use mmtwin_twin::machine::{Cpu, LoopCosts, Machine, PageCosts};
 use mmtwin_twin::probe::{Probe, Task};
+use mmtwin_twin::run::{Options, run};
 use mmtwin_twin::vmalloc::params::{Params, Workload};
 use mmtwin_twin::vmalloc::{Outcome, stress, stress_over_rates};
 use mmtwin_twin::vmstat::{Design, Dialect, VmStatRules};
@@ -21,7 +23,8 @@ const COSTS: LoopCosts = LoopCosts { work: 342.0, count_s8: 26.0, count_u16: 13.
 
 /// All rows.
 pub fn rows(runs: usize) -> Result<Vec<Row>> {
-    let mut rows = memory()?;
+    let mut rows = touches()?;
+    rows.extend(memory()?);
     for (how, nodes, cores, each, bar) in [
         (Loops::Single, 1, 1, 10_000_000, Bar::AtLeast(10e6)),
         (Loops::Single, 2, 44, 100_000, Bar::None),
@@ -89,6 +92,57 @@ fn resident() -> Result<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kb = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<f64>().ok());
     Ok(kb.ok_or("no VmRSS in /proc/self/status")? * 1024.0)
+}
+
+/// Most resident memory since the last reset, in bytes.
+fn peak() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kb = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<f64>().ok());
+    Ok(kb.ok_or("no VmHWM in /proc/self/status")? * 1024.0)
+}
+
+/// A scenario whose 448 threads touch a region of 50 M pages at random: time, and memory with everything in it.
+fn touches() -> Result<Vec<Row>> {
+    // What describes the pages, and the watermarks, are not the region's.
+    let bytes = PAGES / 25 * 24 * 4096;
+    let text = format!(
+        "[machine]\npreset = \"epyc-zen4-2s-448\"\n[kernel]\nrelease = \"6.1\"\nthp = \"never\"\n[[process]]\n\
+         name = \"heap\"\nthreads = 448\npin = true\n[[process.region]]\nname = \"heap\"\nsize = \"{bytes} B\"\n\
+         [[process.phase]]\nduration = \"400 ms\"\n[[process.phase.access]]\nregion = \"heap\"\n\
+         pattern = \"uniform\"\nwrite = 1.0\nthink = \"1 us\"\n[run]\nsample = \"0 s\"\n"
+    );
+    let sets = [0, 1].map(|node| format!("machine.node.{node}.memory={} B", PAGES / 2 * 4096));
+    let scenario = mmtwin_scenario::parse("touches", &text, Path::new(""), &sets).map_err(|e| e.to_string())?;
+    // Begins a new peak.
+    std::fs::write("/proc/self/clear_refs", "5").map_err(|e| e.to_string())?;
+    let before = resident()?;
+    let mut done = (0, 0);
+    let cost = own(|| {
+        let options = Options { explicit: false, events: Vec::new(), progress: &mut |_| {} };
+        let ran = run(&scenario, options, &mut Nobody).map_err(|e| e.to_string())?;
+        let of = ran.results.phases.iter().flat_map(|phase| &phase.accesses).next();
+        done = of.map_or((0, 0), |of| (of.touches, of.faults));
+        Ok(())
+    })?;
+    let used = peak()? - before;
+    let each = used / PAGES as f64;
+    let memory = format!("{each:.1} bytes per page, {:.0} MiB", used / 1048576.0);
+    let what = "Twin: memory of a run on 50 M pages, touched by 448 threads";
+    let (touches, faults) = (done.0 as f64, done.1 as f64);
+    let name = "Twin: the same run, touches at random".to_string();
+    let faulting = "Twin: the same run, page faults".to_string();
+    Ok(vec![
+        Row::new(what, Bar::AtMost(24.0), each, memory),
+        rate(name, touches, cost, "touches", Bar::None),
+        rate(faulting, faults, cost, "faults", Bar::None),
+    ])
+}
+
+struct Nobody;
+
+impl Sink for Nobody {
+    fn event(&mut self, _: &Event<'_>) {}
 }
 
 /// Memory of a kernel whose pages were all allocated singly by 448 CPUs.

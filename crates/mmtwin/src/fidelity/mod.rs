@@ -1,7 +1,10 @@
 //! The twin judged by real kernels: scenarios, each run in the lab on every kernel with several seeds, stored, and put
 //! beside the twin of today.
 
+mod same;
 mod store;
+
+pub use same::of_sides;
 
 use crate::Failure;
 use crate::reading::analyse;

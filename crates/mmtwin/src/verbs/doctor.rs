@@ -17,6 +17,12 @@ pub fn run(arguments: Doctor) -> Result<i32, Failure> {
         let cure = text(check.cure.as_deref().unwrap_or_default());
         vec![text(check.group), text(&check.name), text(status), text(&check.found), cure]
     });
+    let lab = mmtwin_lab::doctor(&mmtwin_lab::Folder::find()).into_iter().map(|check| {
+        let status = if check.works { "ok" } else { "missing" };
+        let cure = text(check.cure.as_deref().unwrap_or_default());
+        vec![text("lab"), text(&check.name), text(status), text(&check.found), cure]
+    });
+    let rows = rows.chain(lab);
     let columns =
         [("group", "Of"), ("name", "What"), ("status", "Status"), ("found", "Found"), ("cure", "Smallest cure")];
     let table = Table {

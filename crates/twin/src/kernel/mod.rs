@@ -382,19 +382,28 @@ impl Kernel {
         self.fetches = Fetches::of_cpus(self.clocks.len(), self.costs.picoseconds(self.costs.refetch), seed);
         let random = Random::new(seed, Use::CounterPhase);
         for cpu in self.stat.online().to_vec() {
-            let node = self.machine.node_of(cpu);
-            let list = self.alloc.zonelist(node);
-            let wanted = list.iter().find(|&&zone| self.alloc.zones[zone as usize].kind <= ZoneKind::Normal);
-            let Some(zone) = wanted.map(|&zone| zone as usize) else { continue };
-            let Some(period) = self.stat.numa.period(zone) else { continue };
+            let Some(period) = self.own_zone(cpu).and_then(|zone| self.stat.numa.period(zone)) else { continue };
             // Two periods leave the first, longer or shorter, behind.
-            let times = 2 * period + random.below(u64::from(cpu), 0, period);
-            let local = if self.alloc.zones[zone].node == node { NumaItem::Local } else { NumaItem::Other };
-            self.stat.numa.run(zone, cpu, NumaItem::Hit, times);
-            self.stat.numa.run(zone, cpu, local, times);
-            self.stat.events.allocated[self.alloc.zones[zone].kind as usize] += times;
-            self.stat.events.freed += times;
+            self.count_pairs(cpu, 2 * period + random.below(u64::from(cpu), 0, period));
         }
+    }
+
+    /// Counts allocations and frees of order-0 pages of a CPU's own node. They take no time and leave the lists alone,
+    /// as loops do that live from their CPU's list.
+    pub(crate) fn count_pairs(&mut self, cpu: u32, times: u64) {
+        let Some(zone) = self.own_zone(cpu) else { return };
+        let local = self.alloc.zones[zone].node == self.machine.node_of(cpu);
+        self.stat.numa.run(zone, cpu, NumaItem::Hit, times);
+        self.stat.numa.run(zone, cpu, if local { NumaItem::Local } else { NumaItem::Other }, times);
+        self.stat.events.allocated[self.alloc.zones[zone].kind as usize] += times;
+        self.stat.events.freed += times;
+    }
+
+    /// The zone that the kernel's own requests of a CPU try first.
+    fn own_zone(&self, cpu: u32) -> Option<usize> {
+        let list = self.alloc.zonelist(self.machine.node_of(cpu));
+        let wanted = list.iter().find(|&&zone| self.alloc.zones[zone as usize].kind <= ZoneKind::Normal);
+        wanted.map(|&zone| zone as usize)
     }
 
     fn check_cpu(&self, cpu: u32) -> Result<(), KernelError> {

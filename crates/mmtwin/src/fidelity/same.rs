@@ -1,0 +1,86 @@
+//! Comparing inputs that are the twin's on one side and a real kernel's on the other.
+
+use crate::Failure;
+use crate::reading::Analysed;
+use mmtwin_report::fidelity::{self, Fidelity, Observed};
+use serde_json::Value;
+
+/// Most differences that are shown.
+const SHOWN: usize = 12;
+
+/// The fidelity of the twin, if one side is the twin's and the other a kernel's, in a guest or on a machine, and all of
+/// them ran a scenario. Both must have run the same one, but for the seed.
+pub fn of_sides(sides: &[Vec<Analysed>]) -> Result<Option<Fidelity>, Failure> {
+    let [first, second] = sides else { return Ok(None) };
+    let all = |side: &[Analysed], arms: &[&str]| {
+        side.iter().all(|run| run.resolved.is_some() && arms.contains(&run.analysis.source.arm.as_str()))
+    };
+    let real = ["lab", "host"];
+    let (kernel, twin) = match () {
+        () if all(first, &real) && all(second, &["twin"]) => (first, second),
+        () if all(second, &real) && all(first, &["twin"]) => (second, first),
+        () => return Ok(None),
+    };
+    let mut runs = kernel.iter().chain(twin);
+    let Some(base) = runs.next() else { return Ok(None) };
+    if let Some(other) = runs.find(|run| run.scenario != base.scenario) {
+        let mut found = Vec::new();
+        let value = |run: &Analysed| run.resolved.clone().unwrap_or_default();
+        differences(&value(base), &value(other), String::new(), &mut found);
+        let more = found.len().checked_sub(SHOWN).filter(|more| *more > 0);
+        found.truncate(SHOWN);
+        let more = more.map_or_else(String::new, |more| format!("\n  and {more} more"));
+        let names = (&base.analysis.source.name, &other.analysis.source.name);
+        return Err(Failure::Error(format!(
+            "{} and {} ran different scenarios, which says nothing of the twin:\n  {}{more}",
+            names.0,
+            names.1,
+            found.join("\n  ")
+        )));
+    }
+    let observed = |side: &[Analysed]| -> Vec<Observed> {
+        side.iter().map(|run| fidelity::observe(&run.analysis, run.results.as_ref())).collect()
+    };
+    Ok(Some(fidelity::compare(&observed(kernel), &observed(twin))))
+}
+
+/// Where two resolved scenarios differ, but for what does not decide a run.
+fn differences(a: &Value, b: &Value, path: String, found: &mut Vec<String>) {
+    if ["title", "machine.name", "machine.figure", "run.seed"].contains(&path.as_str()) {
+        return;
+    }
+    let below = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            for key in keys {
+                let side = |object: &serde_json::Map<String, Value>| object.get(key).cloned().unwrap_or_default();
+                differences(&side(a), &side(b), below(key), found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                differences(a, b, below(&format!("#{i}")), found);
+            }
+        }
+        _ if a == b => {}
+        _ => found.push(format!("{path}: {a} against {b}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn differences_have_their_place() {
+        let a = json!({"kernel": {"thp": "never", "hz": 250}, "process": [{"threads": 1}], "run": {"seed": 1}});
+        let b = json!({"kernel": {"thp": "always", "hz": 250}, "process": [{"threads": 2}], "run": {"seed": 2}});
+        let mut found = Vec::new();
+        differences(&a, &b, String::new(), &mut found);
+        assert_eq!(found, ["kernel.thp: \"never\" against \"always\"", "process.#0.threads: 1 against 2"]);
+    }
+}
