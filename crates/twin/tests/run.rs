@@ -190,3 +190,22 @@ fn threads_of_one_cpu_share_it() {
     };
     assert!((one(4) / one(1) - 1.0).abs() < 0.02);
 }
+
+#[test]
+fn an_atomic_request_leaves_its_bound_node_when_that_is_full() {
+    // On kernel 6.1 a page-fill bound to node 1 got its pages from node 0 too, counted as hits.
+    let fill = |gfp: &str| {
+        let said = format!(
+            "{MACHINE}[[process]]\nname = \"fill\"\npolicy = \"bind:1\"\ncpus = \"0\"\n[[process.phase]]\n\
+             [[process.phase.action]]\nkind = \"page-fill\"\ngfp = \"{gfp}\"\ncount = 400000\n"
+        );
+        ran(&said)
+    };
+    let atomic = fill("GFP_ATOMIC");
+    assert_eq!(atomic.results.phases[0].actions[0].operations, 400_000);
+    assert!(atomic.counter("numastat", "0", "numa_hit") > 100_000);
+    assert_eq!(atomic.counter("numastat", "0", "numa_miss"), 0);
+    let waiting = fill("GFP_KERNEL");
+    assert!(matches!(waiting.results.ending, Ending::OutOfMemory { .. }));
+    assert_eq!(waiting.counter("numastat", "0", "numa_hit"), 0);
+}

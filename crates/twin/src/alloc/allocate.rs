@@ -8,7 +8,9 @@
 use super::buddy::named;
 use super::marks::Reserves;
 use super::policy::{Choice, choose};
-use super::{AllocationFailure, Caller, Context, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, Request, ZoneKind};
+use super::{
+    AllocationFailure, Caller, Context, NodeMask, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, Request, ZoneKind,
+};
 use crate::page::{Pfn, State};
 use crate::vmstat::{NumaItem, ZoneItem};
 use mmtwin_event::Kind;
@@ -60,7 +62,12 @@ impl PageAllocator {
         if let Some(got) = self.walk(ctx, walk, &mut fetched) {
             return Ok(got);
         }
-        let walk = Walk { urgent: Some(Reserves { high: request.high, harder: request.atomic }), ..walk };
+        if request.atomic && !request.this_node {
+            // Who cannot wait gets what there is, wherever it is: the node mask no longer counts, also for what is
+            // a hit (`ALLOC_CPUSET` is cleared, and the preferred zone is looked up anew).
+            choice.allowed = NodeMask::ALL;
+        }
+        let walk = Walk { choice, urgent: Some(Reserves { high: request.high, harder: request.atomic }), ..walk };
         let mut got = self.walk(ctx, walk, &mut fetched);
         if got.is_none() && request.may_wait {
             (0..ctx.stat.cpus()).for_each(|cpu| self.drain_pages(ctx, cpu));
