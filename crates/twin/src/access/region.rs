@@ -70,11 +70,11 @@ pub(crate) struct FaultCosts {
 impl Region {
     /// A region of so many pages, divided evenly into parts, on a machine with `nodes` nodes; all absent.
     pub(crate) fn new(pages: u64, parts: u64, nodes: usize, anon: bool, huge: bool, policy: Policy) -> Region {
-        let mut region =
-            Region { entries: vec![NO_PAGE; pages as usize], parts: Vec::new(), anon, huge, policy, users: 0 };
-        region.parts = vec![Part { by_node: vec![0; nodes], ..Part::default() }; parts.clamp(1, pages.max(1)) as usize];
-        (0..pages).for_each(|page| region.part_mut(page).absent += 1);
-        region
+        let parts = parts.clamp(1, pages.max(1));
+        let edge = |i: u64| (u128::from(pages) * u128::from(i) / u128::from(parts)) as u64;
+        let part = |i: u64| Part { absent: edge(i + 1) - edge(i), zero: 0, by_node: vec![0; nodes] };
+        let parts = (0..parts).map(part).collect();
+        Region { entries: vec![NO_PAGE; pages as usize], parts, anon, huge, policy, users: 0 }
     }
 
     /// The part that a page belongs to.
@@ -88,7 +88,11 @@ impl Region {
     }
 
     /// Part i of n of the pages 0..all begins with page all * i / n, rounded down.
+    #[inline]
     fn part_number(&self, page: u64) -> usize {
+        if self.parts.len() == 1 {
+            return 0;
+        }
         let (n, all) = (self.parts.len() as u128, self.entries.len() as u128);
         ((u128::from(page) + 1) * n).saturating_sub(1).checked_div(all).unwrap_or(0) as usize
     }
