@@ -326,6 +326,9 @@ pub struct Run {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub lab: Lab,
+    /// Begin with as much free memory in each zone as this recording has in its first sample
+    #[arg(long, value_name = "REC")]
+    pub from_state: Option<PathBuf>,
     /// Run twice and say where the runs first differ
     #[arg(long)]
     pub check_determinism: bool,

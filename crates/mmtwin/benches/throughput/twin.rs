@@ -119,7 +119,7 @@ fn touches() -> Result<Vec<Row>> {
     let before = resident()?;
     let mut done = (0, 0);
     let cost = own(|| {
-        let options = Options { explicit: false, events: Vec::new(), progress: &mut |_| {} };
+        let options = Options { state: Vec::new(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
         let ran = run(&scenario, options, &mut Nobody).map_err(|e| e.to_string())?;
         let of = ran.results.phases.iter().flat_map(|phase| &phase.accesses).next();
         done = of.map_or((0, 0), |of| (of.touches, of.faults));

@@ -7,8 +7,8 @@ mod store;
 pub use same::of_sides;
 
 use crate::Failure;
-use crate::reading::analyse;
-use crate::running::{LabOptions, Request, on_lab, simulate};
+use crate::reading::{Analysed, analyse};
+use crate::running::{LabOptions, Request, on_lab, simulate, state_of};
 use mmtwin_lab::Mode;
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
 use mmtwin_scenario::{Scenario, load};
@@ -95,7 +95,7 @@ impl Cell {
         let scratch = tempfile::tempdir()?;
         let again = self.run_in_lab(&[seed], scratch.path())?;
         let Some((_, output)) = again.first() else { return Err(failed("nothing was run")) };
-        Ok((self.stored(seed)?, self.observe(output, seed)?))
+        Ok((observed(&self.stored(seed)?), observed(&self.read(output, seed)?)))
     }
 
     /// Runs seeds in the lab; each with its recording below `directory`.
@@ -117,33 +117,37 @@ impl Cell {
 
     /// Puts what is stored beside the twin.
     pub fn judge(&self) -> Result<Judged, Failure> {
-        let mut kernel = Vec::new();
+        let (mut kernel, mut twin) = (Vec::new(), Vec::new());
         for seed in SEEDS.into_iter().filter(|&seed| self.file(seed).is_file()) {
-            kernel.push(self.stored(seed)?);
-        }
-        let mut twin = Vec::new();
-        for seed in SEEDS {
-            let scenario = self.scenario(seed)?;
-            let analysed = simulate(&scenario, Request { name: &self.name, ..Request::default() })?.analysed;
-            twin.push(fidelity::observe(&analysed.analysis, analysed.results.as_ref()));
+            let stored = self.stored(seed)?;
+            // The twin begins with as much free memory as the kernel had.
+            let state = state_of(&stored.analysis);
+            let request = Request { name: &self.name, state: &state, ..Request::default() };
+            let simulated = simulate(&self.scenario(seed)?, request)?.analysed;
+            kernel.push(observed(&stored));
+            twin.push(observed(&simulated));
         }
         let (title, runs) = (self.scenario(1)?.title, kernel.len());
         let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin));
         Ok(Judged { cell: self.clone(), title, fidelity, runs })
     }
 
-    fn stored(&self, seed: u64) -> Result<Observed, Failure> {
-        self.observe(store::unpack(&self.file(seed))?.path(), seed)
+    fn stored(&self, seed: u64) -> Result<Analysed, Failure> {
+        self.read(store::unpack(&self.file(seed))?.path(), seed)
     }
 
-    fn observe(&self, recording: &Path, seed: u64) -> Result<Observed, Failure> {
+    fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {
         let analysed = analyse(&recording.to_string_lossy(), &Options::default())?;
         if analysed.scenario.as_ref() != Some(&self.scenario(seed)?.hash()) {
             let message = "the scenario has changed since it was recorded: `mmtwin fidelity --refresh --again`";
             return Err(failed(format!("{} on {}, seed {seed}: {message}", self.name, self.kernel)));
         }
-        Ok(fidelity::observe(&analysed.analysis, analysed.results.as_ref()))
+        Ok(analysed)
     }
+}
+
+fn observed(analysed: &Analysed) -> Observed {
+    fidelity::observe(&analysed.analysis, analysed.results.as_ref())
 }
 
 fn failed(error: impl ToString) -> Failure {

@@ -6,4 +6,4 @@ mod twin;
 
 pub use host::on_host;
 pub use lab::{LabOptions, on_lab};
-pub use twin::{Request, Simulated, simulate, unwatched};
+pub use twin::{Request, Simulated, simulate, state_of, unwatched};

@@ -8,9 +8,10 @@ use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source, Task, era};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::EventWriter;
+use mmtwin_twin::alloc::ZoneKind;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, kinds, run};
+use mmtwin_twin::run::{Options, Ran, RunError, ZoneFree, kinds, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -66,6 +67,21 @@ pub struct Request<'a> {
     pub explicit: bool,
     /// Run twice and compare.
     pub check_determinism: bool,
+    /// Pages that are free when the run begins.
+    pub state: &'a [ZoneFree],
+}
+
+/// Free pages of the zones in the first sample of an input.
+pub fn state_of(analysis: &Analysis) -> Vec<ZoneFree> {
+    let counters = &analysis.counters;
+    let of = |key: &str| {
+        let (node, zone) = key.split_once('/')?;
+        let kind = ZoneKind::ALL.into_iter().find(|kind| kind.name() == zone)?;
+        let sampled = counters.sampled("zoneinfo", key)?;
+        let at = sampled.names.iter().position(|name| name == "free")?;
+        Some(ZoneFree { node: node.parse().ok()?, kind, free: sampled.first[at]? })
+    };
+    counters.keys("zoneinfo").into_iter().filter_map(of).collect()
 }
 
 /// Runs a scenario on the twin.
@@ -73,7 +89,7 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
     // Refused before a recording is begun.
     build::check(scenario).map_err(failed)?;
     let first = match request.check_determinism {
-        true => Some(digest(scenario, request.explicit)?),
+        true => Some(digest(scenario, &request)?),
         false => None,
     };
     let mut writer = match request.output {
@@ -90,7 +106,8 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
         let mut hashing = Hashing::new(&mut all, first.clone());
         let end = scenario.run.duration.map(|duration| duration.0);
         let ran = progress::virtual_time(request.name, end, |progress| {
-            run(scenario, Options { explicit: request.explicit, events: kinds(scenario), progress }, &mut hashing)
+            let (state, events) = (request.state.to_vec(), kinds(scenario));
+            run(scenario, Options { state, explicit: request.explicit, events, progress }, &mut hashing)
         });
         let ran = ran.map_err(failed)?;
         let compared = hashing.finish();
@@ -125,14 +142,19 @@ fn failed(error: impl ToString) -> Failure {
 
 /// Runs a scenario for its results alone.
 pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
-    run(scenario, Options { explicit: false, events: Vec::new(), progress: &mut |_| {} }, &mut Nobody)
+    run(
+        scenario,
+        Options { state: Vec::new(), explicit: false, events: Vec::new(), progress: &mut |_| {} },
+        &mut Nobody,
+    )
 }
 
 /// The digest of a run that nobody watches.
-fn digest(scenario: &Scenario, explicit: bool) -> Result<Digest, Failure> {
+fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Failure> {
     let mut nobody = Nobody;
     let mut hashing = Hashing::new(&mut nobody, None);
-    let options = Options { explicit, events: kinds(scenario), progress: &mut |_| {} };
+    let (state, explicit) = (request.state.to_vec(), request.explicit);
+    let options = Options { state, explicit, events: kinds(scenario), progress: &mut |_| {} };
     run(scenario, options, &mut hashing).map_err(failed)?;
     hashing.finish().map_err(failed)
 }

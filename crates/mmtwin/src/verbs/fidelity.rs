@@ -42,8 +42,8 @@ fn page(judged: &[Judged]) -> String {
         text,
         "The twin beside real kernels. Each scenario of `scenarios/fidelity` ran in the lab (`mmtwin run --on lab`, mode\n\
          exact) on Debian's kernels {} with the seeds {} to {}; the recordings are in the repository. The twin ran\n\
-         the same files with the same seeds when this page was made (`make fidelity`). A quantity is inside if the twin's\n\
-         median lies in the kernel's range over the seeds. The kernel also does its own work, and the agent's start is in\n\
+         the same files with the same seeds when this page was made (`make fidelity`), from the free memory that each\n\
+         kernel's zones had at the begin. A quantity is inside if the twin's median lies in the kernel's range over the seeds. The kernel also does its own work, and the agent's start is in\n\
          its counters: the scenario `background` shows how much that is.\n",
         KERNELS.join(" and "),
         SEEDS[0],

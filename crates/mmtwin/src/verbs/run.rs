@@ -2,14 +2,16 @@
 
 use super::print;
 use crate::cli::{Arm, KernelFile, LabMode, Run};
-use crate::reading::Analysed;
-use crate::running::{LabOptions, Request, Simulated, on_host, on_lab, simulate};
+use crate::reading::{Analysed, analyse};
+use crate::running::{LabOptions, Request, Simulated, on_host, on_lab, simulate, state_of};
 use crate::{Failure, say};
 use mmtwin_event::results::Ending;
 use mmtwin_lab::Mode;
 use mmtwin_report::compare;
 use mmtwin_report::model::Report;
 use mmtwin_scenario::{Scenario, load};
+use mmtwin_trace::input::Options;
+use mmtwin_twin::run::ZoneFree;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -25,8 +27,9 @@ struct Job {
 /// Runs the verb.
 pub fn run(arguments: Run) -> Result<i32, Failure> {
     let of_twin = arguments.explicit || arguments.check_determinism || arguments.file.is_some();
-    if of_twin && arguments.on != Arm::Twin {
-        let message = "--explicit, --check-determinism and --file are for the simulated kernel, not for --on";
+    if (of_twin || arguments.from_state.is_some()) && arguments.on != Arm::Twin {
+        let message =
+            "--explicit, --check-determinism, --file and --from-state are for the simulated kernel, not for --on";
         return Err(Failure::Usage(message.into()));
     }
     if arguments.file.is_some() && arguments.seeds.is_some() {
@@ -84,6 +87,10 @@ fn recording(seed: u64) -> String {
 
 /// Runs all jobs on the twin, as many at once as there are CPUs. `None`: a file was printed instead.
 fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failure> {
+    let state = match &arguments.from_state {
+        Some(recording) => state(recording)?,
+        None => Vec::new(),
+    };
     let simulate = |job: &Job| {
         let output = job.output.as_deref();
         let name = output.unwrap_or(&arguments.scenario).to_string_lossy();
@@ -94,6 +101,7 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
                 output: output.map(|path| (path, arguments.force)),
                 explicit: arguments.explicit,
                 check_determinism: arguments.check_determinism,
+                state: &state,
             },
         )
     };
@@ -130,6 +138,15 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
         say("both runs gave the same events and counters");
     }
     Ok(Some(analysed))
+}
+
+/// Free pages at the begin of a recording.
+fn state(recording: &Path) -> Result<Vec<ZoneFree>, Failure> {
+    let state = state_of(&analyse(&name(recording), &Options::default())?.analysis);
+    match state.is_empty() {
+        true => Err(Failure::Error(format!("{}: no sample of zoneinfo to begin from", recording.display()))),
+        false => Ok(state),
+    }
 }
 
 fn lab_options(arguments: &Run) -> LabOptions {

@@ -214,3 +214,27 @@ fn three_readers_of_a_program_agree() {
         );
     }
 }
+
+#[test]
+fn a_run_begins_where_a_recording_began() {
+    let scratch = scratch();
+    let held = scratch.path().join("held.mmt");
+    let example = "scenarios/examples/interleave-memoryless.toml";
+    // A machine of 2 GiB a node has less free than one of 4 GiB.
+    let sets: Vec<String> = (0..3).map(|node| format!("--set=machine.node.{node}.memory=2 GiB")).collect();
+    let small = [vec!["run".to_string(), example.into(), "-o".into(), held.display().to_string()], sets].concat();
+    ok(small);
+    let free = |more: &[&str]| {
+        let csv = ok([&["run", example, "--file", "buddyinfo"], more].concat());
+        let pages = |line: &str| {
+            let counts = line.split_whitespace().skip(4).map(|n| n.parse::<u64>().expect("a number"));
+            counts.enumerate().map(|(order, n)| n << order).sum::<u64>()
+        };
+        csv.lines().map(pages).sum::<u64>()
+    };
+    let (boot, begun) = (free(&[]), free(&["--from-state", held.to_str().expect("UTF-8")]));
+    // Zones that the recording does not know are left alone: those above 4 GiB.
+    assert!(begun < boot && begun > boot / 4, "{boot} {begun}");
+    let refused = mmtwin(["run", example, "--on", "host", "--from-state", held.to_str().expect("UTF-8")]);
+    assert_eq!(refused.status, 2, "{}", refused.err);
+}

@@ -82,7 +82,7 @@ impl PageAllocator {
     }
 
     /// Takes a block off the lists of one migratetype.
-    fn take_smallest(&mut self, zone: usize, order: u32, migratetype: Migratetype) -> Option<Pfn> {
+    pub(super) fn take_smallest(&mut self, zone: usize, order: u32, migratetype: Migratetype) -> Option<Pfn> {
         for at in order..=MAX_ORDER {
             let Some(page) = self.zones[zone].free[at as usize][migratetype as usize].first() else { continue };
             self.pull_free(zone, page);

@@ -22,7 +22,7 @@ pub use rules::{PerCpuHigh, Rules, SpreadLoad};
 pub use zone::{MAX_ORDER, PAGEBLOCK_ORDER, ZONES, Zone, ZoneKind};
 
 use crate::machine::Machine;
-use crate::page::{Frames, Migratetype, Pfn};
+use crate::page::{Frames, Migratetype, Pfn, State};
 
 /// All page frames, zones and lists.
 #[derive(Clone, Debug)]
@@ -81,6 +81,12 @@ impl PageAllocator {
     pub(crate) fn set_marks(&mut self, change: impl FnOnce(&mut Rules)) {
         change(&mut self.rules);
         marks::set_up(&mut self.zones, &self.rules);
+    }
+
+    /// Takes a free block for nobody, of whatever type. False if there is none.
+    pub(crate) fn occupy(&mut self, zone: usize, order: u32) -> bool {
+        let block = Migratetype::ALL.into_iter().find_map(|of| Some((of, self.take_smallest(zone, order, of)?)));
+        block.map(|(of, page)| self.frames.set(page, State::Allocated, order, of, zone)).is_some()
     }
 
     /// Numbers of the populated zones.

@@ -388,6 +388,22 @@ impl Kernel {
         }
     }
 
+    /// Takes memory away until a zone has no more pages free than this: what a kernel and its programs held before the
+    /// workload. Nothing is counted but the free pages.
+    pub(crate) fn occupy(&mut self, zone: usize, free: u64) {
+        let Some(&cpu) = self.stat.online().first() else { return };
+        let mut most = crate::alloc::MAX_ORDER;
+        while let Some(over) = self.alloc.free_pages(zone).checked_sub(free).filter(|over| *over > 0) {
+            let order = over.ilog2().min(most);
+            match self.alloc.occupy(zone, order) {
+                true => self.stat.add(zone, cpu, ZoneItem::FreePages, -(1 << order)),
+                false if order == 0 => return,
+                // Free blocks may all be smaller.
+                false => most = order - 1,
+            }
+        }
+    }
+
     /// Counts allocations and frees of order-0 pages of a CPU's own node. They take no time and leave the lists alone,
     /// as loops do that live from their CPU's list.
     pub(crate) fn count_pairs(&mut self, cpu: u32, times: u64) {

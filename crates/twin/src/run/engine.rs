@@ -92,7 +92,11 @@ impl<'a> Engine<'a> {
         options: Options<'a>,
         sink: &'a mut dyn Sink,
     ) -> Result<Engine<'a>, RunError> {
-        let kernel = build::kernel_of(scenario, Probe::new(options.events.iter().copied()))?;
+        let mut kernel = build::kernel_of(scenario, Probe::new(options.events.iter().copied()))?;
+        for of in &options.state {
+            let zone = kernel.alloc.zones.iter().position(|zone| zone.node == of.node && zone.kind == of.kind);
+            zone.into_iter().for_each(|zone| kernel.occupy(zone, of.free));
+        }
         let process::Workload { processes, threads, regions } = process::workload(scenario)?;
         let cost = &scenario.machine.cost;
         let costs = FaultCosts { fault: cost.page_fault.0, clear_huge: build::clear_huge(&scenario.machine) };
