@@ -50,11 +50,16 @@ fn a_stored_run_comes_out_again() {
             return;
         }
     };
-    // The same QEMU, kernel and agent would give the same bytes. Others may differ by some pages of the agent's own.
-    for (key, value) in &stored {
-        let new = again.get(key).unwrap_or_else(|| panic!("{}: no {} any more", cell.name, key.1));
-        let near = (new - value).abs() <= 0.05 * value.abs() + 200.0;
-        assert!(near, "{} on {}, seed {seed}: {} was {value}, is {new}", cell.name, cell.kernel, key.1);
+    // The same QEMU, kernel and agent would give the same bytes. Others move what is counted by some pages of their own,
+    // as another seed does.
+    for key in stored[0].keys() {
+        let values: Vec<f64> = stored.iter().filter_map(|run| run.get(key)).copied().collect();
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let margin = (high - low) + 0.05 * high.abs().max(low.abs()) + 200.0;
+        let new = *again.get(key).unwrap_or_else(|| panic!("{}: no {} any more", cell.name, key.1));
+        let near = (low - margin..=high + margin).contains(&new);
+        assert!(near, "{} on {}, seed {seed}: {} was {low} to {high}, is {new}", cell.name, cell.kernel, key.1);
     }
 }
 

@@ -90,12 +90,13 @@ impl Cell {
         Ok(missing.len())
     }
 
-    /// A stored run, and the same again in the lab.
-    pub fn repeat(&self, seed: u64) -> Result<(Observed, Observed), Failure> {
+    /// All stored runs, and one of them again in the lab.
+    pub fn repeat(&self, seed: u64) -> Result<(Vec<Observed>, Observed), Failure> {
         let scratch = tempfile::tempdir()?;
+        let stored = SEEDS.into_iter().map(|seed| Ok(observed(&self.stored(seed)?))).collect::<Result<_, Failure>>()?;
         let again = self.run_in_lab(&[seed], scratch.path())?;
         let Some((_, output)) = again.first() else { return Err(failed("nothing was run")) };
-        Ok((observed(&self.stored(seed)?), observed(&self.read(output, seed)?)))
+        Ok((stored, observed(&self.read(output, seed)?)))
     }
 
     /// Runs seeds in the lab; each with its recording below `directory`.
