@@ -155,6 +155,7 @@ fn what_is_not_modelled_is_refused_by_name() {
     assert!(
         with(&format!("{phase}kind = \"sysctl\"\nname = \"vm.swappiness\"\nvalue = 1\n")).contains("vm.swappiness")
     );
+    assert!(with(&format!("{phase}kind = \"sleep\"\ntime = \"99999999 s\"\n")).contains("the longest is 10 days"));
     assert!(with(&format!("{phase}kind = \"read\"\nfile = \"vmallocinfo\"\ncount = 1\n")).contains("vmallocinfo"));
     let cycle = format!("{phase}kind = \"module-cycle\"\nname = \"xfs\"\ncount = 5\n");
     assert!(with(&cycle).contains("process \"p\": module-cycle of xfs"));
@@ -208,4 +209,25 @@ fn an_atomic_request_leaves_its_bound_node_when_that_is_full() {
     let waiting = fill("GFP_KERNEL");
     assert!(matches!(waiting.results.ending, Ending::OutOfMemory { .. }));
     assert_eq!(waiting.counter("numastat", "0", "numa_hit"), 0);
+}
+
+#[test]
+fn a_scenario_without_processes_ends_at_once() {
+    let run = ran(MACHINE);
+    assert_eq!((run.end, run.results.ending.clone()), (0, Ending::Completed));
+}
+
+#[test]
+fn a_cpu_that_stops_takes_no_place_from_threads_that_have_not_begun() {
+    let said = format!(
+        "{MACHINE}[[process]]\nname = \"admin\"\ncpus = \"1\"\n[[process.phase]]\n[[process.phase.action]]\n\
+         kind = \"cpu-offline\"\ncpus = \"0\"\n[[process]]\nname = \"later\"\nstart = \"10 ms\"\nthreads = 2\n\
+         cpus = \"0,2-3\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"page-loop\"\ncount = 1000\n"
+    );
+    let run = ran(&said);
+    // Each has a CPU of its own, so both take as long as one.
+    let action = &run.results.phases[1].actions[0];
+    let duration = run.results.phases[1].end - run.results.phases[1].start;
+    assert_eq!((action.threads, action.operations), (2, 2000));
+    assert!(duration <= action.time / 2 + 1000, "{duration} {}", action.time);
 }

@@ -3,10 +3,13 @@
 
 use super::BuildError;
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, ReadFile, Region, RegionKind, Via};
+use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region, RegionKind, Via};
 
 /// Sysctls that may be written while the workload runs.
 const WRITABLE: [&str; 4] = ["vm.numa_stat", "vm.stat_interval", "vm.min_free_kbytes", "vm.watermark_scale_factor"];
+
+/// Longest time that a scenario may name: virtual time is counted in picoseconds, 64 bits of which are 213 days.
+const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
 
 /// Refuses what is not modelled; notes, in sentences, what does not happen.
 pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
@@ -15,6 +18,9 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         return refuse(format!("limits of cgroup {}", cgroup.name), "memory is not charged to cgroups");
     }
     for process in &scenario.processes {
+        if longest(process) > LONGEST_NS {
+            return refuse(format!("a time of process \"{}\"", process.name), "the longest is 10 days");
+        }
         for region in &process.regions {
             if let Some((what, why)) = unmodelled_region(region) {
                 return refuse(format!("region \"{}\" of process \"{}\": {what}", region.name, process.name), why);
@@ -38,6 +44,20 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         );
     }
     Ok(notes)
+}
+
+/// The longest time that a process names, in nanoseconds.
+fn longest(process: &Process) -> u64 {
+    let phases = process.phases.iter().flat_map(|phase| {
+        let accesses = phase.accesses.iter().flat_map(|access| [access.think.0, access.sleep.0]);
+        let actions = phase.actions.iter().map(|action| match &action.kind {
+            ActionKind::Read { interval, .. } => interval.0,
+            ActionKind::Sleep { time } => time.0,
+            _ => 0,
+        });
+        accesses.chain(actions).chain(phase.duration.map(|time| time.0))
+    });
+    phases.chain([process.start.0]).max().unwrap_or(0)
 }
 
 fn is_limited(cgroup: &Cgroup) -> bool {

@@ -90,12 +90,15 @@ impl Engine<'_> {
     pub(super) fn act(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
         let at = &mut self.threads[thread];
         let Doing::Action(number, working) = std::mem::take(&mut at.doing) else { return Ok(Step::Ended) };
-        let phase = self.processes[at.process].phase.unwrap_or(0);
-        let action = at.phases[phase].actions[number].clone();
+        let process = &self.processes[at.process];
+        let phase = process.phase.unwrap_or(0);
+        let Some(said) = process.phases[phase].number else { return Ok(Step::Ended) };
+        let scenario = self.scenario;
+        let action = &scenario.processes[at.process].phases[said].actions[at.places[phase][number]];
         let begun = self.kernel.clock(at.caller.cpu);
         let mut working = working.unwrap_or_else(|| Working { begun, ..Working::default() });
         working.resume(begun);
-        let step = self.act_on(thread, &action, &mut working, until)?;
+        let step = self.act_on(thread, action, &mut working, until)?;
         let working = match step {
             Step::Ended => {
                 self.end_action(thread, number, working);

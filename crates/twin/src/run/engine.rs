@@ -21,6 +21,9 @@ use mmtwin_scenario::Scenario;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Where every run ends: half of the time that picoseconds can count, so that no step can go beyond.
+pub(super) const HORIZON: Ns = 100 * 86_400_000_000_000;
+
 /// What is to happen at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
@@ -139,9 +142,10 @@ impl<'a> Engine<'a> {
             self.due.set(process.start.0, 0, Due::Start(number));
         }
         self.due.set(0, 0, Due::Sample);
-        if let Some(duration) = self.scenario.run.duration {
-            self.due.set(duration.0, 0, Due::Stop);
-        }
+        // Without processes there is nothing to wait for.
+        let last = if self.processes.is_empty() { 0 } else { HORIZON };
+        let duration = self.scenario.run.duration.map_or(last, |duration| duration.0.min(HORIZON));
+        self.due.set(duration, 0, Due::Stop);
         let mut now = 0;
         let ending = loop {
             match self.next(&mut now) {

@@ -214,8 +214,9 @@ impl Engine<'_> {
     /// A CPU stops; its threads go to others.
     pub(super) fn take_offline(&mut self, cpu: u32) -> Result<(), RunError> {
         let here = |thread: &usize| self.threads[*thread].caller.cpu == cpu;
-        let live = (0..self.threads.len()).filter(|thread| !self.processes[self.threads[*thread].process].ended);
-        let moving: Vec<usize> = live.filter(here).collect();
+        // Threads that have not begun have no CPU yet, those that have ended none any more.
+        let live = |thread: &usize| self.processes[self.threads[*thread].process].phase.is_some();
+        let moving: Vec<usize> = (0..self.threads.len()).filter(live).filter(here).collect();
         let at = self.kernel.clock(cpu);
         let running: Vec<bool> = moving.iter().map(|&thread| self.queues.holds(cpu, thread)).collect();
         for &thread in &moving {

@@ -7,7 +7,7 @@
 //! pages that areas kept meanwhile held. Checked against a real kernel: scenarios/fidelity/vmalloc.toml.
 
 use super::RunError;
-use super::engine::{Engine, Step, Stop};
+use super::engine::{Engine, HORIZON, Step, Stop};
 use super::process::{Doing, Working};
 use crate::build;
 use crate::clock::Ns;
@@ -35,7 +35,7 @@ impl Engine<'_> {
         let params = build::vmalloc_test(self.scenario, &action.kind, threads as u32, online);
         let params = params.map_err(RunError::from)?;
         let outcome = self.test(&params, start).map_err(RunError::from)?;
-        let end = (start + outcome.ran_ns) * PS_PER_NS;
+        let end = start.saturating_add(outcome.ran_ns).min(HORIZON) * PS_PER_NS;
         let pages = pages_per_thread(&params);
         self.kernel.count_pairs(self.threads[thread].caller.cpu, pages);
         for other in std::mem::take(&mut self.processes[process].gathered) {
