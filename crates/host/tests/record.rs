@@ -116,10 +116,13 @@ fn read(path: &Path) -> (Recording, Seen, Outcome) {
     (recording, seen, outcome)
 }
 
-/// A shell command that reads `file` within `group`.
+/// A shell command that reads `file` within `group`, and lives on for a while: a cgroup is known of living tasks.
 fn reader(group: &Cgroup, file: &Path) -> String {
     let (procs, file) = (group.0.join("cgroup.procs"), file.display());
-    format!("echo $$ > {} && exec dd if={file} of=/dev/null bs=1M status=none", procs.display())
+    format!(
+        "mkfifo {file}.fifo; sleep 3 > {file}.fifo & echo $$ > {} && exec cat {file} {file}.fifo > /dev/null",
+        procs.display()
+    )
 }
 
 /// A file without blocks: reading it fills the page cache and needs no disk.
@@ -161,8 +164,8 @@ fn reclaim_of_a_small_cgroup_is_recorded_and_agrees_with_the_counters() {
     }
     let cgroup = format!("cgroup{key}");
     assert!(seen.first.keys().any(|(source, name)| *source == cgroup && name.starts_with("memory.stat.")));
-    let dd = seen.tasks.iter().find(|(_, comm, _)| comm == "dd");
-    assert_eq!(dd.and_then(|(_, _, cgroup)| cgroup.as_deref()), Some(key.as_str()), "{:?}", seen.tasks);
+    let cat = seen.tasks.iter().find(|(_, comm, _)| comm == "cat");
+    assert_eq!(cat.and_then(|(_, _, cgroup)| cgroup.as_deref()), Some(key.as_str()), "{:?}", seen.tasks);
     // Counters and events share a clock.
     let manifest = &recording.manifest;
     assert!(seen.stamps.iter().all(|ts| (manifest.start..=end.end).contains(ts)));

@@ -72,7 +72,7 @@ impl Tasks {
         let mut lines = self.take(AT_END, now);
         let known: Vec<TaskLine> = self.known.values().take(AT_END).cloned().collect();
         for old in known {
-            if let Some(new) = in_proc(old.pid, now).filter(|new| !is_dead(new.pid))
+            if let Some(new) = in_proc(old.pid, now).filter(|new| !is_ending(new.pid))
                 && (&new.comm, new.tgid, &new.cgroup) != (&old.comm, old.tgid, &old.cgroup)
             {
                 lines.push(new);
@@ -117,13 +117,20 @@ fn in_proc(pid: i32, at: u64) -> Option<TaskLine> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     let (comm, tgid) = parse_status(&String::from_utf8_lossy(&status))?;
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    Some(TaskLine { at, pid, tgid, comm, cgroup: cgroup::of_task(&groups).map(str::to_string) })
+    // Read after its cgroup: a task that was not ending by then was in it.
+    let cgroup = cgroup::of_task(&groups).filter(|_| !is_ending(pid)).map(str::to_string);
+    Some(TaskLine { at, pid, tgid, comm, cgroup })
 }
 
-/// Ended and not yet waited for: it has left its cgroup, which says nothing of where it was.
-fn is_dead(pid: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    status.lines().any(|line| line.starts_with("State:\tZ"))
+/// Whether a task is on its way out (`PF_EXITING`) or gone: the kernel then shows the root for its cgroup, which says
+/// nothing of where it was.
+fn is_ending(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| parse_flags(&stat).is_none_or(|f| f & 4 != 0))
+}
+
+/// `PF_*` flags in a line of `/proc/PID/stat`. The name is in parentheses and may hold some itself.
+fn parse_flags(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(6)?.parse().ok()
 }
 
 /// Name and thread group. The kernel escapes newline and backslash in the name.
@@ -175,6 +182,12 @@ mod tests {
             tasks.waiting.len()
         };
         assert_eq!([left(0), left(0), left(BILLION / 5), left(BILLION)], [100, 100, 50, 0]);
+    }
+
+    #[test]
+    fn flags_stand_behind_the_name() {
+        assert_eq!(parse_flags("15925 (a) b) Z 15920 15920 15110 0 -1 4194308 123 0\n"), Some(4_194_308));
+        assert_eq!(parse_flags("15925 (a"), None);
     }
 
     #[test]
