@@ -121,9 +121,9 @@ impl Cell {
         let (mut kernel, mut twin) = (Vec::new(), Vec::new());
         for seed in SEEDS.into_iter().filter(|&seed| self.file(seed).is_file()) {
             let stored = self.stored(seed)?;
-            // The twin begins with as much free memory as the kernel had.
-            let state = state_of(&stored.analysis);
-            let request = Request { name: &self.name, state: &state, ..Request::default() };
+            // The twin begins with what the kernel held then.
+            let state = state_of(&stored)?;
+            let request = Request { name: &self.name, state: Some(&state), ..Request::default() };
             let simulated = simulate(&self.scenario(seed)?, request)?.analysed;
             kernel.push(observed(&stored));
             twin.push(observed(&simulated));

@@ -1,5 +1,6 @@
 //! Running a scenario on the twin: one stream of events and counters, given to whoever wants it.
 
+use super::State;
 use crate::reading::Analysed;
 use crate::{Failure, progress};
 use mmtwin_analysis::Analysis;
@@ -8,10 +9,10 @@ use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source, Task, era};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::EventWriter;
-use mmtwin_twin::alloc::ZoneKind;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, ZoneFree, kinds, run};
+use mmtwin_twin::kernel::ZoneState;
+use mmtwin_twin::run::{Options, Ran, RunError, kinds, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -67,29 +68,19 @@ pub struct Request<'a> {
     pub explicit: bool,
     /// Run twice and compare.
     pub check_determinism: bool,
-    /// Pages that are free when the run begins.
-    pub state: &'a [ZoneFree],
-}
-
-/// Free pages of the zones in the first sample of an input.
-pub fn state_of(analysis: &Analysis) -> Vec<ZoneFree> {
-    let counters = &analysis.counters;
-    let of = |key: &str| {
-        let (node, zone) = key.split_once('/')?;
-        let kind = ZoneKind::ALL.into_iter().find(|kind| kind.name() == zone)?;
-        let sampled = counters.sampled("zoneinfo", key)?;
-        let at = sampled.names.iter().position(|name| name == "free")?;
-        Some(ZoneFree { node: node.parse().ok()?, kind, free: sampled.first[at]? })
-    };
-    counters.keys("zoneinfo").into_iter().filter_map(of).collect()
+    /// What the kernel held when the run begins.
+    pub state: Option<&'a State>,
 }
 
 /// Runs a scenario on the twin.
 pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, Failure> {
     // Refused before a recording is begun.
     build::check(scenario).map_err(failed)?;
+    let on_its_machine = request.state.map(|state| state.on_its_machine(scenario));
+    let (held, begun) =
+        (request.state.map_or_else(Vec::new, State::zones), on_its_machine.as_ref().unwrap_or(scenario));
     let first = match request.check_determinism {
-        true => Some(digest(scenario, &request)?),
+        true => Some(digest(begun, held.clone(), request.explicit)?),
         false => None,
     };
     let mut writer = match request.output {
@@ -106,8 +97,8 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
         let mut hashing = Hashing::new(&mut all, first.clone());
         let end = scenario.run.duration.map(|duration| duration.0);
         let ran = progress::virtual_time(request.name, end, |progress| {
-            let (state, events) = (request.state.to_vec(), kinds(scenario));
-            run(scenario, Options { state, explicit: request.explicit, events, progress }, &mut hashing)
+            let (state, events) = (held, kinds(scenario));
+            run(begun, Options { state, explicit: request.explicit, events, progress }, &mut hashing)
         });
         let ran = ran.map_err(failed)?;
         let compared = hashing.finish();
@@ -124,7 +115,7 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
     let outcome = Outcome { events: counting.0, ..Outcome::default() };
     let results = Some(ran.results.clone());
     let (scenario, resolved) = (Some(scenario.hash()), Some(scenario.to_json()));
-    Ok(Simulated { analysed: Analysed { analysis, outcome, results, scenario, resolved }, ran })
+    Ok(Simulated { analysed: Analysed { analysis, outcome, results, state: None, scenario, resolved }, ran })
 }
 
 /// Counts the events that pass.
@@ -150,10 +141,9 @@ pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
 }
 
 /// The digest of a run that nobody watches.
-fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Failure> {
+fn digest(scenario: &Scenario, state: Vec<ZoneState>, explicit: bool) -> Result<Digest, Failure> {
     let mut nobody = Nobody;
     let mut hashing = Hashing::new(&mut nobody, None);
-    let (state, explicit) = (request.state.to_vec(), request.explicit);
     let options = Options { state, explicit, events: kinds(scenario), progress: &mut |_| {} };
     run(scenario, options, &mut hashing).map_err(failed)?;
     hashing.finish().map_err(failed)

@@ -45,6 +45,28 @@ pub struct PerCpuPages {
     lists: [List; LISTS],
 }
 
+/// What a kernel had on a CPU's lists, and how far the sizes that find their way had come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PerCpuState {
+    /// `high`, where it is not fixed.
+    pub high: u64,
+    /// Doublings of the next refill.
+    pub alloc_doublings: u32,
+    /// Doublings of the next return.
+    pub free_doublings: u32,
+    /// Pages freed lately.
+    pub freed: u64,
+    /// Order, type and blocks of each list.
+    pub lists: Vec<(u32, Migratetype, u64)>,
+}
+
+impl PerCpuState {
+    /// Pages on all lists.
+    pub fn pages(&self) -> u64 {
+        self.lists.iter().map(|(order, _, blocks)| blocks << order).sum()
+    }
+}
+
 /// Pages that move at once between a CPU's list and the buddy lists of a zone; 0 for a small zone.
 fn batch_size(managed: u64, limit: u64) -> u64 {
     let batch = ((managed / 1024).min(limit) / 4).max(1);
@@ -163,6 +185,27 @@ impl PageAllocator {
             // A node without CPUs is used by all.
             let cpus = if local == 0 { online.len().max(1) } else { local };
             sets.iter_mut().for_each(|set| set.set_sizes(zone, &self.rules, cpus as u64));
+        }
+    }
+
+    /// Puts on a CPU's lists what a kernel had there, as far as there are blocks and lists.
+    pub(crate) fn fill_per_cpu(&mut self, zone: usize, cpu: u32, state: &PerCpuState) {
+        for &(order, of, blocks) in &state.lists {
+            let Some(list) = self.per_cpu_list(order, of) else { continue };
+            for _ in 0..blocks {
+                let Some((_, page)) = self.take_any(zone, order) else { break };
+                self.frames.set(page, State::PerCpu, order, of, zone);
+                let set = &mut self.pagesets[zone][cpu as usize];
+                set.lists[list].push_tail(&mut self.frames, page);
+                set.count += 1 << order;
+            }
+        }
+        let Some(set) = self.pagesets[zone].get_mut(cpu as usize) else { return };
+        set.alloc_doublings = state.alloc_doublings.min(MAX_DOUBLINGS);
+        set.free_doublings = state.free_doublings.min(MAX_DOUBLINGS);
+        set.freed = state.freed;
+        if set.high_min != set.high_max {
+            set.high = state.high;
         }
     }
 

@@ -5,8 +5,10 @@
 
 mod batched;
 mod loops;
+mod state;
 
 pub use loops::{AllocLoop, CpuLoops, LoopResult, Looper};
+pub use state::ZoneState;
 
 use crate::alloc::{
     Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules, ZoneKind,
@@ -385,22 +387,6 @@ impl Kernel {
             let Some(period) = self.own_zone(cpu).and_then(|zone| self.stat.numa.period(zone)) else { continue };
             // Two periods leave the first, longer or shorter, behind.
             self.count_pairs(cpu, 2 * period + random.below(u64::from(cpu), 0, period));
-        }
-    }
-
-    /// Takes memory away until a zone has no more pages free than this: what a kernel and its programs held before the
-    /// workload. Nothing is counted but the free pages.
-    pub(crate) fn occupy(&mut self, zone: usize, free: u64) {
-        let Some(&cpu) = self.stat.online().first() else { return };
-        let mut most = crate::alloc::MAX_ORDER;
-        while let Some(over) = self.alloc.free_pages(zone).checked_sub(free).filter(|over| *over > 0) {
-            let order = over.ilog2().min(most);
-            match self.alloc.occupy(zone, order) {
-                true => self.stat.add(zone, cpu, ZoneItem::FreePages, -(1 << order)),
-                false if order == 0 => return,
-                // Free blocks may all be smaller.
-                false => most = order - 1,
-            }
         }
     }
 
