@@ -50,6 +50,7 @@ pub fn kernel_of(scenario: &Scenario, probe: Probe) -> Result<Kernel, BuildError
     if scenario.kernel.sysctl.vm_numa_stat == Some(0) {
         kernel.stat.set_numa_stat(false);
     }
+    kernel.set_shared_budget(scenario.machine.cpu.shared_budget);
     kernel.age_counters(scenario.run.seed);
     Ok(kernel)
 }
