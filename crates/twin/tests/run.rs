@@ -231,6 +231,24 @@ fn busy_cpus_share_one_budget_if_the_machine_says_so() {
 }
 
 #[test]
+fn samples_take_from_a_shared_budget_what_they_cost() {
+    let touches = |shared: bool, sample: &str| {
+        let cost = format!("[machine.cpu]\nshared_budget = {shared}\n[machine.cost]\nsample = \"20 ms\"\n[kernel]");
+        let said = format!(
+            "{}[[process]]\nname = \"p\"\ncpus = \"0\"\n[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\n\
+             [[process.phase]]\nduration = \"1 s\"\n[[process.phase.access]]\nregion = \"r\"\n\
+             pattern = \"uniform\"\nthink = \"10 us\"\n[run]\nsample = \"{sample}\"\n",
+            MACHINE.replace("[kernel]", &cost)
+        );
+        ran(&said).results.phases[0].accesses[0].touches as f64
+    };
+    let all = touches(true, "0 s");
+    // The first of ten is taken before the process starts.
+    assert!((touches(true, "100 ms") / all - 0.82).abs() < 0.005);
+    assert_eq!((touches(false, "100 ms"), touches(false, "0 s")), (all, all));
+}
+
+#[test]
 fn an_atomic_request_leaves_its_bound_node_when_that_is_full() {
     // On kernel 6.1 a page-fill bound to node 1 got its pages from node 0 too, counted as hits.
     let fill = |gfp: &str| {

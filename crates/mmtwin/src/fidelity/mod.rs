@@ -154,9 +154,10 @@ impl Cell {
 
     fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {
         let analysed = analyse(&recording.to_string_lossy(), &Options::default())?;
-        if analysed.scenario.as_ref() != Some(&self.scenario(seed)?.hash()) {
-            let message = "the scenario has changed since it was recorded: `mmtwin fidelity --refresh --again`";
-            return Err(failed(format!("{self}, seed {seed}: {message}")));
+        let recorded = analysed.resolved.clone().unwrap_or_default();
+        if let Some(change) = same::asked_of_guest(&recorded, &self.scenario(seed)?.to_json()).first() {
+            let cure = "`mmtwin fidelity --refresh --again` records it anew";
+            return Err(failed(format!("{self}, seed {seed}: the scenario has changed ({change}); {cure}")));
         }
         Ok(analysed)
     }

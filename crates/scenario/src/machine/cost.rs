@@ -46,6 +46,8 @@ pub struct Costs {
     pub stat_row: Cost,
     /// Reading one more counter for a row, such as that of another CPU, once its line is in this CPU's cache.
     pub counter_read: Cost,
+    /// Taking one sample of all counters: what the recorder does to read the files, to understand and to write them.
+    pub sample: Cost,
     /// A minor page fault without the page's allocation.
     pub page_fault: Cost,
     /// A NUMA hinting fault without a migration.

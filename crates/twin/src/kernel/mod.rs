@@ -230,6 +230,14 @@ impl Kernel {
         self.clocks[cpu as usize] += time * self.share;
     }
 
+    /// Work beside the CPUs' own takes a time of the budget that they share, if they do.
+    pub(crate) fn spend_beside(&mut self, time: Ps) {
+        if self.shared_budget {
+            let busy = self.clocks.iter_mut().zip(&self.busy).filter(|(_, busy)| **busy);
+            busy.for_each(|(clock, _)| *clock += time);
+        }
+    }
+
     /// A CPU does nothing until a time, if that is still to come.
     pub(crate) fn wait(&mut self, cpu: u32, until: Ps) {
         let clock = &mut self.clocks[cpu as usize];

@@ -290,6 +290,7 @@ impl<'a> Engine<'a> {
             .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
             .collect();
         self.sampler.sample(&mut self.kernel, &placed, at, self.sink);
+        self.kernel.spend_beside(self.scenario.machine.cost.sample.0);
     }
 
     pub(super) fn make_ready(&mut self, cpu: u32) {
