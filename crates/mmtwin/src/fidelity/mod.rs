@@ -66,8 +66,13 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Failure> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for kernel in KERNELS {
             let stored = directory.join("recordings").join(&name).join(kernel);
-            let of_mode =
-                |mode| Cell { name: name.clone(), kernel: kernel.into(), mode, path: path.clone(), stored: stored.clone() };
+            let of_mode = |mode| Cell {
+                name: name.clone(),
+                kernel: kernel.into(),
+                mode,
+                path: path.clone(),
+                stored: stored.clone(),
+            };
             // Its own kernel must do; another may lack an event or a variant.
             let own = load(&path, &[]).map_err(failed)?.kernel.release == kernel;
             match of_mode(Mode::Exact).scenario(1) {

@@ -104,7 +104,8 @@ mod tests {
     #[test]
     fn a_guest_was_asked_for_all_but_speed_and_what_is_new() {
         let recorded = json!({"machine": {"cpus": 8, "cost": {"a": 1}}, "process": [{"threads": 1}]});
-        let mut today = json!({"machine": {"cpus": 8, "cost": {"a": 2, "b": 1}}, "process": [{"threads": 1, "nice": 0}]});
+        let mut today =
+            json!({"machine": {"cpus": 8, "cost": {"a": 2, "b": 1}}, "process": [{"threads": 1, "nice": 0}]});
         assert_eq!(asked_of_guest(&recorded, &today), Vec::<String>::new());
         today["machine"]["cpus"] = json!(4);
         today["process"][0] = json!({});

@@ -11,7 +11,7 @@ use mmtwin_trace::recording::EventWriter;
 use mmtwin_twin::alloc::ZoneKind;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, ZoneFree, kinds, run};
+use mmtwin_twin::run::{Options, Ran, RunError, ZoneState, kinds, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -67,19 +67,19 @@ pub struct Request<'a> {
     pub explicit: bool,
     /// Run twice and compare.
     pub check_determinism: bool,
-    /// Pages that are free when the run begins.
-    pub state: &'a [ZoneFree],
+    /// Zones as they are when the run begins.
+    pub state: &'a [ZoneState],
 }
 
-/// Free pages of the zones in the first sample of an input.
-pub fn state_of(analysis: &Analysis) -> Vec<ZoneFree> {
+/// The zones in the first sample of an input.
+pub fn state_of(analysis: &Analysis) -> Vec<ZoneState> {
     let counters = &analysis.counters;
     let of = |key: &str| {
         let (node, zone) = key.split_once('/')?;
         let kind = ZoneKind::ALL.into_iter().find(|kind| kind.name() == zone)?;
         let sampled = counters.sampled("zoneinfo", key)?;
-        let at = sampled.names.iter().position(|name| name == "free")?;
-        Some(ZoneFree { node: node.parse().ok()?, kind, free: sampled.first[at]? })
+        let first = |wanted: &str| sampled.first[sampled.names.iter().position(|name| name == wanted)?];
+        Some(ZoneState { node: node.parse().ok()?, kind, managed: first("managed")?, free: first("free")? })
     };
     counters.keys("zoneinfo").into_iter().filter_map(of).collect()
 }

@@ -11,7 +11,7 @@ use mmtwin_report::compare;
 use mmtwin_report::model::Report;
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
-use mmtwin_twin::run::ZoneFree;
+use mmtwin_twin::run::ZoneState;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -140,8 +140,8 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
     Ok(Some(analysed))
 }
 
-/// Free pages at the begin of a recording.
-fn state(recording: &Path) -> Result<Vec<ZoneFree>, Failure> {
+/// Zones at the begin of a recording.
+fn state(recording: &Path) -> Result<Vec<ZoneState>, Failure> {
     let state = state_of(&analyse(&name(recording), &Options::default())?.analysis);
     match state.is_empty() {
         true => Err(Failure::Error(format!("{}: no sample of zoneinfo to begin from", recording.display()))),

@@ -95,7 +95,8 @@ impl<'a> Engine<'a> {
         options: Options<'a>,
         sink: &'a mut dyn Sink,
     ) -> Result<Engine<'a>, RunError> {
-        let mut kernel = build::kernel_of(scenario, Probe::new(options.events.iter().copied()))?;
+        let machine = build::with_zones(&scenario.machine, &options.state);
+        let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
         for of in &options.state {
             let zone = kernel.alloc.zones.iter().position(|zone| zone.node == of.node && zone.kind == of.kind);
             zone.into_iter().for_each(|zone| kernel.occupy(zone, of.free));

@@ -37,21 +37,23 @@ pub enum RunError {
     Stress(#[from] StressError),
 }
 
-/// Free pages of a zone.
+/// A zone as a running kernel had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneFree {
+pub struct ZoneState {
     /// Its node.
     pub node: usize,
     /// Which zone.
     pub kind: ZoneKind,
-    /// Pages.
+    /// Pages that the allocator has: releases reserve more or less for themselves.
+    pub managed: u64,
+    /// Pages that are free.
     pub free: u64,
 }
 
 /// How a scenario is run, beside what it says itself.
 pub struct Options<'a> {
-    /// Pages that are free when the run begins, where there are fewer than after boot.
-    pub state: Vec<ZoneFree>,
+    /// Zones that differ from the machine's, and have fewer free pages when the run begins than after boot.
+    pub state: Vec<ZoneState>,
     /// Every touch of memory by itself: slow, and what the sampled touches are checked against.
     pub explicit: bool,
     /// Kinds of events that are wanted.
