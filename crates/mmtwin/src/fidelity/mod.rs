@@ -141,9 +141,9 @@ impl Cell {
         let (mut kernel, mut twin) = (Vec::new(), Vec::new());
         for seed in SEEDS.into_iter().filter(|&seed| self.file(seed).is_file()) {
             let stored = self.stored(seed)?;
-            // The twin begins with as much free memory as the kernel had.
+            // The twin begins with the zones that the kernel had.
             let state = state_of(&stored.analysis);
-            let request = Request { name: &self.name, state: &state, ..Request::default() };
+            let request = Request { name: &self.name, state: state.as_ref(), ..Request::default() };
             let simulated = simulate(&self.scenario(seed)?, request)?.analysed;
             kernel.push(observed(&stored));
             twin.push(observed(&simulated));

@@ -11,7 +11,7 @@ use mmtwin_trace::recording::EventWriter;
 use mmtwin_twin::alloc::ZoneKind;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, ZoneState, kinds, run};
+use mmtwin_twin::run::{Options, Ran, RunError, State, ZoneState, kinds, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -67,21 +67,26 @@ pub struct Request<'a> {
     pub explicit: bool,
     /// Run twice and compare.
     pub check_determinism: bool,
-    /// Zones as they are when the run begins.
-    pub state: &'a [ZoneState],
+    /// What the run begins with; `None`: a machine just booted.
+    pub state: Option<&'a State>,
 }
 
-/// The zones in the first sample of an input.
-pub fn state_of(analysis: &Analysis) -> Vec<ZoneState> {
+/// Zones and time of the first sample of an input; `None`: it has none of zoneinfo.
+pub fn state_of(analysis: &Analysis) -> Option<State> {
     let counters = &analysis.counters;
     let of = |key: &str| {
         let (node, zone) = key.split_once('/')?;
         let kind = ZoneKind::ALL.into_iter().find(|kind| kind.name() == zone)?;
         let sampled = counters.sampled("zoneinfo", key)?;
         let first = |wanted: &str| sampled.first[sampled.names.iter().position(|name| name == wanted)?];
-        Some(ZoneState { node: node.parse().ok()?, kind, managed: first("managed")?, free: first("free")? })
+        let (managed, free) = (first("managed")?, first("free")?);
+        // A zone that no CPU has used yet has none.
+        let [listed, high] = ["pagesets_count", "pagesets_high"].map(|name| first(name).unwrap_or(0));
+        Some(ZoneState { node: node.parse().ok()?, kind, managed, free, listed, high })
     };
-    counters.keys("zoneinfo").into_iter().filter_map(of).collect()
+    let zones: Vec<ZoneState> = counters.keys("zoneinfo").into_iter().filter_map(of).collect();
+    let at = counters.sampled("zoneinfo", counters.keys("zoneinfo").first()?)?.first_at;
+    (!zones.is_empty()).then_some(State { at, zones })
 }
 
 /// Runs a scenario on the twin.
@@ -106,7 +111,7 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
         let mut hashing = Hashing::new(&mut all, first.clone());
         let end = scenario.run.duration.map(|duration| duration.0);
         let ran = progress::virtual_time(request.name, end, |progress| {
-            let (state, events) = (request.state.to_vec(), kinds(scenario));
+            let (state, events) = (request.state.cloned().unwrap_or_default(), kinds(scenario));
             run(scenario, Options { state, explicit: request.explicit, events, progress }, &mut hashing)
         });
         let ran = ran.map_err(failed)?;
@@ -144,7 +149,7 @@ fn failed(error: impl ToString) -> Failure {
 pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
     run(
         scenario,
-        Options { state: Vec::new(), explicit: false, events: Vec::new(), progress: &mut |_| {} },
+        Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} },
         &mut Nobody,
     )
 }
@@ -153,7 +158,7 @@ pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
 fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Failure> {
     let mut nobody = Nobody;
     let mut hashing = Hashing::new(&mut nobody, None);
-    let (state, explicit) = (request.state.to_vec(), request.explicit);
+    let (state, explicit) = (request.state.cloned().unwrap_or_default(), request.explicit);
     let options = Options { state, explicit, events: kinds(scenario), progress: &mut |_| {} };
     run(scenario, options, &mut hashing).map_err(failed)?;
     hashing.finish().map_err(failed)

@@ -426,6 +426,16 @@ impl Kernel {
         }
     }
 
+    /// Gives all running CPUs equal lists of a zone's pages, that many together and that long.
+    pub(crate) fn fill_lists(&mut self, zone: usize, pages: u64, high: u64) {
+        let online = self.stat.online().to_vec();
+        for (i, &cpu) in (0..).zip(&online) {
+            let part = |all: u64| all * (i + 1) / online.len() as u64 - all * i / online.len() as u64;
+            let (alloc, mut ctx) = self.split(cpu, Task::default());
+            alloc.fill_list(&mut ctx, zone, part(pages), part(high));
+        }
+    }
+
     /// Takes memory away until a zone has no more pages free than this: what a kernel and its programs held before the
     /// workload. Nothing is counted but the free pages.
     pub(crate) fn occupy(&mut self, zone: usize, free: u64) {

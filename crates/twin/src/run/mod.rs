@@ -48,12 +48,25 @@ pub struct ZoneState {
     pub managed: u64,
     /// Pages that are free.
     pub free: u64,
+    /// Pages on the lists of all CPUs.
+    pub listed: u64,
+    /// Sum of the lengths from which on those lists give pages back.
+    pub high: u64,
+}
+
+/// What a run begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Time: when the kernel's timers are due depends on it.
+    pub at: Ns,
+    /// Zones that differ from the machine's, or have fewer free pages than after boot.
+    pub zones: Vec<ZoneState>,
 }
 
 /// How a scenario is run, beside what it says itself.
 pub struct Options<'a> {
-    /// Zones that differ from the machine's, and have fewer free pages when the run begins than after boot.
-    pub state: Vec<ZoneState>,
+    /// What it begins with.
+    pub state: State,
     /// Every touch of memory by itself: slow, and what the sampled touches are checked against.
     pub explicit: bool,
     /// Kinds of events that are wanted.
