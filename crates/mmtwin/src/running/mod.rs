@@ -7,5 +7,5 @@ mod twin;
 
 pub use host::on_host;
 pub use lab::{LabOptions, on_lab};
-pub use state::{State, state_of};
+pub use state::state_of;
 pub use twin::{Request, Simulated, simulate, unwatched};

@@ -1,6 +1,5 @@
 //! Running a scenario on the twin: one stream of events and counters, given to whoever wants it.
 
-use super::State;
 use crate::reading::Analysed;
 use crate::{Failure, progress};
 use mmtwin_analysis::Analysis;
@@ -11,8 +10,7 @@ use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::EventWriter;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::kernel::ZoneState;
-use mmtwin_twin::run::{Options, Ran, RunError, kinds, run};
+use mmtwin_twin::run::{Options, Ran, RunError, State, kinds, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -68,7 +66,7 @@ pub struct Request<'a> {
     pub explicit: bool,
     /// Run twice and compare.
     pub check_determinism: bool,
-    /// What the kernel held when the run begins.
+    /// What the run begins with; `None`: a machine just booted.
     pub state: Option<&'a State>,
 }
 
@@ -76,11 +74,8 @@ pub struct Request<'a> {
 pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, Failure> {
     // Refused before a recording is begun.
     build::check(scenario).map_err(failed)?;
-    let on_its_machine = request.state.map(|state| state.on_its_machine(scenario));
-    let (held, begun) =
-        (request.state.map_or_else(Vec::new, State::zones), on_its_machine.as_ref().unwrap_or(scenario));
     let first = match request.check_determinism {
-        true => Some(digest(begun, held.clone(), request.explicit)?),
+        true => Some(digest(scenario, &request)?),
         false => None,
     };
     let mut writer = match request.output {
@@ -97,8 +92,8 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
         let mut hashing = Hashing::new(&mut all, first.clone());
         let end = scenario.run.duration.map(|duration| duration.0);
         let ran = progress::virtual_time(request.name, end, |progress| {
-            let (state, events) = (held, kinds(scenario));
-            run(begun, Options { state, explicit: request.explicit, events, progress }, &mut hashing)
+            let (state, events) = (request.state.cloned().unwrap_or_default(), kinds(scenario));
+            run(scenario, Options { state, explicit: request.explicit, events, progress }, &mut hashing)
         });
         let ran = ran.map_err(failed)?;
         let compared = hashing.finish();
@@ -135,15 +130,16 @@ fn failed(error: impl ToString) -> Failure {
 pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
     run(
         scenario,
-        Options { state: Vec::new(), explicit: false, events: Vec::new(), progress: &mut |_| {} },
+        Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} },
         &mut Nobody,
     )
 }
 
 /// The digest of a run that nobody watches.
-fn digest(scenario: &Scenario, state: Vec<ZoneState>, explicit: bool) -> Result<Digest, Failure> {
+fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Failure> {
     let mut nobody = Nobody;
     let mut hashing = Hashing::new(&mut nobody, None);
+    let (state, explicit) = (request.state.cloned().unwrap_or_default(), request.explicit);
     let options = Options { state, explicit, events: kinds(scenario), progress: &mut |_| {} };
     run(scenario, options, &mut hashing).map_err(failed)?;
     hashing.finish().map_err(failed)

@@ -36,10 +36,19 @@ pub enum RunError {
     Stress(#[from] StressError),
 }
 
+/// What a run begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Time: when the kernel's timers are due depends on it.
+    pub at: Ns,
+    /// Zones that differ from the machine's, or have fewer free pages than after boot.
+    pub zones: Vec<ZoneState>,
+}
+
 /// How a scenario is run, beside what it says itself.
 pub struct Options<'a> {
-    /// What the kernel held when the run begins; empty: as after boot.
-    pub state: Vec<ZoneState>,
+    /// What it begins with.
+    pub state: State,
     /// Every touch of memory by itself: slow, and what the sampled touches are checked against.
     pub explicit: bool,
     /// Kinds of events that are wanted.
