@@ -1,14 +1,17 @@
 //! The twin judged by real kernels: scenarios, each run in the lab on every kernel with several seeds, stored, and put
 //! beside the twin of today.
 
+mod pages;
 mod same;
 mod store;
 
+pub use pages::Agreement;
 pub use same::of_sides;
 
 use crate::Failure;
 use crate::reading::{Analysed, analyse};
 use crate::running::{LabOptions, Request, on_lab, simulate, state_of};
+use mmtwin_event::Kind;
 use mmtwin_lab::{Mode, guests_at_once};
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
 use mmtwin_scenario::{Scenario, load};
@@ -16,6 +19,7 @@ use mmtwin_trace::input::Options;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Kernels of the lab.
 pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
@@ -49,6 +53,8 @@ pub struct Judged {
     pub title: String,
     /// The comparison; `None`: nothing is stored.
     pub fidelity: Option<Fidelity>,
+    /// Where each page of the workload was; of the runs whose scenario records allocations.
+    pub pages: Option<Agreement>,
     /// Runs of the kernel.
     pub runs: usize,
 }
@@ -138,23 +144,38 @@ impl Cell {
 
     /// Puts what is stored beside the twin.
     pub fn judge(&self) -> Result<Judged, Failure> {
-        let (mut kernel, mut twin) = (Vec::new(), Vec::new());
+        let (mut kernel, mut twin, mut pages) = (Vec::new(), Vec::new(), None);
         for seed in SEEDS.into_iter().filter(|&seed| self.file(seed).is_file()) {
-            let stored = self.stored(seed)?;
+            let (unpacked, scratch, scenario) = (self.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
+            let stored = self.read(unpacked.path(), seed)?;
             // The twin begins with what the kernel held then.
             let state = state_of(&stored)?;
-            let request = Request { name: &self.name, state: Some(&state), ..Request::default() };
-            let simulated = simulate(&self.scenario(seed)?, request)?.analysed;
+            let by_page = stored.analysis.recorded.has(Kind::MmPageAlloc);
+            let recording = scratch.path().join("twin.mmt");
+            let output = by_page.then_some((recording.as_path(), false));
+            let request = Request { name: &self.name, state: Some(&state), output, ..Request::default() };
+            let simulated = simulate(&scenario, request)?.analysed;
+            if by_page {
+                pages.get_or_insert_with(Agreement::default).add(&pages::compare(
+                    &scenario,
+                    unpacked.path(),
+                    &recording,
+                )?);
+            }
             kernel.push(observed(&stored));
             twin.push(observed(&simulated));
         }
         let (title, runs) = (self.scenario(1)?.title, kernel.len());
         let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin));
-        Ok(Judged { cell: self.clone(), title, fidelity, runs })
+        Ok(Judged { cell: self.clone(), title, fidelity, pages, runs })
     }
 
     fn stored(&self, seed: u64) -> Result<Analysed, Failure> {
-        self.read(store::unpack(&self.file(seed))?.path(), seed)
+        self.read(self.unpack(seed)?.path(), seed)
+    }
+
+    fn unpack(&self, seed: u64) -> Result<TempDir, Failure> {
+        store::unpack(&self.file(seed))
     }
 
     fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {

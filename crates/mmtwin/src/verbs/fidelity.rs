@@ -61,6 +61,7 @@ fn page(judged: &[Judged]) -> String {
             None => writeln!(text, "| {} | {} | 0 | n/a | n/a | n/a |", cell.name, cell.kernel),
         };
     }
+    text.push_str(&pages(judged));
     for Judged { cell, title, fidelity, .. } in judged {
         let _ = writeln!(text, "\n## {} on {}\n\n{title}.", cell.name, cell.kernel);
         let Some(fidelity) = fidelity else { continue };
@@ -71,6 +72,36 @@ fn page(judged: &[Judged]) -> String {
             let cells: Vec<String> = row.iter().enumerate().map(|(at, cell)| shown(at, cell)).collect();
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
+    }
+    text
+}
+
+/// Where each page was, of the cells that record it.
+fn pages(judged: &[Judged]) -> String {
+    let mut text = String::from(
+        "\n## Page by page\n\n\
+         From every allocation of the workload's own pages: those that are in another zone of another node on the twin, \
+         over all\nseeds. One thread's pages are compared in their order, those of several threads by their number in \
+         each zone. NUMA\ncounters are those of the workload's pages: what other allocations counted is taken off. \
+         Differences are sums of all\nnodes and counters.\n\n\
+         | scenario | kernel | mode | pages | elsewhere | counters | counted otherwise | watermarks | others |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for Judged { cell, pages, .. } in judged {
+        let Some(of) = pages else { continue };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            cell.name,
+            cell.kernel,
+            cell.mode,
+            of.pages,
+            of.elsewhere,
+            of.counters,
+            of.counted_otherwise,
+            of.watermarks,
+            of.other_watermarks
+        );
     }
     text
 }
