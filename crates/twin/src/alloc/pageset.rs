@@ -354,7 +354,10 @@ mod tests {
         let mut set = sizes;
         let refills: Vec<u64> = (0..7).map(|_| set.refill(0, PerCpuHigh::Auto, false)).collect();
         assert_eq!(refills, [63, 126, 252, 504, 1008, 2016, 2016]);
-        assert_eq!((set.high, set.refill(2, PerCpuHigh::Auto, false)), (1000 + 63 * (1 + 2 + 4 + 8 + 16 + 32 + 32), 15));
+        assert_eq!(
+            (set.high, set.refill(2, PerCpuHigh::Auto, false)),
+            (1000 + 63 * (1 + 2 + 4 + 8 + 16 + 32 + 32), 15)
+        );
         set.count = 100;
         let high = set.high;
         assert_eq!((set.decay(), set.high), (0, high - high / 8));
