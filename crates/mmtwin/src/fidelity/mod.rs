@@ -1,10 +1,12 @@
 //! The twin judged by real kernels: scenarios, each run in the lab on every kernel with several seeds, stored, and put
 //! beside the twin of today.
 
+mod page;
 mod pages;
 mod same;
 mod store;
 
+pub use page::page;
 pub use pages::Agreement;
 pub use same::of_sides;
 
@@ -27,6 +29,8 @@ pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
 pub const MODES: [Mode; 2] = [Mode::Exact, Mode::Smp];
 /// Seeds of a cell.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+/// The scenario that does nothing: what the kernel and the agent do by themselves.
+pub const BACKGROUND: &str = "background";
 /// Longest time of a guest.
 const TIME_OUT: Duration = Duration::from_secs(600);
 
@@ -119,7 +123,7 @@ impl Cell {
     /// All stored runs, and one of them again in the lab.
     pub fn repeat(&self, seed: u64) -> Result<(Vec<Observed>, Observed), Failure> {
         let scratch = tempfile::tempdir()?;
-        let stored = SEEDS.into_iter().map(|seed| Ok(observed(&self.stored(seed)?))).collect::<Result<_, Failure>>()?;
+        let stored = self.observed()?;
         let again = self.run_in_lab(&[seed], scratch.path())?;
         let Some((_, output)) = again.first() else { return Err(failed("nothing was run")) };
         Ok((stored, observed(&self.read(output, seed)?)))
@@ -142,13 +146,19 @@ impl Cell {
         self.stored.join(format!("{}-seed-{seed}.tar.zst", self.mode))
     }
 
-    /// Puts what is stored beside the twin.
-    pub fn judge(&self) -> Result<Judged, Failure> {
+    /// What the stored runs show.
+    pub fn observed(&self) -> Result<Vec<Observed>, Failure> {
+        let stored = SEEDS.into_iter().filter(|&seed| self.file(seed).is_file());
+        stored.map(|seed| Ok(observed(&self.stored(seed)?))).collect()
+    }
+
+    /// Puts what is stored beside the twin. `background` are runs of the same kernel in the same mode without workload.
+    pub fn judge(&self, background: &[Observed]) -> Result<Judged, Failure> {
         let (mut kernel, mut twin, mut pages) = (Vec::new(), Vec::new(), None);
         for seed in SEEDS.into_iter().filter(|&seed| self.file(seed).is_file()) {
             let (unpacked, scratch, scenario) = (self.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
             let stored = self.read(unpacked.path(), seed)?;
-            // The twin begins with what the kernel held then.
+            // The twin begins with what the kernel held then, and at its time.
             let state = state_of(&stored)?;
             let by_page = stored.analysis.recorded.has(Kind::MmPageAlloc);
             let recording = scratch.path().join("twin.mmt");
@@ -156,17 +166,14 @@ impl Cell {
             let request = Request { name: &self.name, state: Some(&state), output, ..Request::default() };
             let simulated = simulate(&scenario, request)?.analysed;
             if by_page {
-                pages.get_or_insert_with(Agreement::default).add(&pages::compare(
-                    &scenario,
-                    unpacked.path(),
-                    &recording,
-                )?);
+                let compared = pages::compare(&scenario, unpacked.path(), &recording)?;
+                pages.get_or_insert_with(Agreement::default).add(&compared);
             }
             kernel.push(observed(&stored));
             twin.push(observed(&simulated));
         }
         let (title, runs) = (self.scenario(1)?.title, kernel.len());
-        let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin));
+        let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin, background));
         Ok(Judged { cell: self.clone(), title, fidelity, pages, runs })
     }
 
