@@ -1,6 +1,6 @@
 //! `[run]`: how long, from which seed, and what is recorded.
 
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,10 @@ pub struct Run {
     /// Trace events to record: EVENT or SYSTEM:EVENT with * and ?.
     #[serde(default)]
     pub events: Vec<String>,
+    /// Ring buffer of a CPU for events, on a kernel; absent: by the machine's memory. What fits into a quarter of it is
+    /// read when the workload has ended, and does not take memory meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Bytes>,
     /// Counters to record, by name with * and ?.
     #[serde(default = "Run::default_counters")]
     pub counters: Vec<String>,
@@ -53,6 +57,7 @@ impl Default for Run {
             seed: Run::default_seed(),
             sample: Run::default_sample(),
             events: Vec::new(),
+            buffer: None,
             counters: Run::default_counters(),
             epoch: Run::default_epoch(),
         }

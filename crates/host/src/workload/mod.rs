@@ -14,6 +14,7 @@
 //! refused. While the vmalloc test runs or modules are loaded and unloaded, purges of areas are timed with the machine's
 //! function-graph tracer.
 
+mod aside;
 mod backing;
 mod message;
 mod oom;

@@ -7,7 +7,7 @@ use super::pace::Pace;
 use super::refuse::{Refusal, Refusals, refusals};
 use super::settings::{self, Settings};
 use super::team::Member;
-use super::{Arm, placement, refuse, state};
+use super::{Arm, aside, placement, refuse, state};
 use crate::record::{self, Samples, Session, Signals};
 use crate::sample::Sampler;
 use crate::{Error, clock, evidence, tracefs};
@@ -83,7 +83,8 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
         ..Manifest::default()
     };
     let writer = Writer::create(&options.output, options.force)?;
-    let session = Session::create(writer, plan, options.buffer, sampler, manifest);
+    let buffer = options.buffer.or(scenario.run.buffer.map(|buffer| buffer.0));
+    let session = Session::create(writer, plan, buffer, sampler, manifest);
     let result = session.and_then(|session| {
         session.notes.iter().for_each(|note| say(note));
         with(session, scenario, &settings, &backing)
@@ -116,6 +117,7 @@ struct Waiting {
 
 fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Backing) -> Result<Outcome, Error> {
     let mut signals = Signals::take()?;
+    aside::step(scenario);
     let pace = Pace::measure();
     let notes = notes(scenario, pace);
     let mut team = Vec::new();

@@ -59,8 +59,8 @@ fn page_by_page(text: &mut String, judged: &[Judged]) {
     text.push_str(&wrapped(
         "Every page that the workload's own threads were given, over all seeds. *Elsewhere* are those that are in another \
          zone on the twin: the pages of one thread are compared in the order of their allocation, of several threads only \
-         how many each has in each zone. The NUMA counters of nodes are those of these pages alone: what every other \
-         allocation of the recording counted is taken off. *Off* is the sum of their differences. Watermarks are the \
+         how many each has in each zone. The NUMA counters are those of these pages alone, on the nodes that they \
+         are on: what every other allocation of the recording counted is taken off. *Off* is the sum of their differences. Watermarks are the \
          minimum, low and high mark of every zone.",
     ));
     text.push_str(

@@ -48,7 +48,7 @@ pub struct Agreement {
     /// Pages that are in another zone on the twin, or on one side only. One thread's pages are compared in the order of
     /// their allocation; of several threads only how many each has in each zone, as their order is chance.
     pub elsewhere: u64,
-    /// NUMA counters of nodes that were compared.
+    /// NUMA counters that were compared: of the nodes that the workload has pages of.
     pub counters: u64,
     /// Sum of their differences on the two sides.
     pub counted_otherwise: u64,
@@ -83,8 +83,10 @@ pub(super) fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result
         found.elsewhere += if alone { in_order(&a, &b) } else { in_all(&a, &b) };
     }
     let (a, b) = (kernel.counted(scenario), twin.counted(scenario));
+    let zones: BTreeSet<&String> = threads.values().chain(of_twin.values()).flatten().collect();
+    let nodes: BTreeSet<usize> = zones.iter().filter_map(|zone| Some(kernel.zones.get(*zone)?.0)).collect();
     for (key, counted) in &a {
-        if let Some(other) = b.get(key) {
+        if let Some(other) = b.get(key).filter(|_| nodes.contains(&key.1)) {
             found.counters += 1;
             found.counted_otherwise += counted.abs_diff(*other);
         }

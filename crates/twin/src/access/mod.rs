@@ -10,6 +10,7 @@ mod load;
 mod pool;
 mod region;
 mod sampled;
+mod tables;
 
 pub(crate) use load::Load;
 pub(crate) use pool::Pool;

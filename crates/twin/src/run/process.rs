@@ -160,6 +160,9 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
             });
             key.map(|file| files.insert(file, at));
             regions[at].users += 1;
+            if number == 0 {
+                regions[at].tables.set_first();
+            }
             own.push(at);
         }
         let phase = |(number, phase): (usize, &Phase)| ProcessPhase {

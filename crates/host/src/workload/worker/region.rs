@@ -8,10 +8,17 @@ use mmtwin_scenario::workload::{Huge, Region, RegionKind};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
-use std::ptr::null_mut;
 
-/// Size of a huge page: regions are aligned to it, so that which of them can have huge pages is no matter of luck.
+/// Size of a huge page.
 pub const HUGE: usize = 2 << 20;
+/// Regions begin at a multiple of this, and below [`END`]. The kernel interleaves by address, of which it takes 32 bits
+/// without those within a page: page 0 of a region, and its first huge page, is then number 0 for any number of nodes up
+/// to 8, and not for what the layout of the address space happens to be.
+const ALIGNMENT: usize = 840 * HUGE;
+/// Where the first region is tried: below what programs and the kernel place themselves.
+const FIRST: usize = ALIGNMENT * 640;
+/// No region ends behind this.
+const END: usize = 1 << 44;
 
 /// A mapped region. Its memory stays mapped until the process ends.
 #[derive(Debug)]
@@ -69,17 +76,30 @@ pub fn map(region: &Region, file: Option<&Path>, machine: &Machine) -> Result<Ma
     Ok(Mapped { base, length, file })
 }
 
-/// Maps it at a multiple of [`HUGE`] with unmapped space on both sides, so that it is never merged with a neighbour.
+/// Maps it at a multiple of [`ALIGNMENT`] with unmapped space behind it, so that it is never merged with a neighbour.
 fn place(length: usize, region: &Region, file: Option<&File>) -> io::Result<*mut u8> {
     use std::os::fd::AsRawFd;
-    let around = length.checked_add(2 * HUGE).ok_or(io::ErrorKind::OutOfMemory)?;
+    let around = length.checked_add(HUGE).ok_or(io::ErrorKind::OutOfMemory)?;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping at an address that the kernel chooses.
-    let space = unsafe { libc::mmap(null_mut(), around, libc::PROT_NONE, flags, -1, 0) };
-    if space == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
+    let mut address = FIRST;
+    loop {
+        if address.checked_add(around).is_none_or(|end| end > END) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        let only_free = flags | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: a new mapping that replaces none. (A kernel before 4.17 takes the address for a wish.)
+        let space = unsafe { libc::mmap(address as *mut _, around, libc::PROT_NONE, only_free, -1, 0) };
+        if space as usize == address {
+            break;
+        }
+        if space != libc::MAP_FAILED {
+            // SAFETY: the mapping just made, which nobody knows of.
+            unsafe { libc::munmap(space, around) };
+        } else if io::Error::last_os_error().raw_os_error() != Some(libc::EEXIST) {
+            return Err(io::Error::last_os_error());
+        }
+        address += ALIGNMENT;
     }
-    let address = (space as usize + 1).next_multiple_of(HUGE);
     let execute = if region.exec { libc::PROT_EXEC } else { 0 };
     let huge = if region.huge == Huge::Hugetlb { libc::MAP_HUGETLB | libc::MAP_HUGE_2MB } else { 0 };
     let (flags, fd) = match (region.kind, file) {
