@@ -37,6 +37,7 @@ pub fn page(judged: &[Judged]) -> String {
         };
         let _ = writeln!(text, "| {} | {} | {} | {runs} | {shown} |", cell.name, cell.kernel, cell.mode);
     }
+    page_by_page(&mut text, judged);
     for Judged { cell, title, fidelity, .. } in judged {
         let _ = writeln!(text, "\n## {} on {}, mode {}\n", cell.name, cell.kernel, cell.mode);
         match fidelity {
@@ -46,6 +47,41 @@ pub fn page(judged: &[Judged]) -> String {
         }
     }
     text
+}
+
+/// Where each page was, of the cells that record it.
+fn page_by_page(text: &mut String, judged: &[Judged]) {
+    let with_pages: Vec<_> = judged.iter().filter_map(|of| Some((&of.cell, of.pages.as_ref()?))).collect();
+    if with_pages.is_empty() {
+        return;
+    }
+    text.push_str("\n## Page by page\n\n");
+    text.push_str(&wrapped(
+        "Every page that the workload's own threads were given, over all seeds. *Elsewhere* are those that are in another \
+         zone on the twin: the pages of one thread are compared in the order of their allocation, of several threads only \
+         how many each has in each zone. The NUMA counters of nodes are those of these pages alone: what every other \
+         allocation of the recording counted is taken off. *Off* is the sum of their differences. Watermarks are the \
+         minimum, low and high mark of every zone.",
+    ));
+    text.push_str(
+        "\n| scenario | kernel | mode | pages | elsewhere | NUMA counters | off | watermarks | other |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for (cell, of) in with_pages {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            cell.name,
+            cell.kernel,
+            cell.mode,
+            of.pages,
+            of.elsewhere,
+            of.counters,
+            of.counted_otherwise,
+            of.watermarks,
+            of.other_watermarks
+        );
+    }
 }
 
 fn header() -> String {

@@ -8,10 +8,9 @@ use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source, Task, era};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::EventWriter;
-use mmtwin_twin::alloc::ZoneKind;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, State, ZoneState, kinds, run};
+use mmtwin_twin::run::{Options, Ran, RunError, State, kinds, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -71,24 +70,6 @@ pub struct Request<'a> {
     pub state: Option<&'a State>,
 }
 
-/// Zones and time of the first sample of an input; `None`: it has none of zoneinfo.
-pub fn state_of(analysis: &Analysis) -> Option<State> {
-    let counters = &analysis.counters;
-    let of = |key: &str| {
-        let (node, zone) = key.split_once('/')?;
-        let kind = ZoneKind::ALL.into_iter().find(|kind| kind.name() == zone)?;
-        let sampled = counters.sampled("zoneinfo", key)?;
-        let first = |wanted: &str| sampled.first[sampled.names.iter().position(|name| name == wanted)?];
-        let (managed, free) = (first("managed")?, first("free")?);
-        // A zone that no CPU has used yet has none.
-        let [listed, high] = ["pagesets_count", "pagesets_high"].map(|name| first(name).unwrap_or(0));
-        Some(ZoneState { node: node.parse().ok()?, kind, managed, free, listed, high })
-    };
-    let zones: Vec<ZoneState> = counters.keys("zoneinfo").into_iter().filter_map(of).collect();
-    let at = counters.sampled("zoneinfo", counters.keys("zoneinfo").first()?)?.first_at;
-    (!zones.is_empty()).then_some(State { at, zones })
-}
-
 /// Runs a scenario on the twin.
 pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, Failure> {
     // Refused before a recording is begun.
@@ -129,7 +110,7 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
     let outcome = Outcome { events: counting.0, ..Outcome::default() };
     let results = Some(ran.results.clone());
     let (scenario, resolved) = (Some(scenario.hash()), Some(scenario.to_json()));
-    Ok(Simulated { analysed: Analysed { analysis, outcome, results, scenario, resolved }, ran })
+    Ok(Simulated { analysed: Analysed { analysis, outcome, results, state: None, scenario, resolved }, ran })
 }
 
 /// Counts the events that pass.

@@ -11,7 +11,6 @@ use mmtwin_report::compare;
 use mmtwin_report::model::Report;
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
-use mmtwin_twin::run::State;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -88,7 +87,7 @@ fn recording(seed: u64) -> String {
 /// Runs all jobs on the twin, as many at once as there are CPUs. `None`: a file was printed instead.
 fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failure> {
     let state = match &arguments.from_state {
-        Some(recording) => Some(state(recording)?),
+        Some(recording) => Some(state_of(&analyse(&name(recording), &Options::default())?)?),
         None => None,
     };
     let simulate = |job: &Job| {
@@ -138,12 +137,6 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
         say("both runs gave the same events and counters");
     }
     Ok(Some(analysed))
-}
-
-/// The state at the begin of a recording.
-fn state(recording: &Path) -> Result<State, Failure> {
-    let state = state_of(&analyse(&name(recording), &Options::default())?.analysis);
-    state.ok_or_else(|| Failure::Error(format!("{}: no sample of zoneinfo to begin from", recording.display())))
 }
 
 fn lab_options(arguments: &Run) -> LabOptions {

@@ -42,7 +42,7 @@ pub(super) fn run(
     accessor: &mut Accessor,
     state: &mut AccessState,
     kernel: &mut Kernel,
-    caller: &Caller,
+    caller: &mut Caller,
     until: Ps,
 ) -> Result<Came, AllocationFailure> {
     let cpu = caller.cpu;
@@ -230,7 +230,7 @@ fn bring_in(
     access: &mut Accessing,
     state: &mut AccessState,
     kernel: &mut Kernel,
-    caller: &Caller,
+    caller: &mut Caller,
 ) -> Result<(), AllocationFailure> {
     let region = &mut state.regions[access.region];
     let (page, start) = (u64::from(fault.page), kernel.clock(caller.cpu));

@@ -47,6 +47,28 @@ pub struct PerCpuPages {
     lists: [List; LISTS],
 }
 
+/// What a kernel had on a CPU's lists, and how far the sizes that find their way had come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PerCpuState {
+    /// `high`, where it is not fixed.
+    pub high: u64,
+    /// Doublings of the next refill.
+    pub alloc_doublings: u32,
+    /// Doublings of the next return.
+    pub free_doublings: u32,
+    /// Pages freed lately.
+    pub freed: u64,
+    /// Order, type and blocks of each list.
+    pub lists: Vec<(u32, Migratetype, u64)>,
+}
+
+impl PerCpuState {
+    /// Pages on all lists.
+    pub fn pages(&self) -> u64 {
+        self.lists.iter().map(|(order, _, blocks)| blocks << order).sum()
+    }
+}
+
 /// Pages that move at once between a CPU's list and the buddy lists of a zone; 0 for a small zone.
 fn batch_size(managed: u64, limit: u64) -> u64 {
     let batch = ((managed / 1024).min(limit) / 4).max(1);
@@ -173,6 +195,27 @@ impl PageAllocator {
         }
     }
 
+    /// Puts on a CPU's lists what a kernel had there, as far as there are blocks and lists.
+    pub(crate) fn fill_per_cpu(&mut self, zone: usize, cpu: u32, state: &PerCpuState) {
+        for &(order, of, blocks) in &state.lists {
+            let Some(list) = self.per_cpu_list(order, of) else { continue };
+            for _ in 0..blocks {
+                let Some((_, page)) = self.take_any(zone, order) else { break };
+                self.frames.set(page, State::PerCpu, order, of, zone);
+                let set = &mut self.pagesets[zone][cpu as usize];
+                set.lists[list].push_tail(&mut self.frames, page);
+                set.count += 1 << order;
+            }
+        }
+        let Some(set) = self.pagesets[zone].get_mut(cpu as usize) else { return };
+        set.alloc_doublings = state.alloc_doublings.min(MAX_DOUBLINGS);
+        set.free_doublings = state.free_doublings.min(MAX_DOUBLINGS);
+        set.freed = state.freed;
+        if set.high_min != set.high_max {
+            set.high = state.high;
+        }
+    }
+
     /// Takes a block from the CPU's list, refilled if it is empty.
     #[inline]
     pub(super) fn take_per_cpu(
@@ -218,23 +261,6 @@ impl PageAllocator {
         self.pagesets[zone][ctx.cpu as usize].count += taken << order;
         if taken > 0 {
             ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -((taken << order) as i64));
-        }
-    }
-
-    /// Puts so many pages on the CPU's list, and lets it become so long if its length finds its own way.
-    pub(crate) fn fill_list(&mut self, ctx: &mut Context<'_>, zone: usize, pages: u64, high: u64) {
-        let Some(list) = self.per_cpu_list(0, Migratetype::Movable) else { return };
-        let Some(set) = self.pagesets[zone].get_mut(ctx.cpu as usize) else { return };
-        if self.rules.per_cpu_high == PerCpuHigh::Auto {
-            set.high = high;
-        }
-        for _ in 0..pages {
-            let Some(page) = self.take_block(ctx, zone, 0, Migratetype::Movable, 0) else { return };
-            self.frames.set(page, State::PerCpu, 0, Migratetype::Movable, zone);
-            let set = &mut self.pagesets[zone][ctx.cpu as usize];
-            set.lists[list].push_tail(&mut self.frames, page);
-            set.count += 1;
-            ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -1);
         }
     }
 

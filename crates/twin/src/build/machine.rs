@@ -1,9 +1,9 @@
 //! The machine: memory ranges from zones, costs in cycles.
 
 use crate::alloc::ZoneKind;
+use crate::kernel::ZoneState;
 use crate::machine::{Cpu, LoopCosts, Machine, MachineError, Node, PageCosts};
 use crate::machine::{Curve, Memory, MemoryError, Path};
-use crate::run::ZoneState;
 use mmtwin_scenario::machine as say;
 use mmtwin_scenario::units::Cost;
 use std::ops::Range;
@@ -55,7 +55,8 @@ pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
     for state in state {
         let zones = machine.nodes.get_mut(state.node).into_iter().flat_map(|node| &mut node.zones);
         for zone in zones.filter(|zone| kind(zone.kind) == state.kind) {
-            zone.managed = state.managed.min(zone.present);
+            (zone.start_pfn, zone.spanned) = (state.start_pfn, state.spanned);
+            (zone.present, zone.managed) = (state.present, state.managed.min(state.present));
         }
     }
     machine

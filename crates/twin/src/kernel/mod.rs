@@ -10,8 +10,10 @@
 
 mod batched;
 mod loops;
+mod state;
 
 pub use loops::{AllocLoop, CpuLoops, LoopResult, Looper};
+pub use state::{ListState, ZoneState};
 
 use crate::alloc::{
     Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules, ZoneKind,
@@ -428,32 +430,6 @@ impl Kernel {
             let Some(period) = self.own_zone(cpu).and_then(|zone| self.stat.numa.period(zone)) else { continue };
             // Two periods leave the first, longer or shorter, behind.
             self.count_pairs(cpu, 2 * period + random.below(u64::from(cpu), 0, period));
-        }
-    }
-
-    /// Gives all running CPUs equal lists of a zone's pages, that many together and that long.
-    pub(crate) fn fill_lists(&mut self, zone: usize, pages: u64, high: u64) {
-        let online = self.stat.online().to_vec();
-        for (i, &cpu) in (0..).zip(&online) {
-            let part = |all: u64| all * (i + 1) / online.len() as u64 - all * i / online.len() as u64;
-            let (alloc, mut ctx) = self.split(cpu, Task::default());
-            alloc.fill_list(&mut ctx, zone, part(pages), part(high));
-        }
-    }
-
-    /// Takes memory away until a zone has no more pages free than this: what a kernel and its programs held before the
-    /// workload. Nothing is counted but the free pages.
-    pub(crate) fn occupy(&mut self, zone: usize, free: u64) {
-        let Some(&cpu) = self.stat.online().first() else { return };
-        let mut most = crate::alloc::MAX_ORDER;
-        while let Some(over) = self.alloc.free_pages(zone).checked_sub(free).filter(|over| *over > 0) {
-            let order = over.ilog2().min(most);
-            match self.alloc.occupy(zone, order) {
-                true => self.stat.add(zone, cpu, ZoneItem::FreePages, -(1 << order)),
-                false if order == 0 => return,
-                // Free blocks may all be smaller.
-                false => most = order - 1,
-            }
         }
     }
 

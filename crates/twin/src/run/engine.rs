@@ -99,13 +99,7 @@ impl<'a> Engine<'a> {
     ) -> Result<Engine<'a>, RunError> {
         let machine = build::with_zones(&scenario.machine, &options.state.zones);
         let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
-        for of in &options.state.zones {
-            let zone = kernel.alloc.zones.iter().position(|zone| zone.node == of.node && zone.kind == of.kind);
-            if let Some(zone) = zone {
-                kernel.fill_lists(zone, of.listed, of.high);
-                kernel.occupy(zone, of.free);
-            }
-        }
+        options.state.zones.iter().try_for_each(|zone| kernel.go_on_from(zone))?;
         let process::Workload { processes, threads, regions } = process::workload(scenario)?;
         let cost = &scenario.machine.cost;
         let costs = FaultCosts { fault: cost.page_fault.0, clear_huge: build::clear_huge(&scenario.machine) };
@@ -275,8 +269,8 @@ impl<'a> Engine<'a> {
     /// Runs a thread's touches of memory.
     fn touch(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
         let at = &mut self.threads[thread];
-        let (caller, Doing::Touching(accessor)) = (at.caller, &mut at.doing) else { return Ok(Step::Ended) };
-        match accessor.run(&mut self.memory, &mut self.kernel, &caller, until) {
+        let Doing::Touching(accessor) = &mut at.doing else { return Ok(Step::Ended) };
+        match accessor.run(&mut self.memory, &mut self.kernel, &mut at.caller, until) {
             Ok(Came::On) => Ok(Step::On),
             Ok(Came::Asleep(until)) => Ok(Step::Asleep(until)),
             Ok(Came::Done) => Ok(Step::Ended),

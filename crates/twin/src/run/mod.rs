@@ -13,10 +13,9 @@ mod sample;
 mod tally;
 mod vmalloc_test;
 
-use crate::alloc::ZoneKind;
 use crate::build::{self, BuildError};
 use crate::clock::Ns;
-use crate::kernel::{Kernel, KernelError};
+use crate::kernel::{Kernel, KernelError, ZoneState};
 use crate::vmalloc::StressError;
 use mmtwin_event::results::Results;
 use mmtwin_event::words::glob;
@@ -35,23 +34,6 @@ pub enum RunError {
     /// The vmalloc stress test refused something.
     #[error(transparent)]
     Stress(#[from] StressError),
-}
-
-/// A zone as a running kernel had it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneState {
-    /// Its node.
-    pub node: usize,
-    /// Which zone.
-    pub kind: ZoneKind,
-    /// Pages that the allocator has: releases reserve more or less for themselves.
-    pub managed: u64,
-    /// Pages that are free.
-    pub free: u64,
-    /// Pages on the lists of all CPUs.
-    pub listed: u64,
-    /// Sum of the lengths from which on those lists give pages back.
-    pub high: u64,
 }
 
 /// What a run begins with.
