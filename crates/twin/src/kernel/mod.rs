@@ -351,7 +351,7 @@ impl Kernel {
 
     /// The periodic work of every running CPU is queued, as it is after a while of work.
     pub(crate) fn queue_updates(&mut self, at: Ns) {
-        self.stat.online().iter().for_each(|&cpu| self.refresh.folded(at, cpu, true));
+        self.stat.online().iter().for_each(|&cpu| self.refresh.queued(at, cpu));
     }
 
     /// The periodic work of a CPU.

@@ -280,6 +280,7 @@ impl<'a> Engine<'a> {
 
     fn end_epoch(&mut self, clock: Ps) {
         self.apart = false;
+        self.kernel.alloc.end_boosts();
         self.memory.load.end_epoch(clock);
         // No CPU can be at work before this time any more.
         self.kernel.probe.drain((clock / PS_PER_NS).saturating_sub(1), self.sink);

@@ -98,6 +98,13 @@ impl Refresh {
         }
     }
 
+    /// The work of a CPU has been queued by an earlier run of it: it is due at the next whole second.
+    pub fn queued(&mut self, now: Ns, cpu: u32) {
+        let skew = u64::from(cpu) * SKEW_TICKS * self.tick;
+        self.pending[cpu as usize] = true;
+        self.timers.set((now + skew) / SECOND * SECOND + SECOND - skew, cpu, Work::Update);
+    }
+
     /// True if the work of a CPU is queued or waits.
     pub fn pending(&self, cpu: u32) -> bool {
         self.pending[cpu as usize]
@@ -140,6 +147,18 @@ mod tests {
         assert!(refresh.pending(2) && !refresh.pending(3));
         let expected = [(2 * SECOND - 24_000_000, 2, Work::Update), (2 * SECOND, 0, Work::Shepherd)];
         assert_eq!(taken(&mut refresh, 2 * SECOND), expected);
+    }
+
+    #[test]
+    fn work_queued_before_is_due_at_the_next_second() {
+        let mut refresh = Refresh::new(2, SECOND, 250);
+        (0..2).for_each(|cpu| {
+            refresh.leave_idle(cpu);
+            refresh.queued(SECOND * 7 / 2, cpu);
+        });
+        let updates = taken(&mut refresh, 4 * SECOND).into_iter().filter(|(_, _, work)| *work == Work::Update);
+        let expected = [(4 * SECOND - 12_000_000, 1, Work::Update), (4 * SECOND, 0, Work::Update)];
+        assert_eq!(updates.collect::<Vec<_>>(), expected);
     }
 
     #[test]
