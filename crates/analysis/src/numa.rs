@@ -192,7 +192,7 @@ impl Numa {
     }
 }
 
-fn is_reason(index: u32, word: &str) -> bool {
+pub(crate) fn is_reason(index: u32, word: &str) -> bool {
     MIGRATE_REASON.words.get(index as usize) == Some(&word)
 }
 

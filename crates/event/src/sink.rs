@@ -93,6 +93,8 @@ pub struct Source {
     pub times: Option<Times>,
     /// Event names that were enabled, if the source says so; without it an event that never occurs is `n/a`.
     pub enabled: Option<Vec<String>>,
+    /// The multi-generational LRU was on.
+    pub lru_gen: bool,
     /// Address to symbol, sorted by address: (address, name).
     pub kallsyms: std::sync::Arc<Vec<(u64, String)>>,
 }

@@ -94,7 +94,8 @@ fn migrations_reconcile_with_their_counters() {
         "",
         &[("numa_pages_migrated", 10, 16), ("pgmigrate_success", 0, 9), ("pgmigrate_fail", 0, 4)],
     );
-    let lines = reconcile::subjects(&a);
+    let mut lines = reconcile::reclaim(&a);
+    lines.extend(reconcile::subjects(&a));
     let lines: Vec<_> = lines.iter().map(|l| (l.key.as_str(), l.events.clone(), l.counters.clone())).collect();
     let line = |key, events, counters| (key, Cell::Int(events), Cell::Int(counters));
     assert_eq!(lines, [line("numa_migrated", 6, 6), line("migrated", 9, 9), line("migrate_failed", 3, 4)]);

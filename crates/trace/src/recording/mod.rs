@@ -29,6 +29,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Switch of the multi-generational LRU.
+const LRU_GEN: &str = "/sys/kernel/mm/lru_gen/enabled";
+
 /// An opened recording.
 pub struct Recording {
     /// What it is.
@@ -135,6 +138,7 @@ impl Recording {
             clock: Some(self.manifest.clock.clone()),
             times: self.end.as_ref().and_then(|e| e.times),
             enabled: Some(self.manifest.tracing.as_ref().map(|t| t.events.clone()).unwrap_or_default()),
+            lru_gen: evidence.files.get(LRU_GEN).is_some_and(|mask| is_on(mask)),
             kallsyms: self.kallsyms.clone(),
         }
     }
@@ -206,6 +210,11 @@ impl Recording {
             }
         }
     }
+}
+
+/// The first bit of the mask is the switch, the others are parts of it.
+fn is_on(mask: &str) -> bool {
+    u32::from_str_radix(mask.trim().trim_start_matches("0x"), 16).is_ok_and(|mask| mask & 1 == 1)
 }
 
 fn read_formats(path: &Path, tracing: &Tracing, warnings: &mut Warnings) -> Result<Formats, Error> {
