@@ -24,6 +24,9 @@ const WATCHED: &[(&str, &[&str])] = &[(
     ],
 )];
 
+/// Source of which every counter is kept over time: pages of regions by node, `N0`, `N1`, ...
+const PLACEMENT: &str = "numa_maps";
+
 /// `nr_*` names that accumulate although the prefix says gauge.
 const ACCUMULATING_NR: &[&str] = &[
     "nr_vmscan_write",
@@ -62,7 +65,7 @@ pub struct Sampled {
 /// Values of some counters over time.
 #[derive(Clone, Debug)]
 struct Series {
-    names: &'static [&'static str],
+    names: Vec<String>,
     points: Vec<(u64, Vec<Option<u64>>)>,
     /// Rows between two kept points.
     stride: u64,
@@ -165,7 +168,7 @@ impl Counters {
     /// A watched counter over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and the last row.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };
-        let Some(i) = s.series.names.iter().position(|n| *n == name) else { return Vec::new() };
+        let Some(i) = s.series.names.iter().position(|n| n == name) else { return Vec::new() };
         let mut points: Vec<_> = s.series.points.iter().map(|(at, values)| (*at, values[i])).collect();
         if points.last().is_some_and(|(at, _)| *at < s.last_at) {
             points.push((s.last_at, self.last(source, key, name)));
@@ -183,7 +186,11 @@ impl Counters {
 impl Sampled {
     fn new(row: &CounterRow<'_>) -> Sampled {
         let values: Vec<_> = (0..row.names.len()).map(|i| row.values.get(i).copied().flatten()).collect();
-        let names = WATCHED.iter().find(|(s, _)| *s == row.source).map_or(&[][..], |(_, names)| names);
+        let watched = WATCHED.iter().find(|(s, _)| *s == row.source).map_or(&[][..], |(_, names)| names);
+        let names = match row.source {
+            PLACEMENT => row.names.to_vec(),
+            _ => watched.iter().map(|name| name.to_string()).collect(),
+        };
         let mut sampled = Sampled {
             names: row.names.to_vec(),
             first: values.clone(),

@@ -129,6 +129,8 @@ impl Sink for Analysis {
         match kind {
             // Frees on any CPU cross the limit of lazy pages and a purge on another brings it down.
             Kind::AllocVmapArea | Kind::PurgeVmapAreaLazy | Kind::FreeVmapAreaNoflush => Order::Time,
+            // Any task of a group changes its active nodes.
+            Kind::UpdateNumaActiveNodesMask => Order::Time,
             _ => Order::Task,
         }
     }
@@ -187,7 +189,8 @@ impl Sink for Analysis {
             | SchedMoveNuma
             | SchedStickNuma
             | SchedSwapNuma
-            | SchedSkipVmaNuma => self.numa.event(ev, self.tasks.of(ev)),
+            | SchedSkipVmaNuma
+            | UpdateNumaActiveNodesMask => self.numa.event(ev, self.tasks.of(ev)),
             AllocVmapArea | PurgeVmapAreaLazy | FreeVmapAreaNoflush => self.vmalloc.event(ev),
             MmPageAlloc
             | MmPageFree

@@ -15,7 +15,7 @@ fn analysis(recording: &str, enabled: &[&str]) -> Analysis {
     let mut analysis = Analysis::default();
     let enabled = Some(enabled.iter().map(|name| name.to_string()).collect());
     analysis.start(&Source { name: recording.into(), arm: "import".into(), enabled, ..Source::default() });
-    let mut saved = |analysis: &mut Analysis, when: &str, at: u64| {
+    let saved = |analysis: &mut Analysis, when: &str, at: u64| {
         let text = std::fs::read_to_string(file(when)).expect("counters");
         let (source, rows) = counters::saved("vmstat", &text, &mut Vec::new()).expect("a file of counters");
         for row in &rows {

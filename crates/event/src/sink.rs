@@ -87,6 +87,8 @@ pub struct Source {
     pub cpus: u32,
     /// Nodes of the recorded machine; 0 if unknown.
     pub nodes: u32,
+    /// Node of every CPU by its number; empty if unknown.
+    pub cpu_nodes: Vec<u32>,
     /// Name of the trace clock (`local`, `mono`, ...), if the source says so.
     pub clock: Option<String>,
     /// Elapsed, user and system seconds of the recorded command, where known.

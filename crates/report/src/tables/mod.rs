@@ -17,6 +17,8 @@ pub mod latency;
 pub mod losses;
 pub mod mmtests;
 pub mod numa;
+mod numa_health;
+mod numa_placement;
 pub mod postprocess;
 pub mod process;
 pub mod reclaim;

@@ -113,8 +113,8 @@ fn locality_is_known_where_there_were_faults() {
     let mut a = Analysis::default();
     let values = [("numa_hint_faults", 100, 300), ("numa_hint_faults_local", 50, 200), ("numa_pte_updates", 0, 0)];
     counters(&mut a, "vmstat", "", &values);
-    assert_eq!(metric(&a, "numa-faults", "numa_local_percent"), Cell::Float(75.0));
-    assert_eq!(metric(&a, "numa-faults", "numa_pages_migrated"), Cell::Na(Na::NotInKernel));
+    assert_eq!(metric(&a, "numa", "numa_local_percent"), Cell::Float(75.0));
+    assert_eq!(metric(&a, "numa", "numa_pages_migrated"), Cell::Na(Na::NotInKernel));
     let [row] = &rows(&a, "numa-locality")[..] else { panic!() };
     assert_eq!(row[..5], [Cell::Float(2.0), Cell::Int(0), Cell::Int(200), Cell::Int(150), Cell::Float(75.0)]);
 }

@@ -19,7 +19,7 @@ use crate::map::map;
 use crate::ring::{CpuStream, PageLayout, SlicePages, TimeMap, merge};
 use crate::{Error, Outcome, Place, Warnings};
 use memmap2::Mmap;
-use mmtwin_event::manifest::{End, Manifest, Run, SCHEMA_VERSION, TaskLine, Tracing};
+use mmtwin_event::manifest::{End, Manifest, Node, Run, SCHEMA_VERSION, TaskLine, Tracing};
 use mmtwin_event::results::Results;
 use mmtwin_event::{Sink, Source, Task};
 use origin::Texts;
@@ -29,6 +29,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Most CPUs that kernels are built for.
+const MAX_CPUS: usize = 8192;
 /// Switch of the multi-generational LRU.
 const LRU_GEN: &str = "/sys/kernel/mm/lru_gen/enabled";
 
@@ -135,6 +137,7 @@ impl Recording {
             kernel: Some(evidence.uname.release.clone()),
             cpus: evidence.cpus.len() as u32,
             nodes: evidence.nodes.len() as u32,
+            cpu_nodes: cpu_nodes(&evidence.nodes),
             clock: Some(self.manifest.clock.clone()),
             times: self.end.as_ref().and_then(|e| e.times),
             enabled: Some(self.manifest.tracing.as_ref().map(|t| t.events.clone()).unwrap_or_default()),
@@ -210,6 +213,14 @@ impl Recording {
             }
         }
     }
+}
+
+/// Node of every CPU. Damaged lists are not followed further than kernels have CPUs.
+fn cpu_nodes(nodes: &[Node]) -> Vec<u32> {
+    let pairs = || nodes.iter().flat_map(|node| node.cpus.iter().map(|&cpu| (cpu as usize, node.id)));
+    let mut of = vec![0; pairs().map(|(cpu, _)| cpu + 1).max().unwrap_or(0).min(MAX_CPUS)];
+    pairs().for_each(|(cpu, node)| of.get_mut(cpu).map_or((), |of| *of = node));
+    of
 }
 
 /// The first bit of the mask is the switch, the others are parts of it.
