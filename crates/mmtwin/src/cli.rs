@@ -100,9 +100,6 @@ pub struct Record {
     /// Exit with status 4 if more events are lost
     #[arg(long, value_name = "N")]
     pub max_lost: Option<u64>,
-    /// Exit with status 3 if a row fulfils the expression, such as 'invariants.violated > 0'
-    #[arg(long, value_name = "EXPR")]
-    pub fail_on: Option<String>,
     /// Replace an existing recording
     #[arg(short, long)]
     pub force: bool,
@@ -176,6 +173,9 @@ pub struct Report {
     /// Exit with status 4 if more events were lost
     #[arg(long, value_name = "N")]
     pub max_lost: Option<u64>,
+    /// Exit with status 3 if a row fulfils the expression, such as 'invariants.violated > 0'
+    #[arg(long, value_name = "EXPR")]
+    pub fail_on: Option<String>,
 }
 
 /// Layouts of published tables.

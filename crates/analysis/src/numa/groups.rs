@@ -75,7 +75,9 @@ mod tests {
     #[test]
     fn nodes_come_and_go() {
         let mut groups = Groups::default();
-        for (at, gid, nid, set) in [(1, 7, 0, true), (2, 7, 3, true), (3, 8, 1, true), (4, 7, 0, false), (5, 7, 2, false)] {
+        for (at, gid, nid, set) in
+            [(1, 7, 0, true), (2, 7, 3, true), (3, 8, 1, true), (4, 7, 0, false), (5, 7, 2, false)]
+        {
             groups.update(at, gid, nid, set, 10, 20);
         }
         assert_eq!(groups.changes.iter().map(|change| change.active).collect::<Vec<_>>(), [1, 2, 1, 1, 1]);

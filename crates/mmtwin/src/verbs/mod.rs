@@ -14,8 +14,8 @@ pub mod run;
 pub mod scenario;
 pub mod script;
 
-use crate::{Failure, say, status};
 use crate::cli::{Format, Printing};
+use crate::{Failure, say, status};
 use mmtwin_report::compare::{Comparison, FINDINGS, single};
 use mmtwin_report::fail_on::Outcome;
 use mmtwin_report::format;

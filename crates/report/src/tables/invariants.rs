@@ -38,7 +38,8 @@ pub fn table(analysis: &Analysis) -> Table {
     let judged = invariants::is_complete(analysis) && !differences.is_empty();
     let violated = if judged { Cell::Int(violated) } else { Cell::Na(Na::NotRecorded) };
     let mut rows = vec![row("violated", "Invariants violated", "", Lower, None, violated)];
-    let line = |line: &invariants::Invariant| row(line.key, line.label, line.unit, Neutral, None, cell(line.difference()));
+    let line =
+        |line: &invariants::Invariant| row(line.key, line.label, line.unit, Neutral, None, cell(line.difference()));
     rows.extend(all.iter().map(line));
     let note = "Events less counters between the first and the last sample; 0 in a complete recording.";
     metrics("invariants", "Invariants of events and counters", note, rows)

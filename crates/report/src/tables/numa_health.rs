@@ -24,7 +24,8 @@ pub fn table(a: &Analysis) -> Table {
     let share = (all > 0.0).then(|| 100.0 * sum as f64 / all);
     let edge = |weight: Option<&u32>| told(weight.map(|weight| u64::from(*weight)));
     let tasks = tasks(a);
-    let evenness = weighted(numa_placement::regions(a).iter().filter_map(|at| Some((at.remote_evenness()?, at.pages()))));
+    let evenness =
+        weighted(numa_placement::regions(a).iter().filter_map(|at| Some((at.remote_evenness()?, at.pages()))));
     let percent = |value| Cell::float(value);
     let rows = vec![
         row("groups", "Groups", "", Neutral, None, told(Some(weights.len() as u64))),
@@ -65,6 +66,7 @@ fn late(a: &Analysis) -> Option<f64> {
 }
 
 fn weighted(values: impl Iterator<Item = (f64, u64)>) -> Option<f64> {
-    let (sum, weight) = values.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight as f64, all + weight as f64));
+    let (sum, weight) =
+        values.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight as f64, all + weight as f64));
     (weight > 0.0).then(|| sum / weight)
 }

@@ -55,7 +55,8 @@ impl Placed {
     /// `None` if all is on one node.
     pub fn remote_evenness(&self) -> Option<f64> {
         let main = self.main();
-        let remote: Vec<u64> = self.last().iter().enumerate().filter(|(nid, _)| *nid != main).map(|(_, n)| *n).collect();
+        let remote: Vec<u64> =
+            self.last().iter().enumerate().filter(|(nid, _)| *nid != main).map(|(_, n)| *n).collect();
         let most = remote.iter().copied().max().filter(|most| *most > 0)?;
         let sum: f64 = remote.iter().map(|n| *n as f64).sum();
         Some(100.0 * sum / remote.len() as f64 / most as f64)

@@ -36,12 +36,7 @@ pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
             total(reclaimed),
             counters(analysis, &["pgsteal_anon", "pgsteal_file"]),
         ),
-        (
-            "direct_reclaims",
-            "Direct reclaims",
-            counted(MmVmscanDirectReclaimBegin, begun),
-            counters(analysis, &stalls),
-        ),
+        ("direct_reclaims", "Direct reclaims", counted(MmVmscanDirectReclaimBegin, begun), counters(analysis, &stalls)),
         ("writes", "Writes by reclaim", counted(MmVmscanWriteFolio, writes), counters(analysis, &["nr_vmscan_write"])),
     ];
     let exact = invariants::lines(analysis);
