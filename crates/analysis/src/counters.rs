@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub const MAX_POINTS: usize = 256;
 
 /// Sources whose counters are kept over time.
-const WATCHED: [&str; 2] = ["vmstat", "numastat"];
+const WATCHED: [&str; 3] = ["vmstat", "numastat", "numa_maps"];
 
 /// `nr_*` names that accumulate although the prefix says gauge.
 const ACCUMULATING_NR: &[&str] = &[
@@ -153,7 +153,7 @@ impl Counters {
         Some(ns as f64 / 1e9)
     }
 
-    /// A counter of `vmstat` or `numastat` over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and
+    /// A counter of `vmstat`, `numastat` or `numa_maps` over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and
     /// the last row.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };

@@ -13,6 +13,7 @@ pub mod durations;
 pub mod findings;
 pub mod histogram;
 pub mod index;
+pub mod invariants;
 pub mod losses;
 #[cfg(any(test, feature = "testing"))]
 pub mod made;
@@ -31,6 +32,7 @@ use calls::Calls;
 use compaction::Compaction;
 use congestion::Congestion;
 use counters::Counters;
+use invariants::Invariants;
 use losses::Losses;
 use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source};
 use numa::Numa;
@@ -80,6 +82,8 @@ pub struct Analysis {
     pub calls: Calls,
     /// Counters.
     pub counters: Counters,
+    /// Sums that are held against counters.
+    pub invariants: Invariants,
 }
 
 /// A stretch of time in nanoseconds of the trace clock.
@@ -114,6 +118,7 @@ impl Sink for Analysis {
         self.source = source.clone();
         self.recorded.start(source);
         self.reclaim.start(source);
+        self.invariants.start(source);
     }
 
     fn task(&mut self, task: &mmtwin_event::Task<'_>) {
@@ -124,6 +129,8 @@ impl Sink for Analysis {
         match kind {
             // Frees on any CPU cross the limit of lazy pages and a purge on another brings it down.
             Kind::AllocVmapArea | Kind::PurgeVmapAreaLazy | Kind::FreeVmapAreaNoflush => Order::Time,
+            // Any task of a group changes its active nodes.
+            Kind::UpdateNumaActiveNodesMask => Order::Time,
             _ => Order::Task,
         }
     }
@@ -149,7 +156,11 @@ impl Sink for Analysis {
             | MmVmscanNodeReclaimEnd
             | MmVmscanKswapdWake
             | MmVmscanKswapdSleep
-            | MmVmscanWakeupKswapd => self.reclaim.event(ev, self.tasks.of(ev), &self.losses),
+            | MmVmscanWakeupKswapd => {
+                let task = self.tasks.of(ev);
+                self.reclaim.event(ev, task, &self.losses);
+                self.invariants.event(ev, task.context);
+            }
             MmShrinkSlabStart | MmShrinkSlabEnd => self.slab.event(ev, self.tasks.of(ev)),
             MmVmscanThrottled | BalanceDirtyPages => self.throttle.event(ev, self.tasks.of(ev)),
             WritebackCongestionWait | WritebackWaitIffCongested => self.congestion.event(ev, self.tasks.of(ev)),
@@ -169,12 +180,17 @@ impl Sink for Analysis {
             | MmCompactionWakeupKcompactd
             | MmCompactionKcompactdWake
             | CompactRetry => self.compaction.event(ev, self.tasks.of(ev)),
-            MmMigratePages
-            | MmNumaMigrateRatelimit
+            MmMigratePages => {
+                let task = self.tasks.of(ev);
+                self.numa.event(ev, task);
+                self.invariants.event(ev, task.context);
+            }
+            MmNumaMigrateRatelimit
             | SchedMoveNuma
             | SchedStickNuma
             | SchedSwapNuma
-            | SchedSkipVmaNuma => self.numa.event(ev, self.tasks.of(ev)),
+            | SchedSkipVmaNuma
+            | UpdateNumaActiveNodesMask => self.numa.event(ev, self.tasks.of(ev)),
             AllocVmapArea | PurgeVmapAreaLazy | FreeVmapAreaNoflush => self.vmalloc.event(ev),
             MmPageAlloc
             | MmPageFree
@@ -198,6 +214,7 @@ impl Sink for Analysis {
 
     fn counters(&mut self, row: &CounterRow<'_>) {
         self.counters.row(row);
+        self.invariants.row(row);
     }
 
     fn call(&mut self, call: &Call<'_>) {

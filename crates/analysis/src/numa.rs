@@ -4,12 +4,15 @@
 //! was found; with one, that the move was tried and refused. To 5.4 sticks were traced for refused moves only.
 //! What hinting faults saw (local or remote) is known from counters alone.
 
+pub mod groups;
+
 use crate::histogram::Timeline;
 use crate::index::Index;
 use crate::tasks::Task;
 use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
 use mmtwin_event::vocabulary::{
     MmMigratePages, MmNumaMigrateRatelimit, SchedMoveNuma, SchedSkipVmaNuma, SchedStickNuma, SchedSwapNuma,
+    UpdateNumaActiveNodesMask,
 };
 use mmtwin_event::{Event, Kind};
 use std::collections::BTreeMap;
@@ -20,6 +23,10 @@ const MAX_KINDS: usize = 256;
 const OTHERS: (u32, u32) = (u32::MAX, u32::MAX);
 /// Nodes that kernels are built for at most; other numbers are taken for damage and counted under [`NO_NODE`].
 const MAX_NODES: i32 = 1024;
+/// Largest number of a CPU that is kept apart.
+const MAX_CPU: u32 = 8191;
+/// Tasks whose migrations are kept by CPU.
+const MAX_TASKS: u32 = 1024;
 /// The kernel's number for no node.
 pub const NO_NODE: i32 = -1;
 /// Migration for a hinting fault.
@@ -45,8 +52,14 @@ pub struct Numa {
     pub skips: BTreeMap<u32, u64>,
     /// Pages whose migration hit the rate limit (to 4.18).
     pub rate_limited_pages: u64,
+    /// Pages migrated in hinting faults, by the CPU that faulted.
+    pub migrated_by_cpu: BTreeMap<u32, u64>,
+    /// Active nodes of groups (2014 series).
+    pub groups: groups::Groups,
     by_pid: Index,
     tasks: Vec<TaskMoves>,
+    /// Pages by task (position in `tasks`) and CPU.
+    by_task_cpu: BTreeMap<(u32, u32), u64>,
 }
 
 /// What happened to one task.
@@ -108,7 +121,11 @@ impl Numa {
     #[inline]
     pub fn event(&mut self, ev: &Event<'_>, task: &Task) {
         match ev.kind {
-            Kind::MmMigratePages => self.migrated(ev.ts, task.pid, &ev.typed()),
+            Kind::MmMigratePages => self.migrated(ev, task.pid, &ev.typed()),
+            Kind::UpdateNumaActiveNodesMask => {
+                let e: UpdateNumaActiveNodesMask = ev.typed();
+                self.groups.update(ev.ts, e.gid, node(e.nid), e.set != 0, e.faults, e.max_faults);
+            }
             Kind::SchedMoveNuma => self.moved(&ev.typed()),
             Kind::SchedSwapNuma => self.swapped(&ev.typed()),
             Kind::SchedStickNuma => self.stuck(&ev.typed()),
@@ -146,7 +163,7 @@ impl Numa {
     }
 
     #[inline]
-    fn migrated(&mut self, at: u64, pid: i32, ev: &MmMigratePages) {
+    fn migrated(&mut self, event: &Event<'_>, pid: i32, ev: &MmMigratePages) {
         let mut kind = (ev.reason.0, ev.mode.0);
         if self.migrations.len() >= MAX_KINDS && !self.migrations.contains_key(&kind) {
             kind = OTHERS;
@@ -160,9 +177,17 @@ impl Numa {
             thp_split: ev.nr_thp_split,
         });
         if is_reason(ev.reason.0, NUMA_MISPLACED) {
-            self.migrated_over_time.add(at, ev.nr_succeeded);
+            self.migrated_over_time.add(event.ts, ev.nr_succeeded);
             let task = self.task(pid);
             task.pages = task.pages.saturating_add(ev.nr_succeeded);
+            let cpu = event.cpu.min(MAX_CPU);
+            let by_cpu = self.migrated_by_cpu.entry(cpu).or_default();
+            *by_cpu = by_cpu.saturating_add(ev.nr_succeeded);
+            let task = self.by_pid.insert(pid as u32 as u64).0;
+            if task < MAX_TASKS {
+                let of_task = self.by_task_cpu.entry((task, cpu)).or_default();
+                *of_task = of_task.saturating_add(ev.nr_succeeded);
+            }
         }
     }
 
@@ -184,6 +209,19 @@ impl Numa {
         (MIGRATE_REASON.word(kind.0.into()).into(), MIGRATE_MODE.word(kind.1.into()).into())
     }
 
+    /// Pages that a task migrated in its own hinting faults, by the node of the CPU it ran on, ascending. `cpu_nodes` is
+    /// the node of every CPU. Only for the first thousand tasks.
+    pub fn pages_of_task(&self, pid: i32, cpu_nodes: &[u32]) -> BTreeMap<u32, u64> {
+        let mut pages = BTreeMap::new();
+        let Some(task) = self.by_pid.get(pid as u32 as u64) else { return pages };
+        for ((_, cpu), n) in self.by_task_cpu.range((task, 0)..=(task, u32::MAX)) {
+            if let Some(node) = cpu_nodes.get(*cpu as usize) {
+                *pages.entry(*node).or_default() += n;
+            }
+        }
+        pages
+    }
+
     /// Tasks with anything counted: most moves, swaps and sticks first, then most pages, then by thread id.
     pub fn top_tasks(&self) -> Vec<TaskMoves> {
         let mut tasks = self.tasks.clone();
@@ -192,7 +230,7 @@ impl Numa {
     }
 }
 
-fn is_reason(index: u32, word: &str) -> bool {
+pub(crate) fn is_reason(index: u32, word: &str) -> bool {
     MIGRATE_REASON.words.get(index as usize) == Some(&word)
 }
 

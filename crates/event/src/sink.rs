@@ -87,12 +87,16 @@ pub struct Source {
     pub cpus: u32,
     /// Nodes of the recorded machine; 0 if unknown.
     pub nodes: u32,
+    /// Node of every CPU by its number; empty if unknown.
+    pub cpu_nodes: Vec<u32>,
     /// Name of the trace clock (`local`, `mono`, ...), if the source says so.
     pub clock: Option<String>,
     /// Elapsed, user and system seconds of the recorded command, where known.
     pub times: Option<Times>,
     /// Event names that were enabled, if the source says so; without it an event that never occurs is `n/a`.
     pub enabled: Option<Vec<String>>,
+    /// The multi-generational LRU was on.
+    pub lru_gen: bool,
     /// Address to symbol, sorted by address: (address, name).
     pub kallsyms: std::sync::Arc<Vec<(u64, String)>>,
 }

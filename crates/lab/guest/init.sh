@@ -83,7 +83,7 @@ read -r uptime _ </proc/uptime
 say "running $uptime"
 mkdir $out
 cd /data || fail "no /data"
-MMTWIN_ARM=lab /agent /scenario.json $out >/dev/null 2>/lab/message
+MMTWIN_ARM=lab /agent /scenario.json $out --files /data >/dev/null 2>/lab/message
 status=$?
 read -r uptime _ </proc/uptime
 say "sending $uptime"

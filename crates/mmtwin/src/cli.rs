@@ -173,6 +173,9 @@ pub struct Report {
     /// Exit with status 4 if more events were lost
     #[arg(long, value_name = "N")]
     pub max_lost: Option<u64>,
+    /// Exit with status 3 if a row fulfils the expression, such as 'invariants.violated > 0'
+    #[arg(long, value_name = "EXPR")]
+    pub fail_on: Option<String>,
 }
 
 /// Layouts of published tables.

@@ -196,6 +196,7 @@ mod tests {
             huge: Huge::Default,
             policy: None,
             populate: false,
+            populate_policy: None,
             exec: false,
             locked: false,
         }

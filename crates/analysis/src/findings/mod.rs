@@ -7,6 +7,7 @@ mod cgroup_limit;
 mod direct_reclaim;
 mod efficiency;
 mod high_order;
+mod invariants;
 mod kswapd_awake;
 mod lost_events;
 #[cfg(test)]
@@ -53,6 +54,7 @@ type Rule = fn(&Analysis) -> Option<Finding>;
 const RULES: &[Rule] = &[
     oom::check,
     lost_events::check,
+    invariants::check,
     cgroup_limit::check,
     direct_reclaim::check,
     efficiency::check,

@@ -15,6 +15,9 @@ pub struct MemPolicy {
 /// `MPOL_PREFERRED_MANY`, since Linux 5.15.
 const PREFERRED_MANY: libc::c_int = 5;
 
+/// `MPOL_F_NUMA_BALANCING`, since Linux 5.12.
+const BALANCING: libc::c_int = 1 << 13;
+
 impl MemPolicy {
     /// A policy of a scenario; `all` are the nodes of its machine that have memory.
     pub fn of(policy: &Policy, machine: &Machine) -> MemPolicy {
@@ -26,6 +29,7 @@ impl MemPolicy {
             Policy::Default => (libc::MPOL_DEFAULT, Vec::new()),
             Policy::Local => (libc::MPOL_LOCAL, Vec::new()),
             Policy::Bind(nodes) => (libc::MPOL_BIND, listed(nodes)),
+            Policy::BindBalancing(nodes) => (libc::MPOL_BIND | BALANCING, listed(nodes)),
             Policy::Preferred(node) => (libc::MPOL_PREFERRED, vec![*node]),
             Policy::PreferredMany(nodes) => (PREFERRED_MANY, listed(nodes)),
             Policy::Interleave(nodes) => (libc::MPOL_INTERLEAVE, listed(nodes)),
@@ -74,6 +78,7 @@ mod tests {
         let of = |policy: &str| MemPolicy::of(&policy.parse().unwrap(), &scenario.machine);
         assert_eq!(of("interleave:all"), MemPolicy { mode: libc::MPOL_INTERLEAVE, nodes: vec![0b101] });
         assert_eq!(of("bind:1,65"), MemPolicy { mode: libc::MPOL_BIND, nodes: vec![0b10, 0b10] });
+        assert_eq!(of("bind-balancing:1"), MemPolicy { mode: libc::MPOL_BIND | 0x2000, nodes: vec![0b10] });
         assert_eq!(of("default").mask(), (std::ptr::null(), 0));
         assert_eq!(of("preferred:2").mask().1, 65);
     }

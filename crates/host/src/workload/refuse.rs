@@ -305,11 +305,13 @@ fn memory(scenario: &Scenario, arm: Arm, refusals: &mut Vec<Refusal>) {
 
 fn placement(process: &Process, scenario: &Scenario, evidence: &Evidence, refusals: &mut Vec<Refusal>) {
     let name = || process.name.clone();
-    let policies = process.regions.iter().filter_map(|region| region.policy.as_ref()).chain([&process.policy]);
-    let mut many = policies.filter(|policy| matches!(policy, Policy::PreferredMany(_)));
-    if let Some(policy) = many.next()
-        && !since(&evidence.uname.release, (5, 15))
-    {
+    let policies = process.regions.iter().flat_map(|region| [&region.policy, &region.populate_policy]).flatten();
+    let mut newer = policies.chain([&process.policy]).filter(|policy| match policy {
+        Policy::PreferredMany(_) => !since(&evidence.uname.release, (5, 15)),
+        Policy::BindBalancing(_) => !since(&evidence.uname.release, (5, 12)),
+        _ => false,
+    });
+    if let Some(policy) = newer.next() {
         let release = evidence.uname.release.clone();
         refusals.push(Refusal::Policy { process: name(), policy: policy.to_string(), release });
     }

@@ -166,6 +166,7 @@ fn source(scenario: &Scenario, name: &str) -> Source {
         kernel: Some(scenario.kernel.version.clone()),
         cpus: scenario.machine.cpus.len() as u32,
         nodes: scenario.machine.nodes.len() as u32,
+        cpu_nodes: scenario.machine.cpus.iter().map(|cpu| cpu.node).collect(),
         clock: Some("mono".into()),
         enabled: Some(kinds(scenario).iter().filter_map(full).collect()),
         ..Source::default()

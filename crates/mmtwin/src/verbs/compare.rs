@@ -1,8 +1,8 @@
 //! `mmtwin compare`.
 
-use super::print;
+use super::{print, told};
 use crate::cli::Compare;
-use crate::{Failure, fidelity, reading, say, status};
+use crate::{Failure, fidelity, reading};
 use mmtwin_report::column::ColumnArgument;
 use mmtwin_report::compare;
 use mmtwin_report::fail_on::FailOn;
@@ -38,12 +38,5 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let mut comparison = compare::compare(columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
     print(&mut comparison, &arguments.printing)?;
-    let Some(outcome) = outcome else { return Ok(0) };
-    for row in &outcome.undecided {
-        say(&format!("--fail-on: not known: {row}"));
-    }
-    for row in &outcome.matched {
-        say(&format!("--fail-on: {row}"));
-    }
-    Ok(if outcome.matched.is_empty() { 0 } else { status::COMPARISON })
+    Ok(outcome.map_or(0, |outcome| told(&outcome)))
 }

@@ -14,9 +14,10 @@ pub mod run;
 pub mod scenario;
 pub mod script;
 
-use crate::Failure;
 use crate::cli::{Format, Printing};
+use crate::{Failure, say, status};
 use mmtwin_report::compare::{Comparison, FINDINGS, single};
+use mmtwin_report::fail_on::Outcome;
 use mmtwin_report::format;
 use mmtwin_report::model::{Cell, Column, Finding, InputInfo, Report, Table};
 use std::io::{IsTerminal, Write};
@@ -43,6 +44,17 @@ fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure
     format::write(comparison, format, &style, &mut out)?;
     out.flush()?;
     Ok(())
+}
+
+/// Tells what `--fail-on` found. Returns the exit status.
+fn told(outcome: &Outcome) -> i32 {
+    for row in &outcome.undecided {
+        say(&format!("--fail-on: not known: {row}"));
+    }
+    for row in &outcome.matched {
+        say(&format!("--fail-on: {row}"));
+    }
+    if outcome.matched.is_empty() { 0 } else { status::COMPARISON }
 }
 
 /// Prints tables about this machine as the arguments say, after what must be known beforehand.

@@ -1,22 +1,30 @@
 //! `mmtwin report`.
 
-use super::print;
+use super::{print, told};
 use crate::cli::{Report, TableStyle};
 use crate::reading::{self, Analysed};
 use crate::{Failure, say, status};
 use mmtwin_report::compare;
+use mmtwin_report::fail_on::FailOn;
 use mmtwin_report::tables::{historic, postprocess};
 use std::io::Write;
 
 /// Runs the verb.
 pub fn run(arguments: Report) -> Result<i32, Failure> {
     let options = arguments.reading.options()?;
+    let usage = |e: &dyn std::fmt::Display| Failure::Usage(e.to_string());
+    let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose().map_err(|e| usage(&e))?;
     let mut status = 0;
     for name in &arguments.inputs {
         let analysed = reading::analyse(name, &options)?;
+        let mut report = compare::single(analysed.report());
+        let outcome = fail_on.as_ref().map(|f| f.evaluate(&report)).transpose().map_err(|e| usage(&e))?;
         match arguments.style {
-            TableStyle::Modern => print(&mut compare::single(analysed.report()), &arguments.printing)?,
+            TableStyle::Modern => print(&mut report, &arguments.printing)?,
             TableStyle::Historic => print_historic(&analysed, &arguments.printing.tables)?,
+        }
+        if let Some(outcome) = outcome {
+            status = status.max(told(&outcome));
         }
         let (known, gaps) = analysed.outcome.lost_total();
         if let Some(limit) = arguments.max_lost

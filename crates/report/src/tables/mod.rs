@@ -12,10 +12,13 @@ pub mod counts;
 pub mod derived;
 pub mod duration;
 pub mod historic;
+pub mod invariants;
 pub mod latency;
 pub mod losses;
 pub mod mmtests;
 pub mod numa;
+mod numa_health;
+mod numa_placement;
 pub mod postprocess;
 pub mod process;
 pub mod reclaim;
@@ -52,7 +55,7 @@ pub fn subject_tables(analysis: &Analysis) -> Vec<Table> {
     tables.extend(vmalloc::tables(analysis));
     tables.extend(calls::tables(analysis));
     tables.extend(counts::tables(analysis));
-    tables.push(losses::table(analysis));
+    tables.extend([losses::table(analysis), invariants::table(analysis)]);
     tables
 }
 

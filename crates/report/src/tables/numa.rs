@@ -1,13 +1,16 @@
 //! NUMA balancing: tasks from node to node, pages by reason, hinting faults and their locality over time.
 
-use super::{column, counters, list, metrics, row, text};
+use super::{column, counters, list, metrics, numa_health, numa_placement, row, text};
 use crate::model::Better::{Higher, Lower, Neutral};
 use crate::model::{Body, Cell, Na, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::numa::{NO_NODE, NodeMatrix, Numa};
 use mmtwin_event::Kind;
 use mmtwin_event::names::NUMA_SKIP;
+use std::collections::BTreeMap;
 
+/// Pages of a huge page.
+const HUGE: u64 = 512;
 /// Tasks printed by `numa-tasks`.
 const TASKS: usize = 50;
 
@@ -17,12 +20,16 @@ pub fn tables(analysis: &Analysis) -> Vec<Table> {
     let swaps = "Pairs of tasks; one went each way.";
     let sticks = "Moves wanted and not made; to '-' if no CPU was found.";
     vec![
-        faults(analysis),
+        activity(analysis),
+        numa_health::table(analysis),
         faults_over_time(analysis),
         matrix(analysis, "numa-moves", "Tasks moved by NUMA balancing", "", Kind::SchedMoveNuma, &numa.moves),
         matrix(analysis, "numa-swaps", "Tasks swapped by NUMA balancing", swaps, Kind::SchedSwapNuma, &numa.swaps),
         matrix(analysis, "numa-sticks", "Tasks NUMA balancing left", sticks, Kind::SchedStickNuma, &numa.sticks),
         migrations(analysis),
+        targets(analysis),
+        numa_placement::table(analysis),
+        groups(analysis),
         tasks(analysis),
         skips(analysis),
     ]
@@ -43,8 +50,8 @@ fn matrix(a: &Analysis, name: &str, title: &str, note: &str, kind: Kind, counts:
     Table { name: name.into(), title: title.into(), note: missing.unwrap_or_else(|| note.into()), body }
 }
 
-/// `numa-faults`: what the hinting faults saw.
-fn faults(a: &Analysis) -> Table {
+/// `numa`: what the scanner, the hinting faults and the scheduler did.
+fn activity(a: &Analysis) -> Table {
     let count = |name: &str| counters(a, &[name]);
     let migrated = |pages: fn(&mmtwin_analysis::numa::Migrated) -> u64| {
         let pages = a.numa.reason(mmtwin_analysis::numa::NUMA_MISPLACED).as_ref().map_or(0, pages);
@@ -56,10 +63,19 @@ fn faults(a: &Analysis) -> Table {
         _ => count("numa_hint_faults_local"),
     };
     let sum = |nodes: &NodeMatrix, kind| Cell::recorded(a.recorded.value(&[kind], nodes.values().sum()));
+    let number = |name: &str| a.counters.vmstat(name);
+    let seconds = a.counters.seconds("vmstat", "");
+    let rate = number("numa_pte_updates").zip(seconds).map(|(pages, seconds)| pages as f64 / seconds);
+    // A huge page counts as all its pages when it is marked, and faults once.
+    let huge = number("numa_huge_pte_updates").unwrap_or(0).saturating_mul(HUGE - 1);
+    let marks = number("numa_pte_updates").and_then(|pages| pages.checked_sub(huge)).filter(|marks| *marks > 0);
+    let per_mark = number("numa_hint_faults").zip(marks).map(|(faults, marks)| faults as f64 / marks as f64);
     let rows = vec![
         row("numa_pte_updates", "PTEs marked by the scanner", "pages", Neutral, None, count("numa_pte_updates")),
         row("numa_huge_pte_updates", "Huge pages marked", "", Neutral, None, count("numa_huge_pte_updates")),
+        row("numa_scan_rate", "PTEs marked per second", "pages/s", Neutral, Some(1), Cell::float(rate)),
         row("numa_hint_faults", "Hinting faults", "", Lower, None, count("numa_hint_faults")),
+        row("numa_faults_per_mark", "Hinting faults per mark", "", Neutral, Some(3), Cell::float(per_mark)),
         row(
             "numa_hint_faults_local",
             "Hinting faults on the own node",
@@ -78,7 +94,7 @@ fn faults(a: &Analysis) -> Table {
         row("numa_swaps", "Pairs of tasks swapped", "", Neutral, None, sum(&a.numa.swaps, Kind::SchedSwapNuma)),
         row("numa_sticks", "Moves wanted and not made", "", Lower, None, sum(&a.numa.sticks, Kind::SchedStickNuma)),
     ];
-    metrics("numa-faults", "NUMA hinting faults", "", rows)
+    metrics("numa", "NUMA balancing", "", rows)
 }
 
 /// `numa-locality`: the same over time, one row per sample of the counters.
@@ -146,8 +162,57 @@ fn migrations(a: &Analysis) -> Table {
     list("migrate", "Page migrations by reason and mode", "", columns, rows.collect())
 }
 
+/// `numa-targets`: where hinting faults brought pages. They bring them to the node of the CPU that faults, unless a
+/// memory policy names another.
+fn targets(a: &Analysis) -> Table {
+    let mut pages = BTreeMap::new();
+    for (cpu, n) in &a.numa.migrated_by_cpu {
+        if let Some(node) = a.source.cpu_nodes.get(*cpu as usize) {
+            *pages.entry(*node).or_insert(0u64) += n;
+        }
+    }
+    let rows = pages.into_iter().map(|(node, pages)| vec![Cell::Int(node.into()), Cell::int(pages)]).collect();
+    let columns = vec![column("nid", "to node", ""), column("pages", "migrated", "pages")];
+    list("numa-targets", "Pages migrated by NUMA balancing, by node", "", columns, rows)
+}
+
+/// `numa-groups`: the nodes that groups actively use, over time.
+fn groups(a: &Analysis) -> Table {
+    let start = a.span.first.unwrap_or(0);
+    let rows = a.numa.groups.changes.iter().map(|change| {
+        vec![
+            Cell::Float(change.at.saturating_sub(start) as f64 / 1e9),
+            Cell::Int(change.gid.into()),
+            Cell::Int(change.nid.into()),
+            text(if change.set { "enters" } else { "leaves" }),
+            Cell::Int(change.active.into()),
+            Cell::Int(change.faults.into()),
+            Cell::Int(change.max_faults.into()),
+        ]
+    });
+    let columns = vec![
+        column("time", "time", "s"),
+        column("gid", "group", ""),
+        column("nid", "node", ""),
+        column("change", "change", ""),
+        column("active", "active nodes", ""),
+        column("faults", "CPU faults", "pages"),
+        column("max_faults", "on the busiest node", "pages"),
+    ];
+    let note = match a.numa.groups.left_out {
+        0 => "As far as events tell; the node of a group's first fault has none.".into(),
+        more => format!("{more} more changes are left out."),
+    };
+    let body = Body::Series { columns, rows: rows.collect() };
+    Table { name: "numa-groups".into(), title: "Active nodes of NUMA groups".into(), note, body }
+}
+
 /// `numa-tasks`: who was moved, and who migrated pages in its faults.
 fn tasks(a: &Analysis) -> Table {
+    let nodes = |pid| match a.numa.pages_of_task(pid, &a.source.cpu_nodes).len() as u64 {
+        0 => Cell::Na(Na::NotRecorded),
+        nodes => Cell::int(nodes),
+    };
     let rows = a.numa.top_tasks().into_iter().take(TASKS).map(|t| {
         let known = |kind, value| Cell::recorded(a.recorded.value(&[kind], value));
         vec![
@@ -157,6 +222,7 @@ fn tasks(a: &Analysis) -> Table {
             known(Kind::SchedSwapNuma, t.swaps),
             known(Kind::SchedStickNuma, t.sticks),
             known(Kind::MmMigratePages, t.pages),
+            nodes(t.pid),
         ]
     });
     let columns = vec![
@@ -166,6 +232,7 @@ fn tasks(a: &Analysis) -> Table {
         column("swaps", "swaps", ""),
         column("sticks", "sticks", ""),
         column("pages", "migrated", "pages"),
+        column("nodes", "to nodes", ""),
     ];
     let note = format!("Most moved first, at most {TASKS}; pages are those it migrated in its own hinting faults.");
     list("numa-tasks", "NUMA balancing by task", &note, columns, rows.collect())

@@ -128,6 +128,7 @@ fn events_are_held_against_counters() {
     let expected = [
         ("kswapd_scanned", 1000, 1000),
         ("direct_scanned", 100, 101),
+        ("cgroup_scanned", 10, 9),
         ("all_scanned", 1110, 1110),
         ("direct_reclaims", 1, 1),
         ("writes", 1, 512),

@@ -7,46 +7,23 @@
 //! between their reading and the first or last event.
 
 use super::mmtests::{Scans, zoned};
-use super::{counters, reclaim, total};
+use super::{counters, invariants, reclaim, total};
 use crate::model::{Cell, Reconciliation};
 use mmtwin_analysis::Analysis;
-use mmtwin_analysis::numa::{Migrated, NUMA_MISPLACED};
+use mmtwin_analysis::numa::Migrated;
 use mmtwin_analysis::tasks::Context;
 use mmtwin_event::Kind::*;
-
-/// Scans or reclaim by direct reclaim, with that of khugepaged, which kernels from 6.3 on count apart.
-fn with_khugepaged(analysis: &Analysis, direct: Cell, name: &str) -> Cell {
-    match (direct, counters(analysis, &[name])) {
-        (Cell::Int(direct), Cell::Int(khugepaged)) => Cell::Int(direct + khugepaged),
-        (direct, _) => direct,
-    }
-}
 
 /// The lines of reclaim for which the input has both sides; none without counters.
 pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
     let of = |context: Context| reclaim::pages(analysis, analysis.reclaim.context(context));
     let (scanned, reclaimed): (Vec<_>, Vec<_>) = Context::ALL.into_iter().map(of).unzip();
-    let begun = |context: Context| analysis.reclaim.context(context).begins;
+    let begun = analysis.reclaim.context(Context::Direct).begins;
     let writes = Context::ALL.iter().map(|&context| analysis.reclaim.context(context).writes.total()).sum();
     let counted = |kind, value: u64| analysis.recorded.value(&[kind], value);
     let stalls = zoned("allocstall_");
     let stalls: Vec<&str> = stalls.iter().map(String::as_str).chain(["allocstall"]).collect();
-    let counts = Scans::of(analysis);
     let lines = [
-        ("kswapd_scanned", "Pages scanned by kswapd", of(Context::Kswapd).0, counts.kswapd),
-        (
-            "direct_scanned",
-            "Pages scanned by direct reclaim",
-            of(Context::Direct).0,
-            with_khugepaged(analysis, counts.direct, "pgscan_khugepaged"),
-        ),
-        ("kswapd_reclaimed", "Pages reclaimed by kswapd", of(Context::Kswapd).1, counts.kswapd_reclaimed),
-        (
-            "direct_reclaimed",
-            "Pages reclaimed by direct reclaim",
-            of(Context::Direct).1,
-            with_khugepaged(analysis, counts.direct_reclaimed, "pgsteal_khugepaged"),
-        ),
         (
             "all_scanned",
             "Pages scanned by all, cgroups included",
@@ -59,21 +36,25 @@ pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
             total(reclaimed),
             counters(analysis, &["pgsteal_anon", "pgsteal_file"]),
         ),
-        (
-            "direct_reclaims",
-            "Direct reclaims",
-            counted(MmVmscanDirectReclaimBegin, begun(Context::Direct)),
-            counters(analysis, &stalls),
-        ),
-        (
-            "kswapd_wakes",
-            "Wakes of kswapd",
-            counted(MmVmscanKswapdWake, begun(Context::Kswapd)),
-            counters(analysis, &["pageoutrun"]),
-        ),
+        ("direct_reclaims", "Direct reclaims", counted(MmVmscanDirectReclaimBegin, begun), counters(analysis, &stalls)),
         ("writes", "Writes by reclaim", counted(MmVmscanWriteFolio, writes), counters(analysis, &["nr_vmscan_write"])),
     ];
-    told(lines)
+    let exact = invariants::lines(analysis);
+    let mut older = older(analysis);
+    older.retain(|line| exact.iter().all(|known| known.key != line.key));
+    exact.into_iter().chain(older).chain(told(lines)).collect()
+}
+
+/// What kernels that split the counters by zone have in place of invariants.
+fn older(analysis: &Analysis) -> Vec<Reconciliation> {
+    let of = |context: Context| reclaim::pages(analysis, analysis.reclaim.context(context));
+    let counts = Scans::of(analysis);
+    told([
+        ("kswapd_scanned", "Pages scanned by kswapd", of(Context::Kswapd).0, counts.kswapd),
+        ("kswapd_reclaimed", "Pages reclaimed by kswapd", of(Context::Kswapd).1, counts.kswapd_reclaimed),
+        ("direct_scanned", "Pages scanned by direct reclaim", of(Context::Direct).0, counts.direct),
+        ("direct_reclaimed", "Pages reclaimed by direct reclaim", of(Context::Direct).1, counts.direct_reclaimed),
+    ])
 }
 
 /// The lines of everything but reclaim. Migration events and counters are in base pages since 5.8; compact_isolated
@@ -81,7 +62,6 @@ pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
 pub fn subjects(analysis: &Analysis) -> Vec<Reconciliation> {
     let counted = |kind, value: u64| analysis.recorded.value(&[kind], value);
     let compaction = &analysis.compaction;
-    let numa = analysis.numa.reason(NUMA_MISPLACED).map_or(0, |m| m.succeeded);
     let migrated = |pages: fn(&Migrated) -> u64| {
         let sum = analysis.numa.migrations.values().map(pages).fold(0, u64::saturating_add);
         counted(MmMigratePages, sum)
@@ -93,7 +73,6 @@ pub fn subjects(analysis: &Analysis) -> Vec<Reconciliation> {
     let wakes = compaction.kcompactd.values().map(|k| k.wakes).sum();
     let line = |key, label, events, counter: &str| (key, label, events, counters(analysis, &[counter]));
     told([
-        line("numa_migrated", "Pages migrated by NUMA balancing", counted(MmMigratePages, numa), "numa_pages_migrated"),
         line("migrated", "Pages migrated for any reason", migrated(|m| m.succeeded), "pgmigrate_success"),
         line("migrate_failed", "Pages that could not be migrated", migrated(|m| m.failed), "pgmigrate_fail"),
         line(

@@ -82,6 +82,87 @@ fn matrix_has_all_nodes_of_the_machine_and_none_for_no_node() {
     assert_eq!(values[2], [1, 0, 0, 0].map(Cell::Int));
 }
 
+/// Pages of a region on three nodes at some seconds.
+fn placed(a: &mut Analysis, key: &str, samples: &[(u64, [u64; 3])]) {
+    let names = ["N0", "N1", "N2"].map(String::from);
+    for (second, pages) in samples {
+        let (values, at) = (pages.map(Some), second * 1_000_000_000);
+        a.counters(&CounterRow { source: "numa_maps", key, at, names: &names, values: &values });
+    }
+}
+
+#[test]
+fn regions_settle_and_are_more_or_less_even() {
+    let mut a = Analysis::default();
+    placed(
+        &mut a,
+        "p/heap",
+        &[(1, [100, 0, 0]), (2, [40, 40, 20]), (3, [12, 60, 28]), (4, [10, 60, 30]), (5, [10, 60, 30])],
+    );
+    placed(&mut a, "p/own", &[(1, [0, 0, 7]), (5, [0, 0, 7])]);
+    placed(&mut a, "p/none", &[(1, [0, 0, 0]), (5, [0, 0, 0])]);
+    let (heap, own) = match rows(&a, "numa-placement").as_slice() {
+        [heap, own] => (heap.clone(), own.clone()),
+        other => panic!("{other:?}"),
+    };
+    let expected = [Cell::Int(100), Cell::Int(1), Cell::Float(60.0), Cell::Int(2)];
+    assert_eq!(heap[1..5], expected);
+    assert_eq!((heap[5].number(), heap[6].number()), (Some(100.0 * 20.0 / 30.0), Some(2.0)));
+    assert_eq!((own[2].clone(), own[6].clone()), (Cell::Int(2), Cell::Float(0.0)));
+    assert!(own[5].na().is_some(), "there are no others");
+    let evenness = metric(&a, "numa-health", "remote_evenness").number().unwrap();
+    assert!((evenness - 200.0 / 3.0).abs() < 1e-9, "{evenness}");
+}
+
+#[test]
+fn active_nodes_of_groups_are_known_where_events_tell_them() {
+    let mut a = Analysis::default();
+    for key in ["groups", "active_nodes_percent", "active_nodes_most", "task_nodes", "migrated_late_percent"] {
+        assert_eq!(metric(&a, "numa-health", key).na(), Some(Na::NotRecorded), "{key}");
+    }
+    a.source.nodes = 4;
+    for (ts, gid, nid, set) in [(1, 7, 0, 1), (2, 7, 1, 1), (3, 9, 2, 1), (4, 7, 2, 1), (5, 7, 0, 0)] {
+        event(&mut a, Kind::UpdateNumaActiveNodesMask, ts, &[("gid", gid), ("nid", nid), ("set", set), ("faults", 5)]);
+    }
+    let health = |key: &str| metric(&a, "numa-health", key);
+    assert_eq!((health("groups"), health("active_nodes_percent")), (Cell::Int(2), Cell::Float(37.5)));
+    assert_eq!((health("active_nodes_least"), health("active_nodes_most")), (Cell::Int(1), Cell::Int(2)));
+    let changes = rows(&a, "numa-groups");
+    assert_eq!(changes.len(), 5);
+    assert_eq!(changes[4][1..5], [Cell::Int(7), Cell::Int(0), text("leaves"), Cell::Int(2)]);
+}
+
+#[test]
+fn pages_go_to_the_node_of_the_cpu_that_faults() {
+    let mut a = Analysis::default();
+    a.source.cpu_nodes = vec![3];
+    event(&mut a, Kind::MmMigratePages, 1, &[("reason", 5), ("nr_succeeded", 3)]);
+    event(&mut a, Kind::MmMigratePages, 2, &[("reason", 0), ("nr_succeeded", 9)]);
+    assert_eq!(rows(&a, "numa-targets"), [[Cell::Int(3), Cell::Int(3)]]);
+    assert_eq!(metric(&a, "numa-health", "task_nodes"), Cell::Float(1.0));
+    assert_eq!(metric(&a, "numa-health", "task_main_percent"), Cell::Float(100.0));
+}
+
+#[test]
+fn late_migrations_and_faults_per_mark() {
+    let mut a = Analysis::default();
+    let names =
+        ["numa_pages_migrated", "numa_pte_updates", "numa_huge_pte_updates", "numa_hint_faults"].map(String::from);
+    for (second, migrated) in [(0, 0), (1, 60), (2, 70), (3, 80), (4, 100)] {
+        let values = [migrated, migrated * 10, migrated / 100, migrated * 5].map(Some);
+        a.counters(&CounterRow {
+            source: "vmstat",
+            key: "",
+            at: second * 1_000_000_000,
+            names: &names,
+            values: &values,
+        });
+    }
+    assert_eq!(metric(&a, "numa-health", "migrated_late_percent"), Cell::Float(20.0));
+    assert_eq!(metric(&a, "numa", "numa_scan_rate"), Cell::Float(250.0));
+    assert_eq!(metric(&a, "numa", "numa_faults_per_mark"), Cell::Float(500.0 / (1000.0 - 511.0)));
+}
+
 #[test]
 fn migrations_reconcile_with_their_counters() {
     let mut a = Analysis::default();
@@ -94,7 +175,8 @@ fn migrations_reconcile_with_their_counters() {
         "",
         &[("numa_pages_migrated", 10, 16), ("pgmigrate_success", 0, 9), ("pgmigrate_fail", 0, 4)],
     );
-    let lines = reconcile::subjects(&a);
+    let mut lines = reconcile::reclaim(&a);
+    lines.extend(reconcile::subjects(&a));
     let lines: Vec<_> = lines.iter().map(|l| (l.key.as_str(), l.events.clone(), l.counters.clone())).collect();
     let line = |key, events, counters| (key, Cell::Int(events), Cell::Int(counters));
     assert_eq!(lines, [line("numa_migrated", 6, 6), line("migrated", 9, 9), line("migrate_failed", 3, 4)]);
@@ -112,8 +194,8 @@ fn locality_is_known_where_there_were_faults() {
     let mut a = Analysis::default();
     let values = [("numa_hint_faults", 100, 300), ("numa_hint_faults_local", 50, 200), ("numa_pte_updates", 0, 0)];
     counters(&mut a, "vmstat", "", &values);
-    assert_eq!(metric(&a, "numa-faults", "numa_local_percent"), Cell::Float(75.0));
-    assert_eq!(metric(&a, "numa-faults", "numa_pages_migrated"), Cell::Na(Na::NotInKernel));
+    assert_eq!(metric(&a, "numa", "numa_local_percent"), Cell::Float(75.0));
+    assert_eq!(metric(&a, "numa", "numa_pages_migrated"), Cell::Na(Na::NotInKernel));
     let [row] = &rows(&a, "numa-locality")[..] else { panic!() };
     assert_eq!(row[..5], [Cell::Float(2.0), Cell::Int(0), Cell::Int(200), Cell::Int(150), Cell::Float(75.0)]);
 }

@@ -138,6 +138,14 @@ impl At<'_> {
             if let Some(own) = &region.policy {
                 policy(own, self.machine(), &format!("{path}.policy"), check);
             }
+            if let Some(first) = &region.populate_policy {
+                let path = format!("{path}.populate_policy");
+                policy(first, self.machine(), &path, check);
+                check.require(region.populate, &path, || "the region has no `populate = true`".into());
+                check.require(region.policy.is_none() && region.kind != RegionKind::File, &path, || {
+                    "only of memory without a `policy` of its own, which is always followed, and without a file".into()
+                });
+            }
         }
     }
 

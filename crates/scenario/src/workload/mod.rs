@@ -77,6 +77,10 @@ pub struct Region {
     /// All its pages are touched once, in order, by the thread that uses them, before the first phase.
     #[serde(default, skip_serializing_if = "is_false")]
     pub populate: bool,
+    /// Memory policy while it is populated; afterwards it has none of its own, so that NUMA balancing may move it.
+    /// Absent: its own policy or that of the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub populate_policy: Option<Policy>,
     /// Mapped executable: reclaim spares such file pages.
     #[serde(default, skip_serializing_if = "is_false")]
     pub exec: bool,

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// A memory policy: `default`, `local`, `bind:NODES`, `preferred:NODE`, `preferred-many:NODES`, `interleave:NODES`;
-/// NODES is a list, or `all` for every node with memory.
+/// A memory policy: `default`, `local`, `bind:NODES`, `bind-balancing:NODES`, `preferred:NODE`, `preferred-many:NODES`,
+/// `interleave:NODES`; NODES is a list, or `all` for every node with memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// None: the node of the running CPU, and NUMA balancing may move the page.
@@ -18,6 +18,8 @@ pub enum Policy {
     Local,
     /// `MPOL_BIND`.
     Bind(Nodes),
+    /// `MPOL_BIND` with `MPOL_F_NUMA_BALANCING` (5.12+): NUMA balancing may move the page among these nodes.
+    BindBalancing(Nodes),
     /// `MPOL_PREFERRED`.
     Preferred(u32),
     /// `MPOL_PREFERRED_MANY` (5.15+).
@@ -40,8 +42,8 @@ pub enum Nodes {
 pub enum PolicyError {
     /// Not a policy's name.
     #[error(
-        "`{0}` is no memory policy: expected default, local, bind:NODES, preferred:NODE, preferred-many:NODES or \
-         interleave:NODES"
+        "`{0}` is no memory policy: expected default, local, bind:NODES, bind-balancing:NODES, preferred:NODE, \
+         preferred-many:NODES or interleave:NODES"
     )]
     Name(String),
     /// A policy that needs nodes has none, or the other way round.
@@ -65,6 +67,7 @@ impl Policy {
     pub fn listed(&self) -> Option<List> {
         match self {
             Policy::Bind(Nodes::These(list))
+            | Policy::BindBalancing(Nodes::These(list))
             | Policy::PreferredMany(Nodes::These(list))
             | Policy::Interleave(Nodes::These(list)) => Some(list.clone()),
             Policy::Preferred(node) => Some(List::from_iter([*node])),
@@ -88,6 +91,7 @@ impl fmt::Display for Policy {
             Policy::Default => f.write_str("default"),
             Policy::Local => f.write_str("local"),
             Policy::Bind(nodes) => write!(f, "bind:{nodes}"),
+            Policy::BindBalancing(nodes) => write!(f, "bind-balancing:{nodes}"),
             Policy::Preferred(node) => write!(f, "preferred:{node}"),
             Policy::PreferredMany(nodes) => write!(f, "preferred-many:{nodes}"),
             Policy::Interleave(nodes) => write!(f, "interleave:{nodes}"),
@@ -114,6 +118,7 @@ impl FromStr for Policy {
             ("default", None) => Ok(Policy::Default),
             ("local", None) => Ok(Policy::Local),
             ("bind", _) => Ok(Policy::Bind(list()?)),
+            ("bind-balancing", _) => Ok(Policy::BindBalancing(list()?)),
             ("interleave", _) => Ok(Policy::Interleave(list()?)),
             ("preferred-many", _) => Ok(Policy::PreferredMany(list()?)),
             ("preferred", _) => match list()? {
@@ -157,8 +162,8 @@ impl JsonSchema for Policy {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "default, local, bind:NODES, preferred:NODE, preferred-many:NODES or interleave:NODES",
-            "pattern": r"^\s*(default|local|preferred\s*:\s*[0-9]+|(bind|interleave|preferred-many)\s*:\s*(all|[0-9][0-9,\s-]*))\s*$",
+            "description": "default, local, bind:NODES, bind-balancing:NODES, preferred:NODE, preferred-many:NODES or interleave:NODES",
+            "pattern": r"^\s*(default|local|preferred\s*:\s*[0-9]+|(bind|bind-balancing|interleave|preferred-many)\s*:\s*(all|[0-9][0-9,\s-]*))\s*$",
         })
     }
 }

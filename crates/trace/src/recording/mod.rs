@@ -19,7 +19,7 @@ use crate::map::map;
 use crate::ring::{CpuStream, PageLayout, SlicePages, TimeMap, merge};
 use crate::{Error, Outcome, Place, Warnings};
 use memmap2::Mmap;
-use mmtwin_event::manifest::{End, Manifest, Run, SCHEMA_VERSION, State, TaskLine, Tracing};
+use mmtwin_event::manifest::{End, Manifest, Node, Run, SCHEMA_VERSION, State, TaskLine, Tracing};
 use mmtwin_event::results::Results;
 use mmtwin_event::{Sink, Source, Task};
 use origin::Texts;
@@ -28,6 +28,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Most CPUs that kernels are built for.
+const MAX_CPUS: usize = 8192;
+/// Switch of the multi-generational LRU.
+const LRU_GEN: &str = "/sys/kernel/mm/lru_gen/enabled";
 
 /// An opened recording.
 pub struct Recording {
@@ -136,9 +141,11 @@ impl Recording {
             kernel: Some(evidence.uname.release.clone()),
             cpus: evidence.cpus.len() as u32,
             nodes: evidence.nodes.len() as u32,
+            cpu_nodes: cpu_nodes(&evidence.nodes),
             clock: Some(self.manifest.clock.clone()),
             times: self.end.as_ref().and_then(|e| e.times),
             enabled: Some(self.manifest.tracing.as_ref().map(|t| t.events.clone()).unwrap_or_default()),
+            lru_gen: evidence.files.get(LRU_GEN).is_some_and(|mask| is_on(mask)),
             kallsyms: self.kallsyms.clone(),
         }
     }
@@ -210,6 +217,19 @@ impl Recording {
             }
         }
     }
+}
+
+/// Node of every CPU. Damaged lists are not followed further than kernels have CPUs.
+fn cpu_nodes(nodes: &[Node]) -> Vec<u32> {
+    let pairs = || nodes.iter().flat_map(|node| node.cpus.iter().map(|&cpu| (cpu as usize, node.id)));
+    let mut of = vec![0; pairs().map(|(cpu, _)| cpu + 1).max().unwrap_or(0).min(MAX_CPUS)];
+    pairs().for_each(|(cpu, node)| of.get_mut(cpu).map_or((), |of| *of = node));
+    of
+}
+
+/// The first bit of the mask is the switch, the others are parts of it.
+fn is_on(mask: &str) -> bool {
+    u32::from_str_radix(mask.trim().trim_start_matches("0x"), 16).is_ok_and(|mask| mask & 1 == 1)
 }
 
 fn read_formats(path: &Path, tracing: &Tracing, warnings: &mut Warnings) -> Result<Formats, Error> {

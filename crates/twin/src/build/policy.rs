@@ -17,7 +17,7 @@ pub fn policy(said: &Say, machine: &Machine) -> Result<Policy, BuildError> {
     Ok(match said {
         // The two differ only in what NUMA balancing may do afterwards.
         Say::Default | Say::Local => Policy::Default,
-        Say::Bind(nodes) => Policy::Bind(mask(nodes)),
+        Say::Bind(nodes) | Say::BindBalancing(nodes) => Policy::Bind(mask(nodes)),
         Say::Preferred(nid) => Policy::Preferred(*nid as usize),
         Say::Interleave(nodes) => Policy::Interleave(mask(nodes)),
         Say::PreferredMany(_) => {

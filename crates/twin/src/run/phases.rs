@@ -6,11 +6,12 @@ use super::process::Doing;
 use super::tally::Tally;
 use crate::access::{Accessing, Accessor, Pool};
 use crate::alloc::AllocationFailure;
+use crate::build;
 use crate::clock::Ns;
 use crate::kernel::PS_PER_NS;
 use mmtwin_event::results::Ending;
 use mmtwin_scenario::workload::Sharing;
-use mmtwin_workload::Pattern;
+use mmtwin_workload::{Pattern, program};
 
 impl Engine<'_> {
     /// A process starts: its threads get their CPUs, and its first phase begins.
@@ -49,6 +50,10 @@ impl Engine<'_> {
         if phase == this.phases.len() {
             return self.exit(process, at);
         }
+        if this.phase.is_some_and(|before| this.phases[before].number.is_none()) {
+            self.populated(process);
+        }
+        let this = &mut self.processes[process];
         (this.phase, this.begun, this.reached) = (Some(phase), at, at);
         let (duration, number) = (this.phases[phase].duration, this.phases[phase].number);
         let actions = number.map_or(0, |number| self.scenario.processes[process].phases[number].actions.len());
@@ -70,6 +75,17 @@ impl Engine<'_> {
         }
         self.end_if_done(process);
         Ok(())
+    }
+
+    /// Regions that had a policy of their own while they were populated have it no more.
+    fn populated(&mut self, process: usize) {
+        let said = &self.scenario.processes[process];
+        for (number, region) in said.regions.iter().enumerate() {
+            let policy = build::policy(program::policy(said, number), &self.scenario.machine);
+            if let (Some(_), Ok(policy)) = (&region.populate_policy, policy) {
+                self.memory.regions[self.processes[process].regions[number]].policy = policy;
+            }
+        }
     }
 
     /// Lets a phase without a duration end that all threads are done with.

@@ -152,7 +152,9 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
         }
         let mut own = Vec::new();
         for (number, said_region) in said.regions.iter().enumerate() {
-            let policy = build::policy(program::policy(said, number), &scenario.machine)?;
+            let first = said_region.populate_policy.as_ref();
+            let policy = first.unwrap_or_else(|| program::policy(said, number));
+            let policy = build::policy(policy, &scenario.machine)?;
             let key = said_region.file.as_deref();
             let at = key.and_then(|file| files.get(file).copied()).unwrap_or_else(|| {
                 regions.push(region(said_region, said.threads, scenario, policy));

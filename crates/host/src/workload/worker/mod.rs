@@ -21,7 +21,7 @@ use super::message::{FromWorker, Line, Plan, ToWorker};
 use super::policy::MemPolicy;
 use crate::{Error, clock};
 use mmtwin_event::results::{AccessResult, ActionResult, PhaseResult};
-use mmtwin_scenario::workload::{Pattern as Say, PatternName, Process, RegionKind, Via};
+use mmtwin_scenario::workload::{Pattern as Say, PatternName, Policy, Process, RegionKind, Via};
 use mmtwin_scenario::{Machine, Scenario};
 use mmtwin_workload::program::{Thread, ThreadPhase, Touching, threads};
 use mmtwin_workload::{Cursor, Pattern, Stream};
@@ -311,7 +311,13 @@ impl<'a> Crew<'a> {
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![access] };
             let end_of_run = self.end_of_run.load(Ordering::Relaxed);
+            let follow = |policy: &Policy| {
+                let set = MemPolicy::of(policy, self.machine).set_for_thread();
+                set.map_err(|e| Error::io("memory policy", e))
+            };
+            said.populate_policy.as_ref().map(&follow).transpose()?;
             report.achieved.extend(self.toucher.run(&phase, &targets, &[0.0], end_of_run)?);
+            said.populate_policy.as_ref().map(|_| follow(&self.process.policy)).transpose()?;
         }
         Ok(())
     }

@@ -1,0 +1,283 @@
+//! Exact sums: what events add up to and what the kernel counted, which a complete recording has equal to the page.
+//!
+//! Rules of the kernel (6.1, mm/vmscan.c shrink_inactive_list, kswapd; mm/migrate.c migrate_misplaced_page; the same
+//! since 5.8 for these names): every batch of inactive pages that is looked at moves pgscan_anon or pgscan_file and is
+//! one mm_vmscan_lru_shrink_inactive; if kswapd does it, it moves pgscan_kswapd too; any other but reclaim for a
+//! cgroup's limit moves pgscan_direct too (khugepaged's has a counter of its own from 6.3 on); the same for pgsteal.
+//! Reclaim for a cgroup's limit is therefore what the first two hold beyond the others. A hinting fault that moves
+//! pages is one mm_migrate_pages with reason numa_misplaced. Each wake of kswapd moves pageoutrun.
+//!
+//! Counters are read while others run: what happens within [`READING`] after a sample begins may be in it or not, so
+//! sums over events have a lower and an upper bound there. Left out: the multi-generational LRU, whose batches are no
+//! such events before 6.9, and huge pages' hinting faults before 5.14, which migrate without an event.
+//!
+//! Checked on recordings of kernels 6.1 and 6.12 in guests and of 6.18 on a host, by the tests of `report` and `lab`.
+
+use crate::numa::{NUMA_MISPLACED, is_reason};
+use crate::tasks::Context;
+use crate::{Analysis, Kind};
+use mmtwin_event::vocabulary::{MmMigratePages, MmVmscanLruShrinkInactive};
+use mmtwin_event::{CounterRow, Event, Source};
+
+/// Nanoseconds from the time of a sample until `/proc/vmstat` has surely been read; some 100 us on a machine, some
+/// 2 ms in an emulator.
+const READING: u64 = 10_000_000;
+
+/// What is summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sum {
+    KswapdScanned,
+    KswapdReclaimed,
+    DirectScanned,
+    DirectReclaimed,
+    CgroupScanned,
+    CgroupReclaimed,
+    /// By a task in an unknown kind of reclaim, which is either direct or for a cgroup.
+    OtherScanned,
+    OtherReclaimed,
+    NumaMigrated,
+    KswapdWakes,
+}
+
+/// By [`Sum`].
+type Sums = [u64; Sum::KswapdWakes as usize + 1];
+
+/// Sums over events by when they happened.
+#[derive(Clone, Debug, Default)]
+pub struct Invariants {
+    /// Events and counters have one clock.
+    timed: bool,
+    /// Times of the first and the last sample so far.
+    first: Option<u64>,
+    last: u64,
+    inside: Sums,
+    /// While the first and the last sample were read.
+    at_first: Sums,
+    at_last: Sums,
+    after: Sums,
+}
+
+/// Why an invariant cannot be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// An event or counter is missing.
+    NotRecorded,
+    /// The kernel has no such counter.
+    NotInKernel,
+    /// Events were lost.
+    Lost,
+}
+
+/// Two sums that are equal in a complete recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invariant {
+    /// Stable snake_case name.
+    pub key: &'static str,
+    /// What is summed up, for people.
+    pub label: &'static str,
+    /// Unit of both.
+    pub unit: &'static str,
+    /// By events: of the values that reading times allow the one nearest to the counters.
+    pub events: Result<i128, Unknown>,
+    /// By counters.
+    pub counters: Result<i128, Unknown>,
+}
+
+impl Invariant {
+    /// Events less counters.
+    pub fn difference(&self) -> Result<i128, Unknown> {
+        Ok(self.events? - self.counters?)
+    }
+}
+
+impl Invariants {
+    /// Takes note of whose clocks these are.
+    pub fn start(&mut self, source: &Source) {
+        self.timed = matches!(source.arm.as_str(), "twin" | "lab" | "host");
+    }
+
+    /// Takes a sample's row of `/proc/vmstat`; samples come in the order of time.
+    pub fn row(&mut self, row: &CounterRow<'_>) {
+        if row.source != "vmstat" || !row.key.is_empty() || !self.timed {
+            return;
+        }
+        if self.first.is_none() {
+            *self = Invariants { timed: true, first: Some(row.at), last: row.at, ..Invariants::default() };
+        } else if row.at > self.last {
+            self.last = row.at;
+            for sums in [std::mem::take(&mut self.at_last), std::mem::take(&mut self.after)] {
+                self.inside.iter_mut().zip(sums).for_each(|(inside, more)| *inside = inside.saturating_add(more));
+            }
+        }
+    }
+
+    /// Takes an event by a task that is in some reclaim.
+    #[inline]
+    pub fn event(&mut self, ev: &Event<'_>, context: Context) {
+        match ev.kind {
+            Kind::MmVmscanLruShrinkInactive => {
+                let e: MmVmscanLruShrinkInactive = ev.typed();
+                let (scanned, reclaimed) = match context {
+                    Context::Kswapd => (Sum::KswapdScanned, Sum::KswapdReclaimed),
+                    Context::Direct | Context::Node => (Sum::DirectScanned, Sum::DirectReclaimed),
+                    Context::Memcg | Context::MemcgSoftlimit => (Sum::CgroupScanned, Sum::CgroupReclaimed),
+                    Context::Other => (Sum::OtherScanned, Sum::OtherReclaimed),
+                };
+                self.add(ev.ts, scanned, e.nr_scanned);
+                self.add(ev.ts, reclaimed, e.nr_reclaimed);
+            }
+            Kind::MmVmscanKswapdWake => self.add(ev.ts, Sum::KswapdWakes, 1),
+            Kind::MmMigratePages => {
+                let e: MmMigratePages = ev.typed();
+                if is_reason(e.reason.0, NUMA_MISPLACED) {
+                    self.add(ev.ts, Sum::NumaMigrated, e.nr_succeeded);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, at: u64, sum: Sum, n: u64) {
+        let sums = match self.first {
+            None if self.timed => &mut self.after,
+            None => &mut self.inside,
+            Some(first) if at < first => return,
+            Some(first) if at - first < READING => &mut self.at_first,
+            Some(_) if at < self.last => &mut self.inside,
+            Some(_) if at - self.last < READING => &mut self.at_last,
+            Some(_) => &mut self.after,
+        };
+        sums[sum as usize] = sums[sum as usize].saturating_add(n);
+    }
+
+    /// Least and most of a sum between the samples.
+    fn bounds(&self, sum: Sum) -> (i128, i128) {
+        let of = |sums: &Sums| i128::from(sums[sum as usize]);
+        let least = of(&self.inside);
+        (least, least + of(&self.at_first) + of(&self.at_last))
+    }
+}
+
+/// Growth of counters, summed; those that a kernel does not have count nothing.
+fn grown(a: &Analysis, names: &[&str]) -> Result<i128, Unknown> {
+    match a.counters.vmstat_sum(names) {
+        Some(sum) => Ok(sum.into()),
+        None if a.counters.seconds("vmstat", "").is_some() && a.source.arm != "twin" => Err(Unknown::NotInKernel),
+        None => Err(Unknown::NotRecorded),
+    }
+}
+
+/// All invariants of an input.
+pub fn all(a: &Analysis) -> Vec<Invariant> {
+    use Kind::{
+        MmMigratePages, MmVmscanDirectReclaimBegin, MmVmscanKswapdWake, MmVmscanLruShrinkInactive,
+        MmVmscanMemcgReclaimBegin,
+    };
+    let recorded = |kinds: &[Kind]| match a.losses.any() {
+        true => Err(Unknown::Lost),
+        false => a.recorded.value(kinds, ()).ok_or(Unknown::NotRecorded),
+    };
+    let classic = if a.source.lru_gen { Err(Unknown::NotRecorded) } else { Ok(()) };
+    let reclaim = |kinds: &[Kind]| classic.and(recorded(kinds));
+    let huge = a.counters.vmstat("numa_huge_pte_updates").is_some_and(|n| n > 0);
+    let told = a.numa.migrations.values().all(|migrated| migrated.thp_succeeded.is_some());
+    let migrations = if huge && !told { Err(Unknown::NotRecorded) } else { recorded(&[MmMigratePages]) };
+    let direct = |what: &str| {
+        let names = [format!("{what}_direct"), format!("{what}_khugepaged")];
+        grown(a, &[&names[0]]).and_then(|_| grown(a, &[&names[0], &names[1]]))
+    };
+    let cgroup = |what: &str| {
+        let of = |list: &str| grown(a, &[&format!("{what}_{list}")]);
+        Ok(of("anon")? + of("file")? - of("kswapd")? - direct(what)?)
+    };
+    let kswapd = [MmVmscanLruShrinkInactive];
+    let direct_kinds = [MmVmscanLruShrinkInactive, MmVmscanDirectReclaimBegin];
+    let cgroup_kinds = [MmVmscanLruShrinkInactive, MmVmscanDirectReclaimBegin, MmVmscanMemcgReclaimBegin];
+    let line = |key, label, unit, sum, may, known: Result<(), Unknown>, counters: Result<i128, Unknown>| {
+        let (least, most) = a.invariants.bounds(sum);
+        let most = most + may;
+        let events = known.map(|()| counters.map_or(least, |counted| counted.clamp(least, most)));
+        Invariant { key, label, unit, events, counters }
+    };
+    let other = [Sum::OtherScanned, Sum::OtherReclaimed].map(|sum| a.invariants.bounds(sum).1);
+    let pages = "pages";
+    vec![
+        line(
+            "kswapd_scanned",
+            "Pages scanned by kswapd",
+            pages,
+            Sum::KswapdScanned,
+            0,
+            reclaim(&kswapd),
+            grown(a, &["pgscan_kswapd"]),
+        ),
+        line(
+            "kswapd_reclaimed",
+            "Pages reclaimed by kswapd",
+            pages,
+            Sum::KswapdReclaimed,
+            0,
+            reclaim(&kswapd),
+            grown(a, &["pgsteal_kswapd"]),
+        ),
+        line(
+            "direct_scanned",
+            "Pages scanned by direct reclaim",
+            pages,
+            Sum::DirectScanned,
+            other[0],
+            reclaim(&direct_kinds),
+            direct("pgscan"),
+        ),
+        line(
+            "direct_reclaimed",
+            "Pages reclaimed by direct reclaim",
+            pages,
+            Sum::DirectReclaimed,
+            other[1],
+            reclaim(&direct_kinds),
+            direct("pgsteal"),
+        ),
+        line(
+            "cgroup_scanned",
+            "Pages scanned for cgroups' limits",
+            pages,
+            Sum::CgroupScanned,
+            other[0],
+            reclaim(&cgroup_kinds),
+            cgroup("pgscan"),
+        ),
+        line(
+            "cgroup_reclaimed",
+            "Pages reclaimed for cgroups' limits",
+            pages,
+            Sum::CgroupReclaimed,
+            other[1],
+            reclaim(&cgroup_kinds),
+            cgroup("pgsteal"),
+        ),
+        line(
+            "numa_migrated",
+            "Pages migrated by NUMA balancing",
+            pages,
+            Sum::NumaMigrated,
+            0,
+            migrations,
+            grown(a, &["numa_pages_migrated"]),
+        ),
+        line(
+            "kswapd_wakes",
+            "Wakes of kswapd",
+            "",
+            Sum::KswapdWakes,
+            0,
+            recorded(&[MmVmscanKswapdWake]),
+            grown(a, &["pageoutrun"]),
+        ),
+    ]
+}
+
+/// True if events and counters cover the same time, so that a difference is none of the recording's making.
+pub fn is_complete(a: &Analysis) -> bool {
+    a.invariants.timed && a.invariants.first.is_some_and(|first| first < a.invariants.last) && !a.losses.any()
+}

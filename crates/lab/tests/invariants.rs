@@ -1,0 +1,160 @@
+//! Boots real kernels under memory pressure and NUMA balancing, and holds sums of events against the kernel's counters,
+//! as `report` does. What is missing (QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
+
+use mmtwin_analysis::Analysis;
+use mmtwin_event::Sink;
+use mmtwin_lab::{Folder, Job, Lab, Mode, Qemu, run};
+use mmtwin_report::model::{Body, Cell};
+use mmtwin_report::tables;
+use mmtwin_trace::Outcome;
+use mmtwin_trace::recording::Recording;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// More files and memory than the nodes hold, a cgroup that reads more than it may keep, and threads on both nodes
+/// whose memory is on the first.
+const PRESSED: &str = r#"
+[machine]
+swap = { size = "128 MiB", synchronous = true, latency = "10 us" }
+[[machine.node]]
+cpus = "0-1"
+memory = "192 MiB"
+[[machine.node]]
+cpus = "2-3"
+memory = "128 MiB"
+
+[kernel]
+release = "RELEASE"
+thp = "never"
+[kernel.numa_balancing]
+scan_delay_ms = 100
+scan_period_min_ms = 100
+
+[[cgroup]]
+name = "/limited"
+memory.max = "16 MiB"
+
+[[process]]
+name = "balanced"
+threads = 2
+cpus = "0,2"
+pin = true
+[[process.region]]
+name = "own"
+size = "8 MiB"
+sharing = "private"
+populate = true
+populate_policy = "bind:0"
+[[process.phase]]
+duration = "2 s"
+[[process.phase.access]]
+region = "own"
+pattern = "uniform"
+think = "20 us"
+write = 0.3
+
+[[process]]
+name = "limited"
+cgroup = "/limited"
+[[process.region]]
+name = "log"
+kind = "file"
+size = "32 MiB"
+[[process.phase]]
+[[process.phase.access]]
+region = "log"
+pattern = "sequential"
+count = 8192
+
+[[process]]
+name = "filler"
+start = "2 s"
+[[process.region]]
+name = "data"
+kind = "file"
+size = "128 MiB"
+[[process.region]]
+name = "heap"
+size = "192 MiB"
+[[process.phase]]
+[[process.phase.access]]
+region = "heap"
+pattern = "sequential"
+write = 1.0
+count = 49_152
+[[process.phase.access]]
+region = "data"
+pattern = "sequential"
+count = 32_768
+
+[run]
+events = [
+  "vmscan:mm_vmscan_lru_shrink_inactive", "vmscan:mm_vmscan_*reclaim_begin", "vmscan:mm_vmscan_*reclaim_end",
+  "vmscan:mm_vmscan_kswapd_*", "migrate:mm_migrate_pages", "sched:sched_*_numa",
+]
+"#;
+
+/// Runs it, in mode exact where QEMU can; `None` if something is missing.
+fn recorded(release: &str) -> Option<Analysis> {
+    let set_up = || -> Result<_, String> {
+        let lab = Lab { folder: Folder::find(), qemu: Qemu::find().map_err(|e| e.to_string())? };
+        let kernel = lab.folder.kernel(release, None).map_err(|e| e.to_string())?;
+        match lab.folder.agent().is_file() {
+            true => Ok((lab, kernel)),
+            false => Err("there is no mmtwin-agent: run `make lab`".into()),
+        }
+    };
+    let (lab, kernel) = set_up().map_err(|why| eprintln!("skipped: {why}")).ok()?;
+    let mode = if lab.qemu.major() < 9 { Mode::Smp } else { Mode::Exact };
+    let text = PRESSED.replace("RELEASE", release);
+    let scenario = mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap_or_else(|e| panic!("{e}"));
+    let directory = tempfile::tempdir().expect("directory");
+    let output = directory.path().join("recording");
+    let job = Job {
+        scenario: &scenario,
+        kernel: &kernel,
+        mode,
+        agent: &lab.folder.agent(),
+        extra: &[],
+        output: &output,
+        room: 64 << 20,
+        time_out: Duration::from_secs(900),
+    };
+    let ran = run(&lab, &job, &AtomicBool::new(false), &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
+    eprintln!("{} {mode}: {ran:?}", kernel.version);
+    let recording = Recording::open(&output).expect("a recording");
+    let (mut analysis, mut outcome) = (Analysis::default(), Outcome::default());
+    analysis.start(&recording.source());
+    recording.read(&mut analysis, &mut outcome).expect("events");
+    analysis.finish();
+    assert_eq!(outcome.warnings.list(), []);
+    Some(analysis)
+}
+
+/// Every invariant is known and holds, and there was something to hold.
+fn check(analysis: &Analysis) {
+    let table = tables::invariants::table(analysis);
+    let Body::Metric(rows) = &table.body else { panic!("rows") };
+    let values: BTreeMap<&str, &Cell> = rows.iter().map(|row| (row.key.as_str(), &row.value)).collect();
+    let lines = tables::reconcile::reclaim(analysis);
+    let sides: Vec<_> = lines.iter().map(|line| (&line.key, &line.events, &line.counters)).collect();
+    for row in rows {
+        assert_eq!(*values[row.key.as_str()], Cell::Int(0), "{}: {sides:?}", row.key);
+    }
+    for key in ["kswapd_scanned", "kswapd_wakes", "cgroup_scanned", "cgroup_reclaimed", "numa_migrated"] {
+        let line = lines.iter().find(|line| line.key == key).unwrap_or_else(|| panic!("{key}"));
+        assert!(line.events.number().is_some_and(|n| n > 0.0), "{key}: {sides:?}");
+    }
+}
+
+#[test]
+fn sums_of_events_are_the_counters_on_the_older_kernel() {
+    recorded("6.1").as_ref().map(check);
+}
+
+#[test]
+fn sums_of_events_are_the_counters_on_the_newer_kernel() {
+    recorded("6.12").as_ref().map(check);
+}
