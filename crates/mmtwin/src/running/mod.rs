@@ -2,8 +2,10 @@
 
 mod host;
 mod lab;
+mod signals;
 mod twin;
 
 pub use host::on_host;
 pub use lab::{LabOptions, on_lab};
+pub use signals::Signals;
 pub use twin::{Request, Simulated, simulate, state_of, unwatched};

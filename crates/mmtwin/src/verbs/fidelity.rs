@@ -1,6 +1,7 @@
 //! `mmtwin fidelity`.
 
 use crate::cli::Fidelity;
+use crate::fidelity::difference::{CHANGES, Change, section};
 use crate::fidelity::{Cell, Judged, KERNELS, SEEDS, cells};
 use crate::{Failure, say};
 use mmtwin_report::model::{Body, Cell as Value};
@@ -12,7 +13,8 @@ const DOCS: &str = "docs/fidelity.md";
 /// Runs the verb.
 pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
     let all = cells(&arguments.directory)?;
-    if let Some(name) = arguments.scenarios.iter().find(|name| !all.iter().any(|cell| cell.name == **name)) {
+    let known = |name: &str| all.iter().any(|cell| cell.name == name) || CHANGES.iter().any(|c| c.name == name);
+    if let Some(name) = arguments.scenarios.iter().find(|name| !known(name)) {
         return Err(Failure::Usage(format!("there is no scenario {name} in {}", arguments.directory.display())));
     }
     let chosen = |cell: &&Cell| {
@@ -27,7 +29,21 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
         }
         judged.push(cell.judge()?);
     }
-    let text = page(&judged);
+    let named = |change: &&Change| match arguments.scenarios.as_slice() {
+        [] => arguments.kernel.is_none(),
+        names => names.iter().any(|name| name == change.name),
+    };
+    let changes: Vec<&Change> = CHANGES.iter().filter(named).collect();
+    if arguments.refresh {
+        for change in &changes {
+            let runs = change.refresh(&arguments.directory, arguments.again)?;
+            say(&format!("{} before and after: {runs} runs in the lab", change.name));
+        }
+    }
+    let mut text = page(&judged);
+    if !changes.is_empty() {
+        text.push_str(&section(&changes, &arguments.directory)?);
+    }
     match arguments.write_docs {
         true => std::fs::write(DOCS, text)?,
         false => std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?,
