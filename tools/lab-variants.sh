@@ -1,10 +1,11 @@
 #!/bin/sh
 # Builds trimmed kernels for the lab from Debian's linux-source packages, in pairs: one of them as it is, in the other a
 # published change undone, so that a change can be seen on real kernels from before to after. Each change is a file
-# tools/variants/NAME.sh, which says what is edited; the configuration of all is tools/variants/lab.config. They are put
-# beside the lab's other kernels: $MMTWIN_LAB/kernels (see tools/lab.sh). A pair is of one source. What is there already
-# and was made from the same files is kept, and what was interrupted goes on where it was; sources are removed at the
-# end, the logs are $MMTWIN_LAB/build/*.log. Ends with status 1 when something is missing.
+# tools/variants/NAME.sh, which says what is edited; the configuration of all is tools/variants/lab.config, and places in
+# the finished code that become events are in tools/variants/RELEASE.probes. They are put beside the lab's other kernels:
+# $MMTWIN_LAB/kernels (see tools/lab.sh). A pair is of one source. What is there already and was made from the same files
+# is kept, and what was interrupted goes on where it was; sources are removed at the end, the logs are
+# $MMTWIN_LAB/build/*.log. Ends with status 1 when something is missing.
 # usage: lab-variants.sh [NAME...]     without names all changes
 set -eu
 cd "$(dirname "$0")/.."
@@ -18,7 +19,7 @@ give_up() { say "$*" >&2; exit 1; }
 root() { if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo -n "$@"; else return 1; fi; }
 
 # Programs and headers that building a kernel needs.
-needs="bc bison cpio flex gcc libc6-dev libelf-dev libssl-dev make perl xz-utils"
+needs="bc binutils bison cpio flex gcc libc6-dev libelf-dev libssl-dev make perl xz-utils"
 set_up_tools() {
     lack=
     for package in $needs; do
@@ -37,7 +38,10 @@ version_of() { apt-cache policy "linux-source-$1" 2>/dev/null | sed -n 's/ *Cand
 # What a kernel was made from: two are equal if these are.
 recipe() { # base version [change]
     echo "linux-source-$1 $2"
-    cat "$here/lab.config" "$here/edit.pl" ${3:+"$here/$3.sh"} "$0" | sha256sum | cut -d ' ' -f 1
+    of_release=$here/$1.probes
+    [ -e "$of_release" ] || of_release=
+    # shellcheck disable=SC2086 # a file or none
+    cat "$here/lab.config" "$here/edit.pl" $of_release ${3:+"$here/$3.sh"} | sha256sum | cut -d ' ' -f 1
 }
 
 is_made() { # name base version [change]
@@ -94,6 +98,25 @@ configure() {
     done <"$here/lab.config"
 }
 
+# Lines for kprobe_events from lines `event function [word...]`: the beginning of the function, or its only instruction
+# that contains the words in this order.
+find_probes() { # base
+    [ -e "$here/$1.probes" ] || return 0
+    grep -v '^#' "$here/$1.probes" | while read -r event function words; do
+        code=$(objdump -d --no-show-raw-insn --disassemble="$function" "$tree/vmlinux" | grep -E '^[0-9a-f]+[: ]')
+        begin=$(echo "$code" | sed -n "s/^\([0-9a-f]*\) <$function>:\$/\1/p")
+        [ -n "$begin" ] || give_up "$name: there is no function $function"
+        at=$begin
+        if [ -n "$words" ]; then
+            at=$(echo "$code" | sed -n "s/^\([0-9a-f]*\):.*$(echo "$words" | sed 's/ \+/.*/g').*/\1/p")
+            [ "$(echo "$at" | grep -c .)" = 1 ] ||
+                give_up "$name: $function has $(echo "$at" | grep -c .) instructions with \`$words\`, not one"
+        fi
+        # The kernel lies in the last 2 GiB of the address space: the low halves tell all.
+        echo "p:mmtwin/$event $function+$((0x$(echo "$at" | tail -c 9) - 0x$(echo "$begin" | tail -c 9)))"
+    done
+}
+
 make_kernel() { # base version [change]
     name=${3:-$1-lab}
     suffix=${name#"$1"-}
@@ -115,6 +138,7 @@ make_kernel() { # base version [change]
     cp "$tree/modules.builtin" "$part/kernel/modules/"
     cp "$tree/include/config/kernel.release" "$part/kernel/version"
     echo "${release:-$1}" >"$part/kernel/bundle"
+    find_probes "$1" >"$part/kernel/probes"
     cp crates/lab/module/* "$part/source"
     run_make M="$part/source" modules || give_up "$name: the module mmtwin: $log"
     strip --strip-debug "$part/source/mmtwin.ko"
