@@ -48,9 +48,8 @@ is_made() { # name base version [change]
     [ -s "$lab/kernels/$1/vmlinuz" ] && [ "$(recipe "$2" "$3" ${4:+"$4"})" = "$(cat "$lab/kernels/$1/recipe" 2>/dev/null)" ]
 }
 
-# The source of a release becomes $tree. Edited files have their first form beside them.
+# The source of a release is put into $tree. Edited files have their first form beside them.
 unpack() { # base version
-    tree=$build/$1
     if [ "$(cat "$tree/.mmtwin" 2>/dev/null)" != "$2" ]; then
         say "unpacking linux-source-$1 $2"
         rm -rf "$tree" "$tree.part"
@@ -168,7 +167,11 @@ for change; do
     wanted=$release
     version=$(version_of "$base")
     [ -n "$version" ] || give_up "no package linux-source-$base in apt's lists"
-    is_made "$base-lab" "$base" "$version" && is_made "$change" "$base" "$version" "$change" && continue
+    tree=$build/$base
+    if is_made "$base-lab" "$base" "$version" && is_made "$change" "$base" "$version" "$change"; then
+        rm -rf "$tree"
+        continue
+    fi
     set_up_tools
     unset release
     make_kernel "$base" "$version"
