@@ -1,4 +1,5 @@
-//! What a recording says of itself: `manifest.json`, `end.json`, `run.json` and the lines of `tasks.jsonl`.
+//! What a recording says of itself: `manifest.json`, `state.json`, `end.json`, `run.json` and the lines of
+//! `tasks.jsonl`.
 //!
 //! A field that a reader does not know is ignored, one that a writer left out is `None` or empty, so files of
 //! neighbouring versions read each other; [`SCHEMA_VERSION`] counts the changes that break this. Times are
@@ -44,6 +45,15 @@ pub struct Manifest {
     /// Hash of the resolved scenario.
     #[serde(default)]
     pub scenario_hash: Option<String>,
+}
+
+/// `state.json`: what the machine held when the first phase of a scenario began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// When it was read.
+    pub at: u64,
+    /// Texts of the kernel's files, by path. One that is not there is left out.
+    pub files: BTreeMap<String, String>,
 }
 
 /// How events were traced.

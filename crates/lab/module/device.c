@@ -7,6 +7,8 @@
  *   vmalloc-test           allocates and frees vmalloc areas in kernel threads, as the kernel's own test_vmalloc does
  *                          in its tests fix_size_alloc_test, full_fit_alloc_test and long_busy_list_alloc_test
  *
+ * and shows in /proc/mmtwin_pagesets what the kernel's own files do not.
+ *
  * Built and run with Debian's kernels 6.1 and 6.12 for x86-64; it uses exported functions only. Not for a machine that
  * does other work: with page-fill it takes all the memory there is.
  */
@@ -80,7 +82,27 @@ static struct miscdevice device = {
 	.mode = 0600,
 	.fops = &operations,
 };
-module_misc_device(device);
+
+static int __init begin(void)
+{
+	int error = mmtwin_pagesets_begin();
+
+	if (error)
+		return error;
+	error = misc_register(&device);
+	if (error)
+		mmtwin_pagesets_end();
+	return error;
+}
+
+static void __exit end(void)
+{
+	misc_deregister(&device);
+	mmtwin_pagesets_end();
+}
+
+module_init(begin);
+module_exit(end);
 
 MODULE_DESCRIPTION("Allocations of mmtwin's scenarios: pages, and vmalloc areas");
 MODULE_LICENSE("Dual MIT/GPL");

@@ -86,6 +86,8 @@ struct mmtwin_file {
 int mmtwin_pages(struct mmtwin_file *file, struct mmtwin_pages *work);
 void mmtwin_free(struct mmtwin_file *file);
 int mmtwin_vmalloc(struct mmtwin_vmalloc *work);
+int mmtwin_pagesets_begin(void);
+void mmtwin_pagesets_end(void);
 #endif
 
 #endif

@@ -4,7 +4,7 @@ use crate::cpio::Cpio;
 use crate::modules::{self, Module};
 use crate::plan::{Plan, Use};
 use crate::settings::Setting;
-use crate::{Error, Extra, Folder};
+use crate::{Error, Extra, Folder, Kernel};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::workload::ActionKind;
 use std::collections::BTreeSet;
@@ -42,12 +42,12 @@ fn cycled(scenario: &Scenario) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Modules that the guest needs.
-pub(crate) fn modules<'a>(plan: &Plan, scenario: &'a Scenario) -> Vec<&'a str> {
+/// Modules that the guest needs. Our own is loaded wherever the kernel has it: it also shows what `state.json` records.
+pub(crate) fn modules<'a>(kernel: &Kernel, plan: &Plan, scenario: &'a Scenario) -> Vec<&'a str> {
     use ActionKind::{PageFill, PageLoop, VmallocTest};
     let delay = is_delayed(plan).then_some(DELAY_MODULES).into_iter().flatten();
     let own = |action: &ActionKind| matches!(action, PageLoop { .. } | PageFill { .. } | VmallocTest { .. });
-    let own = actions(scenario).any(own).then_some(OWN_MODULE);
+    let own = (kernel.has_extra(OWN_MODULE) || actions(scenario).any(own)).then_some(OWN_MODULE);
     PMEM_MODULES.into_iter().chain(delay).chain(own).chain(cycled(scenario)).collect()
 }
 

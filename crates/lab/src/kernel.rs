@@ -39,6 +39,11 @@ impl Kernel {
         }
         Ok(Kernel { bundle: None, version, image: image.into(), modules, probes: String::new() })
     }
+
+    /// Whether a module that is not the kernel's own has been put among its modules.
+    pub(crate) fn has_extra(&self, name: &str) -> bool {
+        self.modules.as_ref().is_some_and(|modules| modules.join(format!("extra/{name}.ko")).is_file())
+    }
 }
 
 /// The version: a pointer at offset 0x20e, counted from 0x200, leads to the text that begins with it.

@@ -154,7 +154,7 @@ fn write_image(lab: &Lab, job: &Job<'_>, plan: &Plan, to: &Path) -> Result<(), E
         scenario: job.scenario,
         plan,
         version: &job.kernel.version,
-        modules: &modules::closure(job.kernel, &image::modules(plan, job.scenario))?,
+        modules: &modules::closure(job.kernel, &image::modules(job.kernel, plan, job.scenario))?,
         settings: &settings::settings(job.scenario),
         probes: &job.kernel.probes,
         extra: job.extra,

@@ -529,6 +529,9 @@ pub struct Fidelity {
     /// Only this kernel
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
+    /// Only this mode of the lab
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<mmtwin_lab::Mode>,
     /// Run in the lab what is not stored
     #[arg(long)]
     pub refresh: bool,

@@ -4,6 +4,7 @@ use crate::cli::Reading;
 use crate::{Failure, progress, say};
 use mmtwin_analysis::Analysis;
 use mmtwin_event::Times;
+use mmtwin_event::manifest::State;
 use mmtwin_event::results::Results;
 use mmtwin_report::model::{Finding, InputInfo, Report};
 use mmtwin_report::{findings, tables};
@@ -44,6 +45,8 @@ pub struct Analysed {
     pub outcome: Outcome,
     /// What the workload of a scenario achieved.
     pub results: Option<Results>,
+    /// What the machine held when the workload began.
+    pub state: Option<State>,
     /// Hash of the scenario that ran.
     pub scenario: Option<String>,
     /// The scenario itself, resolved.
@@ -64,13 +67,14 @@ pub fn analyse(name: &str, options: &Options) -> Result<Analysed, Failure> {
     let mut file = open(name)?;
     let recording = file.recording();
     let results = recording.and_then(|recording| recording.results.clone());
+    let state = recording.and_then(|recording| recording.state.clone());
     let scenario = recording.and_then(|recording| recording.manifest.scenario_hash.clone());
     let resolved = recording.and_then(|recording| recording.manifest.scenario.clone());
     let input = file.input(options)?;
     let mut analysis = Analysis::default();
     let outcome = progress::shown(name, &mut analysis, |sink| input.read(sink))?;
     warn(&outcome);
-    Ok(Analysed { analysis, outcome, results, scenario, resolved })
+    Ok(Analysed { analysis, outcome, results, state, scenario, resolved })
 }
 
 /// Most warnings of one input that are printed.

@@ -192,6 +192,62 @@ fn threads_of_one_cpu_share_it() {
     assert!((one(4) / one(1) - 1.0).abs() < 0.02);
 }
 
+/// A machine whose CPUs share one budget is one CPU with several threads: everything takes as long as one after another.
+#[test]
+fn busy_cpus_share_one_budget_if_the_machine_says_so() {
+    let shared = MACHINE.replace("[kernel]", "[machine.cpu]\nshared_budget = true\n[kernel]");
+    let end = |machine: &str, threads: u32, work: &str| {
+        let cpus = ["0", "0,1", "0-2", "0-3"][threads as usize - 1];
+        let said = format!(
+            "{machine}[[process]]\nname = \"p\"\nthreads = {threads}\npin = true\ncpus = \"{cpus}\"\n\
+             [[process.region]]\nname = \"r\"\nsize = \"64 MiB\"\nsharing = \"private\"\n[[process.phase]]\n{work}"
+        );
+        let run = ran(&said);
+        let phase = &run.results.phases[0];
+        (phase.end as f64, phase.accesses.iter().map(|access| access.cpu_time).sum::<u64>() as f64)
+    };
+    // Some milliseconds each: faults and thinking, pure thinking with sleep between, loops alone and in bulk.
+    let touch = "[[process.phase.access]]\nregion = \"r\"\npattern = \"uniform\"\nwrite = 1.0\nthink = \"2 us\"\n";
+    let page_loop = "[[process.phase.action]]\nkind = \"page-loop\"\n";
+    let works = [
+        format!("{touch}count = 10000\n"),
+        format!("{page_loop}count = 100000\n"),
+        format!("{page_loop}count = 100000\nhold = 64\n"),
+    ];
+    for work in &works {
+        let alone = end(MACHINE, 1, work);
+        assert_eq!(end(&shared, 1, work), alone, "{work}: a busy CPU alone has it all");
+        for threads in 2..=4 {
+            let (own, one) = (end(MACHINE, threads, work), end(&shared, threads, work));
+            let times = f64::from(threads);
+            // Which thread is charged while another ends is known to an epoch, 4 ms.
+            assert!((one.0 - times * own.0).abs() < 4e6 + 0.02 * one.0, "{work}, {threads}: {own:?} {one:?}");
+            assert!((one.1 - times * own.1).abs() < 4e6 * times + 0.02 * one.1, "{work}, {threads}: {own:?} {one:?}");
+        }
+    }
+    // Sleep is nobody's work.
+    let asleep = "[[process.phase.action]]\nkind = \"sleep\"\ntime = \"50 ms\"\n";
+    assert_eq!(end(&shared, 4, asleep), end(MACHINE, 4, asleep));
+}
+
+#[test]
+fn samples_take_from_a_shared_budget_what_they_cost() {
+    let touches = |shared: bool, sample: &str| {
+        let cost = format!("[machine.cpu]\nshared_budget = {shared}\n[machine.cost]\nsample = \"20 ms\"\n[kernel]");
+        let said = format!(
+            "{}[[process]]\nname = \"p\"\ncpus = \"0\"\n[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\n\
+             [[process.phase]]\nduration = \"1 s\"\n[[process.phase.access]]\nregion = \"r\"\n\
+             pattern = \"uniform\"\nthink = \"10 us\"\n[run]\nsample = \"{sample}\"\n",
+            MACHINE.replace("[kernel]", &cost)
+        );
+        ran(&said).results.phases[0].accesses[0].touches as f64
+    };
+    let all = touches(true, "0 s");
+    // The first of ten is taken before the process starts.
+    assert!((touches(true, "100 ms") / all - 0.82).abs() < 0.005);
+    assert_eq!((touches(false, "100 ms"), touches(false, "0 s")), (all, all));
+}
+
 #[test]
 fn an_atomic_request_leaves_its_bound_node_when_that_is_full() {
     // On kernel 6.1 a page-fill bound to node 1 got its pages from node 0 too, counted as hits.

@@ -17,8 +17,10 @@
 //!
 //! Validated on files of kernels 6.1 and 6.18; older layouts of zoneinfo after the kernel's documentation.
 
+mod pagesets;
 mod zoneinfo;
 
+pub use pagesets::{Pageset, pagesets};
 pub use zoneinfo::zoneinfo;
 
 /// Counters of one key at one moment.

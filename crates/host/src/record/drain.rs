@@ -66,6 +66,11 @@ impl Drain {
         })
     }
 
+    /// Whether the kernel says when a part of a buffer is full.
+    pub fn polls(&self) -> bool {
+        self.polls
+    }
+
     /// What to wait on; nothing if waiting would return at every event.
     pub fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
         let readers = if self.polls { &self.readers[..] } else { &[] };

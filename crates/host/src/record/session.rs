@@ -7,13 +7,13 @@ use super::tracing::{self, Plan, Tracer};
 use crate::sample::{Sampler, fold_per_cpu_counters};
 use crate::{Error, TOOL, clock, evidence};
 use mmtwin_event::counters::Row;
-use mmtwin_event::manifest::{Cost, End, Manifest, Run, SCHEMA_VERSION};
+use mmtwin_event::manifest::{Cost, End, Manifest, Run, SCHEMA_VERSION, State};
 use mmtwin_event::results::Results;
 use mmtwin_trace::recording::Writer;
 use rustix::event::{PollFd, Timespec, poll};
 use std::time::{Duration, SystemTime};
 
-/// Ring buffers are emptied at least this often, so that a killed recorder loses little.
+/// Ring buffers are emptied at least this often, so that a killed recorder loses little, unless they are left alone.
 const TICK: Duration = Duration::from_secs(1);
 /// The first time is sooner, and then half as often each time: tasks of a short command are found while they live.
 const FIRST_TICK: Duration = Duration::from_millis(8);
@@ -28,6 +28,8 @@ pub(crate) struct Session {
     drain: Option<Drain>,
     tracer: Option<Tracer>,
     tasks: Tasks,
+    /// Buffers are emptied now and then, not only when they have to be.
+    ticks: bool,
     tick: Duration,
     next_tick: u64,
     cpu_before: u64,
@@ -74,8 +76,28 @@ impl Session {
         })?;
         let tasks = Tasks::new(tracer.as_ref().map(|t| t.tracefs.join("saved_cmdlines")));
         let notes = tracer.as_ref().map(|t| t.notes.clone()).unwrap_or_default();
-        let (tick, [next_tick, cpu_before, sampled, stopped]) = (FIRST_TICK, [0; 4]);
-        Ok(Session { notes, writer, sampler, drain, tracer, tasks, tick, next_tick, cpu_before, sampled, stopped })
+        let (ticks, tick, [next_tick, cpu_before, sampled, stopped]) = (true, FIRST_TICK, [0; 4]);
+        let session = Session {
+            notes,
+            writer,
+            sampler,
+            drain,
+            tracer,
+            tasks,
+            ticks,
+            tick,
+            next_tick,
+            cpu_before,
+            sampled,
+            stopped,
+        };
+        Ok(session)
+    }
+
+    /// From now on a ring buffer is emptied only when a part of it is full: to empty it takes pages of its CPU's node,
+    /// which are not to be missing there. Where the kernel does not say when a part is full, nothing changes.
+    pub fn leave_buffers_alone(&mut self) {
+        self.ticks = self.drain.as_ref().is_some_and(|drain| !drain.polls());
     }
 
     /// Switches tracing on and takes the first sample, counters folded.
@@ -107,14 +129,17 @@ impl Session {
         Ok(self.writer.counters.add(source, self.sampled, rows)?)
     }
 
-    /// Sleeps until one of `others` is ready, a ring buffer is to be emptied, or it is `until` (0: at once).
-    pub fn poll(&self, others: &[PollFd<'_>], until: u64) -> Result<(), Error> {
+    /// Sleeps until one of `others` is ready, a ring buffer is to be emptied, or it is `until` (0: at once). True: a
+    /// buffer is to be emptied.
+    pub fn poll(&self, others: &[PollFd<'_>], until: u64) -> Result<bool, Error> {
         let mut fds = others.to_vec();
         fds.extend(self.drain.iter().flat_map(Drain::poll_fds));
-        let left = Duration::from_nanos(until.min(self.next_tick).saturating_sub(clock::now()));
+        let tick = if self.ticks { self.next_tick } else { u64::MAX };
+        let left = Duration::from_nanos(until.min(tick).saturating_sub(clock::now()));
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
         match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(_) => Ok(fds[others.len()..].iter().any(|fd| !fd.revents().is_empty()) || clock::now() >= tick),
+            Err(rustix::io::Errno::INTR) => Ok(false),
             Err(e) => Err(Error::io("waiting for events", e)),
         }
     }
@@ -153,6 +178,11 @@ impl Session {
         }
         let lines = self.tasks.finish(clock::now());
         Ok(self.writer.tasks(&lines)?)
+    }
+
+    /// Writes what the machine held when a workload began.
+    pub fn state(&mut self, state: &State) -> Result<(), Error> {
+        Ok(self.writer.state(state)?)
     }
 
     /// Writes what a workload achieved.

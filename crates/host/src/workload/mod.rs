@@ -23,6 +23,7 @@ mod policy;
 pub mod refuse;
 mod run;
 mod settings;
+mod state;
 mod team;
 mod worker;
 

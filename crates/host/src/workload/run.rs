@@ -7,7 +7,7 @@ use super::pace::Pace;
 use super::refuse::{Refusal, Refusals, refusals};
 use super::settings::{self, Settings};
 use super::team::Member;
-use super::{Arm, placement, refuse};
+use super::{Arm, placement, refuse, state};
 use crate::record::{self, Samples, Session, Signals};
 use crate::sample::Sampler;
 use crate::{Error, clock, evidence, tracefs};
@@ -136,9 +136,12 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
     let phases = scenario.processes.iter().map(|_| Vec::new()).collect();
     let (watch, ending) = (Watch::begin(), Ending::Completed);
     let mut run = Run { scenario, session, team, phases, nodes, watch, ending };
-    run.team.iter().for_each(|member| run.session.saw(member.pid() as i32));
+    run.team.iter().flat_map(Member::tids).for_each(|tid| run.session.saw(tid));
     run.session.begin()?;
+    run.session.gather()?;
+    run.session.leave_buffers_alone();
     run.place(Vec::new())?;
+    let state = state::read();
     let start = clock::now();
     run.team.iter_mut().for_each(|member| member.tell(&ToWorker::Go { start }));
     run.follow(&mut signals)?;
@@ -150,6 +153,7 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
     run.session.stop()?;
     let mut results = Results { ending: run.ending, notes, ..Results::default() };
     results.phases = run.phases.into_iter().flatten().collect();
+    run.session.state(&state)?;
     run.session.results(&results)?;
     let recorded = run.session.finish(End::default())?;
     Ok(Outcome { recorded, results })
@@ -164,7 +168,7 @@ impl Run<'_> {
             let mut wake = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
             let running = self.team.iter().filter(|member| member.runs);
             wake.extend(running.map(|member| PollFd::new(member.line.stream(), PollFlags::IN)));
-            self.session.poll(&wake, samples.next())?;
+            let full = self.session.poll(&wake, samples.next())?;
             if let Some(signal) = signals.pending().into_iter().find(|signal| [SIGINT, SIGTERM].contains(signal)) {
                 return Err(Error::Interrupted { signal });
             }
@@ -179,7 +183,9 @@ impl Run<'_> {
                 self.session.sample()?;
                 self.place(waiting)?;
             }
-            self.session.gather()?;
+            if full {
+                self.session.gather()?;
+            }
         }
         Ok(())
     }

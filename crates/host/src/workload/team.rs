@@ -47,6 +47,13 @@ impl Member {
         self.child.id()
     }
 
+    /// Its threads that have been started: all of them, once it is ready.
+    pub fn tids(&self) -> Vec<i32> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+        let tid = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+        tasks.into_iter().flatten().filter_map(tid).collect()
+    }
+
     /// Waits until it is ready.
     pub fn ready(&mut self, process: &Process) -> Result<(), Error> {
         match self.line.wait()? {

@@ -9,7 +9,7 @@ use mmtwin_twin::build;
 use mmtwin_twin::kernel::{AllocLoop, Kernel, KernelRules};
 use mmtwin_twin::machine::{Cpu, LoopCosts, Machine, PageCosts};
 use mmtwin_twin::probe::{Probe, Task};
-use mmtwin_twin::run::{Options, run};
+use mmtwin_twin::run::{Options, State, run};
 use mmtwin_twin::vmalloc::params::{Params, Workload};
 use mmtwin_twin::vmalloc::{Outcome, stress, stress_over_rates};
 use mmtwin_twin::vmstat::{Design, Dialect, VmStatRules};
@@ -119,7 +119,7 @@ fn touches() -> Result<Vec<Row>> {
     let before = resident()?;
     let mut done = (0, 0);
     let cost = own(|| {
-        let options = Options { state: Vec::new(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
+        let options = Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
         let ran = run(&scenario, options, &mut Nobody).map_err(|e| e.to_string())?;
         let of = ran.results.phases.iter().flat_map(|phase| &phase.accesses).next();
         done = of.map_or((0, 0), |of| (of.touches, of.faults));

@@ -1,7 +1,7 @@
 //! Published changes from before to after: on real kernels, of which `make lab-variants` builds one with the change and
 //! one without it, and in the twin. Counts alone; nothing that depends on the speed of an emulated machine.
 
-use super::{SEEDS, TIME_OUT, failed, store};
+use super::{SEEDS, TIME_OUT, failed, same, store};
 use crate::reading::{Analysed, analyse};
 use crate::running::{LabOptions, Request, on_lab, simulate, state_of};
 use crate::{Failure, say};
@@ -120,7 +120,8 @@ type Counts = Vec<Vec<f64>>;
 impl Side {
     fn scenario(&self, directory: &Path, name: &str, seed: u64) -> Result<Scenario, Failure> {
         let mut sets: Vec<String> = self.sets.iter().map(|set| set.to_string()).collect();
-        sets.push(format!("run.seed={seed}"));
+        // As everything in mode exact.
+        sets.extend([format!("run.seed={seed}"), "machine.cpu.shared_budget=true".into()]);
         load(&directory.join("difference").join(format!("{name}.toml")), &sets).map_err(failed)
     }
 }
@@ -179,18 +180,19 @@ impl Change {
             let scenario = side.scenario(directory, self.name, seed)?;
             let unpacked = store::unpack(&file)?;
             let stored = analyse(&unpacked.path().to_string_lossy(), &Options::default())?;
-            if stored.scenario.as_ref() != Some(&scenario.hash()) {
-                let message = "the scenario has changed since it was recorded: `mmtwin fidelity --refresh --again`";
-                return Err(failed(format!("{}: {message}", file.display())));
+            let recorded = stored.resolved.clone().unwrap_or_default();
+            if let Some(change) = same::asked_of_guest(&recorded, &scenario.to_json()).first() {
+                let cure = "`mmtwin fidelity --refresh --again` records it anew";
+                return Err(failed(format!("{}: the scenario has changed ({change}); {cure}", file.display())));
             }
             let (mut seen, mut outcome) = (Seen::default(), mmtwin_trace::Outcome::default());
             Recording::open(unpacked.path())
                 .and_then(|recording| recording.read(&mut seen, &mut outcome))
                 .map_err(failed)?;
             self.add(&stored, &seen, &mut kernel);
-            let state = state_of(&stored.analysis);
-            // What the twin cannot do, it refuses; what it does not do, its notes say.
-            let request = Request { name: self.name, state: &state, ..Request::default() };
+            let state = state_of(&stored)?;
+            let request = Request { name: self.name, state: Some(&state), ..Request::default() };
+            // What the twin cannot do, it refuses; counters that it does not keep, it does not have.
             if let Ok(simulated) = simulate(&scenario, request) {
                 self.add(&simulated.analysed, &Seen::default(), &mut twin);
             }

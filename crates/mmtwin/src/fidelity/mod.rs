@@ -10,27 +10,32 @@ pub use same::of_sides;
 use crate::Failure;
 use crate::reading::{Analysed, analyse};
 use crate::running::{LabOptions, Request, on_lab, simulate, state_of};
-use mmtwin_lab::Mode;
+use mmtwin_lab::{Mode, guests_at_once};
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Kernels of the lab.
 pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
+/// Modes of the lab.
+pub const MODES: [Mode; 2] = [Mode::Exact, Mode::Smp];
 /// Seeds of a cell.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 /// Longest time of a guest.
 const TIME_OUT: Duration = Duration::from_secs(600);
 
-/// A scenario on a kernel.
+/// A scenario on a kernel in a mode of the lab.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// Name of the scenario.
     pub name: String,
     /// The kernel.
     pub kernel: String,
+    /// How the guest's CPUs ran.
+    pub mode: Mode,
     /// Its file.
     path: PathBuf,
     /// Directory of its recordings.
@@ -49,7 +54,8 @@ pub struct Judged {
     pub runs: usize,
 }
 
-/// All cells of a directory: scenarios by name, then kernels. A kernel that a scenario is not for has no cell.
+/// All cells of a directory: scenarios by name, then kernels, then modes. A kernel that a scenario is not for has no
+/// cell.
 pub fn cells(directory: &Path) -> Result<Vec<Cell>, Failure> {
     let entries =
         std::fs::read_dir(directory).map_err(|error| Failure::Error(format!("{}: {error}", directory.display())))?;
@@ -61,11 +67,17 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Failure> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for kernel in KERNELS {
             let stored = directory.join("recordings").join(&name).join(kernel);
-            let cell = Cell { name: name.clone(), kernel: kernel.into(), path: path.clone(), stored };
+            let of_mode = |mode| Cell {
+                name: name.clone(),
+                kernel: kernel.into(),
+                mode,
+                path: path.clone(),
+                stored: stored.clone(),
+            };
             // Its own kernel must do; another may lack an event or a variant.
             let own = load(&path, &[]).map_err(failed)?.kernel.release == kernel;
-            match cell.scenario(1) {
-                Ok(_) => cells.push(cell),
+            match of_mode(Mode::Exact).scenario(1) {
+                Ok(_) => cells.extend(MODES.map(of_mode)),
                 Err(_) if !own => {}
                 Err(failure) => return Err(failure),
             }
@@ -75,9 +87,14 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Failure> {
 }
 
 impl Cell {
-    /// The scenario with a seed.
+    /// The scenario with a seed, on a machine as the mode makes it: its CPUs share one budget or do not.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, Failure> {
-        let sets = [format!("kernel.release={:?}", self.kernel), format!("run.seed={seed}")];
+        let shared = self.mode == Mode::Exact;
+        let sets = [
+            format!("kernel.release={:?}", self.kernel),
+            format!("run.seed={seed}"),
+            format!("machine.cpu.shared_budget={shared}"),
+        ];
         load(&self.path, &sets).map_err(failed)
     }
 
@@ -85,8 +102,11 @@ impl Cell {
     pub fn refresh(&self, again: bool) -> Result<usize, Failure> {
         let missing: Vec<u64> = SEEDS.into_iter().filter(|&seed| again || !self.file(seed).is_file()).collect();
         let scratch = tempfile::tempdir()?;
-        for (seed, output) in self.run_in_lab(&missing, scratch.path())? {
-            store::pack(&output, &self.file(seed))?;
+        // Seed by seed in a mode that runs one guest at once: what is done is kept whatever comes then.
+        for seeds in missing.chunks(guests_at_once(self.mode)) {
+            for (seed, output) in self.run_in_lab(seeds, scratch.path())? {
+                store::pack(&output, &self.file(seed))?;
+            }
         }
         Ok(missing.len())
     }
@@ -109,12 +129,12 @@ impl Cell {
         let outputs: Vec<PathBuf> = seeds.iter().map(|seed| directory.join(format!("seed-{seed}.mmt"))).collect();
         let runs: Vec<(&Scenario, PathBuf)> = scenarios.iter().zip(outputs.iter().cloned()).collect();
         let kernel = Some(self.kernel.clone());
-        on_lab(&runs, &LabOptions { kernel, modules: None, mode: Mode::Exact, time_out: TIME_OUT, force: false })?;
+        on_lab(&runs, &LabOptions { kernel, modules: None, mode: self.mode, time_out: TIME_OUT, force: false })?;
         Ok(seeds.iter().copied().zip(outputs).collect())
     }
 
     fn file(&self, seed: u64) -> PathBuf {
-        self.stored.join(format!("exact-seed-{seed}.tar.zst"))
+        self.stored.join(format!("{}-seed-{seed}.tar.zst", self.mode))
     }
 
     /// Puts what is stored beside the twin.
@@ -122,9 +142,9 @@ impl Cell {
         let (mut kernel, mut twin) = (Vec::new(), Vec::new());
         for seed in SEEDS.into_iter().filter(|&seed| self.file(seed).is_file()) {
             let stored = self.stored(seed)?;
-            // The twin begins with as much free memory as the kernel had.
-            let state = state_of(&stored.analysis);
-            let request = Request { name: &self.name, state: &state, ..Request::default() };
+            // The twin begins with what the kernel held then.
+            let state = state_of(&stored)?;
+            let request = Request { name: &self.name, state: Some(&state), ..Request::default() };
             let simulated = simulate(&self.scenario(seed)?, request)?.analysed;
             kernel.push(observed(&stored));
             twin.push(observed(&simulated));
@@ -140,11 +160,18 @@ impl Cell {
 
     fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {
         let analysed = analyse(&recording.to_string_lossy(), &Options::default())?;
-        if analysed.scenario.as_ref() != Some(&self.scenario(seed)?.hash()) {
-            let message = "the scenario has changed since it was recorded: `mmtwin fidelity --refresh --again`";
-            return Err(failed(format!("{} on {}, seed {seed}: {message}", self.name, self.kernel)));
+        let recorded = analysed.resolved.clone().unwrap_or_default();
+        if let Some(change) = same::asked_of_guest(&recorded, &self.scenario(seed)?.to_json()).first() {
+            let cure = "`mmtwin fidelity --refresh --again` records it anew";
+            return Err(failed(format!("{self}, seed {seed}: the scenario has changed ({change}); {cure}")));
         }
         Ok(analysed)
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}, mode {}", self.name, self.kernel, self.mode)
     }
 }
 

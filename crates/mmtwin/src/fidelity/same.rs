@@ -70,10 +70,48 @@ fn differences(a: &Value, b: &Value, path: String, found: &mut Vec<String>) {
     }
 }
 
+/// Where a scenario differs from what a guest was asked for when it was recorded. How fast the machine is decides
+/// nothing there, and what scenarios could not say then it was not asked for.
+pub(super) fn asked_of_guest(recorded: &Value, today: &Value) -> Vec<String> {
+    let mut today = today.clone();
+    forget_new(recorded, &mut today);
+    let mut found = Vec::new();
+    differences(recorded, &today, String::new(), &mut found);
+    let speed = ["machine.cpu.", "machine.cost.", "machine.line."];
+    found.retain(|difference| !speed.iter().any(|place| difference.starts_with(place)));
+    found
+}
+
+/// Removes the keys that a recorded scenario does not have.
+fn forget_new(recorded: &Value, today: &mut Value) {
+    match (recorded, today) {
+        (Value::Object(recorded), Value::Object(today)) => {
+            today.retain(|key, _| recorded.contains_key(key));
+            today.iter_mut().for_each(|(key, value)| forget_new(&recorded[key], value));
+        }
+        (Value::Array(recorded), Value::Array(today)) => {
+            recorded.iter().zip(today).for_each(|(recorded, today)| forget_new(recorded, today));
+        }
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_guest_was_asked_for_all_but_speed_and_what_is_new() {
+        let recorded = json!({"machine": {"cpus": 8, "cost": {"a": 1}}, "process": [{"threads": 1}]});
+        let mut today =
+            json!({"machine": {"cpus": 8, "cost": {"a": 2, "b": 1}}, "process": [{"threads": 1, "nice": 0}]});
+        assert_eq!(asked_of_guest(&recorded, &today), Vec::<String>::new());
+        today["machine"]["cpus"] = json!(4);
+        today["process"][0] = json!({});
+        let found = ["machine.cpus: 8 against 4", "process.#0.threads: 1 against null"];
+        assert_eq!(asked_of_guest(&recorded, &today), found);
+    }
 
     #[test]
     fn differences_have_their_place() {

@@ -3,9 +3,11 @@
 mod host;
 mod lab;
 mod signals;
+mod state;
 mod twin;
 
 pub use host::on_host;
 pub use lab::{LabOptions, on_lab};
 pub use signals::Signals;
-pub use twin::{Request, Simulated, simulate, state_of, unwatched};
+pub use state::state_of;
+pub use twin::{Request, Simulated, simulate, unwatched};

@@ -8,10 +8,9 @@ use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source, Task, era};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::EventWriter;
-use mmtwin_twin::alloc::ZoneKind;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, ZoneFree, kinds, run};
+use mmtwin_twin::run::{Options, Ran, RunError, State, kinds, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -67,21 +66,8 @@ pub struct Request<'a> {
     pub explicit: bool,
     /// Run twice and compare.
     pub check_determinism: bool,
-    /// Pages that are free when the run begins.
-    pub state: &'a [ZoneFree],
-}
-
-/// Free pages of the zones in the first sample of an input.
-pub fn state_of(analysis: &Analysis) -> Vec<ZoneFree> {
-    let counters = &analysis.counters;
-    let of = |key: &str| {
-        let (node, zone) = key.split_once('/')?;
-        let kind = ZoneKind::ALL.into_iter().find(|kind| kind.name() == zone)?;
-        let sampled = counters.sampled("zoneinfo", key)?;
-        let at = sampled.names.iter().position(|name| name == "free")?;
-        Some(ZoneFree { node: node.parse().ok()?, kind, free: sampled.first[at]? })
-    };
-    counters.keys("zoneinfo").into_iter().filter_map(of).collect()
+    /// What the run begins with; `None`: a machine just booted.
+    pub state: Option<&'a State>,
 }
 
 /// Runs a scenario on the twin.
@@ -106,7 +92,7 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
         let mut hashing = Hashing::new(&mut all, first.clone());
         let end = scenario.run.duration.map(|duration| duration.0);
         let ran = progress::virtual_time(request.name, end, |progress| {
-            let (state, events) = (request.state.to_vec(), kinds(scenario));
+            let (state, events) = (request.state.cloned().unwrap_or_default(), kinds(scenario));
             run(scenario, Options { state, explicit: request.explicit, events, progress }, &mut hashing)
         });
         let ran = ran.map_err(failed)?;
@@ -124,7 +110,7 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
     let outcome = Outcome { events: counting.0, ..Outcome::default() };
     let results = Some(ran.results.clone());
     let (scenario, resolved) = (Some(scenario.hash()), Some(scenario.to_json()));
-    Ok(Simulated { analysed: Analysed { analysis, outcome, results, scenario, resolved }, ran })
+    Ok(Simulated { analysed: Analysed { analysis, outcome, results, state: None, scenario, resolved }, ran })
 }
 
 /// Counts the events that pass.
@@ -144,7 +130,7 @@ fn failed(error: impl ToString) -> Failure {
 pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
     run(
         scenario,
-        Options { state: Vec::new(), explicit: false, events: Vec::new(), progress: &mut |_| {} },
+        Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} },
         &mut Nobody,
     )
 }
@@ -153,7 +139,7 @@ pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
 fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Failure> {
     let mut nobody = Nobody;
     let mut hashing = Hashing::new(&mut nobody, None);
-    let (state, explicit) = (request.state.to_vec(), request.explicit);
+    let (state, explicit) = (request.state.cloned().unwrap_or_default(), request.explicit);
     let options = Options { state, explicit, events: kinds(scenario), progress: &mut |_| {} };
     run(scenario, options, &mut hashing).map_err(failed)?;
     hashing.finish().map_err(failed)

@@ -20,12 +20,13 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
     let chosen = |cell: &&Cell| {
         (arguments.scenarios.is_empty() || arguments.scenarios.contains(&cell.name))
             && arguments.kernel.as_ref().is_none_or(|kernel| *kernel == cell.kernel)
+            && arguments.mode.is_none_or(|mode| mode == cell.mode)
     };
     let mut judged = Vec::new();
     for cell in all.iter().filter(chosen) {
         if arguments.refresh {
             let runs = cell.refresh(arguments.again)?;
-            say(&format!("{} on {}: {runs} runs in the lab", cell.name, cell.kernel));
+            say(&format!("{cell}: {runs} runs in the lab"));
         }
         judged.push(cell.judge()?);
     }

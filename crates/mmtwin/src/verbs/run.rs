@@ -11,7 +11,6 @@ use mmtwin_report::compare;
 use mmtwin_report::model::Report;
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
-use mmtwin_twin::run::ZoneFree;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -92,8 +91,8 @@ fn recording(seed: u64) -> String {
 /// Runs all jobs on the twin, as many at once as there are CPUs. `None`: a file was printed instead.
 fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failure> {
     let state = match &arguments.from_state {
-        Some(recording) => state(recording)?,
-        None => Vec::new(),
+        Some(recording) => Some(state_of(&analyse(&name(recording), &Options::default())?)?),
+        None => None,
     };
     let simulate = |job: &Job| {
         let output = job.output.as_deref();
@@ -105,7 +104,7 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
                 output: output.map(|path| (path, arguments.force)),
                 explicit: arguments.explicit,
                 check_determinism: arguments.check_determinism,
-                state: &state,
+                state: state.as_ref(),
             },
         )
     };
@@ -142,15 +141,6 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
         say("both runs gave the same events and counters");
     }
     Ok(Some(analysed))
-}
-
-/// Free pages at the begin of a recording.
-fn state(recording: &Path) -> Result<Vec<ZoneFree>, Failure> {
-    let state = state_of(&analyse(&name(recording), &Options::default())?.analysis);
-    match state.is_empty() {
-        true => Err(Failure::Error(format!("{}: no sample of zoneinfo to begin from", recording.display()))),
-        false => Ok(state),
-    }
 }
 
 fn lab_options(arguments: &Run) -> LabOptions {

@@ -22,7 +22,8 @@ pub struct Costs {
     pub numa_counters_events: Cost,
     /// Waiting until this CPU has the lines of a zone back after another CPU changed a zone counter. Not multiplied.
     pub zone_reread: Cost,
-    /// One round of `fix_size_alloc_test` with one page, by one thread alone on the machine.
+    /// One round of `fix_size_alloc_test` with one page, by one thread alone on the machine. Each further page takes
+    /// a `page_alloc_free` more.
     pub vmalloc_fix_size: Cost,
     /// The same of `full_fit_alloc_test`.
     pub vmalloc_full_fit: Cost,
@@ -46,6 +47,8 @@ pub struct Costs {
     pub stat_row: Cost,
     /// Reading one more counter for a row, such as that of another CPU, once its line is in this CPU's cache.
     pub counter_read: Cost,
+    /// Taking one sample of all counters: what the recorder does to read the files, to understand and to write them.
+    pub sample: Cost,
     /// A minor page fault without the page's allocation.
     pub page_fault: Cost,
     /// A NUMA hinting fault without a migration.

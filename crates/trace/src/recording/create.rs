@@ -5,7 +5,7 @@
 
 use super::counters_write::CounterWriter;
 use crate::Error;
-use mmtwin_event::manifest::{End, Manifest, Run, TaskLine};
+use mmtwin_event::manifest::{End, Manifest, Run, State, TaskLine};
 use mmtwin_event::results::Results;
 use serde::Serialize;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -63,6 +63,11 @@ impl Writer {
         self.json("run.json", run)?;
         self.other_bytes = counted;
         Ok(())
+    }
+
+    /// Writes `state.json`.
+    pub fn state(&mut self, state: &State) -> Result<(), Error> {
+        self.json("state.json", state)
     }
 
     /// Writes `results.json`.

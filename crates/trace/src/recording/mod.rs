@@ -19,7 +19,7 @@ use crate::map::map;
 use crate::ring::{CpuStream, PageLayout, SlicePages, TimeMap, merge};
 use crate::{Error, Outcome, Place, Warnings};
 use memmap2::Mmap;
-use mmtwin_event::manifest::{End, Manifest, Run, SCHEMA_VERSION, TaskLine, Tracing};
+use mmtwin_event::manifest::{End, Manifest, Run, SCHEMA_VERSION, State, TaskLine, Tracing};
 use mmtwin_event::results::Results;
 use mmtwin_event::{Sink, Source, Task};
 use origin::Texts;
@@ -37,6 +37,8 @@ pub struct Recording {
     pub end: Option<End>,
     /// What is not part of the measurement.
     pub run: Option<Run>,
+    /// What the machine held when the workload began; `None`: that was not recorded.
+    pub state: Option<State>,
     /// What the workload achieved; `None`: no scenario was run, or its run was cut off.
     pub results: Option<Results>,
     /// Formats of its events. Empty without event tracing.
@@ -105,11 +107,13 @@ impl Recording {
         let (counters, tasks) = (map_counters(path)?, read_tasks(&path.join("tasks.jsonl"), &mut warnings)?);
         let name = path.to_string_lossy().into_owned();
         let run = optional(&path.join("run.json"), &mut warnings);
+        let state = optional(&path.join("state.json"), &mut warnings);
         let results = optional(&path.join("results.json"), &mut warnings);
         Ok(Recording {
             manifest,
             end,
             run,
+            state,
             results,
             formats: Arc::new(formats),
             warnings,

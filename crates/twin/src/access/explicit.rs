@@ -9,7 +9,7 @@ pub(super) fn run(
     accessor: &mut Accessor,
     state: &mut AccessState,
     kernel: &mut Kernel,
-    caller: &Caller,
+    caller: &mut Caller,
     until: Ps,
 ) -> Result<Came, AllocationFailure> {
     let (cpu, count) = (caller.cpu, accessor.list.len());

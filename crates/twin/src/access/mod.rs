@@ -89,7 +89,7 @@ impl Accessor {
         &mut self,
         state: &mut AccessState,
         kernel: &mut Kernel,
-        caller: &Caller,
+        caller: &mut Caller,
         until: Ps,
     ) -> Result<Came, AllocationFailure> {
         match self.explicit {

@@ -2,8 +2,9 @@
 //!
 //! Models `do_anonymous_page`, `do_huge_pmd_anonymous_page`, `wp_page_copy` of the zero page and `shmem_fault`, 4.13 to
 //! 6.18: a read of anonymous memory maps the shared zero page and allocates nothing, a write allocates, with a huge
-//! page where one fits and is allowed; shared memory is allocated by either. Left out: page tables themselves, cgroup
-//! charges, the page cache of files, khugepaged. Checked by tests here and through the counters in `tests/run.rs`.
+//! page where one fits and is allowed; shared memory is allocated by either. A page table per 2 MiB (`__pte_alloc`) is
+//! allocated before the first page in it, by the policy of the task. Left out: tables of higher levels, and those of all
+//! but the first process that maps a shared region, cgroup charges, the page cache of files, khugepaged. Checked by tests here and through the counters in `tests/run.rs`.
 
 use crate::alloc::{AllocationFailure, Caller, PAGEBLOCK_ORDER, Policy, Request};
 use crate::kernel::{Kernel, KernelError, Ps};
@@ -19,6 +20,9 @@ const USER: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|__GFP_ZERO", ..Reques
 /// A huge page that is not worth waiting for.
 const HUGE_USER: Request =
     Request { order: PAGEBLOCK_ORDER, may_wait: false, gfp: "GFP_TRANSHUGE_LIGHT", ..Request::USER };
+
+/// The lowest page table of a process (`GFP_PGTABLE_USER`).
+const TABLE: Request = Request { gfp: "GFP_KERNEL_ACCOUNT|__GFP_ZERO", ..Request::KERNEL };
 
 /// What a page-table entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,8 @@ pub(crate) struct Part {
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     entries: Vec<Pfn>,
+    /// Page tables, by number of the huge page that would be in their place.
+    tables: Vec<Pfn>,
     /// By thread for a private region, else one.
     parts: Vec<Part>,
     /// Anonymous memory; else shared memory.
@@ -74,7 +80,8 @@ impl Region {
         let edge = |i: u64| (u128::from(pages) * u128::from(i) / u128::from(parts)) as u64;
         let part = |i: u64| Part { absent: edge(i + 1) - edge(i), zero: 0, by_node: vec![0; nodes] };
         let parts = (0..parts).map(part).collect();
-        Region { entries: vec![NO_PAGE; pages as usize], parts, anon, huge, policy, users: 0 }
+        let tables = vec![NO_PAGE; pages.div_ceil(HUGE) as usize];
+        Region { entries: vec![NO_PAGE; pages as usize], tables, parts, anon, huge, policy, users: 0 }
     }
 
     /// The part that a page belongs to.
@@ -130,13 +137,17 @@ impl Region {
     pub(crate) fn fault(
         &mut self,
         kernel: &mut Kernel,
-        caller: &Caller,
+        caller: &mut Caller,
         costs: &FaultCosts,
         page: u64,
         write: bool,
     ) -> Result<(), AllocationFailure> {
         kernel.stat.events.faults += 1;
         kernel.spend(caller.cpu, costs.fault);
+        let table = &mut self.tables[(page / HUGE) as usize];
+        if *table == NO_PAGE {
+            *table = kernel.allocate_unchecked(caller, &TABLE)?.page;
+        }
         let block = page / HUGE * HUGE;
         let fits = self.huge && block + HUGE <= self.len();
         let whole = fits && (block..block + HUGE).all(|page| self.entries[page as usize] == NO_PAGE);
@@ -184,6 +195,9 @@ impl Region {
             if pfn < ZERO && kernel.alloc.frames.state(pfn) == State::Allocated {
                 kernel.free_unchecked(caller.cpu, caller.task, pfn)?;
             }
+        }
+        for table in std::mem::take(&mut self.tables).into_iter().filter(|table| *table != NO_PAGE) {
+            kernel.free_unchecked(caller.cpu, caller.task, table)?;
         }
         self.parts.clear();
         Ok(())

@@ -30,7 +30,7 @@ struct Fault {
 /// What a turn of all active accesses takes, in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
-    /// CPU time without faults.
+    /// CPU time alone on the machine, without faults.
     busy: f64,
     asleep: f64,
     /// Faults to be expected.
@@ -42,12 +42,12 @@ pub(super) fn run(
     accessor: &mut Accessor,
     state: &mut AccessState,
     kernel: &mut Kernel,
-    caller: &Caller,
+    caller: &mut Caller,
     until: Ps,
 ) -> Result<Came, AllocationFailure> {
     let cpu = caller.cpu;
     let from = kernel.machine.node_of(cpu);
-    let fault_time = (state.costs.fault + kernel.allocation_time(cpu)) as f64;
+    let (fault_time, share) = ((state.costs.fault + kernel.allocation_time(cpu)) as f64, kernel.share() as f64);
     let mut faults = Vec::new();
     while kernel.clock(cpu) < until {
         let start = kernel.clock(cpu);
@@ -60,11 +60,12 @@ pub(super) fn run(
             most = most.into_iter().chain([access.left().unwrap_or(u64::MAX)]).min();
         }
         let Some(most) = most else { return Ok(Came::Done) };
-        let fit = (until - start) as f64 / (turn.busy + turn.asleep + turn.faults * fault_time).max(1.0);
+        let each = (turn.busy + turn.faults * fault_time) * share + turn.asleep;
+        let fit = (until - start) as f64 / each.max(1.0);
         let turns = (fit as u64).clamp(1, most);
         faults.clear();
         for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
-            access.time += (turns as f64 * busy(access, state, from)) as Ps;
+            access.time += (turns as f64 * busy(access, state, from) * share) as Ps;
             note_load(access, state, from, turns);
             find_missing(access, number, state, kernel, turns, &mut faults);
             access.touching.stream.count += turns;
@@ -229,7 +230,7 @@ fn bring_in(
     access: &mut Accessing,
     state: &mut AccessState,
     kernel: &mut Kernel,
-    caller: &Caller,
+    caller: &mut Caller,
 ) -> Result<(), AllocationFailure> {
     let region = &mut state.regions[access.region];
     let (page, start) = (u64::from(fault.page), kernel.clock(caller.cpu));

@@ -9,7 +9,8 @@ use super::buddy::named;
 use super::marks::Reserves;
 use super::policy::{Choice, choose};
 use super::{
-    AllocationFailure, Caller, Context, NodeMask, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, Request, ZoneKind,
+    AllocationFailure, Caller, Context, NodeMask, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, PerCpuHigh, Request,
+    ZoneKind,
 };
 use crate::page::{Pfn, State};
 use crate::vmstat::{NumaItem, ZoneItem};
@@ -110,9 +111,14 @@ impl PageAllocator {
             }
             looked_at += 1;
             *fetched += u32::from(ctx.stat.lines.read(zone, ctx.cpu));
+            let free = ctx.stat.plain(zone, ZoneItem::FreePages);
+            if self.rules.per_cpu_high == PerCpuHigh::Auto && !self.zones[zone].below_high {
+                let (of, none) = (&self.zones[zone], Reserves::default());
+                self.zones[zone].below_high =
+                    !of.watermark_ok(request.order, of.marks.high, free, request.highest, none);
+            }
             let marks = &self.zones[zone].marks;
             let (mark, reserves) = walk.urgent.map_or((marks.low, Reserves::default()), |urgent| (marks.min, urgent));
-            let free = ctx.stat.plain(zone, ZoneItem::FreePages);
             if self.zones[zone].watermark_ok(request.order, mark, free, request.highest, reserves)
                 && let Some(page) = self.take(ctx, zone, request, keep_apart)
             {

@@ -15,7 +15,7 @@ mod zonelist;
 
 pub use allocate::Allocated;
 pub use marks::Marks;
-pub use pageset::PerCpuPages;
+pub use pageset::{PerCpuPages, PerCpuState};
 pub use policy::{NodeMask, Policy};
 pub use request::{AllocationFailure, Caller, Context, NotAllocated, Request};
 pub use rules::{PerCpuHigh, Rules, SpreadLoad};
@@ -85,8 +85,13 @@ impl PageAllocator {
 
     /// Takes a free block for nobody, of whatever type. False if there is none.
     pub(crate) fn occupy(&mut self, zone: usize, order: u32) -> bool {
-        let block = Migratetype::ALL.into_iter().find_map(|of| Some((of, self.take_smallest(zone, order, of)?)));
+        let block = self.take_any(zone, order);
         block.map(|(of, page)| self.frames.set(page, State::Allocated, order, of, zone)).is_some()
+    }
+
+    /// Takes a free block of whatever type off the lists.
+    fn take_any(&mut self, zone: usize, order: u32) -> Option<(Migratetype, Pfn)> {
+        Migratetype::ALL.into_iter().find_map(|of| Some((of, self.take_smallest(zone, order, of)?)))
     }
 
     /// Numbers of the populated zones.

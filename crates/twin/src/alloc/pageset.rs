@@ -3,12 +3,14 @@
 //!
 //! A CPU allocates from the head of its own list and frees to it; an empty list is refilled with a batch from the buddy
 //! lists, a long one gives a batch back from its tail. How large batches and lists are is what the releases differ in
-//! ([`PerCpuHigh`]). Left out: `percpu_pagelist_fraction`, the shorter lists while reclaim is active or the zone is below
-//! its high mark, and the draining of all lists after a run of frees of higher order. Checked on the sizes that kernels
-//! 6.1 and 6.18 print (`tests/zoneinfo.rs`) and by the property test of `tests/allocator.rs`.
+//! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages come back.
+//! Left out: `percpu_pagelist_fraction`, the shorter lists while reclaim is active, and the draining of all lists after a
+//! run of frees of higher order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the
+//! property test of `tests/allocator.rs`, and by `nr_free_pages` after an exit (docs/fidelity.md).
 
 use super::buddy::named;
-use super::{Context, PAGEBLOCK_ORDER, PageAllocator, PerCpuHigh, Rules, Zone};
+use super::marks::Reserves;
+use super::{Context, PAGEBLOCK_ORDER, PageAllocator, PerCpuHigh, Rules, Zone, ZoneKind};
 use crate::page::{List, Migratetype, Pfn, State};
 use crate::vmstat::ZoneItem;
 use mmtwin_event::Kind;
@@ -45,6 +47,28 @@ pub struct PerCpuPages {
     lists: [List; LISTS],
 }
 
+/// What a kernel had on a CPU's lists, and how far the sizes that find their way had come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PerCpuState {
+    /// `high`, where it is not fixed.
+    pub high: u64,
+    /// Doublings of the next refill.
+    pub alloc_doublings: u32,
+    /// Doublings of the next return.
+    pub free_doublings: u32,
+    /// Pages freed lately.
+    pub freed: u64,
+    /// Order, type and blocks of each list.
+    pub lists: Vec<(u32, Migratetype, u64)>,
+}
+
+impl PerCpuState {
+    /// Pages on all lists.
+    pub fn pages(&self) -> u64 {
+        self.lists.iter().map(|(order, _, blocks)| blocks << order).sum()
+    }
+}
+
 /// Pages that move at once between a CPU's list and the buddy lists of a zone; 0 for a small zone.
 fn batch_size(managed: u64, limit: u64) -> u64 {
     let batch = ((managed / 1024).min(limit) / 4).max(1);
@@ -69,7 +93,7 @@ impl PerCpuPages {
     }
 
     /// Blocks of an order to take at once for an empty list.
-    fn refill(&mut self, order: u32, how: PerCpuHigh) -> u64 {
+    fn refill(&mut self, order: u32, how: PerCpuHigh, below_high: bool) -> u64 {
         if how != PerCpuHigh::Auto {
             return if self.batch > 1 { (self.batch >> order).max(if order == 0 { 1 } else { 2 }) } else { self.batch };
         }
@@ -78,7 +102,7 @@ impl PerCpuPages {
             return 1;
         }
         let mut batch = if order == 0 { self.batch << self.alloc_doublings } else { self.batch };
-        if self.high_min != self.high_max {
+        if self.high_min != self.high_max && !below_high {
             self.high = (self.high + batch).min(self.high_max);
         }
         if order == 0 {
@@ -92,7 +116,7 @@ impl PerCpuPages {
     }
 
     /// Pages to give back after a free; 0 if the list is not too long.
-    fn excess(&mut self, how: PerCpuHigh) -> u64 {
+    fn excess(&mut self, how: PerCpuHigh, below_high: bool) -> u64 {
         match how {
             PerCpuHigh::SixBatches => {
                 if self.count >= self.high {
@@ -116,18 +140,23 @@ impl PerCpuPages {
                 batch.clamp(self.batch.min(most), most)
             }
             PerCpuHigh::Auto => {
-                self.high = self.high.clamp(self.high_min, self.high_max);
-                if self.count < self.high {
+                let mut high = self.high.clamp(self.high_min, self.high_max);
+                self.high = high;
+                if below_high && self.high_min != self.high_max {
+                    self.high = high.saturating_sub(self.freed.max(self.batch)).max(self.high_min);
+                    high = self.count.max(self.high_min);
+                }
+                if self.count < high {
                     return 0;
                 }
-                self.high = self.high.max((self.freed + self.batch).clamp(self.high_min, self.high_max));
-                if self.count < self.high {
-                    return 0;
+                if !below_high {
+                    // Of what comes next more is kept.
+                    self.high = high.max((self.freed + self.batch).clamp(self.high_min, self.high_max));
                 }
-                if self.high < self.batch {
+                if high < self.batch {
                     return 1;
                 }
-                let most = self.high - self.batch;
+                let most = high - self.batch;
                 self.freed.clamp(self.batch.min(most), most)
             }
         }
@@ -166,6 +195,27 @@ impl PageAllocator {
         }
     }
 
+    /// Puts on a CPU's lists what a kernel had there, as far as there are blocks and lists.
+    pub(crate) fn fill_per_cpu(&mut self, zone: usize, cpu: u32, state: &PerCpuState) {
+        for &(order, of, blocks) in &state.lists {
+            let Some(list) = self.per_cpu_list(order, of) else { continue };
+            for _ in 0..blocks {
+                let Some((_, page)) = self.take_any(zone, order) else { break };
+                self.frames.set(page, State::PerCpu, order, of, zone);
+                let set = &mut self.pagesets[zone][cpu as usize];
+                set.lists[list].push_tail(&mut self.frames, page);
+                set.count += 1 << order;
+            }
+        }
+        let Some(set) = self.pagesets[zone].get_mut(cpu as usize) else { return };
+        set.alloc_doublings = state.alloc_doublings.min(MAX_DOUBLINGS);
+        set.free_doublings = state.free_doublings.min(MAX_DOUBLINGS);
+        set.freed = state.freed;
+        if set.high_min != set.high_max {
+            set.high = state.high;
+        }
+    }
+
     /// Takes a block from the CPU's list, refilled if it is empty.
     #[inline]
     pub(super) fn take_per_cpu(
@@ -199,7 +249,8 @@ impl PageAllocator {
         list: usize,
         smallest: u32,
     ) {
-        let wanted = self.pagesets[zone][ctx.cpu as usize].refill(order, self.rules.per_cpu_high);
+        let below_high = self.zones[zone].below_high;
+        let wanted = self.pagesets[zone][ctx.cpu as usize].refill(order, self.rules.per_cpu_high, below_high);
         let mut taken = 0;
         while taken < wanted {
             let Some(page) = self.take_block(ctx, zone, order, migratetype, smallest) else { break };
@@ -225,9 +276,13 @@ impl PageAllocator {
         if set.freed < set.batch << MAX_DOUBLINGS {
             set.freed = (set.freed + (1 << order)).min(set.batch << MAX_DOUBLINGS);
         }
-        let excess = set.excess(self.rules.per_cpu_high);
+        let excess = set.excess(self.rules.per_cpu_high, self.zones[zone].below_high);
         if excess > 0 {
             self.give_back(ctx, zone, ctx.cpu, excess, list);
+            let (of, free) = (&self.zones[zone], ctx.stat.plain(zone, ZoneItem::FreePages));
+            if of.below_high && of.watermark_ok(0, of.marks.high, free, ZoneKind::Movable, Reserves::default()) {
+                self.zones[zone].below_high = false;
+            }
         }
     }
 
@@ -312,26 +367,35 @@ mod tests {
     #[test]
     fn returns_double_while_nothing_is_allocated() {
         let mut set = PerCpuPages { count: 500, high: 218, batch: 31, ..PerCpuPages::default() };
-        let excess: Vec<u64> = (0..5).map(|_| set.excess(PerCpuHigh::LowMark)).collect();
+        let excess: Vec<u64> = (0..5).map(|_| set.excess(PerCpuHigh::LowMark, false)).collect();
         assert_eq!(excess, [31, 62, 124, 187, 187]);
-        assert_eq!(set.excess(PerCpuHigh::SixBatches), 31);
+        assert_eq!(set.excess(PerCpuHigh::SixBatches, false), 31);
         set.count = 217;
-        assert_eq!([PerCpuHigh::SixBatches, PerCpuHigh::LowMark].map(|how| set.excess(how)), [0, 0]);
+        assert_eq!([PerCpuHigh::SixBatches, PerCpuHigh::LowMark].map(|how| set.excess(how, false)), [0, 0]);
     }
 
     #[test]
     fn automatic_lists_grow_with_use_and_shrink_without() {
         let sizes = PerCpuPages { batch: 63, high_min: 1000, high_max: 10_000, ..PerCpuPages::default() };
         let mut set = sizes;
-        let refills: Vec<u64> = (0..7).map(|_| set.refill(0, PerCpuHigh::Auto)).collect();
+        let refills: Vec<u64> = (0..7).map(|_| set.refill(0, PerCpuHigh::Auto, false)).collect();
         assert_eq!(refills, [63, 126, 252, 504, 1008, 2016, 2016]);
-        assert_eq!((set.high, set.refill(2, PerCpuHigh::Auto)), (1000 + 63 * (1 + 2 + 4 + 8 + 16 + 32 + 32), 15));
+        assert_eq!(
+            (set.high, set.refill(2, PerCpuHigh::Auto, false)),
+            (1000 + 63 * (1 + 2 + 4 + 8 + 16 + 32 + 32), 15)
+        );
         set.count = 100;
         let high = set.high;
         assert_eq!((set.decay(), set.high), (0, high - high / 8));
         set.count = 9000;
         assert_eq!((set.decay(), set.high), (9000 - 6984, 6984));
         set.freed = 3000;
-        assert_eq!(set.excess(PerCpuHigh::Auto), 3000);
+        assert_eq!(set.excess(PerCpuHigh::Auto, false), 3000);
+        // In want of pages the length falls by what was freed, and what is there goes back as if the list were full.
+        set.count = 500;
+        assert_eq!((set.excess(PerCpuHigh::Auto, true), set.high), (0, 6984 - 3000));
+        set.count = 2000;
+        assert_eq!((set.excess(PerCpuHigh::Auto, true), set.high), (2000 - 63, 1000));
+        assert_eq!((set.refill(0, PerCpuHigh::Auto, true), set.high), (63, 1000));
     }
 }

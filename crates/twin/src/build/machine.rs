@@ -1,5 +1,7 @@
 //! The machine: memory ranges from zones, costs in cycles.
 
+use crate::alloc::ZoneKind;
+use crate::kernel::ZoneState;
 use crate::machine::{Cpu, LoopCosts, Machine, MachineError, Node, PageCosts};
 use crate::machine::{Curve, Memory, MemoryError, Path};
 use mmtwin_scenario::machine as say;
@@ -39,6 +41,25 @@ pub fn machine(of: &say::Machine) -> Result<Machine, MachineError> {
     // Validation keeps distances below 255.
     let row = |row: &Vec<u32>| row.iter().map(|&distance| distance.min(u8::MAX.into()) as u8).collect();
     Machine::new(nodes.collect(), cpus.collect(), of.distance.iter().map(row).collect())
+}
+
+/// The machine with zones as a running kernel had them.
+pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
+    let kind = |kind| match kind {
+        say::ZoneKind::Dma => ZoneKind::Dma,
+        say::ZoneKind::Dma32 => ZoneKind::Dma32,
+        say::ZoneKind::Normal => ZoneKind::Normal,
+        say::ZoneKind::Movable => ZoneKind::Movable,
+    };
+    let mut machine = of.clone();
+    for state in state {
+        let zones = machine.nodes.get_mut(state.node).into_iter().flat_map(|node| &mut node.zones);
+        for zone in zones.filter(|zone| kind(zone.kind) == state.kind) {
+            (zone.start_pfn, zone.spanned) = (state.start_pfn, state.spanned);
+            (zone.present, zone.managed) = (state.present, state.managed.min(state.present));
+        }
+    }
+    machine
 }
 
 /// What allocations cost. A CPU whose core has another busy thread takes `smt_slowdown` times as long for its own

@@ -11,7 +11,7 @@ mod vmalloc;
 
 pub use check::check;
 pub use kernel::rules;
-pub use machine::{clear_huge, costs, machine, memory};
+pub use machine::{clear_huge, costs, machine, memory, with_zones};
 pub use manifest::manifest;
 pub use policy::policy;
 pub use vmalloc::{vmalloc, vmalloc_test};
@@ -20,7 +20,7 @@ use crate::kernel::{Kernel, KernelError};
 use crate::machine::MachineError;
 use crate::machine::MemoryError;
 use crate::probe::Probe;
-use mmtwin_scenario::Scenario;
+use mmtwin_scenario::{Machine as SaidMachine, Scenario};
 
 /// Why a scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -42,14 +42,14 @@ pub enum BuildError {
     NotModelledAt(String, String),
 }
 
-/// Boots the scenario's kernel on its machine. Its counters stand as if every CPU had been at work before, each a
-/// different time, by the scenario's seed.
-pub fn kernel_of(scenario: &Scenario, probe: Probe) -> Result<Kernel, BuildError> {
-    let mut kernel =
-        Kernel::new(machine(&scenario.machine)?, costs(&scenario.machine), rules(&scenario.kernel)?, probe)?;
+/// Boots the scenario's kernel on a machine, its own or one with other zones. Its counters stand as if every CPU had
+/// been at work before, each a different time, by the scenario's seed.
+pub fn kernel_of(scenario: &Scenario, on: &SaidMachine, probe: Probe) -> Result<Kernel, BuildError> {
+    let mut kernel = Kernel::new(machine(on)?, costs(on), rules(&scenario.kernel)?, probe)?;
     if scenario.kernel.sysctl.vm_numa_stat == Some(0) {
         kernel.stat.set_numa_stat(false);
     }
+    kernel.set_shared_budget(on.cpu.shared_budget);
     kernel.age_counters(scenario.run.seed);
     Ok(kernel)
 }

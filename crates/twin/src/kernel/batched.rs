@@ -44,6 +44,8 @@ struct Runner {
     /// Time of a loop that fetches nothing.
     work: Ps,
     fetches: Fetches,
+    /// How many times longer a fetch takes than alone on the machine.
+    share: u64,
     /// Loops to do.
     left: u64,
     /// Loops before the one that writes the shared words.
@@ -77,7 +79,7 @@ impl Runner {
     /// Does one loop that fetches the line.
     fn fetch(&mut self) {
         self.looked = (self.start, self.cpu);
-        self.start += self.work + self.fetches.next();
+        self.start += self.work + self.fetches.next() * self.share;
         self.stale = false;
         self.count(1);
     }
@@ -200,8 +202,9 @@ impl Kernel {
             cpu: looper.cpu,
             log,
             start: self.clocks[looper.cpu as usize],
-            work: times.allocate + times.free + counts.len() as Ps * self.count_time(looper.cpu),
+            work: (times.allocate + times.free + counts.len() as Ps * self.count_time(looper.cpu)) * self.share,
             fetches: self.fetches[looper.cpu as usize],
+            share: self.share,
             left: looper.left,
             quiet: self.quiet_loops(looper.cpu, &steady),
             uncounted: 0,

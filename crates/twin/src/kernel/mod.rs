@@ -2,11 +2,18 @@
 //!
 //! It owns the page allocator, the counters, the tracepoints and a clock per CPU in picoseconds, because what is timed
 //! here is shorter than a nanosecond is fine. Work that timers do costs no time.
+//!
+//! CPUs may share one budget, as those of an emulator with a single thread do: the busy ones take turns in equal slices,
+//! and idle time is skipped. Of N busy CPUs each gets every Nth slice, so its work takes N times as long, however short
+//! the slices are; that is what is charged. What is left out is the order of slices within an epoch. Checked by a test
+//! here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
 
 mod batched;
 mod loops;
+mod state;
 
 pub use loops::{AllocLoop, CpuLoops, LoopResult, Looper};
+pub use state::{ListState, ZoneState};
 
 use crate::alloc::{
     Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules, ZoneKind,
@@ -131,6 +138,10 @@ pub struct Kernel {
     busy: Vec<bool>,
     /// By CPU: busy siblings.
     neighbours: Vec<u32>,
+    /// All CPUs share the time of one.
+    shared_budget: bool,
+    /// How many times longer work takes than on a CPU with a budget of its own.
+    share: u64,
 }
 
 impl Kernel {
@@ -171,12 +182,32 @@ impl Kernel {
             clocks: vec![0; cpus],
             busy: vec![false; cpus],
             neighbours: vec![0; cpus],
+            shared_budget: false,
+            share: 1,
         })
     }
 
     /// What allocations cost on this machine.
     pub fn costs(&self) -> &PageCosts {
         &self.costs
+    }
+
+    /// Lets all CPUs share the time of one, or have a time of their own each.
+    pub fn set_shared_budget(&mut self, shared: bool) {
+        self.shared_budget = shared;
+        self.set_share();
+    }
+
+    fn set_share(&mut self) {
+        self.share = match self.shared_budget {
+            true => self.busy.iter().filter(|busy| **busy).count().max(1) as u64,
+            false => 1,
+        };
+    }
+
+    /// How many times longer work takes now than it does alone on the machine.
+    pub(crate) fn share(&self) -> u64 {
+        self.share
     }
 
     /// Time of a CPU.
@@ -190,15 +221,23 @@ impl Kernel {
         self.clocks[cpu as usize]
     }
 
-    /// What an allocation takes that finds everything near.
+    /// What an allocation takes alone on the machine that finds everything near.
     pub(crate) fn allocation_time(&self, cpu: u32) -> Ps {
         self.times(cpu).allocate + 2 * self.count_time(cpu)
     }
 
-    /// A CPU works for a time.
+    /// A CPU does work that takes it some time alone on the machine.
     #[inline]
     pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
-        self.clocks[cpu as usize] += time;
+        self.clocks[cpu as usize] += time * self.share;
+    }
+
+    /// Work beside the CPUs' own takes a time of the budget that they share, if they do.
+    pub(crate) fn spend_beside(&mut self, time: Ps) {
+        if self.shared_budget {
+            let busy = self.clocks.iter_mut().zip(&self.busy).filter(|(_, busy)| **busy);
+            busy.for_each(|(clock, _)| *clock += time);
+        }
     }
 
     /// A CPU does nothing until a time, if that is still to come.
@@ -243,11 +282,11 @@ impl Kernel {
         let (cpu, local) = (caller.cpu, self.machine.node_of(caller.cpu));
         let (alloc, mut ctx) = self.split(cpu, caller.task);
         let got = alloc.allocate(&mut ctx, caller, local, request)?;
-        let spent = self.times(cpu).allocate + u64::from(got.counted) * self.count_time(cpu);
-        self.clocks[cpu as usize] += spent;
+        let mut spent = self.times(cpu).allocate + u64::from(got.counted) * self.count_time(cpu);
         for _ in 0..got.fetched {
-            self.clocks[cpu as usize] += self.fetches[cpu as usize].next();
+            spent += self.fetches[cpu as usize].next();
         }
+        self.spend(cpu, spent);
         Ok(got)
     }
 
@@ -255,7 +294,7 @@ impl Kernel {
     pub(crate) fn free_unchecked(&mut self, cpu: u32, task: Task, page: Pfn) -> Result<(), NotAllocated> {
         let (alloc, mut ctx) = self.split(cpu, task);
         alloc.free(&mut ctx, page)?;
-        self.clocks[cpu as usize] += self.times(cpu).free;
+        self.spend(cpu, self.times(cpu).free);
         Ok(())
     }
 
@@ -283,6 +322,7 @@ impl Kernel {
                 let neighbours = &mut self.neighbours[sibling as usize];
                 *neighbours = if busy { *neighbours + 1 } else { *neighbours - 1 };
             }
+            self.set_share();
         }
     }
 
@@ -385,22 +425,6 @@ impl Kernel {
             let Some(period) = self.own_zone(cpu).and_then(|zone| self.stat.numa.period(zone)) else { continue };
             // Two periods leave the first, longer or shorter, behind.
             self.count_pairs(cpu, 2 * period + random.below(u64::from(cpu), 0, period));
-        }
-    }
-
-    /// Takes memory away until a zone has no more pages free than this: what a kernel and its programs held before the
-    /// workload. Nothing is counted but the free pages.
-    pub(crate) fn occupy(&mut self, zone: usize, free: u64) {
-        let Some(&cpu) = self.stat.online().first() else { return };
-        let mut most = crate::alloc::MAX_ORDER;
-        while let Some(over) = self.alloc.free_pages(zone).checked_sub(free).filter(|over| *over > 0) {
-            let order = over.ilog2().min(most);
-            match self.alloc.occupy(zone, order) {
-                true => self.stat.add(zone, cpu, ZoneItem::FreePages, -(1 << order)),
-                false if order == 0 => return,
-                // Free blocks may all be smaller.
-                false => most = order - 1,
-            }
         }
     }
 

@@ -84,6 +84,8 @@ pub(super) struct Engine<'a> {
     /// The threads that run are known not to be in one and the same page loop.
     pub(super) apart: bool,
     epoch_end: Ps,
+    /// When the last process that has ended had given its memory back.
+    pub(super) exited: Ns,
     sampler: Sampler,
     pub(super) results: Vec<(usize, PhaseResult)>,
 }
@@ -95,11 +97,9 @@ impl<'a> Engine<'a> {
         options: Options<'a>,
         sink: &'a mut dyn Sink,
     ) -> Result<Engine<'a>, RunError> {
-        let mut kernel = build::kernel_of(scenario, Probe::new(options.events.iter().copied()))?;
-        for of in &options.state {
-            let zone = kernel.alloc.zones.iter().position(|zone| zone.node == of.node && zone.kind == of.kind);
-            zone.into_iter().for_each(|zone| kernel.occupy(zone, of.free));
-        }
+        let machine = build::with_zones(&scenario.machine, &options.state.zones);
+        let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
+        options.state.zones.iter().try_for_each(|zone| kernel.go_on_from(zone))?;
         let process::Workload { processes, threads, regions } = process::workload(scenario)?;
         let cost = &scenario.machine.cost;
         let costs = FaultCosts { fault: cost.page_fault.0, clear_huge: build::clear_huge(&scenario.machine) };
@@ -124,6 +124,7 @@ impl<'a> Engine<'a> {
             is_ready: vec![false; cpus],
             apart: false,
             epoch_end: 0,
+            exited: 0,
             sampler: Sampler::new(&scenario.run.counters),
             results: Vec::new(),
             kernel,
@@ -138,15 +139,17 @@ impl<'a> Engine<'a> {
             let cgroup = self.scenario.processes[thread.process].cgroup.as_deref();
             self.sink.task(&mmtwin_event::Task { pid, tgid, comm, cgroup });
         }
+        let begin = self.options.state.at.min(HORIZON);
+        self.kernel.advance(begin);
         for (number, process) in self.scenario.processes.iter().enumerate() {
-            self.due.set(process.start.0, 0, Due::Start(number));
+            self.due.set(begin + self.sampling() + process.start.0, 0, Due::Start(number));
         }
-        self.due.set(0, 0, Due::Sample);
+        self.due.set(begin, 0, Due::Sample);
         // Without processes there is nothing to wait for.
         let last = if self.processes.is_empty() { 0 } else { HORIZON };
         let duration = self.scenario.run.duration.map_or(last, |duration| duration.0.min(HORIZON));
-        self.due.set(duration, 0, Due::Stop);
-        let mut now = 0;
+        self.due.set(begin + duration, 0, Due::Stop);
+        let mut now = begin;
         let ending = loop {
             match self.next(&mut now) {
                 Ok(true) => {}
@@ -171,6 +174,8 @@ impl<'a> Engine<'a> {
                 self.close_phase(process, now)?;
             }
         }
+        now = now.max(self.exited);
+        self.kernel.run_timers(now);
         self.sample(now);
         self.kernel.probe.drain(Ns::MAX, self.sink);
         self.results.sort_by_key(|(process, _)| *process);
@@ -261,8 +266,8 @@ impl<'a> Engine<'a> {
     /// Runs a thread's touches of memory.
     fn touch(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
         let at = &mut self.threads[thread];
-        let (caller, Doing::Touching(accessor)) = (at.caller, &mut at.doing) else { return Ok(Step::Ended) };
-        match accessor.run(&mut self.memory, &mut self.kernel, &caller, until) {
+        let Doing::Touching(accessor) = &mut at.doing else { return Ok(Step::Ended) };
+        match accessor.run(&mut self.memory, &mut self.kernel, &mut at.caller, until) {
             Ok(Came::On) => Ok(Step::On),
             Ok(Came::Asleep(until)) => Ok(Step::Asleep(until)),
             Ok(Came::Done) => Ok(Step::Ended),
@@ -281,6 +286,12 @@ impl<'a> Engine<'a> {
         (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
     }
 
+    /// For how long those wait that wait for a sample.
+    pub(super) fn sampling(&self) -> Ns {
+        let machine = &self.scenario.machine;
+        if machine.cpu.shared_budget { machine.cost.sample.0.div_ceil(PS_PER_NS) } else { 0 }
+    }
+
     pub(super) fn sample(&mut self, at: Ns) {
         let regions = self.processes.iter().flat_map(|process| {
             let names = process.regions.iter().zip(&process.region_names);
@@ -290,6 +301,7 @@ impl<'a> Engine<'a> {
             .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
             .collect();
         self.sampler.sample(&mut self.kernel, &placed, at, self.sink);
+        self.kernel.spend_beside(self.scenario.machine.cost.sample.0);
     }
 
     pub(super) fn make_ready(&mut self, cpu: u32) {

@@ -13,10 +13,9 @@ mod sample;
 mod tally;
 mod vmalloc_test;
 
-use crate::alloc::ZoneKind;
 use crate::build::{self, BuildError};
 use crate::clock::Ns;
-use crate::kernel::{Kernel, KernelError};
+use crate::kernel::{Kernel, KernelError, ZoneState};
 use crate::vmalloc::StressError;
 use mmtwin_event::results::Results;
 use mmtwin_event::words::glob;
@@ -37,21 +36,19 @@ pub enum RunError {
     Stress(#[from] StressError),
 }
 
-/// Free pages of a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneFree {
-    /// Its node.
-    pub node: usize,
-    /// Which zone.
-    pub kind: ZoneKind,
-    /// Pages.
-    pub free: u64,
+/// What a run begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Time: when the kernel's timers are due depends on it.
+    pub at: Ns,
+    /// Zones that differ from the machine's, or have fewer free pages than after boot.
+    pub zones: Vec<ZoneState>,
 }
 
 /// How a scenario is run, beside what it says itself.
 pub struct Options<'a> {
-    /// Pages that are free when the run begins, where there are fewer than after boot.
-    pub state: Vec<ZoneFree>,
+    /// What it begins with.
+    pub state: State,
     /// Every touch of memory by itself: slow, and what the sampled touches are checked against.
     pub explicit: bool,
     /// Kinds of events that are wanted.

@@ -47,7 +47,7 @@ impl Engine<'_> {
         let this = &mut self.processes[process];
         let phase = this.phase.map_or(0, |phase| phase + 1);
         if phase == this.phases.len() {
-            return self.exit(process);
+            return self.exit(process, at);
         }
         (this.phase, this.begun, this.reached) = (Some(phase), at, at);
         let (duration, number) = (this.phases[phase].duration, this.phases[phase].number);
@@ -158,11 +158,11 @@ impl Engine<'_> {
         Accessor { list, turn: 0, explicit }
     }
 
-    /// A phase of a process ends, and the next begins.
+    /// A phase of a process ends, and the next begins when the sample of its end has been taken.
     pub(super) fn end_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         self.close_phase(process, at)?;
         self.sample(at);
-        self.next_phase(process, at)
+        self.next_phase(process, at + self.sampling())
     }
 
     /// Takes all threads of a process from what they do and notes what the phase has achieved.
@@ -192,11 +192,12 @@ impl Engine<'_> {
     }
 
     /// A process ends and gives its memory back.
-    fn exit(&mut self, process: usize) -> Result<(), RunError> {
+    fn exit(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         let this = &mut self.processes[process];
         (this.phase, this.ended) = (None, true);
         let (kept, regions, threads) = (std::mem::take(&mut this.kept), this.regions.clone(), this.threads.clone());
         let caller = self.threads[threads.start].caller;
+        self.kernel.wait(caller.cpu, at * PS_PER_NS);
         for page in kept {
             self.kernel.free_unchecked(caller.cpu, caller.task, page).map_err(crate::kernel::KernelError::from)?;
         }
@@ -207,6 +208,7 @@ impl Engine<'_> {
                 region.unmap(&mut self.kernel, &caller)?;
             }
         }
+        self.exited = self.exited.max(self.kernel.clock(caller.cpu).div_ceil(PS_PER_NS));
         threads.for_each(|thread| self.queues.leave(self.threads[thread].caller.cpu));
         Ok(())
     }

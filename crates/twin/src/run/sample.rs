@@ -1,7 +1,7 @@
 //! Counters of the run, read from the kernel's files as a recorder reads them.
 //!
-//! Reading has the effects it has in the modelled kernel, such as folding. It takes no time: the recorder is not part
-//! of the workload. Rows of counters that no mechanism keeps are left out, because a 0 would say something else.
+//! Reading has the effects it has in the modelled kernel, such as folding. It takes no time where the recorder finds a
+//! CPU of its own, and time of the budget that all CPUs share where they do. Rows of counters that no mechanism keeps are left out, because a 0 would say something else.
 
 use crate::clock::Ns;
 use crate::kernel::Kernel;

@@ -12,6 +12,7 @@ use super::process::{Doing, Working};
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::PS_PER_NS;
+use crate::sched::RunQueues;
 use crate::vmalloc::stress::GUARD;
 use crate::vmalloc::{self, Outcome, Params, StressError};
 use mmtwin_event::results::Latency;
@@ -37,9 +38,15 @@ impl Engine<'_> {
         let outcome = self.test(&params, start).map_err(RunError::from)?;
         let end = start.saturating_add(outcome.ran_ns).min(HORIZON) * PS_PER_NS;
         let pages = pages_per_thread(&params);
-        self.kernel.count_pairs(self.threads[thread].caller.cpu, pages);
+        // The test's own threads are placed like any, wherever those are that wait for them.
+        let mut queues = RunQueues::new(&self.kernel.machine);
+        for _ in 0..threads {
+            let online = self.kernel.stat.online().iter().copied();
+            if let Some(cpu) = queues.place(online, &self.kernel.machine) {
+                self.kernel.count_pairs(cpu, pages);
+            }
+        }
         for other in std::mem::take(&mut self.processes[process].gathered) {
-            self.kernel.count_pairs(self.threads[other].caller.cpu, pages);
             self.kernel.wait(self.threads[other].caller.cpu, end);
             self.wake(other, end)?;
             if let Doing::Action(number, Some(at)) = &mut self.threads[other].doing {

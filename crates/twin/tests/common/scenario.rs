@@ -1,7 +1,7 @@
 //! Scenarios run in memory.
 
 use mmtwin_event::{CounterRow, Event, Sink};
-use mmtwin_twin::run::{Options, Ran, run};
+use mmtwin_twin::run::{Options, Ran, State, run};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn run_it(text: &str, explicit: bool) -> Result<Finished, String> {
     let scenario = mmtwin_scenario::parse("test", text, Path::new(""), &[]).map_err(|faults| faults.to_string())?;
     let mut kept = Kept::default();
     let events = mmtwin_twin::run::kinds(&scenario);
-    let options = Options { state: Vec::new(), explicit, events, progress: &mut |_| {} };
+    let options = Options { state: State::default(), explicit, events, progress: &mut |_| {} };
     let ran = run(&scenario, options, &mut kept).map_err(|error| error.to_string())?;
     assert!(kept.events.is_sorted_by_key(|event| (event.0, event.1)), "events in order");
     Ok(Finished { ran, counters: kept.counters, events: kept.events })
