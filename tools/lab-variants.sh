@@ -64,6 +64,9 @@ unpack() { # base version
     fi
 }
 
+# An interrupted removal leaves nothing that would be taken for a source.
+remove() { rm -f "$tree/.mmtwin" && rm -rf "$tree"; }
+
 edit() { # file function words [statement]
     [ -e "$tree/$1.stock" ] || cp "$tree/$1" "$tree/$1.stock"
     (cd "$tree" && perl "$here/edit.pl" "$@") >>"$log" 2>&1 || give_up "$name: $(tail -n 1 "$log")"
@@ -169,7 +172,7 @@ for change; do
     [ -n "$version" ] || give_up "no package linux-source-$base in apt's lists"
     tree=$build/$base
     if is_made "$base-lab" "$base" "$version" && is_made "$change" "$base" "$version" "$change"; then
-        rm -rf "$tree"
+        remove
         continue
     fi
     set_up_tools
@@ -177,6 +180,6 @@ for change; do
     make_kernel "$base" "$version"
     release=$wanted
     make_kernel "$base" "$version" "$change"
-    rm -rf "${tree:?}"
+    remove
 done
 say "$(for kernel in "$lab"/kernels/*/recipe; do [ ! -e "$kernel" ] || printf '%s ' "$(basename "$(dirname "$kernel")")"; done)in $lab/kernels"
