@@ -1,4 +1,4 @@
-//! Counters over time: first and last value of every counter of every source, and a bounded series of a few.
+//! Counters over time: first and last value of every counter of every source, and a bounded series of some sources.
 //!
 //! What a counter's change means depends on its kind. Accumulating counters (`pgscan_kswapd`) have a
 //! [`delta`](Counters::delta); gauges (`nr_free_pages`, all of meminfo, watermarks) have a
@@ -11,18 +11,8 @@ use std::collections::BTreeMap;
 /// Most points kept per series; when it is full every second point goes and sampling halves.
 pub const MAX_POINTS: usize = 256;
 
-/// Counters that are kept over time, per source.
-const WATCHED: &[(&str, &[&str])] = &[(
-    "vmstat",
-    &[
-        "numa_pte_updates",
-        "numa_hint_faults",
-        "numa_hint_faults_local",
-        "numa_pages_migrated",
-        "pgmigrate_success",
-        "pgmigrate_fail",
-    ],
-)];
+/// Sources whose counters are kept over time.
+const WATCHED: [&str; 2] = ["vmstat", "numastat"];
 
 /// `nr_*` names that accumulate although the prefix says gauge.
 const ACCUMULATING_NR: &[&str] = &[
@@ -59,18 +49,19 @@ pub struct Sampled {
     series: Series,
 }
 
-/// Values of some counters over time.
+/// Values of a source's counters over time.
 #[derive(Clone, Debug)]
 struct Series {
-    names: &'static [&'static str],
+    watched: bool,
+    /// Times, and values in the order of the names; names that appeared later are not in them.
     points: Vec<(u64, Vec<Option<u64>>)>,
     /// Rows between two kept points.
     stride: u64,
 }
 
 impl Series {
-    fn push(&mut self, row: u64, at: u64, value: impl Fn(&str) -> Option<u64>) {
-        if self.names.is_empty() || !row.is_multiple_of(self.stride) {
+    fn push(&mut self, row: u64, at: u64, values: &[Option<u64>]) {
+        if !self.watched || !row.is_multiple_of(self.stride) {
             return;
         }
         if self.points.len() == MAX_POINTS {
@@ -84,7 +75,7 @@ impl Series {
                 return;
             }
         }
-        self.points.push((at, self.names.iter().map(|n| value(n)).collect()));
+        self.points.push((at, values.to_vec()));
     }
 }
 
@@ -162,11 +153,13 @@ impl Counters {
         Some(ns as f64 / 1e9)
     }
 
-    /// A watched counter over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and the last row.
+    /// A counter of `vmstat` or `numastat` over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and
+    /// the last row.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };
-        let Some(i) = s.series.names.iter().position(|n| *n == name) else { return Vec::new() };
-        let mut points: Vec<_> = s.series.points.iter().map(|(at, values)| (*at, values[i])).collect();
+        let Some(i) = s.position(name) else { return Vec::new() };
+        let at = |(at, values): &(u64, Vec<Option<u64>>)| (*at, values.get(i).copied().flatten());
+        let mut points: Vec<_> = s.series.points.iter().map(at).collect();
         if points.last().is_some_and(|(at, _)| *at < s.last_at) {
             points.push((s.last_at, self.last(source, key, name)));
         }
@@ -183,7 +176,6 @@ impl Counters {
 impl Sampled {
     fn new(row: &CounterRow<'_>) -> Sampled {
         let values: Vec<_> = (0..row.names.len()).map(|i| row.values.get(i).copied().flatten()).collect();
-        let names = WATCHED.iter().find(|(s, _)| *s == row.source).map_or(&[][..], |(_, names)| names);
         let mut sampled = Sampled {
             names: row.names.to_vec(),
             first: values.clone(),
@@ -191,7 +183,7 @@ impl Sampled {
             first_at: row.at,
             last_at: row.at,
             rows: 0,
-            series: Series { names, points: Vec::new(), stride: 1 },
+            series: Series { watched: WATCHED.contains(&row.source), points: Vec::new(), stride: 1 },
         };
         sampled.sample();
         sampled
@@ -217,8 +209,7 @@ impl Sampled {
     }
 
     fn sample(&mut self) {
-        let (names, last) = (&self.names, &self.last);
-        self.series.push(self.rows, self.last_at, |n| names.iter().position(|m| m == n).and_then(|i| last[i]));
+        self.series.push(self.rows, self.last_at, &self.last);
         self.rows += 1;
     }
 

@@ -512,12 +512,13 @@ pub struct Reproduce {
 /// `mmtwin fidelity`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Scenarios are those of scenarios/fidelity, cells their runs on kernels 6.1 and 6.12 with five seeds in mode exact.
+Scenarios are those of scenarios/fidelity, cells their runs on kernels 6.1 and 6.12 in the modes exact and smp with five
+seeds each.
 For developers: run it in the repository.
 
 Examples:
   mmtwin fidelity                          every stored cell beside the twin of today
-  mmtwin fidelity first-touch --kernel 6.1
+  mmtwin fidelity first-touch --kernel 6.1 --mode exact
   mmtwin fidelity --refresh                first run in the lab what is not stored yet; --again runs all
   mmtwin fidelity --write-docs             docs/fidelity.md")]
 pub struct Fidelity {

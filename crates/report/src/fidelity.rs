@@ -3,16 +3,32 @@
 //! The kernel ran it with several seeds, so each quantity has a median and a range; the twin's median is inside that
 //! range or outside. Quantities are those that the twin keeps: what counters grew by, where the watermarks are, where
 //! the pages of regions were at the end, and how many events of each kind there were. The kernel's own work (its
-//! threads, the agent's start) is in its counters and not in the twin's: see the background scenario.
+//! threads, the agent's start) is in its counters and not in the twin's: where it was measured, what counters
+//! accumulated without a workload is taken off first. When counters grew is compared in [`curves`].
+
+pub mod curves;
 
 use crate::model::{Body, Cell, Column, Na, Table};
+use curves::{Curve, CurveRow};
 use mmtwin_analysis::Analysis;
+use mmtwin_analysis::counters::is_gauge;
 use mmtwin_event::results::Results;
 use mmtwin_event::vocabulary::SCHEMAS;
 use std::collections::BTreeMap;
 
-/// Values of one run by (group, name).
-pub type Observed = BTreeMap<(u8, String), f64>;
+/// What is compared of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// Values by (group, name).
+    pub values: BTreeMap<(u8, String), f64>,
+    /// When counters grew.
+    pub curves: BTreeMap<String, Curve>,
+}
+
+/// Groups: counters of the machine, of nodes, values of zones.
+const MACHINE: u8 = 0;
+const NODES: u8 = 1;
+const ZONES: u8 = 2;
 
 /// Values of zoneinfo that are compared as they are.
 const ZONE: [&str; 5] = ["min", "low", "high", "managed", "present"];
@@ -22,8 +38,12 @@ const ZONE: [&str; 5] = ["min", "low", "high", "managed", "present"];
 pub struct Row {
     /// What it is.
     pub name: String,
+    /// Group that it belongs to.
+    group: u8,
     /// The kernel's values, sorted.
     pub kernel: Vec<f64>,
+    /// Median of the kernel's values without a workload, if they were measured and count.
+    pub background: Option<f64>,
     /// The twin's, sorted.
     pub twin: Vec<f64>,
 }
@@ -35,19 +55,25 @@ pub struct Fidelity {
     pub rows: Vec<Row>,
     /// Quantities of the kernel that the twin does not keep.
     pub unknown: usize,
+    /// When counters grew, of those that have enough samples.
+    pub curves: Vec<CurveRow>,
+}
+
+/// How a counter of a node or of the whole machine is called.
+fn label(key: &str, name: &str) -> String {
+    if key.is_empty() { name.into() } else { format!("node {key} {name}") }
 }
 
 /// Everything of a run that is compared.
 pub fn observe(analysis: &Analysis, results: Option<&Results>) -> Observed {
-    let mut seen = Observed::new();
+    let mut seen = BTreeMap::new();
     let counters = &analysis.counters;
-    for (group, source) in [(0, "vmstat"), (1, "numastat")] {
+    for (group, source) in [(MACHINE, "vmstat"), (NODES, "numastat")] {
         for key in counters.keys(source) {
             let names = counters.sampled(source, key).map(|sampled| sampled.names.clone()).unwrap_or_default();
             for name in names {
                 if let Some(change) = counters.change(source, key, &name) {
-                    let label = if key.is_empty() { name } else { format!("node {key} {name}") };
-                    seen.insert((group, label), change as f64);
+                    seen.insert((group, label(key, &name)), change as f64);
                 }
             }
         }
@@ -56,7 +82,7 @@ pub fn observe(analysis: &Analysis, results: Option<&Results>) -> Observed {
         for name in ZONE {
             // The lab's own memory has a zone that no other machine has.
             if let Some(value) = counters.last("zoneinfo", key, name).filter(|_| !key.ends_with("/Device")) {
-                seen.insert((2, format!("zone {key} {name}")), value as f64);
+                seen.insert((ZONES, format!("zone {key} {name}")), value as f64);
             }
         }
     }
@@ -76,22 +102,34 @@ pub fn observe(analysis: &Analysis, results: Option<&Results>) -> Observed {
             );
         }
     }
-    seen
+    Observed { values: seen, curves: curves::curves(analysis, results) }
 }
 
-/// Puts runs of the kernel and of the twin beside each other.
-pub fn compare(kernel: &[Observed], twin: &[Observed]) -> Fidelity {
+/// Puts runs of the kernel and of the twin beside each other. `background` are runs of the kernel without a workload, if
+/// there are any.
+pub fn compare(kernel: &[Observed], twin: &[Observed], background: &[Observed]) -> Fidelity {
     let values = |runs: &[Observed], key: &(u8, String)| {
-        let mut values: Vec<f64> = runs.iter().filter_map(|run| run.get(key)).copied().collect();
+        let mut values: Vec<f64> = runs.iter().filter_map(|run| run.values.get(key)).copied().collect();
         values.sort_by(f64::total_cmp);
         values
     };
-    let mut keys: Vec<&(u8, String)> = kernel.iter().flat_map(|run| run.keys()).collect();
+    let mut keys: Vec<&(u8, String)> = kernel.iter().flat_map(|run| run.values.keys()).collect();
     keys.sort();
     keys.dedup();
+    let of =
+        |runs: &[Observed]| -> Vec<BTreeMap<String, Curve>> { runs.iter().map(|run| run.curves.clone()).collect() };
     let mut fidelity = Fidelity::default();
     for key in keys {
-        let row = Row { name: key.1.clone(), kernel: values(kernel, key), twin: values(twin, key) };
+        // Only what accumulates adds up.
+        let adds_up = [MACHINE, NODES].contains(&key.0) && !is_gauge("vmstat", &key.1);
+        let idle = Some(values(background, key)).filter(|idle| adds_up && !idle.is_empty());
+        let row = Row {
+            name: key.1.clone(),
+            group: key.0,
+            kernel: values(kernel, key),
+            background: idle.map(|idle| median(&idle)),
+            twin: values(twin, key),
+        };
         match row.twin.is_empty() {
             true => fidelity.unknown += 1,
             // What neither side moved says nothing.
@@ -99,6 +137,9 @@ pub fn compare(kernel: &[Observed], twin: &[Observed]) -> Fidelity {
             false => fidelity.rows.push(row),
         }
     }
+    fidelity.curves = curves::compare(&of(kernel), &of(twin));
+    // What the twin does not keep has no curve to be missed.
+    fidelity.curves.retain(|curve| fidelity.rows.iter().any(|row| row.name == curve.name));
     fidelity
 }
 
@@ -120,16 +161,27 @@ impl Row {
         median(&self.twin)
     }
 
-    /// Whether the twin's median is within the kernel's range.
+    /// The kernel's value for which the twin's median stands: with the background.
+    fn expected(&self) -> f64 {
+        self.of_twin() + self.background.unwrap_or(0.0)
+    }
+
+    /// Whether the twin's median, with the background, is within the kernel's range.
     pub fn inside(&self) -> bool {
-        let twin = self.of_twin();
+        let twin = self.expected();
         self.kernel.first().is_some_and(|low| twin >= *low) && self.kernel.last().is_some_and(|high| twin <= *high)
     }
 
-    /// How far the twin's median is above the kernel's, in percent. Not known beside 0.
+    /// How far the twin's median is above the kernel's without the background, in percent. Not known beside 0.
     pub fn error_percent(&self) -> Option<f64> {
-        let kernel = self.of_kernel();
+        let kernel = self.of_kernel() - self.background.unwrap_or(0.0);
         (kernel != 0.0).then(|| 100.0 * (self.of_twin() - kernel) / kernel.abs())
+    }
+
+    /// A size or a mark of a zone that is the same in all runs of both sides.
+    pub fn is_zone_as_it_is(&self) -> bool {
+        let all = || self.kernel.iter().chain(&self.twin);
+        self.group == ZONES && all().all(|value| *value == self.kernel[0])
     }
 }
 
@@ -163,6 +215,7 @@ impl Fidelity {
                 Cell::Float(row.of_kernel()),
                 number(row.kernel.first()),
                 number(row.kernel.last()),
+                number(row.background.as_ref()),
                 Cell::Float(row.of_twin()),
                 Cell::float(row.error_percent().map(|error| (10.0 * error).round() / 10.0)),
                 Cell::Text(if row.inside() { "inside" } else { "outside" }.into()),
@@ -174,6 +227,7 @@ impl Fidelity {
             column("kernel", "kernel", ""),
             column("low", "least", ""),
             column("high", "greatest", ""),
+            column("background", "background", ""),
             column("twin", "twin", ""),
             column("error_percent", "error", "%"),
             column("verdict", "verdict", ""),
@@ -187,12 +241,49 @@ impl Fidelity {
     }
 }
 
+impl Fidelity {
+    /// The curves as a table.
+    pub fn curve_table(&self) -> Table {
+        let percent = |share: f64| (1000.0 * share).round() / 10.0;
+        let cells = |row: &CurveRow| {
+            let of_twin = row.distance.map_or(Cell::Na(Na::NotRecorded), |share| Cell::Float(percent(share)));
+            vec![Cell::Text(row.name.clone()), of_twin, Cell::Float(percent(row.spread))]
+        };
+        let column = |key: &str, label: &str, unit| Column { key: key.into(), label: label.into(), unit };
+        let columns = vec![
+            column("counter", "counter", ""),
+            column("distance_percent", "twin", "%"),
+            column("spread_percent", "kernel", "%"),
+        ];
+        Table {
+            name: "fidelity-curves".into(),
+            title: "When counters grew".into(),
+            note: "Share of the growth over the workload that came at another time than in the median of the kernel's \
+                   runs: greatest distance of the curves, of the twin's median and of the farthest run of the kernel."
+                .into(),
+            body: Body::List { columns, rows: self.curves.iter().map(cells).collect() },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn run(values: &[(&str, f64)]) -> Observed {
-        values.iter().map(|(name, value)| ((0, name.to_string()), *value)).collect()
+        let values = values.iter().map(|(name, value)| ((0, name.to_string()), *value)).collect();
+        Observed { values, ..Observed::default() }
+    }
+
+    #[test]
+    fn the_background_is_taken_off_what_accumulates() {
+        let kernel = [run(&[("numa_hit", 110.0), ("nr_free_pages", -50.0)])];
+        let (twin, idle) =
+            (run(&[("numa_hit", 99.0), ("nr_free_pages", -50.0)]), run(&[("numa_hit", 10.0), ("nr_free_pages", 7.0)]));
+        let fidelity = compare(&kernel, &[twin], &[idle]);
+        let [free, hit] = &fidelity.rows[..] else { panic!("{fidelity:?}") };
+        assert_eq!((free.background, free.inside()), (None, true));
+        assert_eq!((hit.background, hit.inside(), hit.error_percent()), (Some(10.0), false, Some(-1.0)));
     }
 
     #[test]
@@ -203,7 +294,7 @@ mod tests {
             run(&[("numa_hit", 104.0), ("pgscan", 9.0), ("idle", 0.0), ("numa_miss", 10.0)]),
         ];
         let twin = [run(&[("numa_hit", 101.0), ("idle", 0.0), ("numa_miss", 9.0)])];
-        let fidelity = compare(&kernel, &twin);
+        let fidelity = compare(&kernel, &twin, &[]);
         assert_eq!((fidelity.counts(), fidelity.unknown), ((1, 1, 2), 1));
         let hit = &fidelity.rows[0];
         assert_eq!((hit.of_kernel(), hit.inside()), (104.0, true));

@@ -330,9 +330,14 @@ pub fn section(changes: &[&Change], directory: &Path) -> Result<String, Failure>
     for change in changes {
         let (before, after) = (change.before.label, change.after.label);
         let _ = writeln!(text, "\n### {}\n\nScenario `{}`, {before} against {after}.\n", change.title, change.name);
+        let rows = change.rows(directory)?;
+        if rows.iter().any(|row| row.kernel.iter().any(Vec::is_empty)) {
+            text.push_str("It is not stored.\n");
+            continue;
+        }
         let _ = writeln!(text, "| quantity | {before} | {after} | change | twin, before | twin, after | its change | |");
         text.push_str("|---|---|---|---|---|---|---|---|\n");
-        for row in change.rows(directory)? {
+        for row in rows {
             let _ = writeln!(text, "{}", row.line());
         }
     }

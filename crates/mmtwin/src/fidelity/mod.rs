@@ -2,14 +2,19 @@
 //! beside the twin of today.
 
 pub mod difference;
+mod page;
+mod pages;
 mod same;
 mod store;
 
+pub use page::page;
+pub use pages::Agreement;
 pub use same::of_sides;
 
 use crate::Failure;
 use crate::reading::{Analysed, analyse};
 use crate::running::{LabOptions, Request, on_lab, simulate, state_of};
+use mmtwin_event::Kind;
 use mmtwin_lab::{Mode, guests_at_once};
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
 use mmtwin_scenario::{Scenario, load};
@@ -17,6 +22,7 @@ use mmtwin_trace::input::Options;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Kernels of the lab.
 pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
@@ -24,6 +30,8 @@ pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
 pub const MODES: [Mode; 2] = [Mode::Exact, Mode::Smp];
 /// Seeds of a cell.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+/// The scenario that does nothing: what the kernel and the agent do by themselves.
+pub const BACKGROUND: &str = "background";
 /// Longest time of a guest.
 const TIME_OUT: Duration = Duration::from_secs(600);
 
@@ -50,6 +58,8 @@ pub struct Judged {
     pub title: String,
     /// The comparison; `None`: nothing is stored.
     pub fidelity: Option<Fidelity>,
+    /// Where each page of the workload was; of the runs whose scenario records allocations.
+    pub pages: Option<Agreement>,
     /// Runs of the kernel.
     pub runs: usize,
 }
@@ -114,7 +124,7 @@ impl Cell {
     /// All stored runs, and one of them again in the lab.
     pub fn repeat(&self, seed: u64) -> Result<(Vec<Observed>, Observed), Failure> {
         let scratch = tempfile::tempdir()?;
-        let stored = SEEDS.into_iter().map(|seed| Ok(observed(&self.stored(seed)?))).collect::<Result<_, Failure>>()?;
+        let stored = self.observed()?;
         let again = self.run_in_lab(&[seed], scratch.path())?;
         let Some((_, output)) = again.first() else { return Err(failed("nothing was run")) };
         Ok((stored, observed(&self.read(output, seed)?)))
@@ -137,25 +147,43 @@ impl Cell {
         self.stored.join(format!("{}-seed-{seed}.tar.zst", self.mode))
     }
 
-    /// Puts what is stored beside the twin.
-    pub fn judge(&self) -> Result<Judged, Failure> {
-        let (mut kernel, mut twin) = (Vec::new(), Vec::new());
+    /// What the stored runs show.
+    pub fn observed(&self) -> Result<Vec<Observed>, Failure> {
+        let stored = SEEDS.into_iter().filter(|&seed| self.file(seed).is_file());
+        stored.map(|seed| Ok(observed(&self.stored(seed)?))).collect()
+    }
+
+    /// Puts what is stored beside the twin. `background` are runs of the same kernel in the same mode without workload.
+    pub fn judge(&self, background: &[Observed]) -> Result<Judged, Failure> {
+        let (mut kernel, mut twin, mut pages) = (Vec::new(), Vec::new(), None);
         for seed in SEEDS.into_iter().filter(|&seed| self.file(seed).is_file()) {
-            let stored = self.stored(seed)?;
-            // The twin begins with what the kernel held then.
+            let (unpacked, scratch, scenario) = (self.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
+            let stored = self.read(unpacked.path(), seed)?;
+            // The twin begins with what the kernel held then, and at its time.
             let state = state_of(&stored)?;
-            let request = Request { name: &self.name, state: Some(&state), ..Request::default() };
-            let simulated = simulate(&self.scenario(seed)?, request)?.analysed;
+            let by_page = stored.analysis.recorded.has(Kind::MmPageAlloc);
+            let recording = scratch.path().join("twin.mmt");
+            let output = by_page.then_some((recording.as_path(), false));
+            let request = Request { name: &self.name, state: Some(&state), output, ..Request::default() };
+            let simulated = simulate(&scenario, request)?.analysed;
+            if by_page {
+                let compared = pages::compare(&scenario, unpacked.path(), &recording)?;
+                pages.get_or_insert_with(Agreement::default).add(&compared);
+            }
             kernel.push(observed(&stored));
             twin.push(observed(&simulated));
         }
         let (title, runs) = (self.scenario(1)?.title, kernel.len());
-        let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin));
-        Ok(Judged { cell: self.clone(), title, fidelity, runs })
+        let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin, background));
+        Ok(Judged { cell: self.clone(), title, fidelity, pages, runs })
     }
 
     fn stored(&self, seed: u64) -> Result<Analysed, Failure> {
-        self.read(store::unpack(&self.file(seed))?.path(), seed)
+        self.read(self.unpack(seed)?.path(), seed)
+    }
+
+    fn unpack(&self, seed: u64) -> Result<TempDir, Failure> {
+        store::unpack(&self.file(seed))
     }
 
     fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {

@@ -58,12 +58,21 @@ pub struct Agreement {
     pub other_watermarks: u64,
 }
 
-/// Compares two recordings of a scenario; `None` if it does not record allocations.
-pub fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result<Option<Agreement>, Failure> {
-    let (kernel, twin) = (read(kernel)?, read(twin)?);
-    if kernel.allocated.is_empty() || twin.allocated.is_empty() {
-        return Ok(None);
+impl Agreement {
+    /// Adds those of another run.
+    pub(super) fn add(&mut self, other: &Agreement) {
+        self.pages += other.pages;
+        self.elsewhere += other.elsewhere;
+        self.counters += other.counters;
+        self.counted_otherwise += other.counted_otherwise;
+        self.watermarks += other.watermarks;
+        self.other_watermarks += other.other_watermarks;
     }
+}
+
+/// Compares two recordings of a scenario that have the allocations of pages.
+pub(super) fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result<Agreement, Failure> {
+    let (kernel, twin) = (read(kernel)?, read(twin)?);
     let mut found = Agreement::default();
     let (threads, of_twin) = (kernel.by_thread(scenario), twin.by_thread(scenario));
     let alone = threads.len() == 1 && of_twin.len() == 1;
@@ -85,7 +94,7 @@ pub fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result<Option
         found.watermarks += marks.len() as u64;
         found.other_watermarks += marks.iter().zip(others).filter(|(a, b)| **a != *b).count() as u64;
     }
-    Ok(Some(found))
+    Ok(found)
 }
 
 fn read(path: &Path) -> Result<Pages, Failure> {
@@ -169,7 +178,9 @@ impl Sink for Pages {
     fn event(&mut self, event: &Event<'_>) {
         if event.kind == Kind::MmPageAlloc {
             let page = event.typed::<MmPageAlloc>();
-            let (ts, cpu, pid, pfn, movable) = (event.ts, event.cpu, event.pid, page.pfn, page.migratetype == MOVABLE);
+            // An allocation that failed has no page.
+            let Some(pfn) = page.pfn else { return };
+            let (ts, cpu, pid, movable) = (event.ts, event.cpu, event.pid, page.migratetype == MOVABLE);
             self.allocated.push(Allocated { ts, cpu, pid, pfn, movable });
         }
     }

@@ -41,7 +41,7 @@ pub fn of_sides(sides: &[Vec<Analysed>]) -> Result<Option<Fidelity>, Failure> {
     let observed = |side: &[Analysed]| -> Vec<Observed> {
         side.iter().map(|run| fidelity::observe(&run.analysis, run.results.as_ref())).collect()
     };
-    Ok(Some(fidelity::compare(&observed(kernel), &observed(twin))))
+    Ok(Some(fidelity::compare(&observed(kernel), &observed(twin), &[])))
 }
 
 /// Where two resolved scenarios differ, but for what does not decide a run.

@@ -32,7 +32,8 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     if let Some(fidelity) = fidelity::of_sides(&sides)?
         && let Some(report) = columns.first_mut().and_then(|(_, reports)| reports.first_mut())
     {
-        report.tables.insert(0, fidelity.table());
+        let curves = Some(fidelity.curve_table()).filter(|_| !fidelity.curves.is_empty());
+        report.tables.splice(0..0, [fidelity.table()].into_iter().chain(curves));
     }
     let mut comparison = compare::compare(columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;

@@ -340,13 +340,18 @@ impl Kernel {
                 Work::Shepherd => {
                     for cpu in 0..self.stat.cpus() {
                         let stopped = self.stat.is_online(cpu) && !self.refresh.pending(cpu);
-                        if stopped && self.stat.needs_update(cpu) {
+                        if self.refresh.wake(cpu) || stopped && self.stat.needs_update(cpu) {
                             self.update(at, cpu);
                         }
                     }
                 }
             }
         }
+    }
+
+    /// The periodic work of every running CPU is queued, as it is after a while of work.
+    pub(crate) fn queue_updates(&mut self, at: Ns) {
+        self.stat.online().iter().for_each(|&cpu| self.refresh.folded(at, cpu, true));
     }
 
     /// The periodic work of a CPU.

@@ -141,6 +141,9 @@ impl<'a> Engine<'a> {
         }
         let begin = self.options.state.at.min(HORIZON);
         self.kernel.advance(begin);
+        if !self.options.state.zones.is_empty() {
+            self.kernel.queue_updates(begin);
+        }
         for (number, process) in self.scenario.processes.iter().enumerate() {
             self.due.set(begin + self.sampling() + process.start.0, 0, Due::Start(number));
         }
