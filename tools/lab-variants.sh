@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds trimmed kernels for the lab from Debian's linux-source packages, in pairs: one of them as it is, in the other a
-# published change undone, so that a change can be seen on real kernels from before to after. Each change is a file
-# tools/variants/NAME.sh, which says what is edited; the configuration of all is tools/variants/lab.config, and places in
-# the finished code that become events are in tools/variants/RELEASE.probes. They are put beside the lab's other kernels:
-# $MMTWIN_LAB/kernels (see tools/lab.sh). A pair is of one source. What is there already and was made from the same files
-# is kept, and what was interrupted goes on where it was; sources are removed at the end, the logs are
+# Builds trimmed kernels for the lab from Debian's linux-source packages, in pairs: one of them as it is, in the other
+# a published change undone, so that a change can be seen on real kernels from before to after. Each change is a file
+# tools/variants/NAME.sh, which says what is edited; the configuration of all is tools/variants/lab.config, and places
+# in the finished code that become events are in tools/variants/RELEASE.probes. They are put beside the lab's other
+# kernels: $MMTWIN_LAB/kernels (see tools/lab.sh). A pair is of one source. What is there already and was made from the
+# same files is kept, and what was interrupted goes on where it was; sources are removed at the end, the logs are
 # $MMTWIN_LAB/build/*.log. Ends with status 1 when something is missing.
 # usage: lab-variants.sh [NAME...]     without names all changes
 set -eu
@@ -45,7 +45,8 @@ recipe() { # base version [change]
 }
 
 is_made() { # name base version [change]
-    [ -s "$lab/kernels/$1/vmlinuz" ] && [ "$(recipe "$2" "$3" ${4:+"$4"})" = "$(cat "$lab/kernels/$1/recipe" 2>/dev/null)" ]
+    [ -s "$lab/kernels/$1/vmlinuz" ] || return 1
+    [ "$(recipe "$2" "$3" ${4:+"$4"})" = "$(cat "$lab/kernels/$1/recipe" 2>/dev/null)" ]
 }
 
 # The source of a release is put into $tree. Edited files have their first form beside them.
@@ -155,20 +156,27 @@ make_kernel() { # base version [change]
 
 [ "$(uname -m)" = x86_64 ] || give_up "needs an x86_64 machine"
 command -v apt-get >/dev/null || give_up "needs apt-get, for the packages linux-source-*"
-[ $# -gt 0 ] || set -- $(cd "$here" && ls -- *.sh | sed 's/\.sh$//')
+known=$(cd "$here" && ls -- *.sh | sed 's/\.sh$//')
+# shellcheck disable=SC2086 # a list of names
+[ $# -gt 0 ] || set -- $known
 part=$lab/part.$$
 trap 'rm -rf "$part"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 mkdir -p "$build"
 for change; do
-    [ -f "$here/$change.sh" ] || give_up "no change $change: there is $(cd "$here" && ls -- *.sh | sed 's/\.sh$//' | xargs)"
+    # shellcheck disable=SC2086 # a list of names
+    [ -f "$here/$change.sh" ] || give_up "no change $change: there is" $known
     unset base release
     undo() { :; }
     # shellcheck source=/dev/null
     . "$here/$change.sh"
     wanted=$release
     version=$(version_of "$base")
+    if [ -z "$version" ]; then
+        root apt-get -qq update >/dev/null || true
+        version=$(version_of "$base")
+    fi
     [ -n "$version" ] || give_up "no package linux-source-$base in apt's lists"
     tree=$build/$base
     if is_made "$base-lab" "$base" "$version" && is_made "$change" "$base" "$version" "$change"; then
@@ -182,4 +190,8 @@ for change; do
     make_kernel "$base" "$version" "$change"
     remove
 done
-say "$(for kernel in "$lab"/kernels/*/recipe; do [ ! -e "$kernel" ] || printf '%s ' "$(basename "$(dirname "$kernel")")"; done)in $lab/kernels"
+made=
+for kernel in "$lab"/kernels/*/recipe; do
+    [ ! -e "$kernel" ] || made="$made$(basename "$(dirname "$kernel")") "
+done
+say "${made}in $lab/kernels"

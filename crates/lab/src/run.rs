@@ -99,12 +99,7 @@ pub fn run(
     one(lab, job, stop, progress).map_err(|e| if stop.load(Ordering::Relaxed) { Error::Interrupted } else { e })
 }
 
-fn one(
-    lab: &Lab,
-    job: &Job<'_>,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Outcome, Error> {
+fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
     if job.output.exists() {
         return Err(Error::Exists(job.output.into()));
     }

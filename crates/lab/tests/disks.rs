@@ -105,7 +105,8 @@ fn runs(release: &str, sets: &[&str], directory: &Path, count: usize) -> Option<
         }
     };
     let (lab, kernel, agent) = set_up().map_err(|error| eprintln!("skipped: {error}")).ok()?;
-    let sets: Vec<String> = [&format!("kernel.release={release:?}")[..]].iter().chain(sets).map(|s| s.to_string()).collect();
+    let sets: Vec<String> =
+        [&format!("kernel.release={release:?}")[..]].iter().chain(sets).map(|s| s.to_string()).collect();
     let scenario: Scenario =
         mmtwin_scenario::parse("disks", SCENARIO, Path::new(""), &sets).unwrap_or_else(|e| panic!("{e}"));
     let outputs: Vec<PathBuf> = (0..count).map(|number| directory.join(format!("{release}-{number}"))).collect();

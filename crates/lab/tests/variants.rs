@@ -1,5 +1,5 @@
-//! Kernels with a change undone: how their sources are edited, and that the change is really not in them. What is missing
-//! (perl, QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
+//! Kernels with a change undone: how their sources are edited, and that the change is really not in them. What is
+//! missing (perl, QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
 
 use mmtwin_event::vocabulary::PurgeVmapAreaLazy;
 use mmtwin_event::{Event, Kind, Sink};
@@ -15,9 +15,28 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-const SOURCE: &str = "/* total(x); in a comment */\nstatic void count(int n);\n\nstatic void\nother(void)\n{\n\tadd(total,\n\t    \
-                      one);\n}\n\nstatic void count(int n)\n{\n\tint one = 1;\n\n\tif (n) {\n\t\t/* add(total); */\n\t\t\
-                      add(total,\n\t\t    one);\n\t}\n\ttotals = one; again(); again();\n}\n";
+const SOURCE: &str = r#"/* total(x); in a comment */
+static void count(int n);
+
+static void
+other(void)
+{
+	add(total,
+	    one);
+}
+
+static void count(int n)
+{
+	int one = 1;
+
+	if (n) {
+		/* add(total); */
+		add(total,
+		    one);
+	}
+	totals = one; again(); again();
+}
+"#;
 
 /// Edits a text; the new one, or what the script says.
 fn edit(text: &str, arguments: &[&str]) -> Option<Result<String, String>> {

@@ -321,10 +321,10 @@ pub fn section(changes: &[&Change], directory: &Path) -> Result<String, Failure>
     let mut text = String::from(
         "\n## Before and after\n\n\
          What published changes of the kernel did to counts, on real kernels and in the twin. The kernels of a pair are\n\
-         built from one source with one configuration (`make lab-variants`, docs/lab.md); one has the change undone. All\n\
-         ran in mode exact with the seeds of the table above, each side the same scenario of\n\
-         `scenarios/fidelity/difference`. Counts are medians with the range of the runs, changes those of the medians with\n\
-         the range of any two runs. The twin's change is inside if it lies in the kernel's range. Operations on\n\
+         built from one source with one configuration (`make lab-variants`, [lab.md](lab.md)); one has the change\n\
+         undone. All ran in mode exact with the seeds of the cells above, each side the same scenario of\n\
+         `scenarios/fidelity/difference`. Counts are medians with the range of the runs, changes those of the medians\n\
+         with the range of any two runs. The twin's change is inside if it lies in the kernel's range. Operations on\n\
          `vmap_lazy_nr` and drains are counted by probes in the kernel's code; `n/a` is what the twin does not count.\n",
     );
     for change in changes {
@@ -335,7 +335,8 @@ pub fn section(changes: &[&Change], directory: &Path) -> Result<String, Failure>
             text.push_str("It is not stored.\n");
             continue;
         }
-        let _ = writeln!(text, "| quantity | {before} | {after} | change | twin, before | twin, after | its change | |");
+        let _ =
+            writeln!(text, "| quantity | {before} | {after} | change | twin, before | twin, after | its change | |");
         text.push_str("|---|---|---|---|---|---|---|---|\n");
         for row in rows {
             let _ = writeln!(text, "{}", row.line());
@@ -365,7 +366,8 @@ mod tests {
         let enabled = ["mmtwin:drain", "mmtwin:drain_asked", "vmalloc:purge_vmap_area_lazy"].map(String::from);
         seen.start(&Source { enabled: Some(enabled.into()), ..Source::default() });
         let end = "purge_vmap_area_lazy";
-        for name in ["drain_asked", "drain", end, "drain_asked", "drain", "drain_asked", "drain_asked", end, "drain", end]
+        for name in
+            ["drain_asked", "drain", end, "drain_asked", "drain", "drain_asked", "drain_asked", end, "drain", end]
         {
             let kind = if name == end { Kind::PurgeVmapAreaLazy } else { Kind::Other };
             let (cpu, pid, tgid, flags, preempt_count, id) = (0, 0, 0, 0, 0, 0);

@@ -125,7 +125,9 @@ fn what_is_missing_is_named_with_its_cure() {
 fn a_topology_that_qemu_refuses_is_told_in_its_words() {
     let made = Made::new();
     made.rest();
-    made.emulator("echo \"qemu-system-x86_64: warning: this too\nqemu-system-x86_64: -numa dist: no such way\" >&2; exit 1");
+    made.emulator(
+        "echo \"qemu-system-x86_64: warning: this too\nqemu-system-x86_64: -numa dist: no such way\" >&2; exit 1",
+    );
     let message = made.error(&[]);
     assert!(message.contains("QEMU: -numa dist: no such way") && !message.contains("warning"), "{message}");
 }
@@ -232,7 +234,8 @@ fn guests(parent: u32) -> Vec<PathBuf> {
 
 /// Runs the program where some directories are small file systems of their own. `None` where that may not be done.
 fn on_small_disks(test: &str, disks: &[(&Path, &str)], program: &Command) -> Option<Output> {
-    let mounts = disks.iter().map(|(at, size)| format!("mount -t tmpfs -o size={size} tmpfs {} || exit 99\n", at.display()));
+    let mounts =
+        disks.iter().map(|(at, size)| format!("mount -t tmpfs -o size={size} tmpfs {} || exit 99\n", at.display()));
     let script = mounts.collect::<String>() + "exec \"$@\"";
     let mut shell = Command::new("unshare");
     shell.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, "sh"]).arg(program.get_program());
@@ -245,7 +248,8 @@ fn on_small_disks(test: &str, disks: &[(&Path, &str)], program: &Command) -> Opt
         };
     }
     let output = shell.output().ok();
-    let message = output.as_ref().map_or("no unshare".into(), |output| String::from_utf8_lossy(&output.stderr).into_owned());
+    let message =
+        output.as_ref().map_or("no unshare".into(), |output| String::from_utf8_lossy(&output.stderr).into_owned());
     match output {
         Some(output) if output.status.code() != Some(99) && !message.contains("unshare:") => Some(output),
         _ => {
@@ -267,7 +271,10 @@ fn no_room_for_a_guest_is_an_error() {
     let Some(output) = on_small_disks(test, &disks, &program) else { return };
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains(&format!("{}: ", small.display())) && message.contains("MiB are needed, 2 MiB are free"), "{message}");
+    assert!(
+        message.contains(&format!("{}: ", small.display())) && message.contains("MiB are needed, 2 MiB are free"),
+        "{message}"
+    );
 }
 
 #[test]
