@@ -2,7 +2,7 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test golden bench build setup lint lab fidelity fidelity-refresh
+.PHONY: demo test golden bench build setup lint lab lab-variants fidelity fidelity-refresh
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -32,6 +32,10 @@ setup:
 # QEMU and Debian's kernels, for `mmtwin run --on lab`.
 lab:
 	tools/lab.sh
+
+# Kernels with one published change undone, beside the same kernels with it, each some minutes to build.
+lab-variants:
+	tools/lab-variants.sh $(ARGS)
 
 # docs/fidelity.md: the twin of today beside the stored runs of real kernels.
 fidelity: build

@@ -79,6 +79,11 @@ while read -r path value; do
     fi
 done </lab/settings
 
+# They cost nothing until somebody records them.
+if [ -e /lab/probes ]; then
+    cat /lab/probes >/sys/kernel/tracing/kprobe_events || fail "the kernel does not take its probes"
+fi
+
 read -r uptime _ </proc/uptime
 say "running $uptime"
 mkdir $out

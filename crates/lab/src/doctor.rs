@@ -43,6 +43,10 @@ pub fn doctor(folder: &Folder) -> Vec<Check> {
             }
         });
     }
+    // Nothing needs them.
+    let built = folder.built();
+    let found = if built.is_empty() { "none: `make lab-variants` builds them".into() } else { built.join(", ") };
+    checks.push(check("kernels for before and after", true, found, ""));
     let mkfs = std::process::Command::new("mkfs.ext4").arg("-V").output().is_ok();
     let found = if mkfs { "found" } else { "not found: scenarios with files do not run" };
     checks.push(check("mkfs.ext4", mkfs, found.into(), "apt-get install e2fsprogs"));
@@ -73,6 +77,8 @@ mod tests {
     fn an_empty_folder_has_a_cure() {
         let directory = tempfile::tempdir().expect("directory");
         let checks = doctor(&Folder { path: directory.path().into() });
+        let built = checks.iter().find(|c| c.name == "kernels for before and after").expect("a check");
+        assert!(built.works && built.found.contains("make lab-variants"), "{built:?}");
         let lacking =
             |name: &str| checks.iter().any(|c| c.name == name && !c.works && c.cure.as_deref() == Some("make lab"));
         assert!(

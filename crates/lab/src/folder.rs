@@ -1,10 +1,10 @@
-//! Where kernels and busybox lie that `tools/lab.sh` unpacked.
+//! Where kernels and busybox lie that `tools/lab.sh` unpacked, and kernels that `tools/lab-variants.sh` built.
 
 use crate::{Error, Kernel};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The lab's folder: `kernels/NAME/{vmlinuz,modules,config,version}`, `busybox` and `dm-delay`.
+/// The lab's folder: `kernels/NAME/{vmlinuz,modules,config,version,bundle,probes}`, `busybox` and `dm-delay`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     /// Its path; it need not exist.
@@ -51,6 +51,13 @@ impl Folder {
         names
     }
 
+    /// Names of those kernels that `tools/lab-variants.sh` built, sorted.
+    pub fn built(&self) -> Vec<String> {
+        let mut names = self.kernels();
+        names.retain(|name| self.path.join("kernels").join(name).join("bundle").is_file());
+        names
+    }
+
     /// A kernel by its name here, or by the path of a bzImage; its modules are then those of `modules`, a directory
     /// such as `/lib/modules/VERSION`, or it has none.
     ///
@@ -62,7 +69,10 @@ impl Folder {
             let directory = self.path.join("kernels").join(name);
             let own = Some(directory.join("modules")).filter(|path| path.is_dir());
             let mut kernel = Kernel::open(&directory.join("vmlinuz"), modules.map(Path::to_path_buf).or(own))?;
-            kernel.bundle = Some(name.to_string());
+            // A kernel that was built has the name of its bundle, and places in its code, beside it.
+            let text = |file: &str| std::fs::read_to_string(directory.join(file)).ok();
+            kernel.bundle = Some(text("bundle").map_or_else(|| name.to_string(), |bundle| bundle.trim().to_string()));
+            kernel.probes = text("probes").unwrap_or_default();
             return Ok(kernel);
         }
         if name.contains('/') || Path::new(name).is_file() {
@@ -98,9 +108,15 @@ mod tests {
         std::fs::create_dir_all(kernel.join("modules")).expect("directories");
         std::fs::write(kernel.join("vmlinuz"), crate::kernel::tests::image("6.1.0-1 (a@b)")).expect("image");
         assert_eq!(folder.kernels(), ["6.1"]);
+        assert!(folder.built().is_empty());
         let found = folder.kernel("6.1", None).expect("kernel");
         assert_eq!((found.version.as_str(), found.bundle.as_deref()), ("6.1.0-1", Some("6.1")));
-        assert!(found.modules.is_some());
+        assert!(found.modules.is_some() && found.probes.is_empty());
+        std::fs::write(kernel.join("bundle"), "6.1-odd\n").expect("bundle");
+        std::fs::write(kernel.join("probes"), "p:mmtwin/a f\n").expect("probes");
+        assert_eq!(folder.built(), ["6.1"]);
+        let built = folder.kernel("6.1", None).expect("kernel");
+        assert_eq!((built.bundle.as_deref(), built.probes.as_str()), (Some("6.1-odd"), "p:mmtwin/a f\n"));
         let by_path = folder.kernel(kernel.join("vmlinuz").to_str().expect("UTF-8"), None).expect("kernel");
         assert_eq!((by_path.bundle, by_path.modules), (None, None));
     }

@@ -61,6 +61,8 @@ pub(crate) struct Content<'a> {
     pub version: &'a str,
     pub modules: &'a [Module],
     pub settings: &'a [Setting],
+    /// For `kprobe_events`.
+    pub probes: &'a str,
     pub extra: &'a [Extra],
 }
 
@@ -88,6 +90,9 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
     image.cpio.file("lab/cgroup", format!("{}\n", content.scenario.kernel.cgroup).as_bytes());
     let settings = content.settings.iter().map(|setting| format!("{} {}\n", setting.path, setting.value));
     image.cpio.file("lab/settings", settings.collect::<String>().as_bytes());
+    if !content.probes.is_empty() {
+        image.cpio.file("lab/probes", content.probes.as_bytes());
+    }
     let devices = content.plan.regions.iter().enumerate().map(|(index, region)| {
         let purpose = match region.used_for {
             Use::Recording => "recording",

@@ -15,6 +15,8 @@ pub struct Kernel {
     pub image: PathBuf,
     /// Directory of its modules; `None`: it needs none.
     pub modules: Option<PathBuf>,
+    /// Lines for `kprobe_events`: places in its code that become events of the system `mmtwin`.
+    pub probes: String,
 }
 
 /// Part of the image that is read: the boot sector, the set-up code and the version's text are in it.
@@ -35,7 +37,7 @@ impl Kernel {
         if let Some(directory) = modules.as_deref().filter(|path| !path.is_dir()) {
             return Err(Error::Kernel { path: directory.into(), message: "is no directory of modules".into() });
         }
-        Ok(Kernel { bundle: None, version, image: image.into(), modules })
+        Ok(Kernel { bundle: None, version, image: image.into(), modules, probes: String::new() })
     }
 
     /// Whether a module that is not the kernel's own has been put among its modules.

@@ -137,6 +137,7 @@ mod tests {
             version: "6".into(),
             image: directory.path().join("bzImage"),
             modules: Some(modules),
+            probes: String::new(),
         };
         (directory, kernel)
     }

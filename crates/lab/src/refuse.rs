@@ -91,8 +91,13 @@ mod tests {
         let text = format!("[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"{release}\"");
         let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
         let scenario = parse("test", &text, Path::new(""), &sets).expect("a scenario");
-        let booted =
-            Kernel { bundle: bundle.map(str::to_string), version: "6".into(), image: "/k".into(), modules: None };
+        let booted = Kernel {
+            bundle: bundle.map(str::to_string),
+            version: "6".into(),
+            image: "/k".into(),
+            modules: None,
+            probes: String::new(),
+        };
         kernel(&scenario, &booted).iter().map(Refusal::to_string).collect()
     }
 

@@ -95,6 +95,11 @@ pub fn run(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Outcome, Error> {
+    // A signal from the terminal goes to our helpers too, whose failure then is not what happened.
+    one(lab, job, stop, progress).map_err(|e| if stop.load(Ordering::Relaxed) { Error::Interrupted } else { e })
+}
+
+fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
     if job.output.exists() {
         return Err(Error::Exists(job.output.into()));
     }
@@ -146,6 +151,7 @@ fn write_image(lab: &Lab, job: &Job<'_>, plan: &Plan, to: &Path) -> Result<(), E
         version: &job.kernel.version,
         modules: &modules::closure(job.kernel, &image::modules(job.kernel, plan, job.scenario))?,
         settings: &settings::settings(job.scenario),
+        probes: &job.kernel.probes,
         extra: job.extra,
     };
     std::fs::write(to, image::build(&content)?).map_err(|e| Error::io(to.display(), e))

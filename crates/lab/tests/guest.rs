@@ -328,6 +328,16 @@ fn what_cannot_run_is_refused_before_it_starts() {
 }
 
 #[test]
+fn what_qemu_refuses_is_told_in_its_words() {
+    let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
+    // QEMU's table of latencies has 16 bits for each.
+    let machine = TIERS.replace("10 = \"80 ns\"", "10 = \"1 ns\"").replace("28 = \"300 ns\"", "28 = \"200 us\"");
+    let error = bench.run(&scenario(&machine, "6.1", ""), Mode::Smp, LISTING, "rec").expect_err("an error");
+    assert!(matches!(&error, Error::Qemu { message } if message.contains("latency=200000")), "{error}");
+    assert!(!bench.path("rec").exists());
+}
+
+#[test]
 fn a_stopped_run_leaves_no_process() {
     let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
     let scenario = scenario(ONE_NODE, "6.1", "");

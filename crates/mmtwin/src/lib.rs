@@ -17,6 +17,8 @@ pub enum Failure {
     Error(String),
     /// The command line asks for something that does not exist; exit status 2.
     Usage(String),
+    /// The user wanted an end, by this signal; exit status 128 more than it.
+    Interrupted(i32),
     /// The reader of standard output went away; nothing is said, as for any filter.
     BrokenPipe,
 }
@@ -25,6 +27,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Error(message) | Failure::Usage(message) => f.write_str(message),
+            Failure::Interrupted(_) => f.write_str("interrupted"),
             Failure::BrokenPipe => f.write_str("standard output was closed"),
         }
     }
@@ -56,8 +59,10 @@ pub mod status {
     pub const COMPARISON: i32 = 3;
     /// More events were lost than `--max-lost`.
     pub const LOST: i32 = 4;
-    /// Ended by SIGPIPE, as a shell reports it.
-    pub const BROKEN_PIPE: i32 = 128 + 13;
+    /// Ended by a signal, whose number is added, as a shell reports it.
+    pub const SIGNAL: i32 = 128;
+    /// Ended by SIGPIPE.
+    pub const BROKEN_PIPE: i32 = SIGNAL + 13;
 }
 
 /// A message on standard error.

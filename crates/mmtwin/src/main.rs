@@ -37,7 +37,11 @@ fn main() {
         Err(Failure::BrokenPipe) => status::BROKEN_PIPE,
         Err(failure) => {
             say(&format!("error: {failure}"));
-            if matches!(failure, Failure::Usage(_)) { 2 } else { 1 }
+            match failure {
+                Failure::Usage(_) => 2,
+                Failure::Interrupted(signal) => status::SIGNAL + signal,
+                _ => 1,
+            }
         }
     })
 }

@@ -41,6 +41,7 @@ fn both_forms_agree() {
             assert_eq!(events.freed, rates.freed, "{cpus} CPUs, {rules:?}");
             near("duration", events.ran_ns as f64, rates.ran_ns as f64, 1.15);
             near("us per area", events.us_per_area().unwrap(), rates.us_per_area().unwrap(), 1.25);
+            assert!(events.passes_again > 0 && events.passes_again < events.passes, "{cpus} CPUs, {rules:?}");
             near("mean latency", events.calls.mean_us(), rates.calls.mean_us(), 2.0);
         }
     }

@@ -1,6 +1,7 @@
 //! The twin judged by real kernels: scenarios, each run in the lab on every kernel with several seeds, stored, and put
 //! beside the twin of today.
 
+pub mod difference;
 mod page;
 mod pages;
 mod same;

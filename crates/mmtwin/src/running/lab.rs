@@ -1,5 +1,6 @@
 //! Running scenarios on a real kernel in QEMU.
 
+use super::Signals;
 use crate::reading::{Analysed, analyse};
 use crate::{Failure, say};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -8,8 +9,6 @@ use mmtwin_scenario::Scenario;
 use mmtwin_trace::input;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Largest recording that a guest can leave.
@@ -60,19 +59,19 @@ pub fn on_lab(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec
             time_out: options.time_out,
         })
         .collect();
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
+    let signals = Signals::take()?;
     let bars = Bars::new(runs);
-    let outcomes = run_all(&lab, &jobs, guests_at_once(options.mode), &stop, &|job, progress| bars.show(job, progress));
+    let show = |job, progress: Progress<'_>| bars.show(job, progress);
+    let outcomes = run_all(&lab, &jobs, guests_at_once(options.mode), signals.stop(), &show);
     bars.end();
+    signals.check()?;
     let mut analysed = Vec::new();
     for ((_, output), outcome) in runs.iter().zip(outcomes) {
         let outcome = outcome.map_err(|error| Failure::Error(format!("{}: {error}", output.display())))?;
         let (boot, total) = (outcome.boot.as_secs_f64(), outcome.total.as_secs_f64());
         say(&format!("{}: {}, {boot:.1} s to boot, {total:.1} s in all", output.display(), outcome.accelerator));
         analysed.push(analyse(&output.to_string_lossy(), &input::Options::default())?);
+        signals.check()?;
     }
     Ok(analysed)
 }

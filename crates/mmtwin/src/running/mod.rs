@@ -2,10 +2,12 @@
 
 mod host;
 mod lab;
+mod signals;
 mod state;
 mod twin;
 
 pub use host::on_host;
 pub use lab::{LabOptions, on_lab};
+pub use signals::Signals;
 pub use state::state_of;
 pub use twin::{Request, Simulated, simulate, unwatched};

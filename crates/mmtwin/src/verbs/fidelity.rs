@@ -1,6 +1,7 @@
 //! `mmtwin fidelity`.
 
 use crate::cli::Fidelity;
+use crate::fidelity::difference::{CHANGES, Change, section};
 use crate::fidelity::{BACKGROUND, Cell, Judged, cells, page};
 use crate::{Failure, say};
 use std::collections::BTreeMap;
@@ -11,7 +12,8 @@ const DOCS: &str = "docs/fidelity.md";
 /// Runs the verb.
 pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
     let all = cells(&arguments.directory)?;
-    if let Some(name) = arguments.scenarios.iter().find(|name| !all.iter().any(|cell| cell.name == **name)) {
+    let known = |name: &str| all.iter().any(|cell| cell.name == name) || CHANGES.iter().any(|c| c.name == name);
+    if let Some(name) = arguments.scenarios.iter().find(|name| !known(name)) {
         return Err(Failure::Usage(format!("there is no scenario {name} in {}", arguments.directory.display())));
     }
     let chosen = |cell: &&Cell| {
@@ -25,6 +27,17 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
             say(&format!("{cell}: {runs} runs in the lab"));
         }
     }
+    let named = |change: &&Change| match arguments.scenarios.as_slice() {
+        [] => arguments.kernel.is_none() && arguments.mode.is_none(),
+        names => names.iter().any(|name| name == change.name),
+    };
+    let changes: Vec<&Change> = CHANGES.iter().filter(named).collect();
+    if arguments.refresh {
+        for change in &changes {
+            let runs = change.refresh(&arguments.directory, arguments.again)?;
+            say(&format!("{} before and after: {runs} runs in the lab", change.name));
+        }
+    }
     let mut backgrounds = BTreeMap::new();
     for cell in all.iter().filter(|cell| cell.name == BACKGROUND) {
         backgrounds.insert((cell.kernel.clone(), cell.mode.to_string()), cell.observed()?);
@@ -34,7 +47,10 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
         cell.judge(background.filter(|_| cell.name != BACKGROUND).map_or(&[], |runs| runs))
     };
     let judged = all.iter().filter(chosen).map(judge).collect::<Result<Vec<Judged>, _>>()?;
-    let text = page(&judged);
+    let mut text = page(&judged);
+    if !changes.is_empty() {
+        text.push_str(&section(&changes, &arguments.directory)?);
+    }
     match arguments.write_docs {
         true => std::fs::write(DOCS, text)?,
         false => std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?,

@@ -3,7 +3,7 @@
 use super::print;
 use crate::cli::{Arm, KernelFile, LabMode, Run};
 use crate::reading::{Analysed, analyse};
-use crate::running::{LabOptions, Request, Simulated, on_host, on_lab, simulate, state_of};
+use crate::running::{LabOptions, Request, Signals, Simulated, on_host, on_lab, simulate, state_of};
 use crate::{Failure, say};
 use mmtwin_event::results::Ending;
 use mmtwin_lab::Mode;
@@ -35,6 +35,10 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
         return Err(Failure::Usage("--file shows one run, not those of --seeds".into()));
     }
     let jobs = jobs(&arguments)?;
+    if arguments.on == Arm::Lab {
+        // Before there is anything that would be left behind.
+        Signals::take()?;
+    }
     let scratch = tempfile::tempdir()?;
     let kept = |job: &Job| job.output.clone().unwrap_or_else(|| scratch.path().join(recording(job.seed)));
     let analysed = match arguments.on {

@@ -4,6 +4,7 @@ mod bad_input;
 mod bench;
 mod eras;
 mod findings;
+mod lab;
 mod parquet;
 mod perl;
 mod raw_pages;

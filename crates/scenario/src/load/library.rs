@@ -76,8 +76,10 @@ pub(super) const BUNDLES: Library = Library {
         "4.17-staggered"
         "4.19"
         "6.1"
+        "6.1-unstaggered"
         "6.9"
         "6.12"
+        "6.12-unbatched"
         "6.18"
     },
 };

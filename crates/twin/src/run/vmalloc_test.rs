@@ -61,7 +61,7 @@ impl Engine<'_> {
         working.begun = start * PS_PER_NS;
         // What the threads' equal parts leave over, and what is known of the whole test, is the last thread's.
         working.part.operations = outcome.freed - outcome.freed / threads as u64 * (threads as u64 - 1);
-        working.part.more = figures(&outcome);
+        working.part.more = figures(&outcome, &params);
         working.part.latency = Some(latency(&outcome));
         Ok(Step::Ended)
     }
@@ -97,10 +97,12 @@ fn is_short(params: &Params) -> bool {
     threads <= params.machine.online_cpus && freed.saturating_mul(threads.into()) <= SINGLE
 }
 
-fn figures(outcome: &Outcome) -> BTreeMap<&'static str, f64> {
+fn figures(outcome: &Outcome, params: &Params) -> BTreeMap<&'static str, f64> {
     let mut figures = BTreeMap::from([
         ("areas_purged", outcome.purged as f64),
         ("passes", outcome.passes as f64),
+        ("passes_again", outcome.passes_again as f64),
+        ("purge_subtractions", outcome.subtractions(params.rules.purge_accounting) as f64),
         ("purge_calls", outcome.calls.calls() as f64),
         ("purge_longest_us", outcome.calls.longest_ns() as f64 / 1e3),
         ("most_lazy_pages", outcome.most_lazy_pages as f64),

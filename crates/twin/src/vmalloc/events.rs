@@ -467,6 +467,7 @@ impl<'a> Run<'a> {
             self.probe.write(self.now / 1000, self.drain_cpu as u32, task, &event, b"");
         }
         if self.queued {
+            self.outcome.passes_again += 1;
             self.timers.set(self.now, self.drain_cpu as u32, What::BeginPass);
         }
     }

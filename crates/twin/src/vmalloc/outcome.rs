@@ -1,6 +1,7 @@
 //! What a run of the stress tests leaves.
 
 use super::histogram::Histogram;
+use super::params::PurgeAccounting;
 
 /// Calls of `purge_vmap_node` and what they did.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -9,6 +10,8 @@ pub struct Outcome {
     pub calls: Histogram,
     /// Passes of the drain work, those that found nothing included.
     pub passes: u64,
+    /// Those of them that frees had asked for while the pass before was under way; the mean-value form does not know.
+    pub passes_again: u64,
     /// Areas purged.
     pub purged: u64,
     /// Areas freed.
@@ -30,6 +33,14 @@ impl Outcome {
     /// Time per purged area in microseconds, weighted by time: all calls over all areas. `None` if none was purged.
     pub fn us_per_area(&self) -> Option<f64> {
         (self.purged > 0).then(|| self.calls.total_ns() as f64 / self.purged as f64 / 1e3)
+    }
+
+    /// Locked subtractions from `vmap_lazy_nr` in the calls.
+    pub fn subtractions(&self, accounting: PurgeAccounting) -> u64 {
+        match accounting {
+            PurgeAccounting::PerArea => self.purged,
+            PurgeAccounting::Batched => self.calls.calls(),
+        }
     }
 
     /// True if a call took longer than the soft-lockup watchdog allows a CPU that is not given up.

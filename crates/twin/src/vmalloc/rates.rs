@@ -479,6 +479,7 @@ impl<'a> Run<'a> {
         self.counted = 0.0;
         let again = self.again || self.frees_see_too_much();
         let something = self.nodes.iter().any(|node| node.areas >= WHOLE);
+        self.outcome.passes_again += u64::from(again && something);
         self.drain = if again && something { Drain::Queued(self.now) } else { Drain::Idle };
         self.balance();
     }

@@ -1,0 +1,187 @@
+//! Files and swap on devices that take their time, used by a scenario's own workload: what a request waits for are the
+//! guest's timers, so that two runs in mode exact are equal byte by byte. Without QEMU 9, the kernels or the agent,
+//! which `make lab` sets up, the tests say that they are skipped.
+
+use mmtwin_event::{CounterRow, Event, Sink};
+use mmtwin_lab::{Error, Folder, Job, Lab, Mode, Qemu, run_all};
+use mmtwin_scenario::Scenario;
+use mmtwin_trace::Outcome;
+use mmtwin_trace::recording::Recording;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// One process writes a file and then uses it, another more memory than there is.
+const SCENARIO: &str = r#"
+[machine]
+distance = [[10, 21], [21, 10]]
+disk.latency = "2 ms"
+swap = { size = "256 MiB", synchronous = false, latency = "2 ms" }
+[[machine.node]]
+cpus = "0"
+memory = "192 MiB"
+[[machine.node]]
+cpus = "1"
+memory = "128 MiB"
+
+[kernel]
+release = "6.1"
+thp = "never"
+
+[[process]]
+name = "files"
+[[process.region]]
+name = "data"
+kind = "file"
+size = "32 MiB"
+[[process.phase]]
+[[process.phase.access]]
+region = "data"
+pattern = "sequential"
+via = "syscall"
+write = 1.0
+count = 8192
+[[process.phase]]
+duration = "2 s"
+[[process.phase.access]]
+region = "data"
+pattern = "uniform"
+write = 0.1
+think = "2 us"
+
+[[process]]
+name = "hog"
+[[process.region]]
+name = "heap"
+size = "256 MiB"
+[[process.phase]]
+[[process.phase.access]]
+region = "heap"
+pattern = "sequential"
+write = 1.0
+think = "2 us"
+count = 90_000
+
+[run]
+sample = "500 ms"
+events = ["vmscan:*"]
+"#;
+
+/// The last value of every counter of /proc/vmstat, and how many events there were.
+#[derive(Default)]
+struct Seen {
+    vmstat: BTreeMap<String, u64>,
+    events: u64,
+}
+
+impl Sink for Seen {
+    fn event(&mut self, _: &Event<'_>) {
+        self.events += 1;
+    }
+    fn counters(&mut self, row: &CounterRow<'_>) {
+        if row.source == "vmstat" {
+            let known = row.names.iter().zip(row.values).filter_map(|(name, value)| Some((name.clone(), (*value)?)));
+            self.vmstat.extend(known);
+        }
+    }
+}
+
+/// The tests take turns: each keeps as many CPUs busy as it has guests.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Runs the scenario so often at the same time. `None`: something is missing, which has been said.
+fn runs(release: &str, sets: &[&str], directory: &Path, count: usize) -> Option<Vec<PathBuf>> {
+    let set_up = || -> Result<_, Error> {
+        let lab = Lab { folder: Folder::find(), qemu: Qemu::find()? };
+        if lab.qemu.major() < 9 {
+            return Err(Error::OldQemu { found: lab.qemu.version, needed: 9 });
+        }
+        let kernel = lab.folder.kernel(release, None)?;
+        match lab.folder.agent() {
+            agent if agent.is_file() => Ok((lab, kernel, agent)),
+            agent => Err(Error::Missing { what: agent.display().to_string(), cure: "run `make lab`".into() }),
+        }
+    };
+    let (lab, kernel, agent) = set_up().map_err(|error| eprintln!("skipped: {error}")).ok()?;
+    let sets: Vec<String> =
+        [&format!("kernel.release={release:?}")[..]].iter().chain(sets).map(|s| s.to_string()).collect();
+    let scenario: Scenario =
+        mmtwin_scenario::parse("disks", SCENARIO, Path::new(""), &sets).unwrap_or_else(|e| panic!("{e}"));
+    let outputs: Vec<PathBuf> = (0..count).map(|number| directory.join(format!("{release}-{number}"))).collect();
+    let job = |output| Job {
+        scenario: &scenario,
+        kernel: &kernel,
+        mode: Mode::Exact,
+        agent: &agent,
+        extra: &[],
+        output,
+        room: 64 << 20,
+        time_out: Duration::from_secs(600),
+    };
+    let jobs: Vec<Job<'_>> = outputs.iter().map(|output| job(output.as_path())).collect();
+    let _turn = TURN.lock();
+    for result in run_all(&lab, &jobs, count, &AtomicBool::new(false), &|_, _| {}) {
+        eprintln!("{release}: {:?}", result.unwrap_or_else(|e| panic!("{e}")));
+    }
+    Some(outputs)
+}
+
+fn seen(recording: &Path) -> Seen {
+    let (mut seen, mut outcome) = (Seen::default(), Outcome::default());
+    Recording::open(recording).and_then(|recording| recording.read(&mut seen, &mut outcome)).expect("a recording");
+    seen
+}
+
+/// Every file below a directory but the one that says who recorded.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![directory.to_path_buf()];
+    while let Some(next) = todo.pop() {
+        for path in std::fs::read_dir(next).expect("a directory").flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                todo.push(path);
+            } else if path.file_name().is_some_and(|name| name != "run.json") {
+                let name = path.strip_prefix(directory).expect("below").to_path_buf();
+                found.insert(name, std::fs::read(path).expect("a file"));
+            }
+        }
+    }
+    found
+}
+
+fn two_runs_are_equal(release: &str) {
+    let directory = tempfile::tempdir().expect("directory");
+    let Some(outputs) = runs(release, &[], directory.path(), 2) else { return };
+    let (a, b) = (files(&outputs[0]), files(&outputs[1]));
+    assert!(a.keys().eq(b.keys()) && a.len() > 20);
+    for (name, content) in &a {
+        assert!(*content == b[name], "{} differs", name.display());
+    }
+    let seen = seen(&outputs[0]);
+    assert!(seen.events > 1000, "{} events", seen.events);
+    for name in ["pswpin", "pswpout", "pgpgin", "pgmajfault", "pgscan_kswapd", "swap_ra", "nr_written"] {
+        assert!(seen.vmstat[name] > 100, "{name} = {}", seen.vmstat[name]);
+    }
+}
+
+#[test]
+fn files_and_swap_of_6_1_are_equal_byte_by_byte() {
+    two_runs_are_equal("6.1");
+}
+
+#[test]
+fn files_and_swap_of_6_12_are_equal_byte_by_byte() {
+    two_runs_are_equal("6.12");
+}
+
+#[test]
+fn synchronous_devices_are_memory_itself() {
+    let directory = tempfile::tempdir().expect("directory");
+    let sets = ["machine.disk.latency=\"1 us\"", "machine.swap.synchronous=true"];
+    let Some(outputs) = runs("6.1", &sets, directory.path(), 1) else { return };
+    let seen = seen(&outputs[0]);
+    assert!(seen.vmstat["pswpin"] > 100 && seen.vmstat["pswpout"] > 100);
+    assert_eq!(seen.vmstat["swap_ra"], 0, "nothing is read ahead from a device that is as fast as memory");
+}
