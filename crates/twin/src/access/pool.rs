@@ -5,6 +5,8 @@
 //! epoch are a few random picks, and the mean latency of a touch a sum over classes and nodes. A page that another
 //! access has brought in meanwhile stays in its list until it is picked, which changes no probability.
 
+use super::hints::Hints;
+use super::marks::Mapping;
 use super::region::{Entry, Region};
 use crate::kernel::Kernel;
 use mmtwin_workload::{Classes, Permutation};
@@ -34,6 +36,8 @@ pub(crate) struct Pool {
     pub number: u64,
     /// Random numbers used so far.
     pub draws: u64,
+    /// Marked pages; `None` if nobody marks.
+    pub hints: Option<Hints>,
 }
 
 impl Pool {
@@ -43,18 +47,23 @@ impl Pool {
         range: &Range<u64>,
         region: &Region,
         kernel: &Kernel,
-        number: u64,
+        (number, mapping): (u64, Option<&Mapping>),
     ) -> Pool {
         let nodes = kernel.machine.nodes.len();
-        let class = |of: &mmtwin_workload::Class| {
+        let mut hints = mapping.map(|_| Hints::new(classes, permutation, range, region.huge));
+        let mut class = |of: &mmtwin_workload::Class| {
             let (absent, zero) = Default::default();
             let mut class = Class { pages: of.pages, share: of.share, absent, zero, by_node: vec![0; nodes] };
             for rank in of.first..of.first + of.pages {
-                class.add((range.start + permutation.page(rank)) as u32, region, kernel);
+                class.add((range.start + permutation.page(rank)) as u32, region, kernel, hints.as_mut());
             }
             class
         };
-        Pool { classes: classes.list().iter().map(class).collect(), number, draws: 0 }
+        let list = classes.list().iter().map(&mut class).collect();
+        if let (Some(hints), Some(mapping)) = (&mut hints, mapping) {
+            mapping.each_marked(range.start, range.end, |unit| hints.list(unit));
+        }
+        Pool { classes: list, number, draws: 0, hints }
     }
 
     /// The number of the next random number.
@@ -66,11 +75,14 @@ impl Pool {
 
 impl Class {
     /// Notes a page as the page table has it.
-    pub(crate) fn add(&mut self, page: u32, region: &Region, kernel: &Kernel) {
+    pub(crate) fn add(&mut self, page: u32, region: &Region, kernel: &Kernel, hints: Option<&mut Hints>) {
         match region.entry(page.into()) {
             Entry::Absent => self.absent.push(page),
             Entry::Zero => self.zero.push(page),
-            Entry::Present(pfn) => self.by_node[kernel.machine.node_of_page(pfn.into()).unwrap_or(0)] += 1,
+            Entry::Present(pfn) => {
+                self.by_node[kernel.machine.node_of_page(pfn.into()).unwrap_or(0)] += 1;
+                hints.into_iter().for_each(|hints| hints.count(page.into()));
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! page where one fits and is allowed; shared memory is allocated by either. Left out: page tables themselves, cgroup
 //! charges, the page cache of files, khugepaged. Checked by tests here and through the counters in `tests/run.rs`.
 
+use super::Unit;
 use crate::alloc::{AllocationFailure, Caller, PAGEBLOCK_ORDER, Policy, Request};
 use crate::kernel::{Kernel, KernelError, Ps};
 use crate::page::{NO_PAGE, Pfn, State};
@@ -56,6 +57,8 @@ pub(crate) struct Region {
     pub policy: Policy,
     /// Processes that map it and have not ended.
     pub users: u32,
+    /// NUMA balancing may mark and move its pages: neither it nor its process has a policy.
+    pub balanced: bool,
 }
 
 /// What faults cost, in picoseconds.
@@ -74,7 +77,7 @@ impl Region {
         let edge = |i: u64| (u128::from(pages) * u128::from(i) / u128::from(parts)) as u64;
         let part = |i: u64| Part { absent: edge(i + 1) - edge(i), zero: 0, by_node: vec![0; nodes] };
         let parts = (0..parts).map(part).collect();
-        Region { entries: vec![NO_PAGE; pages as usize], parts, anon, huge, policy, users: 0 }
+        Region { entries: vec![NO_PAGE; pages as usize], parts, anon, huge, policy, users: 0, balanced: false }
     }
 
     /// The part that a page belongs to.
@@ -101,6 +104,29 @@ impl Region {
     pub(crate) fn by_node(&self) -> Vec<u64> {
         let nodes = self.parts.first().map_or(0, |part| part.by_node.len());
         (0..nodes).map(|node| self.parts.iter().map(|part| part.by_node[node]).sum()).collect()
+    }
+
+    /// Pages that are there.
+    pub(crate) fn present(&self) -> u64 {
+        self.parts.iter().flat_map(|part| &part.by_node).sum()
+    }
+
+    /// The pages of a unit are now those from `pfn` on, on node `to` instead of `from`.
+    pub(crate) fn relocate(&mut self, unit: Unit, pfn: Pfn, from: usize, to: usize) {
+        for (page, pfn) in (u64::from(unit.page)..).zip(pfn..).take(unit.pages() as usize) {
+            self.entries[page as usize] = pfn;
+            let part = self.part_mut(page);
+            part.by_node[from] -= 1;
+            part.by_node[to] += 1;
+        }
+    }
+
+    /// The first page frame of a huge page that maps a block as a whole; blocks are counted in huge pages.
+    #[inline]
+    pub(crate) fn huge_at(&self, block: u64, kernel: &Kernel) -> Option<Pfn> {
+        let pfn = *self.entries.get((block * HUGE) as usize).filter(|_| self.huge)?;
+        let frames = &kernel.alloc.frames;
+        (pfn < ZERO && frames.state(pfn) == State::Allocated && frames.order(pfn) == PAGEBLOCK_ORDER).then_some(pfn)
     }
 
     /// Pages, touched or not.

@@ -7,6 +7,7 @@
 //! Within a chunk faults are spread evenly.
 
 use super::binomial::binomial;
+use super::hints::Hints;
 use super::pool::{Class, Pool};
 use super::{AccessState, Accessing, Accessor, Came, Entry, Region};
 use crate::alloc::{AllocationFailure, Caller};
@@ -60,7 +61,8 @@ pub(super) fn run(
             most = most.into_iter().chain([access.left().unwrap_or(u64::MAX)]).min();
         }
         let Some(most) = most else { return Ok(Came::Done) };
-        let fit = (until - start) as f64 / (turn.busy + turn.asleep + turn.faults * fault_time).max(1.0);
+        accessor.pace = (turn.busy + turn.asleep + turn.faults * fault_time).max(1.0);
+        let fit = (until - start) as f64 / accessor.pace;
         let turns = (fit as u64).clamp(1, most);
         faults.clear();
         for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
@@ -195,7 +197,7 @@ fn pick(
         let draw = pool.draw();
         let class = &mut pool.classes[base.class];
         let page = class.zero.swap_remove(random.below(object, draw, class.zero.len() as u64) as usize);
-        keep(Fault { page, ..base }, class, region, kernel, faults);
+        keep(Fault { page, ..base }, class, region, kernel, pool.hints.as_mut(), faults);
     }
     for _ in 0..absent {
         let (draw, kind) = (pool.draw(), pool.draw());
@@ -205,21 +207,28 @@ fn pick(
         let kind = random.fraction(object, kind) * touched;
         let first = writes * touched;
         let (read, write) = (kind >= first, kind < written.max(first));
-        keep(Fault { page, read, write, ..base }, class, region, kernel, faults);
+        keep(Fault { page, read, write, ..base }, class, region, kernel, pool.hints.as_mut(), faults);
     }
 }
 
 /// Probability that a thing of probability `each` happens in `times` trials.
-fn at_least_once(each: f64, times: u64) -> f64 {
+pub(super) fn at_least_once(each: f64, times: u64) -> f64 {
     if each >= 1.0 { 1.0 } else { -libm::expm1(times as f64 * libm::log1p(-each)) }
 }
 
 /// Keeps a fault if its page is still missing; else the page is noted as it is.
-fn keep(fault: Fault, class: &mut Class, region: &Region, kernel: &Kernel, faults: &mut Vec<Fault>) {
+fn keep(
+    fault: Fault,
+    class: &mut Class,
+    region: &Region,
+    kernel: &Kernel,
+    hints: Option<&mut Hints>,
+    faults: &mut Vec<Fault>,
+) {
     match region.entry(fault.page.into()) {
         Entry::Zero if fault.write => faults.push(fault),
         Entry::Absent => faults.push(fault),
-        Entry::Zero | Entry::Present(_) => class.add(fault.page, region, kernel),
+        Entry::Zero | Entry::Present(_) => class.add(fault.page, region, kernel, hints),
     }
 }
 
@@ -241,7 +250,7 @@ fn bring_in(
     }
     access.time += kernel.clock(caller.cpu) - start;
     if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
-        pool.classes[fault.class].add(fault.page, region, kernel);
+        pool.classes[fault.class].add(fault.page, region, kernel, pool.hints.as_mut());
     }
     Ok(())
 }
