@@ -62,7 +62,16 @@ impl Hints {
         let first_block = range.start / HUGE_PAGES;
         let blocks = range.end.div_ceil(HUGE_PAGES) - first_block;
         let mut block_weight = vec![0.0; if huge { blocks as usize } else { 0 }];
-        for (number, class) in classes.list().iter().enumerate() {
+        let pages_of = |block: u64| {
+            let block = (first_block + block) * HUGE_PAGES;
+            (block + HUGE_PAGES).min(range.end) - block.max(range.start)
+        };
+        if let [only] = classes.list() {
+            let each = only.share / only.pages as f64;
+            block_weight.iter_mut().zip(0..).for_each(|(weight, block)| *weight = pages_of(block) as f64 * each);
+        }
+        let several = if classes.list().len() > 1 { classes.list() } else { &[] };
+        for (number, class) in several.iter().enumerate() {
             let each = class.share / class.pages as f64;
             for rank in class.first..class.first + class.pages {
                 let page = permutation.page(rank);
@@ -87,7 +96,7 @@ impl Hints {
 
     /// The class of a page.
     #[inline]
-    fn class(&self, page: u64) -> usize {
+    pub(crate) fn class(&self, page: u64) -> usize {
         usize::from(self.class_of[(page - self.first) as usize] & !COUNTED)
     }
 

@@ -76,7 +76,8 @@ impl AccessState {
         for mapping in self.mappings.iter_mut().filter(|mapping| mapping.region == region) {
             mapping.clear(unit);
             for &pool in &mapping.pools {
-                if let Some(Pool { hints: Some(hints), classes, .. }) = &mut self.pools[pool] {
+                if let Some(Pool { hints: Some(hints), classes, stale, .. }) = &mut self.pools[pool] {
+                    *stale = true;
                     hints.moved(classes, unit, from, to);
                 }
             }

@@ -63,10 +63,8 @@ impl Numa {
 
     /// A tick of a running task: true if it is to scan before it returns to its program.
     pub(crate) fn task_tick_numa(&mut self, task: usize, memory: &AccessState, now: Ns) -> bool {
-        let rss = self.rss(memory, self.tasks[task].mm);
-        let first = self.tasks.iter().position(|of| of.alive && of.mm == self.tasks[task].mm);
         let (rules, jiffies) = (&self.rules, self.rules.jiffies(now));
-        let of = &mut self.tasks[task];
+        let of = &self.tasks[task];
         let period = of.numa_scan_period * MS;
         let due = match rules.era <= Era::V3_18 {
             // A stamp ahead of the time wraps and is due.
@@ -77,8 +75,10 @@ impl Numa {
             return false;
         }
         if of.node_stamp == 0 {
-            of.numa_scan_period = rules.scan_start(rss, self.groups.of(of));
+            let rss = self.rss(memory, of.mm);
+            self.tasks[task].numa_scan_period = rules.scan_start(rss, self.groups.of(of));
         }
+        let first = self.tasks.iter().position(|of| of.alive && of.mm == self.tasks[task].mm);
         let of = &mut self.tasks[task];
         of.node_stamp += period;
         match rules.said.scan_sharing {

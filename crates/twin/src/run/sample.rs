@@ -82,7 +82,7 @@ impl Sampler {
 
     fn wanted(&self, stat: &VmStat, source: &str, name: &str) -> bool {
         let placement = source == "numa_maps";
-        let known = placement || stat.keeps(name) || !stat.is_counter(name);
+        let known = placement || source == "sched" || stat.keeps(name) || !stat.is_counter(name);
         known && (placement || self.patterns.iter().any(|pattern| glob(pattern, name)))
     }
 }
