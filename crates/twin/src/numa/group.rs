@@ -157,3 +157,121 @@ impl Groups {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::placement::tests::placed;
+    use super::super::task::{CPUBUF, MEMBUF};
+    use super::*;
+    use proptest::prelude::*;
+
+    const TASKS: usize = 6;
+
+    /// What a task does next.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Fault { nid: usize, private: bool, pages: u64 },
+        Placement,
+        Create,
+        Meet(usize),
+        Exit,
+    }
+
+    fn step() -> impl Strategy<Value = (usize, Step)> {
+        let what = prop_oneof![
+            4 => (0..2usize, any::<bool>(), 1..600u64).prop_map(|(nid, private, pages)| Step::Fault { nid, private, pages }),
+            3 => Just(Step::Placement),
+            2 => Just(Step::Create),
+            3 => (0..TASKS).prop_map(Step::Meet),
+            1 => Just(Step::Exit),
+        ];
+        (0..TASKS, what)
+    }
+
+    fn check(groups: &Groups, tasks: &[Task]) {
+        for (number, group) in
+            groups.list.iter().enumerate().filter_map(|(number, group)| Some((number, group.as_ref()?)))
+        {
+            let members: Vec<&Task> = tasks.iter().filter(|task| task.numa_group == Some(number)).collect();
+            assert_eq!((group.nr_tasks, group.refcount), (members.len() as u64, members.len() as u64));
+            assert!(!members.is_empty(), "a group without members is freed");
+            for at in 0..group.faults.len() {
+                assert_eq!(group.faults[at], members.iter().map(|task| task.numa_faults[at]).sum::<u64>());
+            }
+            assert_eq!(group.total_faults, members.iter().map(|task| task.total_numa_faults).sum::<u64>());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_group_is_the_sum_of_its_members(
+            steps in prop::collection::vec(step(), 1..120),
+            release in prop::sample::select(vec!["3.13", "2014-v1", "2014-v4", "merged-3.15", "4.17", "6.1"]),
+        ) {
+            let mut groups = Groups::default();
+            let fresh = |number: usize| {
+                let mut task = Task::new(number as i32 + 1, 1, 0, None);
+                (task.numa_faults, task.numa_scan_period, task.load_sum) = (vec![0; 16], 1000, 0.5);
+                task
+            };
+            let mut tasks: Vec<Task> = (0..TASKS).map(fresh).collect();
+            for (at, step) in steps {
+                match step {
+                    Step::Fault { nid, private, pages } => {
+                        for s in [MEMBUF, CPUBUF] {
+                            tasks[at].numa_faults[fault_index(2, s, nid, private)] += pages;
+                        }
+                        tasks[at].locality.local += pages;
+                    }
+                    Step::Placement => {
+                        tasks[at].sum_exec += 5_000_000;
+                        tasks[at].exec_start += 8_000_000;
+                        placed(release, &mut tasks[at], &mut groups);
+                    }
+                    Step::Create if tasks[at].numa_group.is_none() => groups.create(&mut tasks[at], 2, 0),
+                    Step::Meet(other) if groups.joins(&tasks[at], &tasks[other]) => {
+                        if let Some(to) = tasks[other].numa_group {
+                            groups.join(&mut tasks[at], to);
+                        }
+                    }
+                    Step::Exit => {
+                        groups.leave(&mut tasks[at]);
+                        tasks[at] = fresh(at);
+                    }
+                    Step::Create | Step::Meet(_) => {}
+                }
+                check(&groups, &tasks);
+            }
+        }
+    }
+
+    #[test]
+    fn the_smaller_group_gives_way_then_the_younger() {
+        let mut groups = Groups::default();
+        let mut tasks: Vec<Task> = (0..3).map(|pid| Task::new(pid, 1, 0, None)).collect();
+        tasks.iter_mut().for_each(|task| task.numa_faults = vec![0; 16]);
+        assert!(!groups.joins(&tasks[0], &tasks[1]), "without groups there is nothing to join");
+        tasks.iter_mut().for_each(|task| groups.create(task, 2, 0));
+        assert!(groups.joins(&tasks[1], &tasks[0]) && !groups.joins(&tasks[0], &tasks[1]));
+        assert!(!groups.joins(&tasks[0], &tasks[0]));
+        groups.join(&mut tasks[1], 0);
+        assert!(groups.joins(&tasks[2], &tasks[1]) && !groups.joins(&tasks[1], &tasks[2]));
+        assert_eq!(groups.of(&tasks[1]).map(|group| (group.gid, group.refcount)), Some((0, 2)));
+    }
+
+    #[test]
+    fn nodes_above_a_third_of_the_most_used_are_active() {
+        let mut group = Group::new(1, 4, 0, 0);
+        assert!(!group.is_active(0), "0 > 0 does not hold");
+        group.count_active_nodes();
+        assert_eq!((group.active_nodes, group.max_faults_cpu), (0, 0));
+        for (nid, faults) in [90, 31, 30, 0].into_iter().enumerate() {
+            group.faults[fault_index(4, CPU, nid, false)] = faults;
+        }
+        group.count_active_nodes();
+        assert_eq!(
+            (group.active_nodes, group.max_faults_cpu, group.is_active(1), group.is_active(2)),
+            (2, 90, true, false)
+        );
+    }
+}

@@ -207,12 +207,13 @@ fn decay(scene: &mut Scene<'_>, task: &mut Task, weighing: &Weighing) -> FaultTy
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::super::topology::tests::topology;
     use super::*;
     use crate::probe::Task as Who;
 
-    fn placed(release: &str, task: &mut Task, groups: &mut Groups) -> Placed {
+    /// A placement after one more pass of the scanner.
+    pub(crate) fn placed(release: &str, task: &mut Task, groups: &mut Groups) -> Placed {
         let (rules, topology) = (Rules::of(release), topology(&[&[10, 20], &[20, 10]]));
         let (mappings, vmas) = Default::default();
         let seq = task.numa_scan_seq + 1;

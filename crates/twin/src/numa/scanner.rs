@@ -4,8 +4,8 @@
 //! A task's own CPU time makes it due; one task of an address space wins each window of `scan_size_mb`. Its time is
 //! charged to the winner. Left out: KSM and copy-on-write pages (there is no fork), read-only files, huge pages that a
 //! range cuts (regions begin at a multiple of 2 MiB), a missed `mmap_lock`. Regions are taken in ascending order of
-//! address, which is the opposite of the order in which a program on x86-64 maps them. Checked by tests here and with
-//! the counters of whole runs in `tests/numa_balancing.rs`.
+//! address, which is the opposite of the order in which a program on x86-64 maps them. Checked by the counters of
+//! whole runs in `tests/numa_balancing.rs` and tests of when a task is due.
 
 use super::Numa;
 use super::rules::Era;
@@ -302,5 +302,91 @@ impl Window<'_> {
             self.kernel.spend(cpu, marked.entries * self.numa.costs.scan_pte + flush);
         }
         marked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Costs, Numa, Rules, Topology};
+    use super::*;
+    use crate::access::{FaultCosts, Load};
+    use crate::clock::{Random, Use};
+    use crate::machine::{Curve, Memory, Path};
+
+    fn nobody(release: &str) -> (Numa, AccessState) {
+        let rules = Rules::of(release);
+        let topology = Topology::new(vec![vec![10]], vec![vec![0]], false);
+        let costs = Costs { hint_fault: 1, scan_pte: 1, tlb_flush: [0; 2], migrate_page: 1, copy_huge: vec![vec![1]] };
+        let tasks = (0..3).map(|pid| Task::new(pid, 0, 0, None)).collect();
+        let (mappings, vmas) = Default::default();
+        let mm = Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: 0, users: 0, vmas };
+        let curve = Curve::new(&[]).unwrap();
+        let memory = Memory::new(1, vec![Path { idle_ns: 1.0, peak: 1e9 }], curve.clone(), curve).unwrap();
+        let memory = AccessState {
+            regions: Vec::new(),
+            pools: Vec::new(),
+            load: Load::new(memory),
+            costs: FaultCosts { fault: 1, clear_huge: 1 },
+            random: Random::new(1, Use::FirstTouch),
+            mappings: Vec::new(),
+            hint_random: Random::new(1, Use::HintFault),
+        };
+        (Numa::new(rules, topology, costs, tasks, vec![mm], vec!["p".into()]), memory)
+    }
+
+    #[test]
+    fn threads_start_as_the_release_says() {
+        let started = |release: &str, start: Option<ScanStart>| {
+            let mut numa = nobody(release).0;
+            numa.rules.said.scan_start = start.unwrap_or(numa.rules.said.scan_start);
+            numa.init_numa_balancing(0, 0, None, 0, 1_000_000);
+            numa.init_numa_balancing(1, 0, Some(0), 0, 1_000_000);
+            numa.init_numa_balancing(2, 0, Some(0), 0, 1_000_000);
+            assert_eq!((numa.mms[0].users, numa.mms[0].numa_next_scan, numa.tasks[2].numa_scan_period), (3, 250, 1000));
+            [1, 2].map(|task| numa.tasks[task].node_stamp)
+        };
+        assert_eq!(started("4.17", None), [0, 0]);
+        // 60,000 milliseconds taken for nanoseconds, and two ticks.
+        assert_eq!(started("6.1", None), [8_060_000; 2]);
+        assert_eq!(started("6.1", Some(ScanStart::StaggeredIntended)), [1_008_000_000, 2_008_000_000]);
+    }
+
+    #[test]
+    fn cpu_time_makes_a_task_due() {
+        let (mut numa, memory) = nobody("6.1");
+        numa.init_numa_balancing(0, 0, None, 0, 0);
+        numa.tasks[0].sum_exec = 1_000_000_000;
+        assert!(!numa.task_tick_numa(0, &memory, 2_000_000_000));
+        numa.tasks[0].sum_exec += 1;
+        assert!(numa.task_tick_numa(0, &memory, 2_000_000_000));
+        assert_eq!((numa.tasks[0].node_stamp, numa.tasks[0].numa_scan_period), (1_000_000_000, 1000));
+        numa.mms[0].numa_next_scan = 501;
+        numa.tasks[0].sum_exec = 3_000_000_000;
+        assert!(!numa.task_tick_numa(0, &memory, 2_000_000_000), "somebody else has the window");
+        numa.tasks[0].alive = false;
+        numa.tasks[0].sum_exec = 9_000_000_000;
+        assert!(!numa.task_tick_numa(0, &memory, 9_000_000_000), "it exits");
+        // A stamp ahead of the time is due in 3.18.
+        let (mut numa, memory) = nobody("merged-3.15");
+        numa.init_numa_balancing(0, 0, None, 0, 0);
+        numa.tasks[0].node_stamp = 8_000_000;
+        assert!(numa.task_tick_numa(0, &memory, 0));
+    }
+
+    #[test]
+    fn one_shared_scanner_or_one_each() {
+        let due = |sharing: ScanSharing| {
+            let (mut numa, memory) = nobody("6.1");
+            numa.rules.said.scan_sharing = sharing;
+            (0..2).for_each(|task| numa.init_numa_balancing(task, 0, (task > 0).then_some(0), 0, 0));
+            numa.mms[0].numa_next_scan = 1000;
+            [0, 1].map(|task| {
+                numa.tasks[task].sum_exec = 5_000_000_000;
+                [3_000_000_000, 5_000_000_000].map(|now| numa.task_tick_numa(task, &memory, now))
+            })
+        };
+        assert_eq!(due(ScanSharing::PerMm), [[false, true]; 2]);
+        assert_eq!(due(ScanSharing::Independent), [[true, true]; 2]);
+        assert_eq!(due(ScanSharing::SharedScanner), [[false, true], [false, false]]);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Within a node an idle CPU pulls at every tick, between nodes once in as many milliseconds as the machine has CPUs.
 //! Left out: everything finer of the kernel's balancer: groups, active balancing, cache domains within a node. Of the
-//! two hooks of 3.13 only what is on by default. Checked by tests here.
+//! two hooks of 3.13 only what is on by default. Checked by `numa_tests.rs`.
 
 use super::RunQueues;
 use crate::clock::Ns;

@@ -9,6 +9,8 @@
 mod balance;
 mod numa_compare;
 mod numa_migrate;
+#[cfg(test)]
+mod numa_tests;
 
 pub(crate) use balance::Balancer;
 pub(crate) use numa_migrate::Move;

@@ -3,7 +3,7 @@
 //!
 //! CPUs are looked at in ascending order; thresholds and fractions are the kernel's. One last-level cache per node is
 //! assumed where a small imbalance between nodes is allowed. Of kernels before 3.18 the search is taken from that.
-//! Checked by tests here.
+//! Checked by `numa_tests.rs`.
 
 use super::numa_migrate::{Busy, LOAD, NodeStats};
 use crate::numa::{Env, Era, Numa};

@@ -2,7 +2,7 @@
 //!
 //! A runnable task counts as load 1024 and its CPU's capacity as 1024, so a node has spare capacity, is fully busy or
 //! is overloaded by the number of its runnable tasks alone. A move or swap succeeds at once. Left out:
-//! `numa_migrate_on`, failing migrations, capacity taken by interrupts. Checked by tests here and of whole runs.
+//! `numa_migrate_on`, failing migrations, capacity taken by interrupts. Checked by `numa_tests.rs` and whole runs.
 
 use super::RunQueues;
 use super::numa_compare::Search;
