@@ -169,6 +169,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_node_without_cpus_is_replaced_by_the_nearest_with() {
+        let distance = vec![vec![10, 30, 20], vec![30, 10, 40], vec![20, 40, 10]];
+        let topology = Topology::new(distance, vec![vec![0], vec![1], vec![]], false);
+        assert_eq!((topology.nearest_with_cpus(2), topology.nearest_with_cpus(1)), (0, 1));
+        // Its distances do not count.
+        assert_eq!((topology.kind, topology.most), (Kind::Direct, 30));
+    }
+
+    #[test]
     fn neighbours_count_by_their_distance() {
         let faults = [100, 40, 7, 20];
         let of = |node: usize| faults[node];

@@ -253,13 +253,13 @@ impl<'a> Engine<'a> {
         if self.run_loops_together(until)? {
             return Ok(());
         }
+        // One CPU at a time, so that they meet the allocator, or marked pages, in order.
+        let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
+        let in_order = until.min(next).max(clock + 1);
         let step = match &mut self.threads[thread].doing {
             Doing::Nothing => Step::Ended,
-            Doing::Action(..) => {
-                // One CPU at a time, so that they meet the allocator in order.
-                let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
-                self.act(thread, until.min(next).max(clock + 1))?
-            }
+            Doing::Action(..) => self.act(thread, in_order)?,
+            Doing::Touching(_) if self.options.explicit && self.balancing.is_some() => self.touch(thread, in_order)?,
             Doing::Touching(_) => self.touch(thread, until)?,
         };
         self.numa_ran(thread, self.kernel.clock(cpu) - begin);

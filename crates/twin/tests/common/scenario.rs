@@ -27,6 +27,11 @@ impl Deref for Finished {
 }
 
 impl Finished {
+    /// True if a counter was recorded.
+    pub fn has(&self, source: &str, key: &str, name: &str) -> bool {
+        self.counters.contains_key(&(source.to_string(), key.to_string(), name.to_string()))
+    }
+
     /// The last value of a counter.
     pub fn counter(&self, source: &str, key: &str, name: &str) -> u64 {
         let key = (source.to_string(), key.to_string(), name.to_string());
