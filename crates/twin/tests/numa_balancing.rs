@@ -152,6 +152,21 @@ fn areas_that_a_task_does_not_use_are_skipped() {
 }
 
 #[test]
+fn processes_that_share_memory_share_a_group() {
+    let process = |name: &str| {
+        format!(
+            "[[process]]\nname = \"{name}\"\nthreads = 2\n[[process.region]]\nname = \"heap\"\nkind = \"shmem\"\n\
+             file = \"heap\"\nsize = \"16 MiB\"\n[[process.phase]]\nduration = \"6 s\"\n[[process.phase.access]]\n\
+             region = \"heap\"\npattern = \"uniform\"\nwrite = 0.5\nthink = \"50 us\"\n"
+        )
+    };
+    let kernel = "release = \"6.1\"\n[kernel.numa_balancing]\nscan_delay_ms = 100\nscan_period_min_ms = 100";
+    let run = ran(&said(kernel, &format!("{}{}", process("a"), process("b"))));
+    let groups = [1000, 1001, 1002, 1003].map(|pid: u32| run.counter("sched", &pid.to_string(), "numa_group_id"));
+    assert!(groups[0] >= 1000 && groups.iter().all(|&group| group == groups[0]), "{groups:?}");
+}
+
+#[test]
 fn what_has_a_policy_is_left_alone() {
     let text = far("6.1", false).replace("name = \"user\"\n", "name = \"user\"\npolicy = \"local\"\n");
     // The region is the file's, and the first process has mapped it without a policy; it sleeps.

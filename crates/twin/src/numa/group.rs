@@ -1,4 +1,5 @@
-//! Groups of tasks that share memory: `task_numa_group`, `task_numa_free`, `numa_group_count_active_nodes`; 3.13 to 6.12.
+//! Groups of tasks that share memory: `task_numa_group`, `task_numa_free`, `numa_group_count_active_nodes`; 3.13 to
+//! 6.12.
 //!
 //! A group's statistics are the sum of its members' decayed ones: joins and exits move a task's part, placements add
 //! the task's change. Two groups of equal size are told apart by the order in which they were made, where the kernel
@@ -179,7 +180,8 @@ mod tests {
 
     fn step() -> impl Strategy<Value = (usize, Step)> {
         let what = prop_oneof![
-            4 => (0..2usize, any::<bool>(), 1..600u64).prop_map(|(nid, private, pages)| Step::Fault { nid, private, pages }),
+            4 => (0..2usize, any::<bool>(), 1..600u64)
+                .prop_map(|(nid, private, pages)| Step::Fault { nid, private, pages }),
             3 => Just(Step::Placement),
             2 => Just(Step::Create),
             3 => (0..TASKS).prop_map(Step::Meet),
