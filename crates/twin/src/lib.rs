@@ -14,6 +14,7 @@ pub mod build;
 pub mod clock;
 pub mod kernel;
 pub mod machine;
+mod numa;
 pub mod page;
 pub mod probe;
 pub mod run;

@@ -28,6 +28,35 @@ impl Cursor {
         (page % u128::from(self.pages)) as u64
     }
 
+    /// The page of access number `count` if the walk is sequential; `None` if it takes larger steps.
+    pub fn sequential(&self, count: u64) -> Option<u64> {
+        (self.stride == 1).then(|| self.page(count))
+    }
+
+    /// The number of the first access of at least `from` that touches a page; the largest number if none does.
+    pub fn next(&self, page: u64, from: u64) -> u64 {
+        if page >= self.pages {
+            return u64::MAX;
+        }
+        // All rounds that begin at different pages are a cycle. Counted from the start, places of a cycle are
+        // 0..round * stride; those that are a whole number of regions apart are the same page.
+        let round = self.pages.div_ceil(self.stride);
+        let cycle = u128::from(round) * u128::from(self.stride);
+        let mut place = u128::from((page + self.pages - self.start) % self.pages);
+        let mut next = u128::MAX;
+        while place < cycle {
+            let stride = u128::from(self.stride);
+            let at = place % stride * u128::from(round) + place / stride;
+            let (from, mut count) = (u128::from(from), at);
+            if count < from {
+                count += (from - count).div_ceil(cycle) * cycle;
+            }
+            next = next.min(count);
+            place += u128::from(self.pages);
+        }
+        u64::try_from(next).unwrap_or(u64::MAX)
+    }
+
     /// True if a page is touched by the accesses number `from` to `to`, the last excluded.
     pub fn touches(&self, page: u64, from: u64, to: u64) -> bool {
         if self.stride > 1 {
@@ -54,6 +83,16 @@ mod tests {
                 let walked = (from..from + len).any(|count| cursor.page(count) == page);
                 prop_assert_eq!(cursor.touches(page, from, from + len), walked, "page {}", page);
             }
+        }
+
+        #[test]
+        fn next_is_the_next(pages in 1u64..40, stride in 0u64..50, start in 0u64..50, from in 0u64..2000) {
+            let cursor = Cursor::new(pages, stride, start);
+            for page in 0..pages {
+                let next = (from..).find(|&count| cursor.page(count) == page);
+                prop_assert_eq!(Some(cursor.next(page, from)), next);
+            }
+            prop_assert_eq!(cursor.next(pages, from), u64::MAX);
         }
 
         #[test]

@@ -23,6 +23,8 @@ pub enum Use {
     FirstTouch = 7,
     /// How long a CPU waits for a cache line.
     LineFetch = 8,
+    /// Which pages that are marked for a hinting fault some accesses touch.
+    HintFault = 9,
 }
 
 /// Random numbers of one use.

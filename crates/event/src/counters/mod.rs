@@ -13,6 +13,7 @@
 //! | `meminfo` | empty, or `0` for a node | as printed (`Active(anon)`) |
 //! | `psi` | empty | `memory_some_total`, `io_full_avg10` |
 //! | `numa_maps` | `PROCESS/REGION` of a scenario | `N0`, `N1`, ...: pages of the region on a node, from `/proc/PID/numa_maps` |
+//! | `sched` | thread id | NUMA lines of `/proc/PID/sched`: `numa_scan_seq`, `current_node`, `node0_task_private`, ... |
 //! | `cgroup` | `/web` | file name, and key if it has keys: `memory.current`, `memory.stat.pgscan`, `memory.failcnt` |
 //!
 //! Validated on files of kernels 6.1 and 6.18; older layouts of zoneinfo after the kernel's documentation.
@@ -67,6 +68,30 @@ pub fn keyed(text: &str, prefix: &str, row: &mut Row, problems: &mut Vec<Problem
         match (words.next(), words.next(), words.next()) {
             (Some(name), Some(value), None) => row.push(format!("{prefix}{name}"), value.parse().ok()),
             _ => problems.push(Problem { line, message: "expected a name and a value" }),
+        }
+    }
+}
+
+/// The NUMA lines of `/proc/PID/sched`; all others are passed over. A name's `mm->` is left out, those of a node are
+/// preceded by it: `node0_task_private`. A preferred node of -1, none, is a counter without a value.
+pub fn proc_sched(text: &str, row: &mut Row) {
+    for (_, text) in lines(text) {
+        if let Some((name, value)) = text.split_once(':') {
+            let name = name.trim_end();
+            let name = name.strip_prefix("mm->").unwrap_or(name);
+            if name.contains("numa") {
+                row.push(name, value.trim().parse().ok());
+            }
+            continue;
+        }
+        let mut prefix = String::new();
+        for (name, value) in text.split([' ', ',']).filter_map(|word| word.split_once('=')) {
+            match name {
+                "node" => prefix = format!("node{value}_"),
+                "current_node" | "numa_group_id" => row.push(name, value.parse().ok()),
+                _ if !prefix.is_empty() => row.push(format!("{prefix}{name}"), value.parse().ok()),
+                _ => {}
+            }
         }
     }
 }
@@ -228,6 +253,26 @@ mod tests {
             row(|r, p| keyed("pgfault 12\nthree words here\npgfree -1\n\nlow max\n", "x.", r, p));
         assert_eq!(counters, named(&[("x.pgfault", Some(12)), ("x.pgfree", None), ("x.low", None)]));
         assert_eq!(problems, [Problem { line: 2, message: "expected a name and a value" }]);
+    }
+
+    #[test]
+    fn numa_lines_of_proc_sched() {
+        let text = "worker (12, #threads: 3)\nse.exec_start                                :         12.5\n\
+            mm->numa_scan_seq                            :                    7\n\
+            numa_preferred_nid                           :                   -1\ncurrent_node=2, numa_group_id=9\n\
+            numa_faults node=0 task_private=4 task_shared=5 group_private=6 group_shared=8\n";
+        let (counters, _) = row(|r, _| proc_sched(text, r));
+        let expected = [
+            ("numa_scan_seq", Some(7)),
+            ("numa_preferred_nid", None),
+            ("current_node", Some(2)),
+            ("numa_group_id", Some(9)),
+            ("node0_task_private", Some(4)),
+            ("node0_task_shared", Some(5)),
+            ("node0_group_private", Some(6)),
+            ("node0_group_shared", Some(8)),
+        ];
+        assert_eq!(counters, named(&expected));
     }
 
     #[test]

@@ -25,6 +25,9 @@ const COSTS: LoopCosts = LoopCosts { work: 342.0, count_s8: 26.0, count_u16: 13.
 pub fn rows(runs: usize) -> Result<Vec<Row>> {
     let mut rows = touches()?;
     rows.extend(memory()?);
+    for (think, bar) in [("1 us", Bar::AtMost(6.0)), ("100 ns", Bar::AtMost(6.0))] {
+        rows.push(balancing(runs, think, bar)?);
+    }
     for (how, nodes, cores, each, bar) in [
         (Loops::Single, 1, 1, 10_000_000, Bar::AtLeast(10e6)),
         (Loops::Single, 2, 44, 100_000, Bar::None),
@@ -137,6 +140,37 @@ fn touches() -> Result<Vec<Row>> {
         rate(name, touches, cost, "touches", Bar::None),
         rate(faulting, faults, cost, "faults", Bar::None),
     ])
+}
+
+/// Sixty seconds of NUMA balancing: two programs of 40 threads on 8 nodes with 80 CPUs, 128 GiB touched, one shared by
+/// popularity and one private; more touches must not cost more.
+fn balancing(runs: usize, think: &str, bar: Bar) -> Result<Row> {
+    let nodes = (0..8)
+        .map(|node| format!("[[machine.node]]\ncpus = \"{}-{}\"\nmemory = \"32 GiB\"\n", node * 10, node * 10 + 9));
+    let distance: Vec<Vec<u32>> = (0..8).map(|i| (0..8).map(|j| if i == j { 10 } else { 20 }).collect()).collect();
+    let process = |name: &str, sharing: &str, pattern: &str| {
+        format!(
+            "[[process]]\nname = \"{name}\"\nthreads = 40\n[[process.region]]\nname = \"heap\"\nsize = \"64 GiB\"\n\
+             sharing = \"{sharing}\"\npopulate = true\n[[process.phase]]\nduration = \"60 s\"\n\
+             [[process.phase.access]]\nregion = \"heap\"\npattern = {pattern}\nwrite = 0.3\nthink = \"{think}\"\n"
+        )
+    };
+    let text = format!(
+        "[machine]\nname = \"big\"\ndistance = {distance:?}\n{}[kernel]\nrelease = \"6.1\"\n{}{}",
+        nodes.collect::<String>(),
+        process("shared", "shared", "\"zipf\"\nskew = 0.6"),
+        process("private", "private", "\"uniform\"")
+    );
+    let scenario = mmtwin_scenario::parse("balancing", &text, Path::new(""), &[]).map_err(|e| e.to_string())?;
+    let once = || {
+        own(|| {
+            let options = Options { state: Vec::new(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
+            run(&scenario, options, &mut Nobody).map(|_| ()).map_err(|e| e.to_string())
+        })
+    };
+    let cost = median((0..runs).map(|_| once()).collect::<Result<Vec<Cost>>>()?);
+    let figure = format!("{:.1} s for 60 s ({:.1} s of CPU time)", cost.wall, cost.cpu);
+    Ok(Row::new(&format!("Twin: NUMA balancing of 80 threads, 128 GiB, a touch per {think}"), bar, cost.wall, figure))
 }
 
 struct Nobody;

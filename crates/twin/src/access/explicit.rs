@@ -26,6 +26,14 @@ pub(super) fn run(
             access.faults += 1;
             region.fault(kernel, caller, &state.costs, page, touch.write)?;
         }
+        if let Some(mapping) = access.mapping
+            && let Some(unit) = state.mappings[mapping].marked_at(page)
+        {
+            // The same touch again after the fault.
+            access.touching.stream.count -= 1;
+            accessor.turn = turn;
+            return Ok(Came::Marked(mapping, unit));
+        }
         let node = match region.entry(page) {
             Entry::Present(pfn) => kernel.machine.node_of_page(pfn.into()).unwrap_or(from),
             // The zero page is in every cache.

@@ -6,19 +6,24 @@
 
 mod binomial;
 mod explicit;
+mod hints;
 mod load;
+mod marks;
 mod pool;
 mod region;
 mod sampled;
 mod tables;
 
+pub(crate) use hints::{Hit, walked};
 pub(crate) use load::Load;
+pub(crate) use marks::{HUGE_PAGES, Mapping, Unit};
 pub(crate) use pool::Pool;
 pub(crate) use region::{Entry, FaultCosts, Region};
 
 use crate::alloc::{AllocationFailure, Caller};
 use crate::clock::Random;
 use crate::kernel::{Kernel, Ps};
+use crate::page::Pfn;
 use mmtwin_workload::program::Touching;
 
 /// Memory and what all accesses share.
@@ -34,6 +39,57 @@ pub(crate) struct AccessState {
     pub costs: FaultCosts,
     /// First touches.
     pub random: Random,
+    /// Regions as processes map them; empty if nobody balances memory over nodes.
+    pub mappings: Vec<Mapping>,
+    /// First touches of marked pages.
+    pub hint_random: Random,
+}
+
+impl AccessState {
+    /// Marks units of one huge page's length for hinting faults and lets them wait for touches in all pools of their
+    /// mapping; those that were marked are left out.
+    pub(crate) fn mark_all<'u>(&mut self, mapping: usize, units: &'u mut Vec<Unit>) -> std::vec::Drain<'u, Unit> {
+        let at = &mut self.mappings[mapping];
+        units.retain(|&unit| at.mark(unit));
+        if let Some(&first) = units.first() {
+            let block = u64::from(first.page) / HUGE_PAGES * HUGE_PAGES;
+            for &pool in &at.pools {
+                let hints = self.pools[pool].as_mut().and_then(|pool| pool.hints.as_mut());
+                if let Some(hints) = hints.filter(|hints| hints.reaches(block..block + HUGE_PAGES)) {
+                    units.iter().for_each(|&unit| hints.list(unit));
+                }
+            }
+        }
+        units.drain(..)
+    }
+
+    /// Lets a marked unit wait for a touch in all pools of its mapping.
+    pub(crate) fn list(&mut self, mapping: usize, unit: Unit) {
+        for &pool in &self.mappings[mapping].pools {
+            let hints = self.pools[pool].as_mut().and_then(|pool| pool.hints.as_mut());
+            hints.into_iter().for_each(|hints| hints.list(unit));
+        }
+    }
+
+    /// The pages of a unit are now those from `pfn` on, on node `to` instead of `from`. No mapping has them marked.
+    pub(crate) fn relocate(&mut self, region: usize, unit: Unit, pfn: Pfn, from: usize, to: usize) {
+        self.regions[region].relocate(unit, pfn, from, to);
+        for mapping in self.mappings.iter_mut().filter(|mapping| mapping.region == region) {
+            mapping.clear(unit);
+            for &pool in &mapping.pools {
+                if let Some(Pool { hints: Some(hints), classes, stale, .. }) = &mut self.pools[pool] {
+                    *stale = true;
+                    hints.moved(classes, unit, from, to);
+                }
+            }
+        }
+    }
+
+    /// A pool is no longer drawn from.
+    pub(crate) fn drop_pool(&mut self, pool: usize) {
+        self.pools[pool] = None;
+        self.mappings.iter_mut().for_each(|mapping| mapping.pools.retain(|&at| at != pool));
+    }
 }
 
 /// A thread's accesses in a phase.
@@ -45,6 +101,8 @@ pub(crate) struct Accessor {
     pub turn: usize,
     /// Touch by touch.
     pub explicit: bool,
+    /// Picoseconds that a turn took last; 0 before the first. Sampled touches only.
+    pub pace: f64,
 }
 
 /// One access of a thread.
@@ -54,6 +112,10 @@ pub(crate) struct Accessing {
     pub touching: Touching,
     /// Number of the region among all.
     pub region: usize,
+    /// Number of the process's mapping of it; `None` if nobody marks pages.
+    pub mapping: Option<usize>,
+    /// Walks: touches that have been looked through for marked pages.
+    pub walked: u64,
     /// Number of the pool it draws from; `None`: it walks, or is explicit.
     pub pool: Option<usize>,
     /// Faults so far.
@@ -71,15 +133,17 @@ pub(crate) enum Came {
     Asleep(Ps),
     /// All accesses have reached their counts.
     Done,
+    /// To a marked page of a mapping. Explicit touches only.
+    Marked(usize, Unit),
 }
 
 impl Accessing {
     /// Touches that are left; `None`: no end.
-    fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         self.touching.count.map(|count| count.saturating_sub(self.touching.stream.count))
     }
 
-    fn active(&self) -> bool {
+    pub(crate) fn active(&self) -> bool {
         self.left() != Some(0)
     }
 }

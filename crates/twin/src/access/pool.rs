@@ -5,6 +5,8 @@
 //! epoch are a few random picks, and the mean latency of a touch a sum over classes and nodes. A page that another
 //! access has brought in meanwhile stays in its list until it is picked, which changes no probability.
 
+use super::hints::Hints;
+use super::marks::Mapping;
 use super::region::{Entry, Region};
 use crate::kernel::Kernel;
 use mmtwin_workload::{Classes, Permutation};
@@ -34,6 +36,23 @@ pub(crate) struct Pool {
     pub number: u64,
     /// Random numbers used so far.
     pub draws: u64,
+    /// Marked pages; `None` if nobody marks.
+    pub hints: Option<Hints>,
+    /// What a touch comes to in the mean.
+    pub mean: Mean,
+    /// Pages have come or gone since `mean` was computed.
+    pub stale: bool,
+}
+
+/// What a touch of a pool comes to in the mean, over its classes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mean {
+    /// Part that goes to each node.
+    pub by_node: Vec<f64>,
+    /// Part that goes to classes without pages.
+    pub nowhere: f64,
+    /// Some page is missing.
+    pub missing: bool,
 }
 
 impl Pool {
@@ -43,18 +62,50 @@ impl Pool {
         range: &Range<u64>,
         region: &Region,
         kernel: &Kernel,
-        number: u64,
+        (number, mapping): (u64, Option<&Mapping>),
     ) -> Pool {
         let nodes = kernel.machine.nodes.len();
+        let mut hints = mapping.map(|_| Hints::new(classes, permutation, range, region.huge));
         let class = |of: &mmtwin_workload::Class| {
             let (absent, zero) = Default::default();
-            let mut class = Class { pages: of.pages, share: of.share, absent, zero, by_node: vec![0; nodes] };
-            for rank in of.first..of.first + of.pages {
-                class.add((range.start + permutation.page(rank)) as u32, region, kernel);
-            }
-            class
+            Class { pages: of.pages, share: of.share, absent, zero, by_node: vec![0; nodes] }
         };
-        Pool { classes: classes.list().iter().map(class).collect(), number, draws: 0 }
+        let mut list: Vec<Class> = classes.list().iter().map(class).collect();
+        if let (Some(hints), Some(mapping)) = (&mut hints, mapping) {
+            // In order of address, which is many times faster than in order of rank.
+            for page in range.clone() {
+                list[hints.class(page)].add(page as u32, region, kernel, Some(hints));
+            }
+            mapping.each_marked(range.start, range.end, |unit| hints.list(unit));
+        } else {
+            for (class, of) in list.iter_mut().zip(classes.list()) {
+                for rank in of.first..of.first + of.pages {
+                    class.add((range.start + permutation.page(rank)) as u32, region, kernel, None);
+                }
+            }
+        }
+        Pool { classes: list, number, draws: 0, hints, mean: Mean::default(), stale: true }
+    }
+
+    /// Brings what touches come to in the mean up to date.
+    pub(crate) fn refresh(&mut self) {
+        if !std::mem::take(&mut self.stale) {
+            return;
+        }
+        let nodes = self.classes.first().map_or(0, |class| class.by_node.len());
+        let mut mean = Mean { by_node: vec![0.0; nodes], ..Mean::default() };
+        for class in &self.classes {
+            mean.missing |= !class.absent.is_empty() || !class.zero.is_empty();
+            let placed: u64 = class.by_node.iter().sum();
+            if placed == 0 {
+                mean.nowhere += class.share;
+                continue;
+            }
+            for (mean, &pages) in mean.by_node.iter_mut().zip(&class.by_node) {
+                *mean += class.share * pages as f64 / placed as f64;
+            }
+        }
+        self.mean = mean;
     }
 
     /// The number of the next random number.
@@ -66,11 +117,14 @@ impl Pool {
 
 impl Class {
     /// Notes a page as the page table has it.
-    pub(crate) fn add(&mut self, page: u32, region: &Region, kernel: &Kernel) {
+    pub(crate) fn add(&mut self, page: u32, region: &Region, kernel: &Kernel, hints: Option<&mut Hints>) {
         match region.entry(page.into()) {
             Entry::Absent => self.absent.push(page),
             Entry::Zero => self.zero.push(page),
-            Entry::Present(pfn) => self.by_node[kernel.machine.node_of_page(pfn.into()).unwrap_or(0)] += 1,
+            Entry::Present(pfn) => {
+                self.by_node[kernel.machine.node_of_page(pfn.into()).unwrap_or(0)] += 1;
+                hints.into_iter().for_each(|hints| hints.count(page.into()));
+            }
         }
     }
 }

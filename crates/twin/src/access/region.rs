@@ -2,9 +2,10 @@
 //!
 //! Models `do_anonymous_page`, `do_huge_pmd_anonymous_page`, `wp_page_copy` of the zero page and `shmem_fault`, 4.13 to
 //! 6.18: a read of anonymous memory maps the shared zero page and allocates nothing, a write allocates, with a huge
-//! page where one fits and is allowed; shared memory is allocated by either. Page
-//! tables are in [`super::tables`]. Left out: cgroup charges, the page cache of files, khugepaged. Checked by tests here and through the counters in `tests/run.rs`.
+//! page where one fits and is allowed; shared memory is allocated by either. Page tables are in `tables`. Left out: cgroup
+//! charges, the page cache of files, khugepaged. Checked by tests here and through the counters in `tests/run.rs`.
 
+use super::Unit;
 use super::tables::Tables;
 use crate::alloc::{AllocationFailure, Caller, PAGEBLOCK_ORDER, Policy, Request};
 use crate::kernel::{Kernel, KernelError, Ps};
@@ -59,6 +60,8 @@ pub(crate) struct Region {
     pub policy: Policy,
     /// Processes that map it and have not ended.
     pub users: u32,
+    /// NUMA balancing may mark and move its pages: neither it nor its process has a policy.
+    pub balanced: bool,
 }
 
 /// What faults cost, in picoseconds.
@@ -78,7 +81,8 @@ impl Region {
         let part = |i: u64| Part { absent: edge(i + 1) - edge(i), zero: 0, by_node: vec![0; nodes] };
         let parts = (0..parts).map(part).collect();
         let tables = Tables::new(pages);
-        Region { entries: vec![NO_PAGE; pages as usize], tables, parts, anon, huge, policy, users: 0 }
+        let entries = vec![NO_PAGE; pages as usize];
+        Region { entries, tables, parts, anon, huge, policy, users: 0, balanced: false }
     }
 
     /// The part that a page belongs to.
@@ -105,6 +109,29 @@ impl Region {
     pub(crate) fn by_node(&self) -> Vec<u64> {
         let nodes = self.parts.first().map_or(0, |part| part.by_node.len());
         (0..nodes).map(|node| self.parts.iter().map(|part| part.by_node[node]).sum()).collect()
+    }
+
+    /// Pages that are there.
+    pub(crate) fn present(&self) -> u64 {
+        self.parts.iter().flat_map(|part| &part.by_node).sum()
+    }
+
+    /// The pages of a unit are now those from `pfn` on, on node `to` instead of `from`.
+    pub(crate) fn relocate(&mut self, unit: Unit, pfn: Pfn, from: usize, to: usize) {
+        for (page, pfn) in (u64::from(unit.page)..).zip(pfn..).take(unit.pages() as usize) {
+            self.entries[page as usize] = pfn;
+            let part = self.part_mut(page);
+            part.by_node[from] -= 1;
+            part.by_node[to] += 1;
+        }
+    }
+
+    /// The first page frame of a huge page that maps a block as a whole; blocks are counted in huge pages.
+    #[inline]
+    pub(crate) fn huge_at(&self, block: u64, kernel: &Kernel) -> Option<Pfn> {
+        let pfn = *self.entries.get((block * HUGE) as usize).filter(|_| self.huge)?;
+        let frames = &kernel.alloc.frames;
+        (pfn < ZERO && frames.state(pfn) == State::Allocated && frames.order(pfn) == PAGEBLOCK_ORDER).then_some(pfn)
     }
 
     /// Pages, touched or not.

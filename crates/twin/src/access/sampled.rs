@@ -7,11 +7,13 @@
 //! Within a chunk faults are spread evenly.
 
 use super::binomial::binomial;
+use super::hints::Hints;
 use super::pool::{Class, Pool};
 use super::{AccessState, Accessing, Accessor, Came, Entry, Region};
 use crate::alloc::{AllocationFailure, Caller};
 use crate::clock::Random;
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
+use crate::machine::MAX_NODES;
 use mmtwin_workload::Stream;
 
 /// A page to bring in.
@@ -51,6 +53,9 @@ pub(super) fn run(
     let mut faults = Vec::new();
     while kernel.clock(cpu) < until {
         let start = kernel.clock(cpu);
+        for pool in accessor.list.iter().filter_map(|access| access.pool) {
+            state.pools[pool].as_mut().into_iter().for_each(Pool::refresh);
+        }
         let mut turn = Turn::default();
         let mut most = None;
         for access in accessor.list.iter().filter(|access| access.active()) {
@@ -60,8 +65,8 @@ pub(super) fn run(
             most = most.into_iter().chain([access.left().unwrap_or(u64::MAX)]).min();
         }
         let Some(most) = most else { return Ok(Came::Done) };
-        let each = (turn.busy + turn.faults * fault_time) * share + turn.asleep;
-        let fit = (until - start) as f64 / each.max(1.0);
+        accessor.pace = ((turn.busy + turn.faults * fault_time) * share + turn.asleep).max(1.0);
+        let fit = (until - start) as f64 / accessor.pace;
         let turns = (fit as u64).clamp(1, most);
         faults.clear();
         for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
@@ -84,20 +89,23 @@ pub(super) fn run(
     Ok(if accessor.list.iter().any(Accessing::active) { Came::On } else { Came::Done })
 }
 
-/// The share of an access's touches that goes to each node, from those of its pages that have one.
+/// The share of an access's touches that goes to each node, from those of its pages that have one; to `None` those of
+/// pages that nobody has written.
 fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Option<usize>, f64)) {
-    let mut of = |share: f64, by_node: &[u64]| {
-        let placed: u64 = by_node.iter().sum();
-        if placed == 0 {
-            return take(None, share);
+    if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_ref()) {
+        if pool.mean.nowhere > 0.0 {
+            take(None, pool.mean.nowhere);
         }
-        for (node, &pages) in by_node.iter().enumerate().filter(|(_, pages)| **pages > 0) {
-            take(Some(node), share * pages as f64 / placed as f64);
-        }
-    };
-    match access.pool.and_then(|number| state.pools[number].as_ref()) {
-        Some(pool) => pool.classes.iter().for_each(|class| of(class.share, &class.by_node)),
-        None => of(1.0, &state.regions[access.region].part(access.touching.pages.start).by_node),
+        let shares = pool.mean.by_node.iter().enumerate().filter(|(_, share)| **share > 0.0);
+        return shares.for_each(|(node, &share)| take(Some(node), share));
+    }
+    let by_node = &state.regions[access.region].part(access.touching.pages.start).by_node;
+    let placed: u64 = by_node.iter().sum();
+    if placed == 0 {
+        return take(None, 1.0);
+    }
+    for (node, &pages) in by_node.iter().enumerate().filter(|(_, pages)| **pages > 0) {
+        take(Some(node), pages as f64 / placed as f64);
     }
 }
 
@@ -110,9 +118,9 @@ fn busy(access: &Accessing, state: &AccessState, from: usize) -> f64 {
 
 fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: u64) {
     let writes = access.touching.stream.writes().get();
-    let mut shares = Vec::new();
-    each_share(access, state, |node, share| shares.extend(node.map(|node| (node, share))));
-    for (node, share) in shares {
+    let mut shares = [0.0; MAX_NODES];
+    each_share(access, state, |node, share| shares[node.unwrap_or(from)] += if node.is_some() { share } else { 0.0 });
+    for (node, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
         state.load.touch(from, node, touches as f64 * share, writes);
     }
 }
@@ -124,6 +132,7 @@ fn expected(access: &Accessing, state: &AccessState) -> f64 {
         class.share * (class.absent.len() as f64 + class.zero.len() as f64 * writes) / class.pages as f64
     };
     match access.pool.and_then(|number| state.pools[number].as_ref()) {
+        Some(pool) if !pool.mean.missing => 0.0,
         Some(pool) => pool.classes.iter().map(of_class).sum(),
         // Where a walk comes to missing pages they follow each other.
         None => match state.regions[access.region].part(access.touching.pages.start) {
@@ -145,6 +154,10 @@ fn find_missing(
 ) {
     let (region, stream) = (&state.regions[access.region], &access.touching.stream);
     if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
+        if !pool.mean.missing {
+            return;
+        }
+        pool.stale = true;
         for class in 0..pool.classes.len() {
             let base = Fault { access: number, class, page: 0, read: false, write: true };
             pick(pool, base, stream.writes().get(), turns, region, kernel, &state.random, faults);
@@ -196,7 +209,7 @@ fn pick(
         let draw = pool.draw();
         let class = &mut pool.classes[base.class];
         let page = class.zero.swap_remove(random.below(object, draw, class.zero.len() as u64) as usize);
-        keep(Fault { page, ..base }, class, region, kernel, faults);
+        keep(Fault { page, ..base }, class, region, kernel, pool.hints.as_mut(), faults);
     }
     for _ in 0..absent {
         let (draw, kind) = (pool.draw(), pool.draw());
@@ -206,21 +219,28 @@ fn pick(
         let kind = random.fraction(object, kind) * touched;
         let first = writes * touched;
         let (read, write) = (kind >= first, kind < written.max(first));
-        keep(Fault { page, read, write, ..base }, class, region, kernel, faults);
+        keep(Fault { page, read, write, ..base }, class, region, kernel, pool.hints.as_mut(), faults);
     }
 }
 
 /// Probability that a thing of probability `each` happens in `times` trials.
-fn at_least_once(each: f64, times: u64) -> f64 {
+pub(super) fn at_least_once(each: f64, times: u64) -> f64 {
     if each >= 1.0 { 1.0 } else { -libm::expm1(times as f64 * libm::log1p(-each)) }
 }
 
 /// Keeps a fault if its page is still missing; else the page is noted as it is.
-fn keep(fault: Fault, class: &mut Class, region: &Region, kernel: &Kernel, faults: &mut Vec<Fault>) {
+fn keep(
+    fault: Fault,
+    class: &mut Class,
+    region: &Region,
+    kernel: &Kernel,
+    hints: Option<&mut Hints>,
+    faults: &mut Vec<Fault>,
+) {
     match region.entry(fault.page.into()) {
         Entry::Zero if fault.write => faults.push(fault),
         Entry::Absent => faults.push(fault),
-        Entry::Zero | Entry::Present(_) => class.add(fault.page, region, kernel),
+        Entry::Zero | Entry::Present(_) => class.add(fault.page, region, kernel, hints),
     }
 }
 
@@ -242,7 +262,8 @@ fn bring_in(
     }
     access.time += kernel.clock(caller.cpu) - start;
     if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
-        pool.classes[fault.class].add(fault.page, region, kernel);
+        pool.stale = true;
+        pool.classes[fault.class].add(fault.page, region, kernel, pool.hints.as_mut());
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ pub struct Marks {
 
 /// What a request may take beyond the watermark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reserves {
+pub(crate) struct Reserves {
     /// Half of the mark (`__GFP_HIGH`).
     pub high: bool,
     /// A quarter of what is left (atomic requests).
@@ -70,7 +70,7 @@ pub(super) fn set_up(zones: &mut [Zone], rules: &Rules) {
 impl Zone {
     /// True if a block of an order may be taken with `free` pages free in the zone.
     #[inline]
-    pub(super) fn watermark_ok(&self, order: u32, mark: u64, free: u64, highest: ZoneKind, reserves: Reserves) -> bool {
+    pub(crate) fn watermark_ok(&self, order: u32, mark: u64, free: u64, highest: ZoneKind, reserves: Reserves) -> bool {
         let mut mark = (mark + self.boost) as i64;
         if reserves.high {
             mark -= mark / 2;

@@ -37,12 +37,10 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
             }
         }
     }
-    let mut notes = vec!["reclaim and compaction do not happen: memory that is full stays full".to_string()];
-    if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0) {
-        notes.push(
-            "NUMA balancing (kernel.numa_balancing) does not happen: pages and threads stay where they are".into(),
-        );
+    if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode > 1) {
+        return refuse("kernel.numa_balancing above 1".into(), "memory has no tiers");
     }
+    let notes = vec!["reclaim and compaction do not happen: memory that is full stays full".to_string()];
     Ok(notes)
 }
 

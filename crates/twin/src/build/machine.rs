@@ -106,9 +106,14 @@ pub fn memory(of: &say::Machine) -> Result<Memory, MemoryError> {
 /// Picoseconds to clear a huge page: its size over the bandwidth of a node, shared by the node's CPUs as they are when
 /// all are busy.
 pub fn clear_huge(of: &say::Machine) -> u64 {
-    const HUGE: u128 = 2 << 20;
     let node = of.cpus.first().map_or(0, |cpu| cpu.node as usize);
-    let (bandwidth, cpus) = (of.memory.bandwidth[node][node].0.max(1), of.nodes[node].cpus.len().max(1));
+    clear_huge_on(of, node, node)
+}
+
+/// The same of moving a huge page's bytes between the CPUs of node `to` and the memory of node `from`.
+pub(crate) fn clear_huge_on(of: &say::Machine, from: usize, to: usize) -> u64 {
+    const HUGE: u128 = 2 << 20;
+    let (bandwidth, cpus) = (of.memory.bandwidth[to][from].0.max(1), of.nodes[to].cpus.len().max(1));
     (HUGE * cpus as u128 * 1_000_000_000_000 / u128::from(bandwidth)) as u64
 }
 

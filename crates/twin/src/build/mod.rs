@@ -6,13 +6,20 @@ mod check;
 mod kernel;
 mod machine;
 mod manifest;
+mod numa;
 mod policy;
 mod vmalloc;
 
 pub use check::check;
 pub use kernel::rules;
+pub(crate) use machine::clear_huge_on;
 pub use machine::{clear_huge, costs, machine, memory, with_zones};
 pub use manifest::manifest;
+pub use numa::balances;
+#[cfg(test)]
+pub(crate) use numa::numa_rules;
+pub(crate) use numa::{mappings, numa, set_balanced};
+pub(crate) use policy::numa_policy_allows;
 pub use policy::policy;
 pub use vmalloc::{vmalloc, vmalloc_test};
 

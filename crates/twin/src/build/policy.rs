@@ -5,6 +5,11 @@ use crate::alloc::{NodeMask, Policy};
 use mmtwin_scenario::Machine;
 use mmtwin_scenario::workload::{Nodes, Policy as Say};
 
+/// True if NUMA balancing may move memory with this policy: there is none (`MPOL_F_MOF`).
+pub(crate) fn numa_policy_allows(said: &Say) -> bool {
+    *said == Say::Default
+}
+
 /// The allocator's form of a policy on a machine. `all` is every node with memory.
 pub fn policy(said: &Say, machine: &Machine) -> Result<Policy, BuildError> {
     let mask = |nodes: &Nodes| match nodes {

@@ -5,10 +5,11 @@
 //! changes between them at the ends of epochs. What happens within one step of a CPU has exact times; other CPUs may
 //! have seen the shared lists as they are at the end of their own steps, at most an epoch ahead.
 
+use super::balancing::{self, Balancing};
 use super::process::{self, Doing, Process, Thread};
 use super::sample::Sampler;
 use super::{Options, Ran, RunError};
-use crate::access::{AccessState, Came, FaultCosts, Load};
+use crate::access::{AccessState, FaultCosts, Load};
 use crate::alloc::AllocationFailure;
 use crate::build::{self, BuildError};
 use crate::clock::{Ns, Random, Timers, Use};
@@ -88,6 +89,8 @@ pub(super) struct Engine<'a> {
     pub(super) exited: Ns,
     sampler: Sampler,
     pub(super) results: Vec<(usize, PhaseResult)>,
+    /// NUMA balancing, if it is on.
+    pub(super) balancing: Option<Balancing>,
 }
 
 impl<'a> Engine<'a> {
@@ -109,9 +112,11 @@ impl<'a> Engine<'a> {
             load: Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?),
             costs,
             random: Random::new(scenario.run.seed, Use::FirstTouch),
+            mappings: Vec::new(),
+            hint_random: Random::new(scenario.run.seed, Use::HintFault),
         };
         let cpus = kernel.machine.cpus.len();
-        Ok(Engine {
+        let mut engine = Engine {
             scenario,
             options,
             sink,
@@ -127,12 +132,15 @@ impl<'a> Engine<'a> {
             exited: 0,
             sampler: Sampler::new(&scenario.run.counters),
             results: Vec::new(),
+            balancing: None,
             kernel,
-        })
+        };
+        engine.balancing = balancing::of(&mut engine);
+        Ok(engine)
     }
 
     /// Runs to the end. `notes` go into the results.
-    pub(super) fn run(mut self, notes: Vec<String>) -> Result<Ran, RunError> {
+    pub(super) fn run(mut self, mut notes: Vec<String>) -> Result<Ran, RunError> {
         for thread in &self.threads {
             let comm = self.processes[thread.process].name.as_bytes();
             let (pid, tgid) = (thread.caller.task.pid, thread.caller.task.tgid);
@@ -181,8 +189,10 @@ impl<'a> Engine<'a> {
         self.kernel.run_timers(now);
         self.sample(now);
         self.kernel.probe.drain(Ns::MAX, self.sink);
+        let more = self.numa_notes();
         self.results.sort_by_key(|(process, _)| *process);
         let phases = self.results.into_iter().map(|(_, result)| result).collect();
+        notes.extend(more);
         let results = Results { ending, phases, notes, ..Results::default() };
         Ok(Ran { results, end: now, kernel: self.kernel })
     }
@@ -240,22 +250,27 @@ impl<'a> Engine<'a> {
         }
         self.kernel.run_timers(clock / PS_PER_NS);
         if clock >= self.epoch_end {
-            self.end_epoch(clock);
+            self.end_epoch(clock)?;
+            if self.queues.running(cpu) != Some(thread) && self.balancing.is_some() {
+                self.make_ready(cpu);
+                return Ok(());
+            }
         }
         let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
         let until = self.epoch_end.min(due);
         if self.run_loops_together(until)? {
             return Ok(());
         }
+        // One CPU at a time, so that they meet the allocator, or marked pages, in order.
+        let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
+        let in_order = until.min(next).max(clock + 1);
         let step = match &mut self.threads[thread].doing {
             Doing::Nothing => Step::Ended,
-            Doing::Action(..) => {
-                // One CPU at a time, so that they meet the allocator in order.
-                let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
-                self.act(thread, until.min(next).max(clock + 1))?
-            }
+            Doing::Action(..) => self.act(thread, in_order)?,
+            Doing::Touching(_) if self.options.explicit && self.balancing.is_some() => self.touch(thread, in_order)?,
             Doing::Touching(_) => self.touch(thread, until)?,
         };
+        self.numa_ran(thread, self.kernel.clock(cpu) - begin);
         match step {
             Step::On => {}
             Step::Asleep(until) => self.sleep(thread, until)?,
@@ -266,19 +281,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Runs a thread's touches of memory.
-    fn touch(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
-        let at = &mut self.threads[thread];
-        let Doing::Touching(accessor) = &mut at.doing else { return Ok(Step::Ended) };
-        match accessor.run(&mut self.memory, &mut self.kernel, &mut at.caller, until) {
-            Ok(Came::On) => Ok(Step::On),
-            Ok(Came::Asleep(until)) => Ok(Step::Asleep(until)),
-            Ok(Came::Done) => Ok(Step::Ended),
-            Err(failure) => Err(Stop::OutOfMemory(thread, failure)),
-        }
-    }
-
-    fn end_epoch(&mut self, clock: Ps) {
+    fn end_epoch(&mut self, clock: Ps) -> Result<(), RunError> {
         self.apart = false;
         self.kernel.alloc.end_boosts();
         self.memory.load.end_epoch(clock);
@@ -287,7 +290,9 @@ impl<'a> Engine<'a> {
         (self.options.progress)(clock / PS_PER_NS);
         let epoch = self.scenario.run.epoch.0 * PS_PER_NS;
         self.epoch_end = clock - clock % epoch + epoch;
+        self.numa_tick(clock);
         (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
+        self.numa_begin_epoch(clock, self.epoch_end)
     }
 
     /// For how long those wait that wait for a sample.
@@ -304,7 +309,8 @@ impl<'a> Engine<'a> {
         let placed: Vec<(String, Vec<u64>)> = regions
             .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
             .collect();
-        self.sampler.sample(&mut self.kernel, &placed, at, self.sink);
+        let tasks = self.numa_tasks();
+        self.sampler.sample(&mut self.kernel, &placed, &tasks, at, self.sink);
         self.kernel.spend_beside(self.scenario.machine.cost.sample.0);
     }
 
@@ -318,6 +324,9 @@ impl<'a> Engine<'a> {
     pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
         self.threads[thread].sleeps += 1;
         self.apart = false;
+        if let Some(cpu) = self.wake_up_cpu(thread) {
+            self.move_thread(thread, cpu)?;
+        }
         let cpu = self.threads[thread].caller.cpu;
         if self.queues.enqueue(cpu, thread) {
             self.kernel.wait(cpu, at);

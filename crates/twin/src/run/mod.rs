@@ -5,6 +5,7 @@
 //! [`actions`] or touches of memory ([`crate::access`]). Processes, their phases and their memory are in [`process`].
 
 mod actions;
+mod balancing;
 mod engine;
 mod loops;
 mod phases;
@@ -69,7 +70,7 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 8] = [
+const WRITTEN: [Kind; 15] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -78,6 +79,13 @@ const WRITTEN: [Kind; 8] = [
     Kind::AllocVmapArea,
     Kind::FreeVmapAreaNoflush,
     Kind::PurgeVmapAreaLazy,
+    Kind::MmMigratePages,
+    Kind::MmNumaMigrateRatelimit,
+    Kind::SchedMoveNuma,
+    Kind::SchedStickNuma,
+    Kind::SchedSwapNuma,
+    Kind::UpdateNumaActiveNodesMask,
+    Kind::SchedSkipVmaNuma,
 ];
 
 /// The kinds of events that a scenario wants, its kernel has and the twin writes.

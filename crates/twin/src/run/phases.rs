@@ -19,6 +19,7 @@ impl Engine<'_> {
         for thread in self.processes[process].threads.clone() {
             let cpu = self.choose_cpu(thread);
             self.threads[thread].caller.cpu = cpu;
+            self.numa_started(thread, at);
         }
         self.next_phase(process, at)
     }
@@ -113,6 +114,7 @@ impl Engine<'_> {
             return Ok(());
         }
         self.stop_running(thread)?;
+        self.numa_forget(thread);
         let ended = self.kernel.clock(self.threads[thread].caller.cpu).div_ceil(PS_PER_NS);
         let this = &mut self.processes[process];
         (this.working, this.reached) = (this.working - 1, this.reached.max(ended));
@@ -155,6 +157,8 @@ impl Engine<'_> {
         let mut list = Vec::new();
         for touching in &at.phases[phase].accesses {
             let region = process.regions[touching.region];
+            let mut mappings = self.memory.mappings.iter();
+            let mapping = mappings.position(|of| of.process == at.process && of.region == region);
             let is_shared = said.regions[touching.region].sharing == Sharing::Shared;
             let known =
                 shared.iter().find(|(access, _)| is_shared && *access == touching.number).map(|(_, pool)| *pool);
@@ -162,16 +166,19 @@ impl Engine<'_> {
                 Pattern::Draws(classes, permutation) if !explicit => Some(known.unwrap_or_else(|| {
                     let (pages, number) = (&touching.pages, self.memory.pools.len());
                     let of = &self.memory.regions[region];
-                    let pool = Pool::new((classes, permutation), pages, of, &self.kernel, number as u64);
+                    let marks = mapping.map(|mapping| &self.memory.mappings[mapping]);
+                    let pool = Pool::new((classes, permutation), pages, of, &self.kernel, (number as u64, marks));
                     self.memory.pools.push(Some(pool));
+                    mapping.into_iter().for_each(|mapping| self.memory.mappings[mapping].pools.push(number));
                     shared.push((touching.number, number));
                     number
                 })),
                 Pattern::Draws(..) | Pattern::Walk(_) => None,
             };
-            list.push(Accessing { touching: touching.clone(), region, pool, faults: 0, time: 0 });
+            let (faults, time, walked) = (0, 0, touching.stream.count);
+            list.push(Accessing { touching: touching.clone(), region, mapping, walked, pool, faults, time });
         }
-        Accessor { list, turn: 0, explicit }
+        Accessor { list, turn: 0, explicit, pace: 0.0 }
     }
 
     /// A phase of a process ends, and the next begins when the sample of its end has been taken.
@@ -185,6 +192,7 @@ impl Engine<'_> {
     pub(super) fn close_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         for thread in self.processes[process].threads.clone() {
             self.stop_running(thread)?;
+            self.numa_forget(thread);
             let this = &mut self.threads[thread];
             this.sleeps += 1;
             match std::mem::take(&mut this.doing) {
@@ -198,7 +206,7 @@ impl Engine<'_> {
         for thread in self.processes[process].threads.clone() {
             for access in self.threads[thread].touched.take().iter().flat_map(|accessor| &accessor.list) {
                 if let Some(pool) = access.pool {
-                    self.memory.pools[pool] = None;
+                    self.memory.drop_pool(pool);
                 }
             }
         }
@@ -225,7 +233,10 @@ impl Engine<'_> {
             }
         }
         self.exited = self.exited.max(self.kernel.clock(caller.cpu).div_ceil(PS_PER_NS));
-        threads.for_each(|thread| self.queues.leave(self.threads[thread].caller.cpu));
+        for thread in threads {
+            self.queues.leave(self.threads[thread].caller.cpu);
+            self.numa_ended(thread);
+        }
         Ok(())
     }
 
@@ -244,7 +255,7 @@ impl Engine<'_> {
         self.kernel.set_offline(cpu)?;
         for (thread, runs) in moving.into_iter().zip(running) {
             let to = self.choose_cpu(thread);
-            self.threads[thread].caller.cpu = to;
+            self.set_cpu(thread, to);
             if runs {
                 self.kernel.wait(to, at);
                 if self.queues.enqueue(to, thread) {

@@ -24,8 +24,16 @@ impl Sampler {
         Sampler { patterns: patterns.to_vec(), last: 0 }
     }
 
-    /// Reads all files and gives their rows to a sink; `placed` are regions and their pages by node.
-    pub(super) fn sample(&mut self, kernel: &mut Kernel, placed: &[(String, Vec<u64>)], at: Ns, sink: &mut dyn Sink) {
+    /// Reads all files and gives their rows to a sink; `placed` are regions and their pages by node,
+    /// `tasks` thread ids and what their `/proc/PID/sched` says of NUMA balancing.
+    pub(super) fn sample(
+        &mut self,
+        kernel: &mut Kernel,
+        placed: &[(String, Vec<u64>)],
+        tasks: &[(i32, String)],
+        at: Ns,
+        sink: &mut dyn Sink,
+    ) {
         // The end of a phase is known when its last thread has done its last step, which may lie ahead.
         self.last = self.last.max(at);
         let at = self.last;
@@ -55,6 +63,12 @@ impl Sampler {
             values: pages.iter().copied().map(Some).collect(),
         });
         sources.push(("numa_maps", placed.collect()));
+        let tasks = tasks.iter().map(|(pid, text)| {
+            let mut row = Row::new(pid.to_string());
+            counters::proc_sched(text, &mut row);
+            row
+        });
+        sources.push(("sched", tasks.collect()));
         for (source, rows) in sources {
             for row in rows {
                 let (names, values): (Vec<String>, Vec<Option<u64>>) =
@@ -68,7 +82,7 @@ impl Sampler {
 
     fn wanted(&self, stat: &VmStat, source: &str, name: &str) -> bool {
         let placement = source == "numa_maps";
-        let known = placement || VmStat::keeps(name) || !stat.is_counter(name);
+        let known = placement || source == "sched" || stat.keeps(name) || !stat.is_counter(name);
         known && (placement || self.patterns.iter().any(|pattern| glob(pattern, name)))
     }
 }

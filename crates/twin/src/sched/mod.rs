@@ -1,8 +1,19 @@
 //! Which CPU a thread runs on, and when.
 //!
 //! Models the choice at fork (`find_idlest_group`, `find_idlest_cpu`) as the least loaded allowed CPU, of the least
-//! loaded node, whose core is idle; and time slices of equal length, in turn. Left out: wake-up placement, load
-//! balancing, priorities, the cost of a switch: a thread stays where it began until its CPU stops. Checked by tests here.
+//! loaded node, whose core is idle; and time slices of equal length, in turn. With NUMA balancing a thread goes on to
+//! where its memory is ([`numa_migrate`]), wakes on an idle CPU of its node, and idle CPUs pull waiting threads
+//! ([`balance`]); without it a thread stays where it began until its CPU stops. Left out: priorities, the cost of a
+//! switch. Checked by tests here.
+
+mod balance;
+mod numa_compare;
+mod numa_migrate;
+#[cfg(test)]
+mod numa_tests;
+
+pub(crate) use balance::Balancer;
+pub(crate) use numa_migrate::Move;
 
 use crate::machine::Machine;
 use std::collections::VecDeque;
@@ -70,6 +81,44 @@ impl RunQueues {
     /// The thread that runs on a CPU.
     pub(crate) fn running(&self, cpu: u32) -> Option<usize> {
         self.queues[cpu as usize].front().copied()
+    }
+
+    /// The thread that runs on a CPU that may not exist.
+    pub(crate) fn running_on(&self, cpu: u32) -> Option<usize> {
+        self.queues.get(cpu as usize)?.front().copied()
+    }
+
+    /// Number of CPUs.
+    pub(crate) fn cpus(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Threads of a CPU, the running one first.
+    pub(crate) fn all(&self, cpu: u32) -> impl Iterator<Item = usize> {
+        self.queues[cpu as usize].iter().copied()
+    }
+
+    /// Threads that wait for a CPU, the next one last.
+    pub(crate) fn waiting(&self, cpu: u32) -> impl Iterator<Item = usize> {
+        self.queues[cpu as usize].iter().skip(1).rev().copied()
+    }
+
+    /// True if nothing runs on a CPU and its siblings.
+    pub(crate) fn core_is_idle(&self, cpu: u32) -> bool {
+        self.len(cpu) == 0 && self.siblings[cpu as usize].iter().all(|&sibling| self.len(sibling) == 0)
+    }
+
+    /// A thread's place is on another CPU now.
+    pub(crate) fn replace(&mut self, from: u32, to: u32) {
+        self.leave(from);
+        self.placed[to as usize] += 1;
+    }
+
+    /// Two running threads change their CPUs.
+    pub(crate) fn swap(&mut self, a: u32, b: u32) {
+        let (one, other) = (self.queues[a as usize].pop_front(), self.queues[b as usize].pop_front());
+        other.into_iter().for_each(|thread| self.queues[a as usize].push_front(thread));
+        one.into_iter().for_each(|thread| self.queues[b as usize].push_front(thread));
     }
 
     /// Threads that want to run on a CPU.

@@ -35,17 +35,20 @@ impl VmStat {
                 "pgfault" => self.events.faults,
                 "thp_fault_alloc" => self.events.thp_fault_alloc,
                 "thp_fault_fallback" => self.events.thp_fault_fallback,
-                _ => 0,
+                _ => self.events.numa.row(name).unwrap_or(0),
             },
         }
     }
 
     /// True if a mechanism keeps the counter of a row; other rows are always 0 and say nothing.
-    pub fn keeps(name: &str) -> bool {
+    pub fn keeps(&self, name: &str) -> bool {
         let events = ["pgfree", "pgfault", "thp_fault_alloc", "thp_fault_fallback"];
         let pages = ["nr_free_pages", "nr_free_pages_blocks"];
         let numa = NumaItem::ALL.into_iter().any(|item| item.name() == name);
-        numa || name.starts_with("pgalloc_") || events.contains(&name) || pages.contains(&name)
+        numa || name.starts_with("pgalloc_")
+            || events.contains(&name)
+            || pages.contains(&name)
+            || self.events.numa.row(name).is_some()
     }
 
     /// True if a row of a statistics file shows a counter at all, kept or not.

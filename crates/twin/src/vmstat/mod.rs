@@ -110,6 +110,52 @@ pub struct Events {
     pub thp_fault_alloc: u64,
     /// Faults that could have used a huge page and got a small one (`thp_fault_fallback`).
     pub thp_fault_fallback: u64,
+    /// NUMA balancing.
+    pub numa: NumaEvents,
+}
+
+/// Event counters of NUMA balancing and of the migrations it makes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NumaEvents {
+    /// It is on; else nothing of this is counted, and says nothing.
+    pub on: bool,
+    /// Pages marked, huge ones as 512 (`numa_pte_updates`).
+    pub pte_updates: u64,
+    /// Huge pages marked (`numa_huge_pte_updates`).
+    pub huge_pte_updates: u64,
+    /// Hinting faults (`numa_hint_faults`).
+    pub hint_faults: u64,
+    /// Those on pages of the CPU's node (`numa_hint_faults_local`).
+    pub hint_faults_local: u64,
+    /// Base pages migrated (`numa_pages_migrated`).
+    pub pages_migrated: u64,
+    /// The same (`pgmigrate_success`).
+    pub pgmigrate_success: u64,
+    /// Base pages whose migration failed (`pgmigrate_fail`).
+    pub pgmigrate_fail: u64,
+    /// Huge pages migrated (`thp_migration_success`).
+    pub thp_migration_success: u64,
+    /// Huge pages whose migration failed (`thp_migration_fail`).
+    pub thp_migration_fail: u64,
+}
+
+impl NumaEvents {
+    /// The counter of a row; `None` if it is another's or balancing is off.
+    pub fn row(&self, name: &str) -> Option<u64> {
+        let value = match name {
+            "numa_pte_updates" => self.pte_updates,
+            "numa_huge_pte_updates" => self.huge_pte_updates,
+            "numa_hint_faults" => self.hint_faults,
+            "numa_hint_faults_local" => self.hint_faults_local,
+            "numa_pages_migrated" => self.pages_migrated,
+            "pgmigrate_success" => self.pgmigrate_success,
+            "pgmigrate_fail" => self.pgmigrate_fail,
+            "thp_migration_success" => self.thp_migration_success,
+            "thp_migration_fail" => self.thp_migration_fail,
+            _ => return None,
+        };
+        self.on.then_some(value)
+    }
 }
 
 /// All statistics.

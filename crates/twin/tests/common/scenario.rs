@@ -27,6 +27,11 @@ impl Deref for Finished {
 }
 
 impl Finished {
+    /// True if a counter was recorded.
+    pub fn has(&self, source: &str, key: &str, name: &str) -> bool {
+        self.counters.contains_key(&(source.to_string(), key.to_string(), name.to_string()))
+    }
+
     /// The last value of a counter.
     pub fn counter(&self, source: &str, key: &str, name: &str) -> u64 {
         let key = (source.to_string(), key.to_string(), name.to_string());
@@ -50,7 +55,9 @@ impl Sink for Kept {
         self.at = row.at;
         for (name, value) in row.names.iter().zip(row.values) {
             let key = (row.source.to_string(), row.key.to_string(), name.clone());
-            self.counters.insert(key, value.unwrap_or_else(|| panic!("{name} has no value")));
+            // A task without a preferred node has none to show.
+            assert!(value.is_some() || name == "numa_preferred_nid", "{name} has no value");
+            value.map(|value| self.counters.insert(key, value));
         }
     }
 }

@@ -1,0 +1,93 @@
+//! NUMA balancing: rules, costs and the state before anything runs.
+
+use super::{clear_huge_on, numa_policy_allows};
+use crate::access::{Mapping, Region};
+use crate::machine::PAGE_SIZE;
+use crate::numa::{Costs, Era, Mm, Numa, Rules, Task, Topology};
+use mmtwin_scenario::{Kernel, Scenario};
+use mmtwin_workload::program;
+
+/// Addresses of regions: above it mappings begin, each at a multiple of 2 MiB behind the one before.
+const FIRST_ADDRESS: u64 = 0x7f00_0000_0000;
+/// Bytes that a huge page has.
+const HUGE: u64 = 2 << 20;
+
+/// True if pages and tasks are balanced over nodes in a scenario: it is on, and there are nodes to choose from.
+pub fn balances(scenario: &Scenario) -> bool {
+    let on = scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode & 1 == 1);
+    on && scenario.machine.nodes.len() > 1 && scenario.processes.iter().any(|process| !process.regions.is_empty())
+}
+
+/// The rules of a kernel.
+pub(crate) fn numa_rules(of: &Kernel) -> Rules {
+    let deferred = of.sysctl.kernel_numa_balancing_migrate_deferred.unwrap_or(16);
+    Rules {
+        said: of.numa_balancing,
+        era: Rules::era_of(of.numa_balancing.rules),
+        hz: of.hz.into(),
+        cpu_bits: of.nr_cpus.max(1).next_power_of_two().trailing_zeros(),
+        migrate_deferred: deferred,
+        imbalance_pct: of.sched.numa_imbalance_pct.into(),
+        migration_cost: of.sched.migration_cost_ns,
+        cache_nice_tries: of.sched.cache_nice_tries,
+    }
+}
+
+/// What each process maps: the numbers of its regions among all, by process, become mappings. A program that maps one
+/// region after another gets descending addresses.
+pub(crate) fn mappings(processes: &[Vec<usize>], regions: &[Region]) -> Vec<Mapping> {
+    let mut mappings = Vec::new();
+    for (process, own) in processes.iter().enumerate() {
+        let mut address = FIRST_ADDRESS;
+        for &region in own.iter().rev() {
+            let pages = regions[region].len();
+            mappings.push(Mapping::new(process, region, pages, address));
+            address += (pages * PAGE_SIZE).next_multiple_of(HUGE) + HUGE;
+        }
+    }
+    mappings
+}
+
+/// Marks the regions whose pages may be moved: neither they nor their process has a policy.
+pub(crate) fn set_balanced(scenario: &Scenario, processes: &[Vec<usize>], regions: &mut [Region]) {
+    for (said, own) in scenario.processes.iter().zip(processes) {
+        for (number, &region) in own.iter().enumerate() {
+            regions[region].balanced = numa_policy_allows(program::policy(said, number));
+        }
+    }
+}
+
+/// The state before anything runs. `threads` are pid, tgid, process and the CPU that a thread is pinned to.
+pub(crate) fn numa(scenario: &Scenario, mappings: &[Mapping], threads: &[(i32, i32, usize, Option<u32>)]) -> Numa {
+    let (machine, cost) = (&scenario.machine, &scenario.machine.cost);
+    let rules = numa_rules(&scenario.kernel);
+    let row = |row: &Vec<u32>| row.iter().map(|&distance| distance.min(u8::MAX.into()) as u8).collect();
+    let on = |nid: usize| {
+        let cpus = machine.cpus.iter().zip(0..).filter(|(cpu, _)| cpu.node as usize == nid);
+        cpus.map(|(_, number)| number).collect()
+    };
+    let nodes = machine.nodes.len();
+    let distance = machine.distance.iter().map(row).collect();
+    let topology = Topology::new(distance, (0..nodes).map(on).collect(), rules.era <= Era::V4_14);
+    let copy = |from: usize| (0..nodes).map(|to| clear_huge_on(machine, from, to)).collect();
+    let costs = Costs {
+        hint_fault: cost.hint_fault.0,
+        scan_pte: cost.scan_pte.0,
+        tlb_flush: [cost.tlb_flush.0, cost.tlb_flush_per_cpu.0],
+        migrate_page: cost.migrate_page.0,
+        copy_huge: (0..nodes).map(copy).collect(),
+    };
+    let task = |&(pid, tgid, process, pinned): &(i32, i32, usize, Option<u32>)| {
+        let own = scenario.processes[process].cpus.as_ref().map(|cpus| cpus.numbers().to_vec());
+        Task::new(pid, tgid, process, pinned.map(|cpu| vec![cpu]).or(own))
+    };
+    let mm = |process: usize| {
+        let own = mappings.iter().enumerate().filter(|(_, mapping)| mapping.process == process);
+        let mappings: Vec<usize> = own.map(|(number, _)| number).collect();
+        let vmas = vec![None; mappings.len()];
+        Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: 0, users: 0, vmas }
+    };
+    let names = scenario.processes.iter().map(|process| process.name.clone()).collect();
+    let mms = (0..scenario.processes.len()).map(mm).collect();
+    Numa::new(rules, topology, costs, threads.iter().map(task).collect(), mms, names)
+}

@@ -1,0 +1,57 @@
+//! The hinting fault: `do_numa_page`, `do_huge_pmd_numa_page`, `numa_migrate_prep`, `mpol_misplaced`; 3.13 to 6.12.
+//!
+//! A huge page is one fault of 512 pages. Only memory without a policy is marked here, whose implicit policy prefers
+//! the CPU's node; policies with `MPOL_F_MOF` cannot be said in a scenario. Left out: entries that changed meanwhile,
+//! base pages that are part of a compound page. A page that several processes map is marked by each of them, faults in
+//! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
+
+use super::filter::{self, Question, cpu_of, cpupid};
+use super::rules::Era;
+use super::statistics::Fault;
+use super::{Env, Numa};
+use crate::access::{Entry, Unit};
+
+impl Numa {
+    /// Handles a fault of a task on a marked unit of a mapping; its CPU spends the time. True if the task should now be
+    /// moved to its preferred node.
+    pub(crate) fn do_numa_page(&mut self, env: &mut Env<'_>, task: usize, mapping: usize, unit: Unit) -> bool {
+        let region = env.memory.mappings[mapping].region;
+        env.memory.mappings[mapping].clear(unit);
+        let of = &self.tasks[task];
+        let (cpu, pid, mm) = (of.cpu, of.pid, of.mm);
+        env.kernel.stat.events.faults += 1;
+        env.kernel.spend(cpu, self.costs.hint_fault);
+        let Entry::Present(page) = env.memory.regions[region].entry(unit.page.into()) else { return false };
+        let (here, src) = (env.kernel.machine.node_of(cpu), env.kernel.machine.node_of_page(page.into()).unwrap_or(0));
+        let is_local = src == here;
+        env.kernel.stat.events.numa.hint_faults += 1;
+        env.kernel.stat.events.numa.hint_faults_local += u64::from(is_local);
+        // An unset page counts as that for the statistics, whatever is written now.
+        let last = env.kernel.alloc.frames.owner(page);
+        let mut misplaced = false;
+        if filter::exchanges(&self.rules, is_local) {
+            let place = if self.rules.said.cpupid_node { here as u32 } else { cpu };
+            env.kernel.alloc.frames.set_owner(page, cpupid(place, pid, self.rules.cpu_bits));
+            let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
+            let question = Question { last, last_node, src, dst: here };
+            let group = self.groups.of(&self.tasks[task]).cloned();
+            misplaced =
+                filter::should_migrate(&self.rules, &mut self.tasks[task], group.as_ref(), question) && !is_local;
+        }
+        let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
+        if let Some(Some(state)) = self.vma_of(mm, mapping) {
+            state.fault(pid);
+        }
+        let shares = env.memory.regions[region].users > 1 && !env.memory.regions[region].anon;
+        let fault = Fault {
+            last,
+            mem_node: if migrated { here } else { src },
+            pages: unit.pages(),
+            migrated,
+            failed: misplaced && !migrated,
+            was_local: is_local,
+            shared: shares && (!unit.huge || self.rules.era >= Era::V6_12),
+        };
+        self.task_numa_fault(env, task, &fault)
+    }
+}

@@ -1,0 +1,190 @@
+//! Whether a page should follow a task: `should_numa_migrate_memory` and its ancestors; 3.13 to 6.12.
+//!
+//! The two-stage filter: a page remembers who faulted last; it moves only if that was on the node that faults now, or
+//! the same task. Then the brake on shared pages decides. Left out: memory tiering. Rules are numbered as the
+//! decisions appear in the code, for explanations. Checked by tests of each rule.
+
+use super::group::Group;
+use super::rules::Rules;
+use super::task::Task;
+use mmtwin_scenario::kernel::{ActiveSetTest, SharedPages};
+
+/// Who faulted last on a page that nobody has.
+pub(crate) const UNSET: u32 = u32::MAX;
+
+/// `cpu_pid_to_cpupid`.
+pub(crate) fn cpupid(cpu: u32, pid: i32, cpu_bits: u32) -> u32 {
+    (cpu & ((1 << cpu_bits) - 1)) << 8 | pid as u32 & 0xff
+}
+
+/// CPU of a cpupid.
+pub(crate) fn cpu_of(cpupid: u32) -> u32 {
+    cpupid >> 8
+}
+
+/// `cpupid_match_pid`: the low eight bits.
+pub(crate) fn matches(pid: i32, cpupid: u32) -> bool {
+    pid as u32 & 0xff == cpupid & 0xff
+}
+
+/// `cpupid_pid_unset`, true also for a pid that ends in ff.
+fn pid_unset(cpupid: u32) -> bool {
+    cpupid & 0xff == 0xff
+}
+
+/// A hinting fault that may move its page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    /// Who faulted before.
+    pub last: u32,
+    /// Node of the CPU in `last`, if there is such a CPU.
+    pub last_node: Option<usize>,
+    /// Node of the page.
+    pub src: usize,
+    /// Node of the CPU.
+    pub dst: usize,
+}
+
+/// True if the page may move to the task's node. The cpupid has been exchanged.
+pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Group>, of: Question) -> bool {
+    let is_private = matches(task.pid, of.last);
+    let early = rules.said.early_life && (task.numa_preferred_nid.is_none() || task.numa_scan_seq <= 4);
+    if early && (pid_unset(of.last) || is_private) {
+        return true;
+    }
+    if !pid_unset(of.last) && of.last_node != Some(of.dst) {
+        if rules.said.shared_pages == SharedPages::Deferred && !is_private {
+            task.numa_migrate_deferred = rules.migrate_deferred;
+        }
+        return false;
+    }
+    if is_private {
+        return true;
+    }
+    match rules.said.shared_pages {
+        SharedPages::Deferred => {
+            let stays = task.numa_migrate_deferred > 0;
+            task.numa_migrate_deferred = task.numa_migrate_deferred.saturating_sub(1);
+            !stays
+        }
+        SharedPages::None => true,
+        SharedPages::ActiveSet => group.is_none_or(|group| by_active_set(rules, group, of.src, of.dst)),
+        SharedPages::ThreeQuarters => group.is_none_or(|group| by_three_quarters(group, of.src, of.dst)),
+    }
+}
+
+/// Into the active set from outside always, inside it towards the node with less memory, out of it never.
+fn by_active_set(rules: &Rules, group: &Group, src: usize, dst: usize) -> bool {
+    let active = |nid: usize| group.mask >> nid & 1 == 1;
+    if !active(dst) {
+        return false;
+    }
+    if !active(src) {
+        return true;
+    }
+    let (from, to) = (group.mem(src), group.mem(dst));
+    match rules.said.active_set_test {
+        ActiveSetTest::Multiply => to < from * 3 / 4,
+        ActiveSetTest::Shift => to < from - (from >> 2),
+    }
+}
+
+/// Where CPUs use much more memory, or where memory is used more per CPU fault.
+fn by_three_quarters(group: &Group, src: usize, dst: usize) -> bool {
+    if group.cpu(dst) > group.cpu(src) * 3 {
+        return true;
+    }
+    group.cpu(dst) * group.mem(src) * 3 > group.cpu(src) * group.mem(dst) * 4
+}
+
+/// True if a fault exchanges who faulted last: all do, unless local ones stop at the test of the policy (5.15+).
+pub(crate) fn exchanges(rules: &Rules, is_local: bool) -> bool {
+    !is_local || rules.said.local_exchange
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numa::task::{CPU, MEM, fault_index};
+
+    fn task(preferred: Option<usize>, seq: i32) -> Task {
+        let mut task = Task::new(0x1234, 1, 0, None);
+        (task.numa_preferred_nid, task.numa_scan_seq) = (preferred, seq);
+        task
+    }
+
+    fn group(cpu: [u64; 2], mem: [u64; 2]) -> Group {
+        let mut group = Group::new(1, 2, 0, 0);
+        for nid in 0..2 {
+            group.faults[fault_index(2, CPU, nid, false)] = cpu[nid];
+            group.faults[fault_index(2, MEM, nid, true)] = mem[nid];
+        }
+        group
+    }
+
+    fn of(last: u32, last_node: usize) -> Question {
+        Question { last, last_node: Some(last_node), src: 0, dst: 1 }
+    }
+
+    const OWN: u32 = 3 << 8 | 0x34;
+    const OTHER: u32 = 3 << 8 | 0x35;
+
+    #[test]
+    fn cpupids_keep_eight_bits_of_the_pid() {
+        assert_eq!(cpupid(5, 0x1234, 13), 5 << 8 | 0x34);
+        assert_eq!((cpu_of(cpupid(9000, 1, 13)), matches(0x5634, OWN), matches(0x35, OWN)), (9000 - 8192, true, false));
+    }
+
+    #[test]
+    fn the_filter_asks_for_two_faults_from_a_node() {
+        let rules = Rules::of("6.1");
+        let ask = |last, node| should_migrate(&rules, &mut task(Some(0), 9), None, of(last, node));
+        assert!(!ask(OTHER, 0) && ask(OTHER, 1) && !ask(OWN, 0) && ask(OWN, 1));
+        // Unset, or a pid that looks so: the first fault passes the filter.
+        assert!(ask(UNSET, 0) && ask(3 << 8 | 0xff, 0));
+        let early = |last| should_migrate(&rules, &mut task(None, 9), None, of(last, 0));
+        assert!(early(OWN) && early(UNSET) && !early(OTHER));
+        assert!(should_migrate(&rules, &mut task(Some(0), 4), None, of(OWN, 0)));
+        assert!(!should_migrate(&Rules::of("4.17"), &mut task(None, 0), None, of(OWN, 0)));
+    }
+
+    #[test]
+    fn shared_pages_stay_where_they_are_used() {
+        let rules = Rules::of("6.1");
+        let ask = |cpu, mem| should_migrate(&rules, &mut task(Some(0), 9), Some(&group(cpu, mem)), of(OTHER, 1));
+        assert!(ask([10, 31], [1, 1]) && !ask([10, 30], [1, 30]));
+        assert!(ask([10, 10], [41, 30]) && !ask([10, 10], [40, 30]));
+        // Nothing known: 0 > 0 does not hold.
+        assert!(!ask([0, 0], [0, 0]));
+    }
+
+    #[test]
+    fn the_active_set_of_2014() {
+        let mut rules = Rules::of("2014-v1");
+        let ask = |mask, mem, rules: &Rules| {
+            let mut group = group([0, 0], mem);
+            group.mask = mask;
+            should_migrate(rules, &mut task(Some(0), 9), Some(&group), of(OTHER, 1))
+        };
+        assert!(!ask(0b01, [100, 0], &rules) && ask(0b10, [0, 100], &rules));
+        assert!(ask(0b11, [100, 74], &rules) && !ask(0b11, [100, 75], &rules));
+        // 3/4 of 7 is 5 in one form, 6 in the other.
+        assert!(!ask(0b11, [7, 5], &rules));
+        rules.said.active_set_test = ActiveSetTest::Shift;
+        assert!(ask(0b11, [7, 5], &rules));
+    }
+
+    #[test]
+    fn deferred_faults_count_down() {
+        let mut rules = Rules::of("3.13");
+        rules.migrate_deferred = 2;
+        let mut task = task(Some(0), 9);
+        assert!(!should_migrate(&rules, &mut task, None, of(OTHER, 0)));
+        assert!(should_migrate(&rules, &mut task, None, of(OWN, 1)));
+        let next = [0; 3].map(|_| should_migrate(&rules, &mut task, None, of(OTHER, 1)));
+        assert_eq!(next, [false, false, true]);
+        // A private fault that fails the filter defers nothing.
+        assert!(!should_migrate(&rules, &mut task, None, of(OWN, 0)));
+        assert_eq!(task.numa_migrate_deferred, 0);
+    }
+}

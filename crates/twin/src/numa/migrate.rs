@@ -1,0 +1,114 @@
+//! Moving a page to the node that faults on it: `migrate_misplaced_page`, `migrate_misplaced_transhuge_page`,
+//! `migrate_balanced_pgdat`, `numamigrate_isolate_page`; 3.13 to 6.12.
+//!
+//! Refused by the rate limit (to 4.18) and if no zone of the node would stay above its high watermark; then an
+//! allocation from that node alone, without reclaim. Costs: a page's fixed cost, the copy at the bandwidth that a CPU
+//! of the node has when all are busy, and the traffic of reading and writing it. Left out: isolation that fails, dirty
+//! file pages and programs' files (there is no page cache), pages mapped in several address spaces as huge pages.
+//! Checked by `tests/numa_balancing.rs`.
+
+use super::rules::Era;
+use super::{Env, Numa};
+use crate::access::{Entry, HUGE_PAGES, Unit};
+use crate::alloc::{Caller, PAGEBLOCK_ORDER, Policy, Request, ZoneKind};
+use crate::probe::Task as Who;
+use crate::vmstat::ZoneItem;
+use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
+use mmtwin_event::value::{Bytes, MigrateMode, MigrateReason, Str};
+use mmtwin_event::vocabulary::{MmMigratePages, MmNumaMigrateRatelimit};
+
+/// Cache lines of a page.
+const LINES: f64 = 64.0;
+
+/// A base page of the node that is asked.
+const BASE: Request = Request {
+    may_wait: false,
+    this_node: true,
+    gfp: "GFP_HIGHUSER_MOVABLE|__GFP_THISNODE|__GFP_NOMEMALLOC|__GFP_NORETRY|__GFP_NOWARN",
+    ..Request::USER
+};
+/// A huge page of the node that is asked.
+const HUGE: Request = Request { order: PAGEBLOCK_ORDER, gfp: "GFP_TRANSHUGE_LIGHT|__GFP_THISNODE", ..BASE };
+
+impl Numa {
+    /// Moves a unit of a region to the node of the task's CPU; false if it stays.
+    pub(crate) fn migrate_misplaced_page(
+        &mut self,
+        env: &mut Env<'_>,
+        task: usize,
+        region: usize,
+        unit: Unit,
+        src: usize,
+        dst: usize,
+    ) -> bool {
+        let of = &self.tasks[task];
+        let (cpu, who) = (of.cpu, Who { pid: of.pid, tgid: of.tgid });
+        let pages = unit.pages();
+        if self.rules.said.rate_limit && !self.limit.admits(dst, pages, env.kernel.now(cpu)) {
+            let comm = self.names[self.tasks[task].mm].as_bytes();
+            let name = Str(Bytes { start: 0, len: comm.len() as u32 }.to_slot());
+            let event = MmNumaMigrateRatelimit { comm: name, pid: who.pid, dst_nid: dst as i32, nr_pages: pages };
+            env.kernel.probe.write(env.kernel.now(cpu), cpu, who, &event, comm);
+            return false;
+        }
+        let Entry::Present(old) = env.memory.regions[region].entry(unit.page.into()) else { return false };
+        if !env.has_room(dst, pages) {
+            return false;
+        }
+        let mut caller = Caller::new(cpu, who, Policy::Preferred(dst));
+        let got = env.kernel.allocate_unchecked(&mut caller, if unit.huge { &HUGE } else { &BASE });
+        self.count(env, cpu, who, unit, got.is_ok());
+        let Ok(got) = got else { return false };
+        env.kernel.spend(cpu, self.costs.migrate_page + self.costs.copy(src, dst) * pages / HUGE_PAGES);
+        env.memory.load.touch(dst, src, pages as f64 * LINES, 0.0);
+        env.memory.load.touch(dst, dst, pages as f64 * LINES, 1.0);
+        let last = env.kernel.alloc.frames.owner(old);
+        env.kernel.alloc.frames.set_owner(got.page, last);
+        env.memory.relocate(region, unit, got.page, src, dst);
+        let freed = env.kernel.free_unchecked(cpu, who, old);
+        debug_assert!(freed.is_ok(), "what was mapped was allocated");
+        true
+    }
+
+    /// Counts an attempt that reached migration.
+    fn count(&self, env: &mut Env<'_>, cpu: u32, who: Who, unit: Unit, done: bool) {
+        // Huge pages had a function of their own before 5.14, without the event.
+        let (pages, modern) = (unit.pages(), self.rules.era >= Era::V6_1);
+        let (succeeded, failed) = if done { (pages, 0) } else { (0, pages) };
+        let (huge_done, huge_failed) = (u64::from(unit.huge && done), u64::from(unit.huge && !done));
+        let events = &mut env.kernel.stat.events.numa;
+        events.pgmigrate_success += succeeded;
+        events.pgmigrate_fail += failed;
+        events.pages_migrated += succeeded;
+        if modern {
+            events.thp_migration_success += huge_done;
+            events.thp_migration_fail += huge_failed;
+        }
+        if modern || !unit.huge {
+            let event = MmMigratePages {
+                nr_succeeded: succeeded,
+                nr_failed: failed,
+                mode: MigrateMode(MIGRATE_MODE.index_of(b"MIGRATE_ASYNC").unwrap_or_default() as u32),
+                reason: MigrateReason(MIGRATE_REASON.index_of(b"numa_misplaced").unwrap_or_default() as u32),
+                nr_thp_succeeded: Some(huge_done),
+                nr_thp_failed: Some(huge_failed),
+                nr_thp_split: Some(0),
+                nr_split: Some(0),
+            };
+            env.kernel.probe.write(env.kernel.now(cpu), cpu, who, &event, b"");
+        }
+    }
+}
+
+impl Env<'_> {
+    /// `migrate_balanced_pgdat`: some zone of a node stays above its high watermark with so many pages less.
+    fn has_room(&self, node: usize, pages: u64) -> bool {
+        let alloc = &self.kernel.alloc;
+        alloc.populated().any(|zone| {
+            let of = &alloc.zones[zone];
+            let free = self.kernel.stat.plain(zone, ZoneItem::FreePages);
+            let mark = of.marks.high + pages;
+            of.node == node && of.watermark_ok(0, mark, free, ZoneKind::Movable, Default::default())
+        })
+    }
+}

@@ -1,0 +1,305 @@
+//! Where a task belongs: `task_numa_placement` with `numa_get_avg_runtime`; 3.13 to 6.12.
+//!
+//! Runs when the address space has been scanned once more: faults since then are added to half of those before, CPU
+//! faults weighted by the share of CPU time and of all faults, and the node with most memory faults becomes the
+//! preferred one. Statistics that are halved in place differ here only in rounding down; that others see the halved
+//! value for some instructions is left out. A division by zero, which the first posting of 2014 makes, is counted and
+//! gives 0. Of 3.13 what its series changes is known, the rest is taken from the versions after. Checked by tests.
+
+use super::active::{self, Moment};
+use super::group::Groups;
+use super::period::FaultTypes;
+use super::rules::{Era, Rules};
+use super::task::{CPU, CPUBUF, MEM, MEMBUF, Mm, Task, fault_index};
+use super::topology::Topology;
+use crate::probe::Probe;
+use mmtwin_scenario::kernel::{ActiveSet, CpuWeight, Statistics};
+
+/// `LOAD_AVG_MAX`: the load sum of a task that always ran.
+pub(crate) const LOAD_AVG_MAX: u64 = 47742;
+
+/// What a placement leaves to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// Older kernels: the task should move to its preferred node now.
+    pub migrate: bool,
+    /// The CPU weight divided by zero.
+    pub divided_by_zero: bool,
+}
+
+/// What a placement works on.
+pub(crate) struct Scene<'a> {
+    pub rules: &'a Rules,
+    pub topology: &'a Topology,
+    pub groups: &'a mut Groups,
+    pub mm: &'a mut Mm,
+    /// Resident pages of the address space.
+    pub rss: u64,
+    pub probe: &'a mut Probe,
+    pub moment: Moment,
+    /// Now, in jiffies.
+    pub jiffies: u64,
+}
+
+/// Runs at a fault of a task, if a scan has ended since the last time.
+pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Placed {
+    let (rules, topology, nodes) = (scene.rules, scene.topology, scene.topology.nodes());
+    let mut placed = Placed::default();
+    if task.numa_scan_seq == scene.mm.numa_scan_seq {
+        return placed;
+    }
+    task.numa_scan_seq = scene.mm.numa_scan_seq;
+    task.numa_scan_period_max = rules.scan_max(scene.rss, scene.groups.of(task));
+    let weighing = Weighing::new(rules, task, &mut placed);
+    let types = decay(scene, task, &weighing);
+    let (mut best, mut best_faults) = (None, 0);
+    let (mut own_best, mut own_most) = (None, 0);
+    for nid in 0..nodes {
+        let own = task.faults(nodes, MEM, nid);
+        let faults = scene.groups.of(task).map_or(own, |group| group.mem(nid));
+        if faults > best_faults {
+            (best, best_faults) = (Some(nid), faults);
+        }
+        if own > own_most {
+            (own_best, own_most) = (Some(nid), own);
+        }
+    }
+    if rules.era <= Era::V4_14 {
+        set_period(scene, task, types);
+    }
+    let mut chosen = best.map(|nid| if topology.has_cpus(nid) { nid } else { topology.nearest_with_cpus(nid) });
+    let mut enough = best_faults > 0;
+    if let Some(group) = scene.groups.of_mut(task) {
+        match rules.said.active_set {
+            ActiveSet::Count => group.count_active_nodes(),
+            ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => {
+                active::update(group, nodes, rules.said.active_set, scene.probe, scene.moment);
+            }
+            ActiveSet::None => {}
+        }
+        if rules.era >= Era::V3_18 {
+            let total = group.total_faults;
+            chosen = chosen.map(|nid| topology.preferred_group_nid(nid, total, |nid| group.mem(nid)));
+        } else if own_best != best {
+            chosen = Some(by_both(topology, scene.groups, task).or(own_best).unwrap_or(0));
+        } else {
+            chosen = own_best;
+        }
+    }
+    if rules.era <= Era::V4_14 {
+        enough = own_most > 0;
+    }
+    if let Some(chosen) = chosen.filter(|_| enough) {
+        let new = task.numa_preferred_nid != Some(chosen);
+        task.numa_preferred_nid = Some(chosen);
+        placed.migrate = match rules.era {
+            Era::V3_13 | Era::V2014 => new,
+            Era::V3_18 | Era::V4_14 => !topology.cpus[chosen].contains(&task.cpu),
+            Era::V4_19 | Era::V6_1 | Era::V6_12 => false,
+        };
+    }
+    if rules.era > Era::V4_14 {
+        set_period(scene, task, types);
+    }
+    placed
+}
+
+/// 3.13: if the favourites of task and group differ, the node with the largest sum of both weights.
+fn by_both(topology: &Topology, groups: &Groups, task: &Task) -> Option<usize> {
+    let mut most = (0, None);
+    for nid in 0..topology.nodes() {
+        let weight = super::task_weight(topology, task, nid, topology.most)
+            + super::group_weight(topology, groups, task, nid, topology.most);
+        if weight > most.0 {
+            most = (weight, Some(nid));
+        }
+    }
+    most.1
+}
+
+fn set_period(scene: &mut Scene<'_>, task: &mut Task, types: FaultTypes) {
+    let group = scene.groups.of(task);
+    if let Some(later) = scene.rules.update_task_scan_period(task, types, scene.rss, group) {
+        scene.mm.numa_next_scan = scene.jiffies + later;
+    }
+}
+
+/// How CPU faults are weighted in one placement.
+#[derive(Clone, Copy, Debug)]
+struct Weighing {
+    kind: CpuWeight,
+    runtime: u64,
+    period: u64,
+    /// Faults since the period was set, local and remote.
+    faults: u64,
+    by_zero: bool,
+}
+
+impl Weighing {
+    fn new(rules: &Rules, task: &mut Task, placed: &mut Placed) -> Weighing {
+        let faults = task.locality.local + task.locality.remote + u64::from(rules.era == Era::V2014);
+        let average = ((task.load_sum * LOAD_AVG_MAX as f64) as u64, LOAD_AVG_MAX);
+        let kind = rules.said.cpu_weight;
+        let (runtime, period) = if kind == CpuWeight::Average16384 || task.last_task_numa_placement == 0 {
+            average
+        } else {
+            let period = task.exec_start as i64 - task.last_task_numa_placement as i64;
+            (task.sum_exec.saturating_sub(task.last_sum_exec_runtime), period.max(0) as u64)
+        };
+        (task.last_sum_exec_runtime, task.last_task_numa_placement) = (task.sum_exec, task.exec_start);
+        let by_zero = kind == CpuWeight::Unguarded1024 && faults.wrapping_mul(period) == 0;
+        placed.divided_by_zero = by_zero;
+        Weighing { kind, runtime, period, faults, by_zero }
+    }
+
+    /// Weighted CPU faults; products wrap as the kernel's.
+    fn of(&self, count: u64) -> u64 {
+        let Weighing { kind, runtime, period, faults, by_zero } = *self;
+        let scaled = |scale: u64| scale.wrapping_mul(runtime).wrapping_mul(count);
+        match kind {
+            CpuWeight::None => count,
+            CpuWeight::Unguarded1024 if by_zero => 0,
+            CpuWeight::Unguarded1024 => scaled(1024) / faults.wrapping_mul(period),
+            CpuWeight::Guarded1024 => scaled(1024) / faults.wrapping_mul(period).wrapping_add(1).max(1),
+            CpuWeight::Average16384 | CpuWeight::Long16384 => {
+                scaled(16384) / faults.wrapping_mul(period).wrapping_add(1).max(1)
+            }
+            CpuWeight::Modern65536 => ((runtime << 16) / (period + 1)).wrapping_mul(count) / (faults + 1),
+        }
+    }
+}
+
+/// Adds the buffers to half of what was before, in the task's and its group's statistics.
+fn decay(scene: &mut Scene<'_>, task: &mut Task, weighing: &Weighing) -> FaultTypes {
+    let nodes = scene.topology.nodes();
+    let has_cpu_faults = scene.rules.era >= Era::V2014;
+    // Half of an odd number is rounded down where it is halved in place, up where half is subtracted.
+    let kept = |old: u64| match scene.rules.said.statistics {
+        Statistics::InPlace => old >> 1,
+        Statistics::Local => old - old / 2,
+    };
+    let mut types = FaultTypes::default();
+    let mut group = scene.groups.of_mut(task);
+    for nid in 0..nodes {
+        for private in [false, true] {
+            let [mem, cpu, membuf, cpubuf] = [MEM, CPU, MEMBUF, CPUBUF].map(|s| fault_index(nodes, s, nid, private));
+            let count = std::mem::take(&mut task.numa_faults[membuf]);
+            let by_cpu = std::mem::take(&mut task.numa_faults[cpubuf]);
+            *(if private { &mut types.private } else { &mut types.shared }) += count;
+            let weighted = if has_cpu_faults { weighing.of(by_cpu) } else { 0 };
+            for (at, new) in [(mem, count), (cpu, weighted)] {
+                let old = task.numa_faults[at];
+                let now = kept(old) + new;
+                task.numa_faults[at] = now;
+                if let Some(group) = &mut group {
+                    group.faults[at] = group.faults[at] - old + now;
+                }
+                if at == mem {
+                    task.total_numa_faults = task.total_numa_faults - old + now;
+                    if let Some(group) = &mut group {
+                        group.total_faults = group.total_faults - old + now;
+                    }
+                }
+            }
+        }
+    }
+    types
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::topology::tests::topology;
+    use super::*;
+    use crate::probe::Task as Who;
+
+    /// A placement after one more pass of the scanner.
+    pub(crate) fn placed(release: &str, task: &mut Task, groups: &mut Groups) -> Placed {
+        let (rules, topology) = (Rules::of(release), topology(&[&[10, 20], &[20, 10]]));
+        let (mappings, vmas) = Default::default();
+        let seq = task.numa_scan_seq + 1;
+        let mut mm = Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: seq, users: 1, vmas };
+        let moment = Moment { at: 0, cpu: 0, who: Who::default() };
+        let (rules, topology, mm, probe) = (&rules, &topology, &mut mm, &mut Probe::off());
+        let mut scene = Scene { rules, topology, groups, mm, rss: 0, probe, moment, jiffies: 0 };
+        let first = task_numa_placement(&mut scene, task);
+        assert_eq!(task_numa_placement(&mut scene, task), Placed::default(), "once per pass");
+        first
+    }
+
+    fn faulted(mem: [u64; 4]) -> Task {
+        let mut task = Task::new(7, 7, 0, None);
+        task.numa_faults = vec![0; 16];
+        task.numa_faults[8..12].copy_from_slice(&mem);
+        task.numa_faults[12..16].copy_from_slice(&mem);
+        (task.load_sum, task.numa_scan_period) = (1.0, 1000);
+        task.locality.local = mem.iter().sum();
+        task
+    }
+
+    #[test]
+    fn faults_decay_to_the_larger_half_and_a_lone_one_never() {
+        let mut task = faulted([1, 0, 0, 9]);
+        placed("6.1", &mut task, &mut Groups::default());
+        assert_eq!(
+            (&task.numa_faults[..4], task.total_numa_faults, task.numa_preferred_nid),
+            (&[1, 0, 0, 9][..], 10, Some(1))
+        );
+        for expected in [5, 3, 2, 1, 1] {
+            task.locality.local = 1;
+            placed("6.1", &mut task, &mut Groups::default());
+            assert_eq!((task.numa_faults[3], task.numa_faults[0]), (expected, 1));
+        }
+        let mut task = faulted([1, 0, 0, 9]);
+        [9, 4, 2, 1, 0].into_iter().for_each(|expected| {
+            placed("3.13", &mut task, &mut Groups::default());
+            assert_eq!(task.numa_faults[3], expected);
+        });
+        assert_eq!(task.total_numa_faults, 0);
+    }
+
+    #[test]
+    fn cpu_faults_are_weighted_by_time_and_part() {
+        let weight = |release: &str| {
+            let mut task = faulted([0, 30, 0, 10]);
+            (task.last_task_numa_placement, task.exec_start) = (1_000_000, 3_000_000);
+            (task.last_sum_exec_runtime, task.sum_exec, task.load_sum) = (500_000, 1_500_000, 0.25);
+            let placed = placed(release, &mut task, &mut Groups::default());
+            (task.numa_faults[5], placed.divided_by_zero)
+        };
+        // Half of the time; 30 of 40 faults, or of 41 where one is added.
+        assert_eq!(weight("2014-v1"), (1024 * 1_000_000 * 30 / (41 * 2_000_000), false));
+        assert_eq!(weight("2014-v2"), (1024 * 1_000_000 * 30 / (41 * 2_000_000 + 1), false));
+        assert_eq!(weight("2014-v3"), (16384 * 11935 * 30 / (41 * 47742 + 1), false));
+        assert_eq!(weight("2014-v4"), (16384 * 1_000_000 * 30 / (41 * 2_000_000 + 1), false));
+        assert_eq!(weight("6.1"), ((1_000_000u64 << 16) / 2_000_001 * 30 / 41, false));
+        assert_eq!(weight("3.13"), (0, false));
+        let mut task = faulted([0, 30, 0, 10]);
+        (task.last_task_numa_placement, task.exec_start) = (5, 5);
+        assert!(placed("2014-v1", &mut task, &mut Groups::default()).divided_by_zero);
+        assert_eq!(task.numa_faults[5], 0);
+    }
+
+    #[test]
+    fn a_group_decides_for_its_members() {
+        let mut groups = Groups::default();
+        let mut other = faulted([0, 0, 90, 0]);
+        groups.create(&mut other, 2, 0);
+        placed("6.1", &mut other, &mut groups);
+        let mut task = faulted([0, 50, 0, 0]);
+        groups.create(&mut task, 2, 0);
+        groups.join(&mut task, 0);
+        placed("6.1", &mut task, &mut groups);
+        assert_eq!(task.numa_preferred_nid, Some(1));
+        let group = groups.of(&task).unwrap();
+        assert_eq!((group.nr_tasks, group.total_faults, group.mem(0), group.mem(1)), (2, 140, 50, 90));
+        assert_eq!(group.active_nodes, 2);
+        // 4.17 and older ask for faults of the task's own, and move it at once.
+        for (own, preferred) in [(0, None), (20, Some(1))] {
+            let mut task = faulted([0, own, 0, 0]);
+            groups.create(&mut task, 2, 0);
+            groups.join(&mut task, 0);
+            assert_eq!(placed("4.17", &mut task, &mut groups).migrate, own > 0);
+            assert_eq!(task.numa_preferred_nid, preferred);
+        }
+    }
+}

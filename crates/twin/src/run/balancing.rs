@@ -1,0 +1,336 @@
+//! NUMA balancing in a run: ticks, scans, the draw of hinting faults, their handling, and threads that move.
+//!
+//! Once per epoch every running thread has its tick; those that are due scan. Then the first touches of marked pages
+//! in the coming epoch are drawn, for all threads at once, so that who is first does not depend on the order in which
+//! CPUs are simulated; each thread comes to its own at their times, to an eighth of an epoch. Ticks are not more
+//! frequent than epochs: with `run.epoch` above the kernel's tick a scan may begin that much later.
+
+use super::RunError;
+use super::engine::{Engine, Step, Stop};
+use super::process::Doing;
+use crate::access::{Came, Hit, Unit, walked};
+use crate::build;
+use crate::clock::Ns;
+use crate::kernel::{PS_PER_NS, Ps};
+use crate::numa::{Env, Numa};
+use crate::sched::{Balancer, Move};
+use mmtwin_workload::Pattern;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Parts of an epoch whose faults a thread comes to at once.
+const SLICES: Ps = 8;
+/// Picoseconds in which what the scheduler knows of a thread's past counts half: 32 ms.
+const HALF_LIFE: f64 = 32e9;
+
+/// A first touch that is to come.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    at: Ps,
+    mapping: usize,
+    unit: Unit,
+}
+
+/// NUMA balancing of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Balancing {
+    pub numa: Numa,
+    balancer: Balancer,
+    /// By thread, in order of time.
+    pending: Vec<VecDeque<Pending>>,
+    /// The last tick.
+    ticked: Ps,
+    /// By thread: CPU time at the last tick.
+    before: Vec<Ps>,
+}
+
+impl Balancing {
+    pub(super) fn new(numa: Numa, cpus: usize) -> Balancing {
+        let threads = numa.tasks.len();
+        let (pending, before) = (vec![VecDeque::new(); threads], vec![0; threads]);
+        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before }
+    }
+}
+
+impl Engine<'_> {
+    /// A thread starts on a CPU.
+    pub(super) fn numa_started(&mut self, thread: usize, at: Ns) {
+        let Some(balancing) = &mut self.balancing else { return };
+        let numa = &mut balancing.numa;
+        let first = self.processes[self.threads[thread].process].threads.start;
+        let rss = numa.rss(&self.memory, numa.tasks[thread].mm);
+        let parent = (thread != first).then_some(first);
+        numa.init_numa_balancing(thread, self.threads[thread].caller.cpu, parent, rss, at);
+    }
+
+    /// A thread ends.
+    pub(super) fn numa_ended(&mut self, thread: usize) {
+        if let Some(balancing) = &mut self.balancing {
+            balancing.numa.exit(thread);
+        }
+    }
+
+    /// A thread does something else: what it was to touch waits for others again.
+    pub(super) fn numa_forget(&mut self, thread: usize) {
+        let Some(balancing) = &mut self.balancing else { return };
+        for Pending { mapping, unit, .. } in balancing.pending[thread].drain(..) {
+            if self.memory.mappings[mapping].has(unit) {
+                self.memory.list(mapping, unit);
+            }
+        }
+    }
+
+    /// A CPU has spent a thread's time.
+    pub(super) fn numa_ran(&mut self, thread: usize, time: Ps) {
+        if let Some(balancing) = &mut self.balancing {
+            balancing.numa.tasks[thread].exec += time;
+        }
+    }
+
+    /// The tick of all CPUs at the end of an epoch; who is due scans.
+    pub(super) fn numa_tick(&mut self, clock: Ps) {
+        let Some(Balancing { numa, ticked, before, .. }) = &mut self.balancing else { return };
+        let time = (clock - *ticked) as f64;
+        if time <= 0.0 {
+            return;
+        }
+        let decay = libm::exp2(-time / HALF_LIFE);
+        let now = clock / PS_PER_NS;
+        for (thread, before) in before.iter_mut().enumerate() {
+            if !numa.tasks[thread].alive {
+                continue;
+            }
+            let exec = numa.tasks[thread].exec;
+            numa.update_curr(thread, now, ((exec - *before) as f64 / time).min(1.0), decay);
+            *before = exec;
+        }
+        *ticked = clock;
+        for cpu in 0..self.queues.cpus() as u32 {
+            let Some(thread) = self.queues.running(cpu) else { continue };
+            if numa.task_tick_numa(thread, &self.memory, now) {
+                numa.task_numa_work(thread, &mut self.memory, &mut self.kernel, now);
+            }
+        }
+    }
+
+    /// An epoch begins: idle CPUs pull threads, and what will be touched is drawn.
+    pub(super) fn numa_begin_epoch(&mut self, clock: Ps, end: Ps) -> Result<(), RunError> {
+        if self.balancing.is_none() {
+            return Ok(());
+        }
+        for cpu in 0..self.queues.cpus() as u32 {
+            if self.queues.len(cpu) > 0 || !self.kernel.stat.is_online(cpu) {
+                continue;
+            }
+            let Some(Balancing { numa, balancer, .. }) = &mut self.balancing else { continue };
+            if let Some(thread) = balancer.pull(cpu, &self.queues, numa, clock / PS_PER_NS) {
+                self.move_thread(thread, cpu)?;
+            }
+        }
+        if self.memory.mappings.iter().any(|mapping| mapping.marked() > 0) {
+            self.draw(clock, end);
+        }
+        Ok(())
+    }
+
+    /// Draws the first touches of marked pages of the time from `clock` to `end`.
+    fn draw(&mut self, clock: Ps, end: Ps) {
+        let Some(Balancing { pending, .. }) = &mut self.balancing else { return };
+        // What will be touched, when and by whom.
+        let mut found: Vec<(usize, Unit, Ps, usize)> = Vec::new();
+        let mut by_pool: BTreeMap<usize, (usize, Vec<(usize, u64)>)> = BTreeMap::new();
+        for (thread, at) in self.threads.iter_mut().enumerate() {
+            let Doing::Touching(accessor) = &mut at.doing else { continue };
+            let sleeps = accessor.list.iter().any(|access| access.touching.sleep > 0);
+            let runs = self.queues.running(at.caller.cpu) == Some(thread);
+            // Who sleeps between touches wakes within the time.
+            let wakes = sleeps && !self.queues.holds(at.caller.cpu, thread);
+            if accessor.explicit || accessor.pace <= 0.0 || !(runs || wakes) {
+                continue;
+            }
+            let from = if runs { self.kernel.clock(at.caller.cpu).max(clock) } else { clock };
+            let time = end.saturating_sub(from);
+            let turns = (time as f64 / accessor.pace) as u64 + 1;
+            for access in &mut accessor.list {
+                let Some(mapping) = access.mapping.filter(|_| access.active()) else { continue };
+                let touches = turns.min(access.left().unwrap_or(u64::MAX));
+                if let Some(pool) = access.pool {
+                    by_pool.entry(pool).or_insert_with(|| (mapping, Vec::new())).1.push((thread, touches));
+                } else if let Pattern::Walk(cursor) = access.touching.stream.pattern() {
+                    let count = access.touching.stream.count;
+                    let (first, last) = (access.walked.min(count), count + touches);
+                    let of = &self.memory.mappings[mapping];
+                    walked(cursor, &access.touching.pages, of, (first, last), |unit, number| {
+                        let part = number.saturating_sub(count) as f64 / touches.max(1) as f64;
+                        found.push((mapping, unit, from + (part * time as f64) as Ps, thread));
+                    });
+                    access.walked = last;
+                }
+            }
+        }
+        let mut hits: Vec<Hit> = Vec::new();
+        for (number, (mapping, threads)) in by_pool {
+            let of = &self.memory.mappings[mapping];
+            let Some(pool) = self.memory.pools[number].as_mut().filter(|_| of.marked() > 0) else { continue };
+            let Some(hints) = &mut pool.hints else { continue };
+            let touches: Vec<u64> = threads.iter().map(|(_, touches)| *touches).collect();
+            hints.draw(&touches, of, &self.memory.hint_random, pool.number, &mut hits);
+            for hit in hits.drain(..) {
+                let at = clock + (hit.when * (end - clock) as f64) as Ps;
+                found.push((mapping, hit.unit, at, threads[hit.who].0));
+            }
+        }
+        // The first one has the fault.
+        found.sort_unstable();
+        found.dedup_by_key(|found| (found.0, found.1));
+        found.sort_unstable_by_key(|&(mapping, unit, at, thread)| (thread, at, mapping, unit));
+        for (mapping, unit, at, thread) in found {
+            pending[thread].push_back(Pending { at, mapping, unit });
+        }
+    }
+
+    /// Runs a thread's touches of memory with its hinting faults.
+    pub(super) fn touch(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
+        let slice = self.scenario.run.epoch.0 * PS_PER_NS / SLICES;
+        loop {
+            let cpu = self.threads[thread].caller.cpu;
+            let next = self.balancing.as_ref().and_then(|of| of.pending[thread].front().copied());
+            let Some(next) = next.filter(|next| next.at < until) else { break };
+            let clock = self.kernel.clock(cpu);
+            if clock >= until {
+                return Ok(Step::On);
+            }
+            if next.at > clock + slice {
+                let step = self.touch_unmarked(thread, next.at)?;
+                if step != Step::On || self.threads[thread].caller.cpu != cpu {
+                    return Ok(step);
+                }
+            }
+            let Some(balancing) = &mut self.balancing else { break };
+            balancing.pending[thread].pop_front();
+            if self.hint_fault(thread, next.mapping, next.unit)? {
+                return Ok(Step::On);
+            }
+        }
+        self.touch_unmarked(thread, until)
+    }
+
+    /// The same up to the next drawn fault; explicit touches have their faults here.
+    fn touch_unmarked(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
+        loop {
+            let at = &mut self.threads[thread];
+            let Doing::Touching(accessor) = &mut at.doing else { return Ok(Step::Ended) };
+            match accessor.run(&mut self.memory, &mut self.kernel, &mut at.caller, until) {
+                Ok(Came::On) => return Ok(Step::On),
+                Ok(Came::Asleep(until)) => return Ok(Step::Asleep(until)),
+                Ok(Came::Done) => return Ok(Step::Ended),
+                Ok(Came::Marked(mapping, unit)) => {
+                    if self.hint_fault(thread, mapping, unit)? {
+                        return Ok(Step::On);
+                    }
+                }
+                Err(failure) => return Err(Stop::OutOfMemory(thread, failure)),
+            }
+        }
+    }
+
+    /// A thread touches a marked page; true if it is on another CPU afterwards.
+    fn hint_fault(&mut self, thread: usize, mapping: usize, unit: Unit) -> Result<bool, RunError> {
+        let Some(Balancing { numa, .. }) = &mut self.balancing else { return Ok(false) };
+        if !self.memory.mappings[mapping].has(unit) {
+            return Ok(false);
+        }
+        let mut env = Env { kernel: &mut self.kernel, memory: &mut self.memory, queues: &self.queues };
+        if !numa.do_numa_page(&mut env, thread, mapping, unit) {
+            return Ok(false);
+        }
+        match numa.numa_migrate_preferred(&mut env, thread) {
+            None => return Ok(false),
+            Some(Move::To(cpu)) => self.move_thread(thread, cpu)?,
+            Some(Move::Swap(cpu, with)) => {
+                let own = self.threads[thread].caller.cpu;
+                self.queues.swap(own, cpu);
+                self.set_cpu(thread, cpu);
+                self.set_cpu(with, own);
+                self.make_ready(cpu);
+            }
+        }
+        self.apart = false;
+        Ok(true)
+    }
+
+    /// A thread goes to another CPU, with its place in the queue.
+    pub(super) fn move_thread(&mut self, thread: usize, to: u32) -> Result<(), RunError> {
+        let from = self.threads[thread].caller.cpu;
+        let (at, runs) = (self.kernel.clock(from), self.queues.holds(from, thread));
+        self.queues.replace(from, to);
+        self.set_cpu(thread, to);
+        if runs {
+            if self.queues.dequeue(from, thread) {
+                self.kernel.enter_idle(from)?;
+            }
+            if self.queues.enqueue(to, thread) {
+                self.kernel.wait(to, at);
+                self.kernel.leave_idle(to)?;
+            }
+            self.make_ready(to);
+        }
+        Ok(())
+    }
+
+    /// What a thread and its statistics know of its CPU.
+    pub(super) fn set_cpu(&mut self, thread: usize, cpu: u32) {
+        let from = std::mem::replace(&mut self.threads[thread].caller.cpu, cpu);
+        let nodes = (self.kernel.machine.node_of(from), self.kernel.machine.node_of(cpu));
+        if let Some(balancing) = &mut self.balancing {
+            balancing.numa.task_moved(&self.memory, thread, cpu, nodes);
+        }
+    }
+
+    /// A CPU for a thread that wakes: its own if that is idle, else an idle one of its node.
+    pub(super) fn wake_up_cpu(&self, thread: usize) -> Option<u32> {
+        let Balancing { numa, .. } = self.balancing.as_ref()?;
+        let own = self.threads[thread].caller.cpu;
+        if self.queues.len(own) == 0 {
+            return None;
+        }
+        let cpus = &numa.topology.cpus[self.kernel.machine.node_of(own)];
+        let idle = |&&cpu: &&u32| self.queues.len(cpu) == 0 && self.kernel.stat.is_online(cpu);
+        cpus.iter().filter(idle).copied().find(|&cpu| numa.tasks[thread].may_run_on(cpu))
+    }
+
+    /// Ids of the living threads, and what `/proc/PID/sched` says of each.
+    pub(super) fn numa_tasks(&self) -> Vec<(i32, String)> {
+        let Some(Balancing { numa, .. }) = &self.balancing else { return Vec::new() };
+        let living = numa.tasks.iter().enumerate().filter(|(_, task)| task.alive);
+        let text = |(number, task): (usize, &crate::numa::Task)| {
+            (task.pid, numa.sched_text(number, self.kernel.machine.node_of(task.cpu)))
+        };
+        living.map(text).collect()
+    }
+
+    /// What NUMA balancing leaves for the results.
+    pub(super) fn numa_notes(&self) -> Vec<String> {
+        let divided = self.balancing.as_ref().map_or(0, |of| of.numa.divided_by_zero);
+        let note = format!(
+            "{divided} placements divided by zero, as this kernel's weighting of CPU faults does where no time has \
+             passed: a real one would have stopped there"
+        );
+        (divided > 0).then_some(note).into_iter().collect()
+    }
+}
+
+/// NUMA balancing of a scenario's workload; `None` if there is none.
+pub(super) fn of(engine: &mut Engine<'_>) -> Option<Balancing> {
+    let scenario = engine.scenario;
+    if !build::balances(scenario) {
+        return None;
+    }
+    let processes: Vec<Vec<usize>> = engine.processes.iter().map(|process| process.regions.clone()).collect();
+    build::set_balanced(scenario, &processes, &mut engine.memory.regions);
+    engine.memory.mappings = build::mappings(&processes, &engine.memory.regions);
+    let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
+    let threads: Vec<_> = engine.threads.iter().map(thread).collect();
+    let numa = build::numa(scenario, &engine.memory.mappings, &threads);
+    engine.kernel.stat.events.numa.on = true;
+    Some(Balancing::new(numa, engine.queues.cpus()))
+}

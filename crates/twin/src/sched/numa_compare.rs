@@ -1,0 +1,271 @@
+//! The search for a better CPU: `task_numa_find_cpu`, `task_numa_compare`, `task_numa_assign`, `load_too_imbalanced`,
+//! `adjust_numa_imbalance`; 6.1, with the rules of 3.13 to 4.17 where they differ.
+//!
+//! CPUs are looked at in ascending order; thresholds and fractions are the kernel's. One last-level cache per node is
+//! assumed where a small imbalance between nodes is allowed. Of kernels before 3.18 the search is taken from that.
+//! Checked by `numa_tests.rs`.
+
+use super::numa_migrate::{Busy, LOAD, NodeStats};
+use crate::numa::{Env, Era, Numa};
+
+/// Improvement that is worth a swap.
+const SMALLIMP: i64 = 30;
+
+/// A search under way.
+pub(super) struct Search<'a, 'k> {
+    numa: &'a Numa,
+    env: &'a Env<'k>,
+    task: usize,
+    /// Node and CPU that the task is on.
+    src_nid: usize,
+    src: NodeStats,
+    /// Distance of the node that is looked at.
+    distance: u8,
+    /// Node that was looked at last.
+    pub last: usize,
+    pub best_cpu: Option<u32>,
+    pub best_task: Option<usize>,
+    best_imp: i64,
+}
+
+/// A node that is looked at.
+struct Candidate {
+    nid: usize,
+    stats: NodeStats,
+    taskimp: i64,
+    groupimp: i64,
+    may_move: bool,
+}
+
+impl<'a, 'k> Search<'a, 'k> {
+    pub(super) fn new(numa: &'a Numa, env: &'a Env<'k>, task: usize, src_nid: usize) -> Search<'a, 'k> {
+        let mut search = Search {
+            numa,
+            env,
+            task,
+            src_nid,
+            src: NodeStats::of(&[], env.queues, |_| false),
+            distance: 0,
+            last: src_nid,
+            best_cpu: None,
+            best_task: None,
+            best_imp: 0,
+        };
+        search.src = search.stats(src_nid);
+        search
+    }
+
+    fn stats(&self, nid: usize) -> NodeStats {
+        let cpus = &self.numa.topology.cpus[nid];
+        let online: Vec<u32> = cpus.iter().copied().filter(|&cpu| self.env.kernel.stat.is_online(cpu)).collect();
+        NodeStats::of(&online, self.env.queues, |cpu| self.numa.tasks[self.task].may_run_on(cpu))
+    }
+
+    /// Improvements of a node over the task's.
+    fn improvements(&self, nid: usize, distance: u8, from: u8) -> (i64, i64) {
+        let (to, own) = (self.numa.weights(self.task, nid, distance), self.numa.weights(self.task, self.src_nid, from));
+        (to.0 - own.0, to.1 - own.1)
+    }
+
+    /// Looks at the preferred node.
+    pub(super) fn visit(&mut self, nid: usize) {
+        self.distance = self.numa.topology.distance(self.src_nid, nid);
+        let imps = self.improvements(nid, self.distance, self.distance);
+        self.look_at(nid, imps);
+    }
+
+    /// Looks at the other nodes, as far as task or group would gain.
+    pub(super) fn visit_others(&mut self, src: usize, preferred: usize) {
+        for nid in 0..self.numa.topology.nodes() {
+            if !self.numa.topology.has_cpus(nid) || nid == src || nid == preferred {
+                continue;
+            }
+            // The distance is that of the node before: so does the kernel.
+            let distance = self.numa.topology.distance(src, self.last);
+            let imps = self.improvements(nid, distance, distance);
+            if imps.0 < 0 && imps.1 < 0 {
+                continue;
+            }
+            self.distance = distance;
+            self.look_at(nid, imps);
+        }
+    }
+
+    fn look_at(&mut self, nid: usize, (taskimp, groupimp): (i64, i64)) {
+        self.last = nid;
+        let stats = self.stats(nid);
+        let mut candidate = Candidate { nid, stats, taskimp, groupimp, may_move: false };
+        if self.numa.rules.era <= Era::V4_14 {
+            if self.numa.rules.era == Era::V4_14 && !self.has_capacity(&candidate.stats) {
+                return;
+            }
+            candidate.may_move = true;
+        } else if stats.busy() == Busy::Spare {
+            if self.imbalance(&stats) == 0 {
+                candidate.may_move = true;
+                if let Some(idle) = stats.idle_cpu {
+                    return self.assign(idle, None, 0);
+                }
+            }
+        } else {
+            candidate.may_move = !self.too_imbalanced(&stats, LOAD);
+        }
+        for &cpu in &self.numa.topology.cpus[nid] {
+            if !self.numa.tasks[self.task].may_run_on(cpu) || !self.env.kernel.stat.is_online(cpu) {
+                continue;
+            }
+            let stop = match self.numa.rules.era <= Era::V4_14 {
+                true => self.compare_old(&candidate, cpu),
+                false => self.compare(&candidate, cpu),
+            };
+            if stop {
+                break;
+            }
+        }
+    }
+
+    /// `numa_has_capacity` of 4.17.
+    fn has_capacity(&self, dst: &NodeStats) -> bool {
+        if self.src.busy() == Busy::Spare && dst.busy() != Busy::Spare {
+            return false;
+        }
+        self.src.load * dst.capacity * self.percent() > dst.load * self.src.capacity * 100
+    }
+
+    /// Half of the domain's allowed imbalance, in percent.
+    fn percent(&self) -> i64 {
+        100 + (self.numa.rules.imbalance_pct as i64 - 100) / 2
+    }
+
+    /// Tasks by which a node with spare capacity would have too many.
+    fn imbalance(&self, dst: &NodeStats) -> u64 {
+        let (src, dst_running) = (self.src.nr_running.saturating_sub(1), dst.nr_running + 1);
+        let imbalance = dst_running.saturating_sub(src);
+        let allowed = (dst.weight / 8).max(1);
+        if dst_running <= allowed && imbalance <= 2 { 0 } else { imbalance }
+    }
+
+    /// Moving so much load leaves the nodes further apart than they are.
+    fn too_imbalanced(&self, dst: &NodeStats, moved: i64) -> bool {
+        let (sl, sc, dl, dc) = (self.src.load, self.src.capacity, dst.load, dst.capacity);
+        let now = ((dl + moved) * sc - (sl - moved) * dc).abs();
+        let before = (dl * sc - sl * dc).abs();
+        if self.numa.rules.era > Era::V4_14 {
+            return now > before;
+        }
+        let (more, less) = ((dl + moved) * sc, (sl - moved) * dc);
+        more.max(less) * 100 > more.min(less) * self.percent() && now > before
+    }
+
+    fn assign(&mut self, cpu: u32, task: Option<usize>, imp: i64) {
+        (self.best_cpu, self.best_task, self.best_imp) = (Some(cpu), task, imp);
+    }
+
+    fn prefers_source(&self, task: usize) -> bool {
+        self.numa.tasks[task].numa_preferred_nid == Some(self.src_nid)
+    }
+
+    /// What a swap with another task gains, before preferences; `None` if there is no reason to swap within a group.
+    fn swap_gain(&self, candidate: &Candidate, other: usize, moveimp: i64) -> Option<i64> {
+        let (own_group, their_group) = (self.numa.tasks[self.task].numa_group, self.numa.tasks[other].numa_group);
+        let from = self.numa.weights(other, self.src_nid, self.distance);
+        let to = self.numa.weights(other, candidate.nid, self.distance);
+        let (task, group) = (from.0 - to.0, from.1 - to.1);
+        if own_group == their_group {
+            if candidate.stats.busy() == Busy::Spare && self.numa.rules.era > Era::V4_14 {
+                return None;
+            }
+            let imp = candidate.taskimp + task;
+            return Some(if their_group.is_some() { imp - imp / 16 } else { imp });
+        }
+        let by_group = their_group.is_some() && (own_group.is_some() || self.numa.rules.era <= Era::V4_14);
+        Some(moveimp + if by_group { group } else { task })
+    }
+
+    fn moveimp(&self, candidate: &Candidate) -> i64 {
+        let grouped = self.numa.tasks[self.task].numa_group.is_some();
+        if grouped { candidate.groupimp } else { candidate.taskimp }
+    }
+
+    /// Compares with the task that runs on a CPU; true if the search of this node is over.
+    fn compare(&mut self, candidate: &Candidate, cpu: u32) -> bool {
+        let moveimp = self.moveimp(candidate);
+        let Some(other) = self.env.queues.running(cpu).filter(|&other| self.numa.tasks[other].alive) else {
+            if !candidate.may_move || moveimp < self.best_imp {
+                return false;
+            }
+            self.assign(candidate.stats.idle_cpu.unwrap_or(cpu), None, moveimp);
+            return true;
+        };
+        if other == self.task {
+            return true;
+        }
+        let them = &self.numa.tasks[other];
+        if !them.may_run_on(self.numa.tasks[self.task].cpu) {
+            return false;
+        }
+        let held_prefers = self.best_task.is_some_and(|held| self.prefers_source(held));
+        let (prefers, is_home) = (self.prefers_source(other), them.numa_preferred_nid == Some(candidate.nid));
+        if held_prefers && !prefers {
+            return false;
+        }
+        let Some(mut imp) = self.swap_gain(candidate, other, moveimp) else { return false };
+        if is_home {
+            imp -= imp / 16;
+        }
+        if prefers {
+            imp += imp / 8;
+        }
+        if candidate.may_move && moveimp > imp && moveimp > self.best_imp {
+            self.assign(cpu, None, moveimp);
+            return false;
+        }
+        let better_partner = self.best_task.is_some() && !held_prefers && prefers;
+        // All tasks have the same load, so a swap never changes the balance.
+        if better_partner || imp >= SMALLIMP && imp > self.best_imp + SMALLIMP / 2 {
+            self.assign(cpu, Some(other), imp);
+            return !candidate.may_move && prefers;
+        }
+        false
+    }
+
+    /// The comparison of 4.17 and older: no least improvement, and capacity decides about idle CPUs.
+    fn compare_old(&mut self, candidate: &Candidate, cpu: u32) -> bool {
+        let moveimp = self.moveimp(candidate);
+        let other = self.env.queues.running(cpu).filter(|&other| self.numa.tasks[other].alive);
+        if other == Some(self.task) {
+            return false;
+        }
+        let mut imp = moveimp;
+        if let Some(other) = other {
+            if !self.numa.tasks[other].may_run_on(self.numa.tasks[self.task].cpu) {
+                return false;
+            }
+            imp = self.swap_gain(candidate, other, moveimp).unwrap_or(moveimp);
+        }
+        if imp <= self.best_imp && moveimp <= self.best_imp {
+            return false;
+        }
+        let (src, dst) = (&self.src, &candidate.stats);
+        if other.is_none() && src.nr_running <= src.weight && dst.busy() != Busy::Spare {
+            return false;
+        }
+        let own_cpu = self.numa.tasks[self.task].cpu;
+        let alone = self.env.queues.len(own_cpu) == 1 && self.env.queues.len(cpu) == 1;
+        if let Some(other) = other.filter(|_| alone && imp > self.best_imp) {
+            self.assign(cpu, Some(other), imp);
+            return false;
+        }
+        if moveimp > imp && moveimp > self.best_imp && !self.too_imbalanced(dst, LOAD) {
+            // A little less, so that an idle CPU wins.
+            self.assign(cpu, None, moveimp - 1);
+            return false;
+        }
+        let moved = if other.is_some() { 0 } else { LOAD };
+        if imp > self.best_imp && !self.too_imbalanced(dst, moved) {
+            let to = if other.is_some() { cpu } else { dst.idle_cpu.unwrap_or(cpu) };
+            self.assign(to, other, imp);
+        }
+        false
+    }
+}
