@@ -186,9 +186,9 @@ impl Change {
                 return Err(failed(format!("{}: the scenario has changed ({change}); {cure}", file.display())));
             }
             let (mut seen, mut outcome) = (Seen::default(), mmtwin_trace::Outcome::default());
-            Recording::open(unpacked.path())
-                .and_then(|recording| recording.read(&mut seen, &mut outcome))
-                .map_err(failed)?;
+            let recording = Recording::open(unpacked.path())?;
+            seen.start(&recording.source());
+            recording.read(&mut seen, &mut outcome)?;
             self.add(&stored, &seen, &mut kernel);
             let state = state_of(&stored)?;
             let request = Request { name: self.name, state: Some(&state), ..Request::default() };
@@ -270,9 +270,9 @@ fn median(values: &[f64]) -> Option<f64> {
     (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
 }
 
-/// By how many percent something grew.
+/// By how many percent something grew, as precisely as it is shown.
 fn percent(before: f64, after: f64) -> Option<f64> {
-    (before != 0.0).then(|| 100.0 * (after - before) / before)
+    (before != 0.0).then(|| (1000.0 * (after - before) / before).round() / 10.0)
 }
 
 /// Change of the medians in percent, with the least and the greatest of any two runs.
