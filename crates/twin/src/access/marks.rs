@@ -99,6 +99,8 @@ pub(crate) struct Mapping {
     pub region: usize,
     /// Address of the first byte.
     pub start: u64,
+    /// NUMA balancing may mark and move its pages: neither it nor its process has a policy.
+    pub balanced: bool,
     /// Marked base pages.
     base: Bits,
     /// Marked huge pages, by number of the block.
@@ -111,7 +113,7 @@ impl Mapping {
     /// A mapping of so many pages, nothing marked.
     pub(crate) fn new(process: usize, region: usize, pages: u64, start: u64) -> Mapping {
         let (base, huge) = (Bits::new(pages), Bits::new(pages.div_ceil(HUGE_PAGES)));
-        Mapping { process, region, start, base, huge, pools: Vec::new() }
+        Mapping { process, region, start, balanced: true, base, huge, pools: Vec::new() }
     }
 
     /// Marked pages, huge ones counted once.

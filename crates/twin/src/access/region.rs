@@ -60,8 +60,6 @@ pub(crate) struct Region {
     pub policy: Policy,
     /// Processes that map it and have not ended.
     pub users: u32,
-    /// NUMA balancing may mark and move its pages: neither it nor its process has a policy.
-    pub balanced: bool,
 }
 
 /// What faults cost, in picoseconds.
@@ -82,7 +80,7 @@ impl Region {
         let parts = (0..parts).map(part).collect();
         let tables = Tables::new(pages);
         let entries = vec![NO_PAGE; pages as usize];
-        Region { entries, tables, parts, anon, huge, policy, users: 0, balanced: false }
+        Region { entries, tables, parts, anon, huge, policy, users: 0 }
     }
 
     /// The part that a page belongs to.
@@ -118,11 +116,20 @@ impl Region {
 
     /// The pages of a unit are now those from `pfn` on, on node `to` instead of `from`.
     pub(crate) fn relocate(&mut self, unit: Unit, pfn: Pfn, from: usize, to: usize) {
-        for (page, pfn) in (u64::from(unit.page)..).zip(pfn..).take(unit.pages() as usize) {
-            self.entries[page as usize] = pfn;
-            let part = self.part_mut(page);
-            part.by_node[from] -= 1;
-            part.by_node[to] += 1;
+        let (start, pages) = (u64::from(unit.page), unit.pages());
+        for (entry, pfn) in self.entries[start as usize..][..pages as usize].iter_mut().zip(pfn..) {
+            *entry = pfn;
+        }
+        let mut page = start;
+        while page < start + pages {
+            // As many as are in the same part, which is nearly always all.
+            let number = self.part_number(page);
+            let same = |end: &u64| self.part_number(end - 1) == number;
+            let end = Some(start + pages).filter(same).unwrap_or(page + 1);
+            let by_node = &mut self.parts[number].by_node;
+            by_node[from] -= end - page;
+            by_node[to] += end - page;
+            page = end;
         }
     }
 

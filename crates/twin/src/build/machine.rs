@@ -55,9 +55,10 @@ pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
     for state in state {
         let zones = machine.nodes.get_mut(state.node).into_iter().flat_map(|node| &mut node.zones);
         // On another machine a zone lies elsewhere, or is larger than there is room for.
-        let same = |zone: &&mut say::Zone| zone.start_pfn == state.start_pfn && state.spanned <= zone.spanned;
-        for zone in zones.filter(|zone| kind(zone.kind) == state.kind).filter(same) {
-            zone.spanned = state.spanned;
+        let end = state.start_pfn.saturating_add(state.spanned);
+        let within = |zone: &&mut say::Zone| zone.start_pfn <= state.start_pfn && end <= zone.end_pfn();
+        for zone in zones.filter(|zone| kind(zone.kind) == state.kind).filter(within) {
+            (zone.start_pfn, zone.spanned) = (state.start_pfn, state.spanned);
             (zone.present, zone.managed) = (state.present, state.managed.min(state.present));
         }
     }

@@ -18,7 +18,7 @@ pub use manifest::manifest;
 pub use numa::balances;
 #[cfg(test)]
 pub(crate) use numa::numa_rules;
-pub(crate) use numa::{mappings, numa, set_balanced};
+pub(crate) use numa::{mappings, numa};
 pub(crate) use policy::numa_policy_allows;
 pub use policy::policy;
 pub use vmalloc::{vmalloc, vmalloc_test};

@@ -33,28 +33,21 @@ pub(crate) fn numa_rules(of: &Kernel) -> Rules {
     }
 }
 
-/// What each process maps: the numbers of its regions among all, by process, become mappings. A program that maps one
+/// What each process of a scenario maps; `processes` has the numbers of its regions among all. A program that maps one
 /// region after another gets descending addresses.
-pub(crate) fn mappings(processes: &[Vec<usize>], regions: &[Region]) -> Vec<Mapping> {
+pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<usize>], regions: &[Region]) -> Vec<Mapping> {
     let mut mappings = Vec::new();
-    for (process, own) in processes.iter().enumerate() {
+    for (process, (own, said)) in processes.iter().zip(&scenario.processes).enumerate() {
         let mut address = FIRST_ADDRESS;
-        for &region in own.iter().rev() {
+        for (number, &region) in own.iter().enumerate().rev() {
             let pages = regions[region].len();
-            mappings.push(Mapping::new(process, region, pages, address));
+            let mut mapping = Mapping::new(process, region, pages, address);
+            mapping.balanced = numa_policy_allows(program::policy(said, number));
+            mappings.push(mapping);
             address += (pages * PAGE_SIZE).next_multiple_of(HUGE) + HUGE;
         }
     }
     mappings
-}
-
-/// Marks the regions whose pages may be moved: neither they nor their process has a policy.
-pub(crate) fn set_balanced(scenario: &Scenario, processes: &[Vec<usize>], regions: &mut [Region]) {
-    for (said, own) in scenario.processes.iter().zip(processes) {
-        for (number, &region) in own.iter().enumerate() {
-            regions[region].balanced = numa_policy_allows(program::policy(said, number));
-        }
-    }
 }
 
 /// The state before anything runs. `threads` are pid, tgid, process and the CPU that a thread is pinned to.

@@ -34,9 +34,8 @@ impl Numa {
             env.kernel.alloc.frames.set_owner(page, cpupid(place, pid, self.rules.cpu_bits));
             let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
             let question = Question { last, last_node, src, dst: here };
-            let group = self.groups.of(&self.tasks[task]).cloned();
-            misplaced =
-                filter::should_migrate(&self.rules, &mut self.tasks[task], group.as_ref(), question) && !is_local;
+            let group = self.groups.of(&self.tasks[task]);
+            misplaced = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question) && !is_local;
         }
         let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
         if let Some(Some(state)) = self.vma_of(mm, mapping) {

@@ -126,12 +126,12 @@ impl Groups {
         self.list.push(Some(group));
     }
 
-    /// True if a task goes over to another's group: that is larger, or as large and older.
+    /// True if a task goes over to another's group: that is larger, or as large and younger.
     pub(crate) fn joins(&self, task: &Task, other: &Task) -> bool {
         let (Some(own), Some(theirs)) = (self.of(task), self.of(other)) else { return false };
         task.numa_group != other.numa_group
             && own.nr_tasks <= theirs.nr_tasks
-            && (own.nr_tasks != theirs.nr_tasks || own.order >= theirs.order)
+            && (own.nr_tasks != theirs.nr_tasks || own.order <= theirs.order)
     }
 
     /// A task goes over to another's group with its decayed faults.
@@ -248,13 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_group_gives_way_then_the_younger() {
+    fn the_smaller_group_gives_way_then_the_older() {
         let mut groups = Groups::default();
         let mut tasks: Vec<Task> = (0..3).map(|pid| Task::new(pid, 1, 0, None)).collect();
         tasks.iter_mut().for_each(|task| task.numa_faults = vec![0; 16]);
         assert!(!groups.joins(&tasks[0], &tasks[1]), "without groups there is nothing to join");
         tasks.iter_mut().for_each(|task| groups.create(task, 2, 0));
-        assert!(groups.joins(&tasks[1], &tasks[0]) && !groups.joins(&tasks[0], &tasks[1]));
+        assert!(groups.joins(&tasks[0], &tasks[1]) && !groups.joins(&tasks[1], &tasks[0]));
         assert!(!groups.joins(&tasks[0], &tasks[0]));
         groups.join(&mut tasks[1], 0);
         assert!(groups.joins(&tasks[2], &tasks[1]) && !groups.joins(&tasks[1], &tasks[2]));

@@ -206,7 +206,7 @@ impl Window<'_> {
     fn judge(&mut self, at: usize, forced: bool) -> Verdict {
         let mapping = self.mm().mappings[at];
         let of = &self.memory.mappings[mapping];
-        let (start, balanced) = (of.start, self.memory.regions[of.region].balanced);
+        let (start, balanced) = (of.start, of.balanced);
         let (filters, rules, pid, jiffies) =
             (self.numa.rules.said.vma_filter, self.numa.rules, self.of().pid, self.jiffies);
         let mm = self.mm();

@@ -326,8 +326,7 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Option<Balancing> {
         return None;
     }
     let processes: Vec<Vec<usize>> = engine.processes.iter().map(|process| process.regions.clone()).collect();
-    build::set_balanced(scenario, &processes, &mut engine.memory.regions);
-    engine.memory.mappings = build::mappings(&processes, &engine.memory.regions);
+    engine.memory.mappings = build::mappings(scenario, &processes, &engine.memory.regions);
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
     let threads: Vec<_> = engine.threads.iter().map(thread).collect();
     let numa = build::numa(scenario, &engine.memory.mappings, &threads);

@@ -83,6 +83,11 @@ impl Numa {
     fn task_numa_migrate(&mut self, env: &mut Env<'_>, task: usize, preferred: usize) -> Option<Move> {
         let cpu = self.tasks[task].cpu;
         let src = env.kernel.machine.node_of(cpu);
+        if (0..self.topology.nodes()).filter(|&nid| self.topology.has_cpus(nid)).count() < 2 {
+            // No domain spans nodes: the task cannot leave.
+            self.tasks[task].numa_preferred_nid = Some(src);
+            return None;
+        }
         let mut search = Search::new(self, env, task, src);
         search.visit(preferred);
         let spread = self.groups.of(&self.tasks[task]).is_some_and(|group| group.active_nodes > 1);
