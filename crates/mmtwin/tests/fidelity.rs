@@ -28,9 +28,9 @@ fn the_page_is_true_today() {
         stored == today,
         "the twin has changed: `make fidelity` writes docs/fidelity.md anew, git shows the difference"
     );
-    // NUMA balancing is recorded in mode exact only.
+    // NUMA balancing takes longest in the lab, and mode smp the more the busier the host is.
     let missing: Vec<&str> = stored.lines().filter(|line| line.contains("not stored")).collect();
-    let expected = |line: &&str| line.starts_with("| numa-") && line.contains("| smp |");
+    let expected = |line: &&str| line.starts_with("| numa-");
     assert!(missing.iter().all(expected), "every other cell is stored: {missing:?}");
     assert!(stored.lines().all(|line| line.starts_with('|') || line.len() <= 120), "text is to be read");
 }
