@@ -262,3 +262,19 @@ fn workloads_that_cannot_run() {
     );
     assert_eq!(lines("[[cgroup]]\nname = \"/a/b\"\n"), ["s.toml:6:8: its parent /a is not listed before it"]);
 }
+
+#[test]
+fn a_policy_for_populating_needs_memory_that_is_populated_and_has_none() {
+    let region = |more: &str| {
+        lines(&format!("[[process]]\nname = \"a\"\n[[process.region]]\nname = \"r\"\nsize = \"4 KiB\"\n{more}\n"))
+    };
+    assert_eq!(region("populate = true\npopulate_policy = \"bind:3\""), ["no fault:"]);
+    assert_eq!(region("policy = \"bind-balancing:0-1\""), ["no fault:"]);
+    let message = |more: &str| region(more).join("\n");
+    assert!(message("populate_policy = \"bind:3\"").contains("the region has no `populate = true`"));
+    assert!(message("populate = true\npopulate_policy = \"bind:4\"").contains("there is no node 4"));
+    for more in ["policy = \"local\"", "kind = \"file\""] {
+        let found = message(&format!("populate = true\npopulate_policy = \"bind:3\"\n{more}"));
+        assert!(found.contains("without a `policy` of its own"), "{found}");
+    }
+}

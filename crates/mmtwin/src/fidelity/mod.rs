@@ -147,6 +147,11 @@ impl Cell {
         self.stored.join(format!("{}-seed-{seed}.tar.zst", self.mode))
     }
 
+    /// True if any of its runs is stored.
+    pub fn is_stored(&self) -> bool {
+        SEEDS.into_iter().any(|seed| self.file(seed).is_file())
+    }
+
     /// What the stored runs show.
     pub fn observed(&self) -> Result<Vec<Observed>, Failure> {
         let stored = SEEDS.into_iter().filter(|&seed| self.file(seed).is_file());
@@ -159,12 +164,12 @@ impl Cell {
         for seed in SEEDS.into_iter().filter(|&seed| self.file(seed).is_file()) {
             let (unpacked, scratch, scenario) = (self.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
             let stored = self.read(unpacked.path(), seed)?;
-            // The twin begins with what the kernel held then, and at its time.
+            // The twin begins with what the kernel held then, and at its time, as far as that was recorded.
             let state = state_of(&stored)?;
             let by_page = stored.analysis.recorded.has(Kind::MmPageAlloc);
             let recording = scratch.path().join("twin.mmt");
             let output = by_page.then_some((recording.as_path(), false));
-            let request = Request { name: &self.name, state: Some(&state), output, ..Request::default() };
+            let request = Request { name: &self.name, state: state.as_ref(), output, ..Request::default() };
             let simulated = simulate(&scenario, request)?.analysed;
             if by_page {
                 let compared = pages::compare(&scenario, unpacked.path(), &recording)?;

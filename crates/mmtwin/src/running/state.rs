@@ -10,9 +10,9 @@ use mmtwin_twin::kernel::{ListState, ZoneState};
 use mmtwin_twin::page::Migratetype;
 use mmtwin_twin::run::State;
 
-/// The state when the workload began: `state.json`, or the first sample of a recording that is not a scenario's. What
-/// was counted later is not looked at.
-pub fn state_of(recorded: &Analysed) -> Result<State, Failure> {
+/// The state when the workload began: `state.json`, or the first sample of a recording that has none. What was counted
+/// later is not looked at. `None`: only some of the zones' counters were recorded.
+pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
     let name = &recorded.analysis.source.name;
     let mut problems = Vec::new();
     let (rows, pagesets, at) = match &recorded.state {
@@ -29,8 +29,7 @@ pub fn state_of(recorded: &Analysed) -> Result<State, Failure> {
     let zones: Vec<ZoneState> = rows.iter().filter_map(|row| zone_state(row, &pagesets)).collect();
     match problems.first() {
         Some(problem) => Err(Failure::Error(format!("{name}: state.json: line {}: {}", problem.line, problem.message))),
-        None if zones.is_empty() => Err(Failure::Error(format!("{name}: no zoneinfo to begin from"))),
-        None => Ok(State { at, zones }),
+        None => Ok((!zones.is_empty()).then_some(State { at, zones })),
     }
 }
 

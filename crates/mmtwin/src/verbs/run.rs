@@ -91,7 +91,11 @@ fn recording(seed: u64) -> String {
 /// Runs all jobs on the twin, as many at once as there are CPUs. `None`: a file was printed instead.
 fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failure> {
     let state = match &arguments.from_state {
-        Some(recording) => Some(state_of(&analyse(&name(recording), &Options::default())?)?),
+        Some(recording) => {
+            let state = state_of(&analyse(&name(recording), &Options::default())?)?;
+            let missing = || Failure::Error(format!("{}: no zoneinfo to begin from", name(recording)));
+            Some(state.ok_or_else(missing)?)
+        }
         None => None,
     };
     let simulate = |job: &Job| {
