@@ -191,7 +191,7 @@ impl Change {
             recording.read(&mut seen, &mut outcome)?;
             self.add(&stored, &seen, &mut kernel);
             let state = state_of(&stored)?;
-            let request = Request { name: self.name, state: Some(&state), ..Request::default() };
+            let request = Request { name: self.name, state: state.as_ref(), ..Request::default() };
             // What the twin cannot do, it refuses; counters that it does not keep, it does not have.
             if let Ok(simulated) = simulate(&scenario, request) {
                 self.add(&simulated.analysed, &Seen::default(), &mut twin);

@@ -43,7 +43,7 @@ pub fn machine(of: &say::Machine) -> Result<Machine, MachineError> {
     Machine::new(nodes.collect(), cpus.collect(), of.distance.iter().map(row).collect())
 }
 
-/// The machine with zones as a running kernel had them.
+/// The machine with zones as a running kernel had them; as it is if they do not fit in, for then it is another machine.
 pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
     let kind = |kind| match kind {
         say::ZoneKind::Dma => ZoneKind::Dma,
@@ -54,15 +54,15 @@ pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
     let mut machine = of.clone();
     for state in state {
         let zones = machine.nodes.get_mut(state.node).into_iter().flat_map(|node| &mut node.zones);
-        // On another machine a zone lies elsewhere, or is larger than there is room for.
-        let end = state.start_pfn.saturating_add(state.spanned);
-        let within = |zone: &&mut say::Zone| zone.start_pfn <= state.start_pfn && end <= zone.end_pfn();
-        for zone in zones.filter(|zone| kind(zone.kind) == state.kind).filter(within) {
+        for zone in zones.filter(|zone| kind(zone.kind) == state.kind) {
             (zone.start_pfn, zone.spanned) = (state.start_pfn, state.spanned);
             (zone.present, zone.managed) = (state.present, state.managed.min(state.present));
         }
     }
-    machine
+    let mut zones: Vec<&say::Zone> = machine.nodes.iter().flat_map(|node| &node.zones).collect();
+    zones.sort_by_key(|zone| zone.start_pfn);
+    let apart = zones.windows(2).all(|pair| pair[0].end_pfn() <= pair[1].start_pfn);
+    if apart { machine } else { of.clone() }
 }
 
 /// What allocations cost. A CPU whose core has another busy thread takes `smt_slowdown` times as long for its own
