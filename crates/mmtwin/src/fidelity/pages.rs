@@ -192,11 +192,12 @@ impl Sink for Pages {
         match row.source {
             "zoneinfo" if !self.zones.contains_key(row.key) => {
                 let node = row.key.split_once('/').and_then(|(node, _)| node.parse().ok());
-                if let (Some(node), Some(start), Some(spanned)) = (node, value("start_pfn"), value("spanned")) {
-                    if spanned > 0 && !row.key.ends_with("/Device") {
-                        self.zones.insert(row.key.into(), (node, start..start + spanned));
-                        self.watermarks.insert(row.key.into(), ["min", "low", "high"].map(value).to_vec());
-                    }
+                if let (Some(node), Some(start), Some(spanned)) = (node, value("start_pfn"), value("spanned"))
+                    && spanned > 0
+                    && !row.key.ends_with("/Device")
+                {
+                    self.zones.insert(row.key.into(), (node, start..start + spanned));
+                    self.watermarks.insert(row.key.into(), ["min", "low", "high"].map(value).to_vec());
                 }
             }
             "numastat" => {
