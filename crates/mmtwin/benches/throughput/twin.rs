@@ -164,7 +164,8 @@ fn balancing(runs: usize, think: &str, bar: Bar) -> Result<Row> {
     let scenario = mmtwin_scenario::parse("balancing", &text, Path::new(""), &[]).map_err(|e| e.to_string())?;
     let once = || {
         own(|| {
-            let options = Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
+            let options =
+                Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
             run(&scenario, options, &mut Nobody).map(|_| ()).map_err(|e| e.to_string())
         })
     };
