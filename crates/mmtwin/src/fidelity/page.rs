@@ -59,23 +59,25 @@ fn page_by_page(text: &mut String, judged: &[Judged]) {
     text.push_str(&wrapped(
         "Every page that the workload's own threads were given, over all seeds. *Elsewhere* are those that are in another \
          zone on the twin: the pages of one thread are compared in the order of their allocation, of several threads only \
-         how many each has in each zone. The NUMA counters are those of these pages alone, on the nodes that they \
+         how many are in each zone. *By thread* compares each thread by itself; which of several got the last pages of a \
+         zone is chance. The NUMA counters are those of these pages alone, on the nodes that they \
          are on: what every other allocation of the recording counted is taken off. *Off* is the sum of their differences. Watermarks are the \
          minimum, low and high mark of every zone.",
     ));
     text.push_str(
-        "\n| scenario | kernel | mode | pages | elsewhere | NUMA counters | off | watermarks | other |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+        "\n| scenario | kernel | mode | pages | elsewhere | by thread | NUMA counters | off | watermarks | other |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for (cell, of) in with_pages {
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             cell.name,
             cell.kernel,
             cell.mode,
             of.pages,
             of.elsewhere,
+            of.by_thread,
             of.counters,
             of.counted_otherwise,
             of.watermarks,

@@ -46,8 +46,10 @@ pub struct Agreement {
     /// Pages of the workload on the kernel.
     pub pages: u64,
     /// Pages that are in another zone on the twin, or on one side only. One thread's pages are compared in the order of
-    /// their allocation; of several threads only how many each has in each zone, as their order is chance.
+    /// their allocation; of several threads only how many are in each zone, as their order is chance.
     pub elsewhere: u64,
+    /// The same of each thread by itself: of several, which of them got the last pages of a zone is chance too.
+    pub by_thread: u64,
     /// NUMA counters that were compared: of the nodes that the workload has pages of.
     pub counters: u64,
     /// Sum of their differences on the two sides.
@@ -63,6 +65,7 @@ impl Agreement {
     pub(super) fn add(&mut self, other: &Agreement) {
         self.pages += other.pages;
         self.elsewhere += other.elsewhere;
+        self.by_thread += other.by_thread;
         self.counters += other.counters;
         self.counted_otherwise += other.counted_otherwise;
         self.watermarks += other.watermarks;
@@ -80,8 +83,10 @@ pub(super) fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result
         let zones = |side: &BTreeMap<(String, usize), Vec<String>>| side.get(key).cloned().unwrap_or_default();
         let (a, b) = (zones(&threads), zones(&of_twin));
         found.pages += a.len() as u64;
-        found.elsewhere += if alone { in_order(&a, &b) } else { in_all(&a, &b) };
+        found.by_thread += if alone { in_order(&a, &b) } else { in_all(&a, &b) };
     }
+    let together = |side: &BTreeMap<_, Vec<String>>| side.values().flatten().cloned().collect::<Vec<_>>();
+    found.elsewhere = if alone { found.by_thread } else { in_all(&together(&threads), &together(&of_twin)) };
     let (a, b) = (kernel.counted(scenario), twin.counted(scenario));
     let zones: BTreeSet<&String> = threads.values().chain(of_twin.values()).flatten().collect();
     let nodes: BTreeSet<usize> = zones.iter().filter_map(|zone| Some(kernel.zones.get(*zone)?.0)).collect();
