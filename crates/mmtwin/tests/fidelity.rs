@@ -45,7 +45,8 @@ fn turn(cells: usize) -> usize {
 #[test]
 fn a_stored_run_comes_out_again() {
     let mut cells = all();
-    cells.retain(Cell::is_stored);
+    // The range of a few seeds is not that of all.
+    cells.retain(Cell::is_complete);
     let cell = cells.swap_remove(turn(cells.len()));
     let seed = SEEDS[turn(SEEDS.len())];
     let (stored, again) = match cell.repeat(seed) {

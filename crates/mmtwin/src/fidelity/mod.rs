@@ -147,9 +147,9 @@ impl Cell {
         self.stored.join(format!("{}-seed-{seed}.tar.zst", self.mode))
     }
 
-    /// True if any of its runs is stored.
-    pub fn is_stored(&self) -> bool {
-        SEEDS.into_iter().any(|seed| self.file(seed).is_file())
+    /// True if all of its runs are stored.
+    pub fn is_complete(&self) -> bool {
+        SEEDS.into_iter().all(|seed| self.file(seed).is_file())
     }
 
     /// What the stored runs show.

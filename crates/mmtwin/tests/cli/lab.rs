@@ -143,9 +143,19 @@ fn a_machine_larger_than_the_host_is_refused() {
     assert!(message.contains("machine.node.cpus: 300 CPUs: a guest has at most 255"), "{message}");
 }
 
-/// Sends Ctrl-C after some time, and waits for the end.
-fn interrupt(mut command: Command, after: Duration) -> (u32, Output) {
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
+/// Sends Ctrl-C after some time, and waits for the end. Tests that run in the background may have it ignored, which a
+/// program inherits until it takes note of signals itself.
+fn interrupt(command: Command, after: Duration) -> (u32, Output) {
+    let mut told = Command::new("/usr/bin/env");
+    told.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => told.env(name, value),
+            None => told.env_remove(name),
+        };
+    }
+    told.current_dir(command.get_current_dir().unwrap_or(&root()));
+    let child = told.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
     let pid = child.id();
     std::thread::sleep(after);
     // It may have ended by itself.
