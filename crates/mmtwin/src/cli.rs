@@ -329,7 +329,7 @@ pub struct Run {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub lab: Lab,
-    /// Begin with as much free memory in each zone as this recording has in its first sample
+    /// Begin with the zones, free memory and per-CPU page lists that this recording began with
     #[arg(long, value_name = "REC")]
     pub from_state: Option<PathBuf>,
     /// Run twice and say where the runs first differ
