@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod fidelity;
+pub mod parallel;
 pub mod progress;
 pub mod reading;
 pub mod reproduce;

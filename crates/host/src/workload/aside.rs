@@ -36,7 +36,9 @@ mod tests {
     #[test]
     fn the_recorder_keeps_away_from_the_workload() {
         let with = |cpus: &str| {
-            let text = format!("[machine]\npreset = \"lab-4n\"\n[[process]]\nname = \"a\"\ncpus = \"{cpus}\"\n");
+            let text = format!(
+                "[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[[process]]\nname = \"a\"\ncpus = \"{cpus}\"\n"
+            );
             place(&mmtwin_scenario::parse("s.toml", &text, Path::new("."), &[]).unwrap(), |cpu| cpu != 7)
         };
         assert_eq!([with("2"), with("0-5"), with("0,2,4,6"), with("0-7")], [Some(6), Some(6), Some(5), None]);

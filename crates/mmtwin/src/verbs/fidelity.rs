@@ -3,7 +3,7 @@
 use crate::cli::Fidelity;
 use crate::fidelity::difference::{CHANGES, Change, section};
 use crate::fidelity::{BACKGROUND, Cell, Judged, cells, page};
-use crate::{Failure, say};
+use crate::{Failure, parallel, say};
 use std::collections::BTreeMap;
 
 /// Where the table of all cells is kept.
@@ -46,7 +46,8 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
         let background = backgrounds.get(&(cell.kernel.clone(), cell.mode.to_string()));
         cell.judge(background.filter(|_| cell.name != BACKGROUND).map_or(&[], |runs| runs))
     };
-    let judged = all.iter().filter(chosen).map(judge).collect::<Result<Vec<Judged>, _>>()?;
+    let chosen: Vec<&Cell> = all.iter().filter(chosen).collect();
+    let judged: Vec<Judged> = parallel::each(&chosen, |cell| judge(cell))?;
     let mut text = page(&judged);
     if !changes.is_empty() {
         text.push_str(&section(&changes, &arguments.directory)?);

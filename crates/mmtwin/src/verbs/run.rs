@@ -4,7 +4,7 @@ use super::print;
 use crate::cli::{Arm, KernelFile, LabMode, Run};
 use crate::reading::{Analysed, analyse};
 use crate::running::{LabOptions, Request, Signals, Simulated, on_host, on_lab, simulate, state_of};
-use crate::{Failure, say};
+use crate::{Failure, parallel, say};
 use mmtwin_event::results::Ending;
 use mmtwin_lab::Mode;
 use mmtwin_report::compare;
@@ -13,8 +13,6 @@ use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A scenario with its seed, and where its recording goes if it is kept.
 struct Job {
@@ -116,27 +114,7 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
         std::io::stdout().write_all(text(&mut simulate(job)?, file).as_bytes())?;
         return Ok(None);
     }
-    let next = AtomicUsize::new(0);
-    let done: Vec<Mutex<Option<Result<Analysed, Failure>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(number) else { return };
-                    let result = simulate(job).map(|simulated| simulated.analysed);
-                    if let Ok(mut place) = done[number].lock() {
-                        *place = Some(result);
-                    }
-                }
-            });
-        }
-    });
-    let ended = |place: Mutex<Option<Result<Analysed, Failure>>>| {
-        place.into_inner().ok().flatten().unwrap_or_else(|| Err(Failure::Error("a run was broken off".into())))
-    };
-    let analysed = done.into_iter().map(ended).collect::<Result<Vec<_>, _>>()?;
+    let analysed = parallel::each(jobs, |job| simulate(job).map(|simulated| simulated.analysed))?;
     // Notes are about the scenario, so those of one run are those of all.
     for note in analysed.first().and_then(|analysed| analysed.results.as_ref()).iter().flat_map(|of| &of.notes) {
         say(&format!("note: {note}"));
