@@ -45,8 +45,9 @@ fn turn(cells: usize) -> usize {
 #[test]
 fn a_stored_run_comes_out_again() {
     let mut cells = all();
-    // The range of a few seeds is not that of all.
-    cells.retain(Cell::is_complete);
+    // The range of a few seeds is not that of all. How many pages of the scenarios `pages-` fit on a small node is what
+    // the guest's boot has left, which differs with agent and host; the twin goes on from it, and is judged page by page.
+    cells.retain(|cell| cell.is_complete() && !cell.name.starts_with("pages-"));
     let cell = cells.swap_remove(turn(cells.len()));
     let seed = SEEDS[turn(SEEDS.len())];
     let (stored, again) = match cell.repeat(seed) {
