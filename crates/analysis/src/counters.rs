@@ -153,8 +153,8 @@ impl Counters {
         Some(ns as f64 / 1e9)
     }
 
-    /// A counter of `vmstat`, `numastat` or `numa_maps` over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and
-    /// the last row.
+    /// A counter of `vmstat`, `numastat` or `numa_maps` over time: (nanoseconds of the trace clock, value), at most
+    /// [`MAX_POINTS`] and the last row.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };
         let Some(i) = s.position(name) else { return Vec::new() };

@@ -2,16 +2,15 @@
 //! guest's timers, so that two runs in mode exact are equal byte by byte. Without QEMU 9, the kernels or the agent,
 //! which `make lab` sets up, the tests say that they are skipped.
 
+mod common;
+
+use common::Guest;
 use mmtwin_event::{CounterRow, Event, Sink};
-use mmtwin_lab::{Error, Folder, Job, Lab, Mode, Qemu, run_all};
-use mmtwin_scenario::Scenario;
-use mmtwin_trace::Outcome;
-use mmtwin_trace::recording::Recording;
+use mmtwin_lab::{Job, Mode, run_all};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// One process writes a file and then uses it, another more memory than there is.
 const SCENARIO: &str = r#"
@@ -93,68 +92,29 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs the scenario so often at the same time. `None`: something is missing, which has been said.
 fn runs(release: &str, sets: &[&str], directory: &Path, count: usize) -> Option<Vec<PathBuf>> {
-    let set_up = || -> Result<_, Error> {
-        let lab = Lab { folder: Folder::find(), qemu: Qemu::find()? };
-        if lab.qemu.major() < 9 {
-            return Err(Error::OldQemu { found: lab.qemu.version, needed: 9 });
-        }
-        let kernel = lab.folder.kernel(release, None)?;
-        match lab.folder.agent() {
-            agent if agent.is_file() => Ok((lab, kernel, agent)),
-            agent => Err(Error::Missing { what: agent.display().to_string(), cure: "run `make lab`".into() }),
-        }
-    };
-    let (lab, kernel, agent) = set_up().map_err(|error| eprintln!("skipped: {error}")).ok()?;
+    let guest = Guest::new(release, Mode::Exact)?;
     let sets: Vec<String> =
         [&format!("kernel.release={release:?}")[..]].iter().chain(sets).map(|s| s.to_string()).collect();
-    let scenario: Scenario =
-        mmtwin_scenario::parse("disks", SCENARIO, Path::new(""), &sets).unwrap_or_else(|e| panic!("{e}"));
+    let (scenario, agent) = (common::parse(SCENARIO, &sets), guest.agent());
     let outputs: Vec<PathBuf> = (0..count).map(|number| directory.join(format!("{release}-{number}"))).collect();
-    let job = |output| Job {
-        scenario: &scenario,
-        kernel: &kernel,
-        mode: Mode::Exact,
-        agent: &agent,
-        extra: &[],
-        output,
-        room: 64 << 20,
-        time_out: Duration::from_secs(600),
-    };
-    let jobs: Vec<Job<'_>> = outputs.iter().map(|output| job(output.as_path())).collect();
+    let jobs: Vec<Job<'_>> = outputs.iter().map(|output| guest.job(&scenario, &agent, output)).collect();
     let _turn = TURN.lock();
-    for result in run_all(&lab, &jobs, count, &AtomicBool::new(false), &|_, _| {}) {
+    for result in run_all(&guest.lab, &jobs, count, &AtomicBool::new(false), &|_, _| {}) {
         eprintln!("{release}: {:?}", result.unwrap_or_else(|e| panic!("{e}")));
     }
     Some(outputs)
 }
 
 fn seen(recording: &Path) -> Seen {
-    let (mut seen, mut outcome) = (Seen::default(), Outcome::default());
-    Recording::open(recording).and_then(|recording| recording.read(&mut seen, &mut outcome)).expect("a recording");
+    let mut seen = Seen::default();
+    common::read(recording, &mut seen);
     seen
-}
-
-/// Every file below a directory but the one that says who recorded.
-fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut todo = vec![directory.to_path_buf()];
-    while let Some(next) = todo.pop() {
-        for path in std::fs::read_dir(next).expect("a directory").flatten().map(|entry| entry.path()) {
-            if path.is_dir() {
-                todo.push(path);
-            } else if path.file_name().is_some_and(|name| name != "run.json") {
-                let name = path.strip_prefix(directory).expect("below").to_path_buf();
-                found.insert(name, std::fs::read(path).expect("a file"));
-            }
-        }
-    }
-    found
 }
 
 fn two_runs_are_equal(release: &str) {
     let directory = tempfile::tempdir().expect("directory");
     let Some(outputs) = runs(release, &[], directory.path(), 2) else { return };
-    let (a, b) = (files(&outputs[0]), files(&outputs[1]));
+    let (a, b) = (common::measured(&outputs[0]), common::measured(&outputs[1]));
     assert!(a.keys().eq(b.keys()) && a.len() > 20);
     for (name, content) in &a {
         assert!(*content == b[name], "{} differs", name.display());

@@ -1,10 +1,12 @@
 //! Boots real kernels. Without QEMU or without the kernels, which `make lab` sets up, the tests say that they are
 //! skipped.
 
-use mmtwin_lab::{Error, Folder, Job, Kernel, Lab, Mode, Outcome, Qemu, Stage, run, run_all};
+mod common;
+
+use common::Guest;
+use mmtwin_lab::{Error, Job, Mode, Outcome, Stage, run};
 use mmtwin_scenario::Scenario;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -44,56 +46,31 @@ echo "$MMTWIN_ARM" >"$2/arm"
 "#;
 
 struct Bench {
-    lab: Lab,
-    kernel: Kernel,
+    guest: Guest,
     directory: tempfile::TempDir,
 }
 
 impl Bench {
     /// What a test needs, or a word about what is missing.
     fn new(kernel: &str, mode: Mode) -> Option<Bench> {
-        let set_up = || -> Result<Bench, Error> {
-            let lab = Lab { folder: Folder::find(), qemu: Qemu::find()? };
-            if mode == Mode::Exact && lab.qemu.major() < 9 {
-                return Err(Error::OldQemu { found: lab.qemu.version, needed: 9 });
-            }
-            let kernel = lab.folder.kernel(kernel, None)?;
-            let directory = tempfile::tempdir().map_err(|source| Error::Io { what: "directory".into(), source })?;
-            Ok(Bench { lab, kernel, directory })
-        };
-        set_up().map_err(|error| eprintln!("skipped: {error}")).ok()
+        let directory = tempfile::tempdir().expect("directory");
+        Guest::bare(kernel, mode).map(|guest| Bench { guest, directory })
     }
 
-    fn run(&self, scenario: &Scenario, mode: Mode, agent: &str, output: &str) -> Result<Outcome, Error> {
-        self.run_for(scenario, mode, agent, output, Duration::from_secs(300))
+    fn run(&self, scenario: &Scenario, agent: &str, output: &str) -> Result<Outcome, Error> {
+        self.run_for(scenario, agent, output, Duration::from_secs(300))
     }
 
-    fn run_for(
-        &self,
-        scenario: &Scenario,
-        mode: Mode,
-        agent: &str,
-        output: &str,
-        time_out: Duration,
-    ) -> Result<Outcome, Error> {
-        let script = self.directory.path().join(format!("{output}.sh"));
+    fn run_for(&self, scenario: &Scenario, agent: &str, output: &str, time_out: Duration) -> Result<Outcome, Error> {
+        let (script, output) = (self.path(&format!("{output}.sh")), self.path(output));
         std::fs::write(&script, agent).expect("script");
-        let job = Job {
-            scenario,
-            kernel: &self.kernel,
-            mode,
-            agent: &script,
-            extra: &[],
-            output: &self.path(output),
-            room: 16 << 20,
-            time_out,
-        };
+        let job = Job { room: 16 << 20, time_out, ..self.guest.job(scenario, &script, &output) };
         let mut stages = Vec::new();
-        let outcome = run(&self.lab, &job, &AtomicBool::new(false), &mut |progress| stages.push(progress.stage));
+        let outcome = run(&self.guest.lab, &job, &AtomicBool::new(false), &mut |progress| stages.push(progress.stage));
         assert!(stages.is_sorted(), "a guest does not go back: {stages:?}");
         if let Ok(outcome) = &outcome {
             assert_eq!(stages.last(), Some(&Stage::Sending));
-            eprintln!("{} {mode}: {outcome:?}", self.kernel.version);
+            eprintln!("{} {}: {outcome:?}", self.guest.kernel.version, self.guest.mode);
         }
         outcome
     }
@@ -109,24 +86,7 @@ impl Bench {
 
 fn scenario(machine: &str, release: &str, rest: &str) -> Scenario {
     let text = format!("{machine}\n[kernel]\nrelease = \"{release}\"\n{rest}");
-    mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// Every file below a directory.
-fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut todo = vec![directory.to_path_buf()];
-    while let Some(next) = todo.pop() {
-        for entry in std::fs::read_dir(next).expect("a directory").flatten() {
-            if entry.path().is_dir() {
-                todo.push(entry.path());
-            } else {
-                let name = entry.path().strip_prefix(directory).expect("below").to_path_buf();
-                found.insert(name, std::fs::read(entry.path()).expect("a file"));
-            }
-        }
-    }
-    found
+    common::parse(&text, &[])
 }
 
 #[test]
@@ -134,7 +94,7 @@ fn the_kernel_sees_the_nodes_and_settings_of_the_scenario() {
     let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
     let rest = "thp = \"never\"\n[kernel.sysctl]\n\"vm.swappiness\" = 33\n[kernel.numa_balancing]\nscan_size_mb = 128";
     let scenario = scenario(FOUR_NODES, "6.1", rest);
-    bench.run(&scenario, Mode::Smp, LISTING, "rec").unwrap_or_else(|e| panic!("{e}"));
+    bench.run(&scenario, LISTING, "rec").unwrap_or_else(|e| panic!("{e}"));
     for (nid, node) in scenario.machine.nodes.iter().enumerate() {
         let list = format!("{}-{}", node.cpus[0], node.cpus[1]);
         assert_eq!(bench.text(&format!("rec/node{nid}/cpulist")), list);
@@ -184,7 +144,7 @@ done >"$2/cpus"
 #[test]
 fn memory_without_cpus_is_a_lower_tier() {
     let Some(bench) = Bench::new("6.12", Mode::Smp) else { return };
-    bench.run(&scenario(TIERS, "6.12", ""), Mode::Smp, TIER_LISTING, "rec").unwrap_or_else(|e| panic!("{e}"));
+    bench.run(&scenario(TIERS, "6.12", ""), TIER_LISTING, "rec").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(bench.text("rec/tiers"), "0-1\n2");
     assert_eq!(bench.text("rec/cpus"), "0-1\n0-3\n4-5\n4-7\n10-11\n8-11");
 }
@@ -194,104 +154,27 @@ fn two_exact_runs_are_equal_byte_by_byte() {
     let Some(bench) = Bench::new("6.1", Mode::Exact) else { return };
     let scenario = scenario(FOUR_NODES, "6.1", "");
     for name in ["a", "b"] {
-        bench.run(&scenario, Mode::Exact, LISTING, name).unwrap_or_else(|e| panic!("{e}"));
+        bench.run(&scenario, LISTING, name).unwrap_or_else(|e| panic!("{e}"));
     }
-    let (a, b) = (files(&bench.path("a")), files(&bench.path("b")));
+    let (a, b) = (common::files(&bench.path("a")), common::files(&bench.path("b")));
     assert!(a.keys().eq(b.keys()) && a.len() > 15);
     for (name, content) in &a {
         assert!(*content == b[name], "{} differs", name.display());
     }
     let mut other = scenario;
     other.run.seed = 2;
-    bench.run(&other, Mode::Exact, LISTING, "c").unwrap_or_else(|e| panic!("{e}"));
+    bench.run(&other, LISTING, "c").unwrap_or_else(|e| panic!("{e}"));
     assert_ne!(bench.text("c/random"), bench.text("a/random"), "what the kernel draws follows the seed");
 }
 
 const ONE_NODE: &str = "[machine]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"";
-
-/// Files and swap on devices that take their time.
-const WITH_FILES: &str = r#"
-[machine]
-disk.latency = "2 ms"
-swap = { size = "128 MiB", synchronous = false, latency = "2 ms" }
-[[machine.node]]
-cpus = "0"
-memory = "192 MiB"
-[[machine.node]]
-cpus = "1"
-memory = "128 MiB"
-"#;
-const FILE: &str = r#"
-[[process]]
-name = "a"
-[[process.region]]
-name = "f"
-kind = "file"
-size = "48 MiB"
-"#;
-
-/// Reads and writes files, and fills more memory than there is, so that some goes to swap. Pages of zeros would not.
-const FILLING: &str = r#"#!/bin/sh
-/bin/busybox head -c 4194304 /dev/urandom >data
-mkdir /tmp/filled
-mount -t tmpfs -o size=400m tmpfs /tmp/filled
-part=0
-while [ $part -lt 60 ]; do
-    cat data >/tmp/filled/$part || exit 1
-    part=$((part + 1))
-done
-for part in 0 1 2 3 4 5 6 7; do cat /tmp/filled/$part; done >data
-cat /tmp/filled/* data >/dev/null
-cat /proc/vmstat >"$2/vmstat"
-cat /proc/swaps >"$2/swaps"
-cat /proc/mounts >"$2/mounts"
-"#;
-
-#[test]
-fn files_and_swap_on_the_newer_kernel_are_equal_byte_by_byte() {
-    let Some(bench) = Bench::new("6.12", Mode::Exact) else { return };
-    let scenario = scenario(WITH_FILES, "6.12", FILE);
-    let jobs = |number: &str| {
-        let script = bench.path("filling.sh");
-        std::fs::write(&script, FILLING).expect("script");
-        (script, bench.path(number))
-    };
-    let paths = [jobs("a"), jobs("b")];
-    let job = |(agent, output)| Job {
-        scenario: &scenario,
-        kernel: &bench.kernel,
-        mode: Mode::Exact,
-        agent,
-        extra: &[],
-        output,
-        room: 16 << 20,
-        time_out: Duration::from_secs(300),
-    };
-    let jobs: Vec<Job<'_>> = paths.iter().map(|(agent, output)| job((agent.as_path(), output.as_path()))).collect();
-    for result in run_all(&bench.lab, &jobs, 2, &AtomicBool::new(false), &|_, _| {}) {
-        eprintln!("{:?}", result.unwrap_or_else(|e| panic!("{e}")));
-    }
-    let (a, b) = (files(&bench.path("a")), files(&bench.path("b")));
-    assert!(a == b, "equal runs");
-    let vmstat = bench.text("a/vmstat");
-    let count = |name: &str| -> u64 {
-        let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in {vmstat}"))
-    };
-    for name in ["pswpout", "pswpin", "pgscan_kswapd"] {
-        assert!(count(name) > 0, "{name}");
-    }
-    assert!(bench.text("a/swaps").contains("/dev/dm-1") && bench.text("a/mounts").contains("/dev/dm-0 /data ext4"));
-    assert!(count("swap_ra") > 0, "a synchronous device reads nothing ahead");
-}
 
 #[test]
 fn failures_say_what_happened_and_leave_nothing() {
     let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
     let scenario = scenario(ONE_NODE, "6.1", "");
     let fail = |agent: &str, seconds| {
-        let error =
-            bench.run_for(&scenario, Mode::Smp, agent, "rec", Duration::from_secs(seconds)).expect_err("an error");
+        let error = bench.run_for(&scenario, agent, "rec", Duration::from_secs(seconds)).expect_err("an error");
         assert!(!bench.path("rec").exists());
         error
     };
@@ -303,7 +186,7 @@ fn failures_say_what_happened_and_leave_nothing() {
         "{panicked}"
     );
     let held = "#!/bin/sh\nsleep 100 >$2/held &\necho yes >$2/file\n";
-    bench.run(&scenario, Mode::Smp, held, "held").unwrap_or_else(|e| panic!("{e}"));
+    bench.run(&scenario, held, "held").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(bench.text("held/file"), "yes", "a process that is left behind does no harm");
     let late = fail("#!/bin/sh\nsleep 1000\n", 2);
     assert!(matches!(late, Error::TimeOut { .. }), "{late}");
@@ -317,7 +200,7 @@ fn failures_say_what_happened_and_leave_nothing() {
 #[test]
 fn what_cannot_run_is_refused_before_it_starts() {
     let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
-    let refuse = |scenario: &Scenario| bench.run(scenario, Mode::Smp, LISTING, "rec").expect_err("an error");
+    let refuse = |scenario: &Scenario| bench.run(scenario, LISTING, "rec").expect_err("an error");
     let other = refuse(&scenario(ONE_NODE, "6.12", ""));
     assert!(matches!(&other, Error::Refused(all) if all[0].key == "kernel.release"), "{other}");
     let huge = refuse(&scenario("[machine]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"900 TiB\"", "6.1", ""));
@@ -332,7 +215,7 @@ fn what_qemu_refuses_is_told_in_its_words() {
     let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
     // QEMU's table of latencies has 16 bits for each.
     let machine = TIERS.replace("10 = \"80 ns\"", "10 = \"1 ns\"").replace("28 = \"300 ns\"", "28 = \"200 us\"");
-    let error = bench.run(&scenario(&machine, "6.1", ""), Mode::Smp, LISTING, "rec").expect_err("an error");
+    let error = bench.run(&scenario(&machine, "6.1", ""), LISTING, "rec").expect_err("an error");
     assert!(matches!(&error, Error::Qemu { message } if message.contains("latency=200000")), "{error}");
     assert!(!bench.path("rec").exists());
 }
@@ -343,18 +226,11 @@ fn a_stopped_run_leaves_no_process() {
     let scenario = scenario(ONE_NODE, "6.1", "");
     let script = bench.path("agent");
     std::fs::write(&script, LISTING).expect("script");
-    let job = Job {
-        scenario: &scenario,
-        kernel: &bench.kernel,
-        mode: Mode::Smp,
-        agent: &script,
-        extra: &[],
-        output: &bench.path("rec"),
-        room: 1 << 20,
-        time_out: Duration::from_secs(300),
-    };
+    let output = bench.path("rec");
+    let job = bench.guest.job(&scenario, &script, &output);
     let stop = AtomicBool::new(false);
-    let stopped = run(&bench.lab, &job, &stop, &mut |_| stop.store(true, Ordering::Relaxed)).expect_err("stopped");
+    let stopped =
+        run(&bench.guest.lab, &job, &stop, &mut |_| stop.store(true, Ordering::Relaxed)).expect_err("stopped");
     assert!(matches!(stopped, Error::Interrupted), "{stopped}");
     let own = std::process::id().to_string();
     let children = std::fs::read_dir("/proc").expect("processes").flatten().filter(|process| {

@@ -1,17 +1,14 @@
 //! Boots real kernels under memory pressure and NUMA balancing, and holds sums of events against the kernel's counters,
 //! as `report` does. What is missing (QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
 
+mod common;
+
+use common::Guest;
 use mmtwin_analysis::Analysis;
-use mmtwin_event::Sink;
-use mmtwin_lab::{Folder, Job, Lab, Mode, Qemu, run};
+use mmtwin_lab::Mode;
 use mmtwin_report::model::{Body, Cell};
 use mmtwin_report::tables;
-use mmtwin_trace::Outcome;
-use mmtwin_trace::recording::Recording;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// More files and memory than the nodes hold, a cgroup that reads more than it may keep, and threads on both nodes
 /// whose memory is on the first.
@@ -98,37 +95,15 @@ events = [
 
 /// Runs it, in mode exact where QEMU can; `None` if something is missing.
 fn recorded(release: &str) -> Option<Analysis> {
-    let set_up = || -> Result<_, String> {
-        let lab = Lab { folder: Folder::find(), qemu: Qemu::find().map_err(|e| e.to_string())? };
-        let kernel = lab.folder.kernel(release, None).map_err(|e| e.to_string())?;
-        match lab.folder.agent().is_file() {
-            true => Ok((lab, kernel)),
-            false => Err("there is no mmtwin-agent: run `make lab`".into()),
-        }
-    };
-    let (lab, kernel) = set_up().map_err(|why| eprintln!("skipped: {why}")).ok()?;
-    let mode = if lab.qemu.major() < 9 { Mode::Smp } else { Mode::Exact };
-    let text = PRESSED.replace("RELEASE", release);
-    let scenario = mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap_or_else(|e| panic!("{e}"));
+    let mut guest = Guest::new(release, Mode::Smp)?;
+    if guest.lab.qemu.major() >= 9 {
+        guest.mode = Mode::Exact;
+    }
     let directory = tempfile::tempdir().expect("directory");
     let output = directory.path().join("recording");
-    let job = Job {
-        scenario: &scenario,
-        kernel: &kernel,
-        mode,
-        agent: &lab.folder.agent(),
-        extra: &[],
-        output: &output,
-        room: 64 << 20,
-        time_out: Duration::from_secs(900),
-    };
-    let ran = run(&lab, &job, &AtomicBool::new(false), &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
-    eprintln!("{} {mode}: {ran:?}", kernel.version);
-    let recording = Recording::open(&output).expect("a recording");
-    let (mut analysis, mut outcome) = (Analysis::default(), Outcome::default());
-    analysis.start(&recording.source());
-    recording.read(&mut analysis, &mut outcome).expect("events");
-    analysis.finish();
+    guest.record(&common::parse(&PRESSED.replace("RELEASE", release), &[]), &output);
+    let mut analysis = Analysis::default();
+    let (_, outcome) = common::read(&output, &mut analysis);
     assert_eq!(outcome.warnings.list(), []);
     Some(analysis)
 }

@@ -1,74 +1,48 @@
 //! Work of a kernel module in guests: pages, vmalloc areas, and modules that come and go. What is missing (QEMU, the
 //! kernels, the module, the agent) is named, and the tests say that they are skipped.
 
+mod common;
+
+use common::Guest;
 use mmtwin_event::results::{ActionResult, PhaseResult, Results};
 use mmtwin_event::vocabulary::PurgeVmapAreaLazy;
 use mmtwin_event::{CounterRow, Event, Kind, Sink};
-use mmtwin_lab::{Folder, Job, Kernel, Lab, Mode, Qemu, run};
-use mmtwin_trace::Outcome;
-use mmtwin_trace::recording::Recording;
+use mmtwin_lab::Mode;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::path::Path;
 
-struct Guest {
-    lab: Lab,
-    kernel: Kernel,
+/// A guest that has the module; `None`: something is missing, which has been said.
+fn guest(release: &str, mode: Mode) -> Option<Guest> {
+    let guest = Guest::new(release, mode)?;
+    let module = guest.kernel.modules.as_ref().map(|modules| modules.join("extra/mmtwin.ko"));
+    if module.is_none_or(|module| !module.is_file()) {
+        eprintln!("skipped: there is no module mmtwin for kernel {release}: run `make lab`");
+        return None;
+    }
+    Some(guest)
 }
 
-impl Guest {
-    fn new(release: &str) -> Option<Guest> {
-        let set_up = || -> Result<Guest, String> {
-            let lab = Lab { folder: Folder::find(), qemu: Qemu::find().map_err(|e| e.to_string())? };
-            let kernel = lab.folder.kernel(release, None).map_err(|e| e.to_string())?;
-            if !lab.folder.agent().is_file() {
-                return Err("there is no mmtwin-agent: run `make lab`".into());
-            }
-            let module = kernel.modules.as_ref().map(|modules| modules.join("extra/mmtwin.ko"));
-            if module.is_none_or(|module| !module.is_file()) {
-                return Err(format!("there is no module mmtwin for kernel {release}: run `make lab`"));
-            }
-            Ok(Guest { lab, kernel })
-        };
-        set_up().map_err(|why| eprintln!("skipped: {why}")).ok()
-    }
+/// Runs a workload on two nodes of 384 MiB with two CPUs each, and leaves the recording.
+fn run_into(guest: &Guest, workload: &str, output: &Path) {
+    let release = guest.kernel.bundle.as_deref().expect("a kernel of the lab");
+    let text = format!(
+        "[machine]\ndistance = [[10, 21], [21, 10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"384 MiB\"\n\
+         [[machine.node]]\ncpus = \"2-3\"\nmemory = \"384 MiB\"\n[kernel]\nrelease = \"{release}\"\n{workload}"
+    );
+    guest.record(&common::parse(&text, &[]), output);
+}
 
-    /// Runs a workload on two nodes of 384 MiB with two CPUs each, and leaves the recording.
-    fn run_into(&self, workload: &str, mode: Mode, output: &Path) {
-        let release = self.kernel.bundle.as_deref().expect("a kernel of the lab");
-        let text = format!(
-            "[machine]\ndistance = [[10, 21], [21, 10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"384 MiB\"\n\
-             [[machine.node]]\ncpus = \"2-3\"\nmemory = \"384 MiB\"\n[kernel]\nrelease = \"{release}\"\n{workload}"
-        );
-        let scenario = mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap_or_else(|e| panic!("{e}"));
-        let job = Job {
-            scenario: &scenario,
-            kernel: &self.kernel,
-            mode,
-            agent: &self.lab.folder.agent(),
-            extra: &[],
-            output,
-            room: 32 << 20,
-            time_out: Duration::from_secs(600),
-        };
-        let ran = run(&self.lab, &job, &AtomicBool::new(false), &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
-        eprintln!("{} {mode}: {ran:?}", self.kernel.version);
-    }
-
-    /// The same in mode smp. Returns what was recorded.
-    fn run(&self, workload: &str) -> (Results, Seen) {
-        let directory = tempfile::tempdir().expect("directory");
-        let output = directory.path().join("recording");
-        self.run_into(workload, Mode::Smp, &output);
-        let recording = Recording::open(&output).expect("a recording");
-        let (mut seen, mut outcome) = (Seen::default(), Outcome::default());
-        recording.read(&mut seen, &mut outcome).expect("events");
-        assert_eq!(outcome.warnings.list(), []);
-        let results = recording.results.clone().expect("results");
-        results.phases.iter().flat_map(|phase| &phase.actions).for_each(|action| eprintln!("{action:?}"));
-        (results, seen)
-    }
+/// Runs it, and returns what was recorded.
+fn run(guest: &Guest, workload: &str) -> (Results, Seen) {
+    let directory = tempfile::tempdir().expect("directory");
+    let output = directory.path().join("recording");
+    run_into(guest, workload, &output);
+    let mut seen = Seen::default();
+    let (recording, outcome) = common::read(&output, &mut seen);
+    assert_eq!(outcome.warnings.list(), []);
+    let results = recording.results.clone().expect("results");
+    results.phases.iter().flat_map(|phase| &phase.actions).for_each(|action| eprintln!("{action:?}"));
+    (results, seen)
 }
 
 #[derive(Default)]
@@ -174,8 +148,8 @@ count = 1000
 
 #[test]
 fn pages_are_counted_where_they_are_allocated() {
-    let Some(guest) = Guest::new("6.1") else { return };
-    let (results, seen) = guest.run(PAGES);
+    let Some(guest) = guest("6.1", Mode::Smp) else { return };
+    let (results, seen) = run(&guest, PAGES);
     let names = ["numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node"];
     for phase in &results.phases {
         let of = |node| names.map(|name| seen.delta(node, name, phase));
@@ -230,8 +204,8 @@ events = EVENTS
 const FREED: u64 = 3 * 4000 + 15_000 + 1;
 
 fn vmalloc(release: &str, events: &str) -> Option<(PhaseResult, Seen)> {
-    let guest = Guest::new(release)?;
-    let (results, seen) = guest.run(&VMALLOC.replace("EVENTS", events));
+    let guest = guest(release, Mode::Smp)?;
+    let (results, seen) = run(&guest, &VMALLOC.replace("EVENTS", events));
     let phase = results.phases[0].clone();
     let action = only(&phase);
     assert_eq!((action.threads, action.operations, action.failures), (4, 4 * FREED, 0));
@@ -268,8 +242,9 @@ fn areas_are_purged_by_one_pass_on_the_older_kernel() {
 
 #[test]
 fn a_test_that_would_last_longer_ends_with_its_phase() {
-    let Some(guest) = Guest::new("6.12") else { return };
-    let (results, _) = guest.run(
+    let Some(guest) = guest("6.12", Mode::Smp) else { return };
+    let (results, _) = run(
+        &guest,
         "[[process]]\nname = \"p\"\nthreads = 2\n[[process.phase]]\nduration = \"3 s\"\n[[process.phase.action]]\n\
          kind = \"vmalloc-test\"\nthreads = \"1\"\nloops = 1_000_000_000\n\
          tests = [\"fix_size_alloc_test\", \"full_fit_alloc_test\", \"long_busy_list_alloc_test\"]\n\
@@ -287,10 +262,7 @@ fn a_test_that_would_last_longer_ends_with_its_phase() {
 
 #[test]
 fn two_exact_runs_are_equal_byte_by_byte() {
-    let Some(guest) = Guest::new("6.12") else { return };
-    if guest.lab.qemu.major() < 9 {
-        return eprintln!("skipped: mode exact needs QEMU 9, this is {}", guest.lab.qemu.version);
-    }
+    let Some(guest) = guest("6.12", Mode::Exact) else { return };
     let workload = "[[process]]\nname = \"p\"\nthreads = 4\n\
          [[process.phase]]\n[[process.phase.action]]\nkind = \"page-loop\"\nhold = 10\ncount = 2000\n\
          [[process.phase]]\n[[process.phase.action]]\nkind = \"vmalloc-test\"\nloops = 300\n\
@@ -299,8 +271,8 @@ fn two_exact_runs_are_equal_byte_by_byte() {
     let directory = tempfile::tempdir().expect("directory");
     let recorded = ["a", "b"].map(|name| {
         let output = directory.path().join(name);
-        guest.run_into(workload, Mode::Exact, &output);
-        files(&output)
+        run_into(&guest, workload, &output);
+        common::measured(&output)
     });
     let [a, b] = recorded;
     assert!(a.keys().eq(b.keys()) && a.contains_key(Path::new("results.json")));
@@ -309,31 +281,14 @@ fn two_exact_runs_are_equal_byte_by_byte() {
     }
 }
 
-/// Every file of a recording but `run.json`, which tells of the run itself.
-fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut todo = vec![directory.to_path_buf()];
-    while let Some(next) = todo.pop() {
-        for entry in std::fs::read_dir(next).expect("a directory").flatten() {
-            let name = entry.path().strip_prefix(directory).expect("below").to_path_buf();
-            if entry.path().is_dir() {
-                todo.push(entry.path());
-            } else if name != Path::new("run.json") {
-                found.insert(name, std::fs::read(entry.path()).expect("a file"));
-            }
-        }
-    }
-    found
-}
-
 #[test]
 fn modules_that_come_and_go_purge_areas() {
     let cycle = "[[process]]\nname = \"cycle\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"module-cycle\"\n\
                  name = \"xfs\"\ncount = 5\n";
-    let older = Guest::new("6.1").map(|guest| (guest, "[run]\nevents = []\n"));
-    let newer = Guest::new("6.12").map(|guest| (guest, "[run]\nevents = [\"vmalloc:purge_vmap_area_lazy\"]\n"));
+    let older = guest("6.1", Mode::Smp).map(|guest| (guest, "[run]\nevents = []\n"));
+    let newer = guest("6.12", Mode::Smp).map(|guest| (guest, "[run]\nevents = [\"vmalloc:purge_vmap_area_lazy\"]\n"));
     for (guest, events) in older.into_iter().chain(newer) {
-        let (results, seen) = guest.run(&format!("{cycle}{events}"));
+        let (results, seen) = run(&guest, &format!("{cycle}{events}"));
         let phase = &results.phases[0];
         assert_eq!((only(phase).operations, only(phase).detail.as_str()), (5, "xfs"));
         eprintln!("{}: {:?} passes and areas", guest.kernel.version, seen.purged(phase));

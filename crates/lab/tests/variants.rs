@@ -1,15 +1,14 @@
 //! Kernels with a change undone: how their sources are edited, and that the change is really not in them. What is
 //! missing (perl, QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
 
+mod common;
+
+use common::Guest;
 use mmtwin_event::vocabulary::PurgeVmapAreaLazy;
 use mmtwin_event::{Event, Kind, Sink};
-use mmtwin_lab::{Folder, Job, Lab, Mode, Qemu, run};
-use mmtwin_trace::Outcome;
-use mmtwin_trace::recording::Recording;
+use mmtwin_lab::Mode;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -101,33 +100,16 @@ impl Sink for Seen {
 
 /// What was seen on a kernel, and calls of `purge_vmap_node`. `None`: something is missing, which has been said.
 fn operations(name: &str, release: &str) -> Option<(Seen, u64)> {
-    let set_up = || -> Result<_, String> {
-        let lab = Lab { folder: Folder::find(), qemu: Qemu::find().map_err(|e| e.to_string())? };
-        let kernel = lab.folder.kernel(name, None).map_err(|e| format!("{e}; `make lab-variants` builds it"))?;
-        let agent = lab.folder.agent();
-        if agent.is_file() { Ok((lab, kernel, agent)) } else { Err("there is no mmtwin-agent: run `make lab`".into()) }
-    };
-    let (lab, kernel, agent) = set_up().map_err(|why| eprintln!("skipped: {why}")).ok()?;
-    assert_eq!(kernel.bundle.as_deref(), Some(release));
+    let guest = Guest::new(name, Mode::Smp)?;
+    assert_eq!(guest.kernel.bundle.as_deref(), Some(release));
     let file = root().join("scenarios/fidelity/difference/purge-operations.toml");
     let sets = [format!("kernel.release={release:?}"), "process.vmalloc_test.phase.0.action.0.loops=2000".into()];
     let scenario = mmtwin_scenario::load(&file, &sets).unwrap_or_else(|e| panic!("{e}"));
     let directory = tempfile::tempdir().expect("directory");
     let output = directory.path().join("recording");
-    let job = Job {
-        scenario: &scenario,
-        kernel: &kernel,
-        mode: Mode::Smp,
-        agent: &agent,
-        extra: &[],
-        output: &output,
-        room: 32 << 20,
-        time_out: Duration::from_secs(600),
-    };
-    run(&lab, &job, &AtomicBool::new(false), &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
-    let recording = Recording::open(&output).expect("a recording");
-    let (mut seen, mut outcome) = (Seen::default(), Outcome::default());
-    recording.read(&mut seen, &mut outcome).expect("events");
+    guest.record(&scenario, &output);
+    let mut seen = Seen::default();
+    let (recording, _) = common::read(&output, &mut seen);
     let results = recording.results.expect("results");
     Some((seen, results.phases[0].actions[0].more["purge_calls"] as u64))
 }

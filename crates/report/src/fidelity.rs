@@ -8,7 +8,9 @@
 
 pub mod curves;
 
-use crate::model::{Body, Cell, Column, Na, Table};
+use crate::model::{Body, Cell, Na, Table};
+use crate::statistics;
+use crate::tables::column;
 use curves::{Curve, CurveRow};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::counters::is_gauge;
@@ -143,11 +145,9 @@ pub fn compare(kernel: &[Observed], twin: &[Observed], background: &[Observed]) 
     fidelity
 }
 
+/// The median, 0 of nothing.
 fn median(sorted: &[f64]) -> f64 {
-    match sorted.len() {
-        0 => 0.0,
-        n => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
-    }
+    statistics::median(sorted).unwrap_or(0.0)
 }
 
 impl Row {
@@ -221,7 +221,6 @@ impl Fidelity {
                 Cell::Text(if row.inside() { "inside" } else { "outside" }.into()),
             ]
         };
-        let column = |key: &str, label: &str, unit| Column { key: key.into(), label: label.into(), unit };
         let columns = vec![
             column("quantity", "quantity", ""),
             column("kernel", "kernel", ""),
@@ -249,7 +248,6 @@ impl Fidelity {
             let of_twin = row.distance.map_or(Cell::Na(Na::NotRecorded), |share| Cell::Float(percent(share)));
             vec![Cell::Text(row.name.clone()), of_twin, Cell::Float(percent(row.spread))]
         };
-        let column = |key: &str, label: &str, unit| Column { key: key.into(), label: label.into(), unit };
         let columns = vec![
             column("counter", "counter", ""),
             column("distance_percent", "twin", "%"),

@@ -1,14 +1,15 @@
 //! Published changes from before to after: on real kernels, of which `make lab-variants` builds one with the change and
 //! one without it, and in the twin. Counts alone; nothing that depends on the speed of an emulated machine.
 
-use super::{SEEDS, TIME_OUT, failed, same, store};
-use crate::reading::{Analysed, analyse};
-use crate::running::{LabOptions, Request, on_lab, simulate, state_of};
+use super::failed;
+use super::store::Runs;
+use crate::reading::Analysed;
+use crate::running::{Request, simulate, state_of};
 use crate::{Failure, say};
 use mmtwin_event::{Event, Kind, Sink, Source};
 use mmtwin_lab::{Folder, Mode};
+use mmtwin_report::statistics::median;
 use mmtwin_scenario::{Scenario, load};
-use mmtwin_trace::input::Options;
 use mmtwin_trace::recording::Recording;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -136,35 +137,34 @@ impl Change {
         stored.join(format!("exact-seed-{seed}.tar.zst"))
     }
 
-    /// Runs in the lab what is not stored, or all of it; the number of runs. Kernels that were not built are an error.
+    /// Does something with the runs of a side.
+    fn with_runs<T>(
+        &self,
+        directory: &Path,
+        (side, place): (&Side, &str),
+        work: impl FnOnce(&Runs<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let scenario = |seed| side.scenario(directory, self.name, seed);
+        let file = |seed| self.file(directory, place, seed);
+        work(&Runs { kernel: side.kernel, mode: Mode::Exact, scenario: &scenario, file: &file })
+    }
+
+    /// Runs in the lab what is not stored, or all of it; the number of runs. What is stored stays if a kernel was not
+    /// built.
     pub fn refresh(&self, directory: &Path, again: bool) -> Result<usize, Failure> {
         let mut ran = 0;
-        for (side, place) in self.sides() {
-            let file = |seed: u64| self.file(directory, place, seed);
-            let missing: Vec<u64> = SEEDS.into_iter().filter(|&seed| again || !file(seed).is_file()).collect();
-            if missing.is_empty() {
-                continue;
-            }
-            if let Err(error) = Folder::find().kernel(side.kernel, None) {
+        for side in self.sides() {
+            ran += self.with_runs(directory, side, |runs| {
+                let built = || Folder::find().kernel(runs.kernel, None);
+                let error = if runs.missing(again).is_empty() { None } else { built().err() };
+                let Some(error) = error else { return runs.refresh(again) };
                 let message = format!("{}: {error}; `make lab-variants` builds those for before and after", self.name);
-                // What is stored stays.
-                match SEEDS.into_iter().all(|seed| file(seed).is_file()) {
+                match runs.missing(false).is_empty() {
                     true => say(&message),
                     false => return Err(failed(message)),
                 }
-                continue;
-            }
-            let scratch = tempfile::tempdir()?;
-            let scenarios = missing.iter().map(|&seed| side.scenario(directory, self.name, seed));
-            let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
-            let outputs = missing.iter().map(|seed| scratch.path().join(format!("seed-{seed}.mmt")));
-            let runs: Vec<(&Scenario, PathBuf)> = scenarios.iter().zip(outputs).collect();
-            let kernel = Some(side.kernel.to_string());
-            on_lab(&runs, &LabOptions { kernel, modules: None, mode: Mode::Exact, time_out: TIME_OUT, force: false })?;
-            for (&seed, (_, output)) in missing.iter().zip(&runs) {
-                store::pack(output, &file(seed))?;
-            }
-            ran += missing.len();
+                Ok(0)
+            })?;
         }
         Ok(ran)
     }
@@ -172,31 +172,24 @@ impl Change {
     /// What the stored runs of a side counted, and the twin's runs of the same seeds.
     fn count(&self, directory: &Path, side: &Side, place: &str) -> Result<(Counts, Counts), Failure> {
         let (mut kernel, mut twin) = (vec![Vec::new(); self.quantities.len()], vec![Vec::new(); self.quantities.len()]);
-        for seed in SEEDS {
-            let file = self.file(directory, place, seed);
-            if !file.is_file() {
-                continue;
+        self.with_runs(directory, (side, place), |runs| {
+            for seed in runs.stored() {
+                let unpacked = runs.unpack(seed)?;
+                let stored = runs.read(unpacked.path(), seed)?;
+                let (mut seen, mut outcome) = (Seen::default(), mmtwin_trace::Outcome::default());
+                let recording = Recording::open(unpacked.path())?;
+                seen.start(&recording.source());
+                recording.read(&mut seen, &mut outcome)?;
+                self.add(&stored, &seen, &mut kernel);
+                let state = state_of(&stored)?;
+                let request = Request { name: self.name, state: state.as_ref(), ..Request::default() };
+                // What the twin cannot do, it refuses; counters that it does not keep, it does not have.
+                if let Ok(simulated) = simulate(&(runs.scenario)(seed)?, request) {
+                    self.add(&simulated.analysed, &Seen::default(), &mut twin);
+                }
             }
-            let scenario = side.scenario(directory, self.name, seed)?;
-            let unpacked = store::unpack(&file)?;
-            let stored = analyse(&unpacked.path().to_string_lossy(), &Options::default())?;
-            let recorded = stored.resolved.clone().unwrap_or_default();
-            if let Some(change) = same::asked_of_guest(&recorded, &scenario.to_json()).first() {
-                let cure = "`mmtwin fidelity --refresh --again` records it anew";
-                return Err(failed(format!("{}: the scenario has changed ({change}); {cure}", file.display())));
-            }
-            let (mut seen, mut outcome) = (Seen::default(), mmtwin_trace::Outcome::default());
-            let recording = Recording::open(unpacked.path())?;
-            seen.start(&recording.source());
-            recording.read(&mut seen, &mut outcome)?;
-            self.add(&stored, &seen, &mut kernel);
-            let state = state_of(&stored)?;
-            let request = Request { name: self.name, state: state.as_ref(), ..Request::default() };
-            // What the twin cannot do, it refuses; counters that it does not keep, it does not have.
-            if let Ok(simulated) = simulate(&scenario, request) {
-                self.add(&simulated.analysed, &Seen::default(), &mut twin);
-            }
-        }
+            Ok(())
+        })?;
         kernel.iter_mut().chain(&mut twin).for_each(|values| values.sort_by(f64::total_cmp));
         Ok((kernel, twin))
     }
@@ -262,12 +255,6 @@ struct Row {
     quantity: &'static str,
     kernel: [Vec<f64>; 2],
     twin: [Vec<f64>; 2],
-}
-
-/// The median of sorted values.
-fn median(values: &[f64]) -> Option<f64> {
-    let n = values.len();
-    (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
 }
 
 /// By how many percent something grew, as precisely as it is shown.

@@ -10,30 +10,25 @@ mod store;
 pub use page::page;
 pub use pages::Agreement;
 pub use same::of_sides;
+pub use store::SEEDS;
 
 use crate::Failure;
-use crate::reading::{Analysed, analyse};
-use crate::running::{LabOptions, Request, on_lab, simulate, state_of};
+use crate::reading::Analysed;
+use crate::running::{Request, simulate, state_of};
 use mmtwin_event::Kind;
-use mmtwin_lab::{Mode, guests_at_once};
+use mmtwin_lab::Mode;
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
 use mmtwin_scenario::{Scenario, load};
-use mmtwin_trace::input::Options;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use tempfile::TempDir;
+use store::Runs;
 
 /// Kernels of the lab.
 pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
 /// Modes of the lab.
 pub const MODES: [Mode; 2] = [Mode::Exact, Mode::Smp];
-/// Seeds of a cell.
-pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 /// The scenario that does nothing: what the kernel and the agent do by themselves.
 pub const BACKGROUND: &str = "background";
-/// Longest time of a guest.
-const TIME_OUT: Duration = Duration::from_secs(600);
 
 /// A scenario on a kernel in a mode of the lab.
 #[derive(Clone, Debug)]
@@ -108,39 +103,22 @@ impl Cell {
         load(&self.path, &sets).map_err(failed)
     }
 
+    /// Does something with its runs.
+    fn with_runs<T>(&self, work: impl FnOnce(&Runs<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+        let (scenario, file) = (|seed| self.scenario(seed), |seed| self.file(seed));
+        work(&Runs { kernel: &self.kernel, mode: self.mode, scenario: &scenario, file: &file })
+    }
+
     /// Runs in the lab what is not stored, or all of it; the number of runs.
     pub fn refresh(&self, again: bool) -> Result<usize, Failure> {
-        let missing: Vec<u64> = SEEDS.into_iter().filter(|&seed| again || !self.file(seed).is_file()).collect();
-        let scratch = tempfile::tempdir()?;
-        // Seed by seed in a mode that runs one guest at once: what is done is kept whatever comes then.
-        for seeds in missing.chunks(guests_at_once(self.mode)) {
-            for (seed, output) in self.run_in_lab(seeds, scratch.path())? {
-                store::pack(&output, &self.file(seed))?;
-            }
-        }
-        Ok(missing.len())
+        self.with_runs(|runs| runs.refresh(again))
     }
 
     /// All stored runs, and one of them again in the lab.
     pub fn repeat(&self, seed: u64) -> Result<(Vec<Observed>, Observed), Failure> {
-        let scratch = tempfile::tempdir()?;
-        let stored = self.observed()?;
-        let again = self.run_in_lab(&[seed], scratch.path())?;
-        let Some((_, output)) = again.first() else { return Err(failed("nothing was run")) };
-        Ok((stored, observed(&self.read(output, seed)?)))
-    }
-
-    /// Runs seeds in the lab; each with its recording below `directory`.
-    fn run_in_lab(&self, seeds: &[u64], directory: &Path) -> Result<Vec<(u64, PathBuf)>, Failure> {
-        if seeds.is_empty() {
-            return Ok(Vec::new());
-        }
-        let scenarios = seeds.iter().map(|&seed| self.scenario(seed)).collect::<Result<Vec<_>, _>>()?;
-        let outputs: Vec<PathBuf> = seeds.iter().map(|seed| directory.join(format!("seed-{seed}.mmt"))).collect();
-        let runs: Vec<(&Scenario, PathBuf)> = scenarios.iter().zip(outputs.iter().cloned()).collect();
-        let kernel = Some(self.kernel.clone());
-        on_lab(&runs, &LabOptions { kernel, modules: None, mode: self.mode, time_out: TIME_OUT, force: false })?;
-        Ok(seeds.iter().copied().zip(outputs).collect())
+        let (stored, scratch) = (self.observed()?, tempfile::tempdir()?);
+        let again = self.with_runs(|runs| runs.read(&runs.record(&[seed], scratch.path())?[0], seed))?;
+        Ok((stored, observed(&again)))
     }
 
     fn file(&self, seed: u64) -> PathBuf {
@@ -154,51 +132,38 @@ impl Cell {
 
     /// What the stored runs show.
     pub fn observed(&self) -> Result<Vec<Observed>, Failure> {
-        let stored = SEEDS.into_iter().filter(|&seed| self.file(seed).is_file());
-        stored.map(|seed| Ok(observed(&self.stored(seed)?))).collect()
+        self.with_runs(|runs| {
+            let read = |seed| Ok(observed(&runs.read(runs.unpack(seed)?.path(), seed)?));
+            runs.stored().into_iter().map(read).collect()
+        })
     }
 
     /// Puts what is stored beside the twin. `background` are runs of the same kernel in the same mode without workload.
     pub fn judge(&self, background: &[Observed]) -> Result<Judged, Failure> {
         let (mut kernel, mut twin, mut pages) = (Vec::new(), Vec::new(), None);
-        for seed in SEEDS.into_iter().filter(|&seed| self.file(seed).is_file()) {
-            let (unpacked, scratch, scenario) = (self.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
-            let stored = self.read(unpacked.path(), seed)?;
-            // The twin begins with what the kernel held then, and at its time, as far as that was recorded.
-            let state = state_of(&stored)?;
-            let by_page = stored.analysis.recorded.has(Kind::MmPageAlloc);
-            let recording = scratch.path().join("twin.mmt");
-            let output = by_page.then_some((recording.as_path(), false));
-            let request = Request { name: &self.name, state: state.as_ref(), output, ..Request::default() };
-            let simulated = simulate(&scenario, request)?.analysed;
-            if by_page {
-                let compared = pages::compare(&scenario, unpacked.path(), &recording)?;
-                pages.get_or_insert_with(Agreement::default).add(&compared);
+        self.with_runs(|runs| {
+            for seed in runs.stored() {
+                let (unpacked, scratch, scenario) = (runs.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
+                let stored = runs.read(unpacked.path(), seed)?;
+                // The twin begins with what the kernel held then, and at its time, as far as that was recorded.
+                let state = state_of(&stored)?;
+                let by_page = stored.analysis.recorded.has(Kind::MmPageAlloc);
+                let recording = scratch.path().join("twin.mmt");
+                let output = by_page.then_some((recording.as_path(), false));
+                let request = Request { name: &self.name, state: state.as_ref(), output, ..Request::default() };
+                let simulated = simulate(&scenario, request)?.analysed;
+                if by_page {
+                    let compared = pages::compare(&scenario, unpacked.path(), &recording)?;
+                    pages.get_or_insert_with(Agreement::default).add(&compared);
+                }
+                kernel.push(observed(&stored));
+                twin.push(observed(&simulated));
             }
-            kernel.push(observed(&stored));
-            twin.push(observed(&simulated));
-        }
+            Ok(())
+        })?;
         let (title, runs) = (self.scenario(1)?.title, kernel.len());
         let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin, background));
         Ok(Judged { cell: self.clone(), title, fidelity, pages, runs })
-    }
-
-    fn stored(&self, seed: u64) -> Result<Analysed, Failure> {
-        self.read(self.unpack(seed)?.path(), seed)
-    }
-
-    fn unpack(&self, seed: u64) -> Result<TempDir, Failure> {
-        store::unpack(&self.file(seed))
-    }
-
-    fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {
-        let analysed = analyse(&recording.to_string_lossy(), &Options::default())?;
-        let recorded = analysed.resolved.clone().unwrap_or_default();
-        if let Some(change) = same::asked_of_guest(&recorded, &self.scenario(seed)?.to_json()).first() {
-            let cure = "`mmtwin fidelity --refresh --again` records it anew";
-            return Err(failed(format!("{self}, seed {seed}: the scenario has changed ({change}); {cure}")));
-        }
-        Ok(analysed)
     }
 }
 

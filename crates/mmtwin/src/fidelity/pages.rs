@@ -19,6 +19,9 @@ const MOVABLE: i32 = 1;
 /// A name in the kernel is this long.
 const COMM: usize = 15;
 
+/// Zones of the pages of each thread, by process and number of the thread, in the order of allocation.
+type Threads<'a> = BTreeMap<(&'a str, usize), Vec<&'a str>>;
+
 /// A run's pages.
 #[derive(Debug, Default)]
 struct Pages {
@@ -80,15 +83,13 @@ pub(super) fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result
     let (threads, of_twin) = (kernel.by_thread(scenario), twin.by_thread(scenario));
     let alone = threads.len() == 1 && of_twin.len() == 1;
     for key in threads.keys().chain(of_twin.keys()).collect::<BTreeSet<_>>() {
-        let zones = |side: &BTreeMap<(String, usize), Vec<String>>| side.get(key).cloned().unwrap_or_default();
-        let (a, b) = (zones(&threads), zones(&of_twin));
+        let (a, b) = (threads.get(key).map_or(&[][..], Vec::as_slice), of_twin.get(key).map_or(&[][..], Vec::as_slice));
         found.pages += a.len() as u64;
-        found.by_thread += if alone { in_order(&a, &b) } else { in_all(&a, &b) };
+        found.by_thread += if alone { in_order(a, b) } else { in_all(a, b) };
     }
-    let together = |side: &BTreeMap<_, Vec<String>>| side.values().flatten().cloned().collect::<Vec<_>>();
     found.elsewhere = if alone { found.by_thread } else { in_all(&together(&threads), &together(&of_twin)) };
     let (a, b) = (kernel.counted(scenario), twin.counted(scenario));
-    let zones: BTreeSet<&String> = threads.values().chain(of_twin.values()).flatten().collect();
+    let zones: BTreeSet<&str> = threads.values().chain(of_twin.values()).flatten().copied().collect();
     let nodes: BTreeSet<usize> = zones.iter().filter_map(|zone| Some(kernel.zones.get(*zone)?.0)).collect();
     for (key, counted) in &a {
         if let Some(other) = b.get(key).filter(|_| nodes.contains(&key.1)) {
@@ -113,23 +114,28 @@ fn read(path: &Path) -> Result<Pages, Failure> {
     }
 }
 
-fn in_order(a: &[String], b: &[String]) -> u64 {
+/// The pages of all threads.
+fn together<'a>(threads: &Threads<'a>) -> Vec<&'a str> {
+    threads.values().flatten().copied().collect()
+}
+
+fn in_order(a: &[&str], b: &[&str]) -> u64 {
     let differing = a.iter().zip(b).filter(|(a, b)| a != b).count();
     (differing + a.len().abs_diff(b.len())) as u64
 }
 
-fn in_all(a: &[String], b: &[String]) -> u64 {
-    let mut counts: BTreeMap<&String, i64> = BTreeMap::new();
-    a.iter().for_each(|zone| *counts.entry(zone).or_default() += 1);
-    b.iter().for_each(|zone| *counts.entry(zone).or_default() -= 1);
+fn in_all(a: &[&str], b: &[&str]) -> u64 {
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    a.iter().for_each(|zone| *counts.entry(*zone).or_default() += 1);
+    b.iter().for_each(|zone| *counts.entry(*zone).or_default() -= 1);
     let more = |sign: i64| counts.values().map(|n| (n * sign).max(0) as u64).sum::<u64>();
     more(1).max(more(-1))
 }
 
 impl Pages {
     /// The zone of a page frame.
-    fn zone(&self, pfn: u64) -> Option<&String> {
-        self.zones.iter().find(|(_, (_, frames))| frames.contains(&pfn)).map(|(zone, _)| zone)
+    fn zone(&self, pfn: u64) -> Option<&str> {
+        self.zones.iter().find(|(_, (_, frames))| frames.contains(&pfn)).map(|(zone, _)| zone.as_str())
     }
 
     /// Whether a thread belongs to the workload: which process, by name.
@@ -139,19 +145,18 @@ impl Pages {
         scenario.processes.iter().map(|process| process.name.as_str()).find(named)
     }
 
-    /// Zones of the workload's pages by process and number of the thread, in the order of allocation.
-    fn by_thread(&self, scenario: &Scenario) -> BTreeMap<(String, usize), Vec<String>> {
+    /// The workload's pages.
+    fn by_thread<'a>(&'a self, scenario: &'a Scenario) -> Threads<'a> {
         let mut pids: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
         let own = || {
             let own = self.allocated.iter().filter(|page| page.movable);
             own.filter_map(|page| Some((self.process(scenario, page.pid)?, page)))
         };
         own().for_each(|(name, page)| _ = pids.entry(name).or_default().insert(page.pid));
-        let mut threads: BTreeMap<(String, usize), Vec<String>> = BTreeMap::new();
+        let mut threads = Threads::new();
         for (name, page) in own() {
             let number = pids[name].iter().position(|pid| *pid == page.pid).unwrap_or_default();
-            let zone = self.zone(page.pfn).cloned().unwrap_or_default();
-            threads.entry((name.to_string(), number)).or_default().push(zone);
+            threads.entry((name, number)).or_default().push(self.zone(page.pfn).unwrap_or_default());
         }
         threads
     }
@@ -223,7 +228,7 @@ mod tests {
 
     #[test]
     fn pages_are_compared_in_order_or_by_number() {
-        let zones = |names: &str| names.chars().map(String::from).collect::<Vec<_>>();
+        let zones = |names: &'static str| names.split("").filter(|zone| !zone.is_empty()).collect::<Vec<_>>();
         let (a, b) = (zones("aabb"), zones("ababb"));
         assert_eq!((in_order(&a, &b), in_all(&a, &b)), (3, 1));
         assert_eq!((in_order(&a, &a), in_all(&a, &zones("bbaa"))), (0, 0));

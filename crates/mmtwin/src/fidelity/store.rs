@@ -1,8 +1,16 @@
-//! Recordings of the lab, packed: a tar archive with Zstandard, without what only says who recorded.
+//! Stored runs of the lab: made where they are missing, packed (a tar archive with Zstandard, without what only says who
+//! recorded), and read again.
 
+use super::same;
 use crate::Failure;
+use crate::reading::{Analysed, analyse};
+use crate::running::{LabOptions, on_lab};
+use mmtwin_lab::{Mode, guests_at_once};
+use mmtwin_scenario::Scenario;
+use mmtwin_trace::input::Options;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Level of compression; recordings are packed once and small.
@@ -10,8 +18,75 @@ const LEVEL: i32 = 19;
 /// Files that are not kept.
 const DROPPED: [&str; 1] = ["run.json"];
 
+/// Seeds of a cell.
+pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+/// Longest time of a guest.
+const TIME_OUT: Duration = Duration::from_secs(600);
+
+/// Runs of one scenario on one kernel in one mode, of which each has a file.
+pub(super) struct Runs<'a> {
+    pub kernel: &'a str,
+    pub mode: Mode,
+    /// The scenario with a seed.
+    pub scenario: &'a dyn Fn(u64) -> Result<Scenario, Failure>,
+    /// Where the run of a seed is stored.
+    pub file: &'a dyn Fn(u64) -> PathBuf,
+}
+
+impl Runs<'_> {
+    /// Runs that are not stored, or all.
+    pub fn missing(&self, again: bool) -> Vec<u64> {
+        SEEDS.into_iter().filter(|&seed| again || !(self.file)(seed).is_file()).collect()
+    }
+
+    /// Seeds of the runs that are stored.
+    pub fn stored(&self) -> Vec<u64> {
+        SEEDS.into_iter().filter(|&seed| (self.file)(seed).is_file()).collect()
+    }
+
+    /// Runs in the lab what is not stored, or all of it; the number of runs.
+    pub fn refresh(&self, again: bool) -> Result<usize, Failure> {
+        let (missing, scratch) = (self.missing(again), tempfile::tempdir()?);
+        // As many as run at once: what is done is kept whatever comes then.
+        for seeds in missing.chunks(guests_at_once(self.mode)) {
+            for (&seed, output) in seeds.iter().zip(self.record(seeds, scratch.path())?) {
+                pack(&output, &(self.file)(seed))?;
+            }
+        }
+        Ok(missing.len())
+    }
+
+    /// Runs seeds in the lab; their recordings, below `directory`.
+    pub fn record(&self, seeds: &[u64], directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let scenarios = seeds.iter().map(|&seed| (self.scenario)(seed)).collect::<Result<Vec<_>, _>>()?;
+        let outputs: Vec<PathBuf> = seeds.iter().map(|seed| directory.join(format!("seed-{seed}.mmt"))).collect();
+        let runs: Vec<(&Scenario, PathBuf)> = scenarios.iter().zip(outputs.iter().cloned()).collect();
+        let kernel = Some(self.kernel.to_string());
+        on_lab(&runs, &LabOptions { kernel, modules: None, mode: self.mode, time_out: TIME_OUT, force: false })?;
+        Ok(outputs)
+    }
+
+    /// Unpacks the run of a seed.
+    pub fn unpack(&self, seed: u64) -> Result<TempDir, Failure> {
+        unpack(&(self.file)(seed))
+    }
+
+    /// Analyses a recording of a seed, which must be of today's scenario.
+    pub fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {
+        let analysed = analyse(&recording.to_string_lossy(), &Options::default())?;
+        let recorded = analysed.resolved.clone().unwrap_or_default();
+        if let Some(change) = same::asked_of_guest(&recorded, &(self.scenario)(seed)?.to_json()).first() {
+            let cure = "`mmtwin fidelity --refresh --again` records it anew";
+            let file = (self.file)(seed);
+            let message = format!("{}: the scenario has changed ({change}); {cure}", file.display());
+            return Err(Failure::Error(message));
+        }
+        Ok(analysed)
+    }
+}
+
 /// Packs a recording. The archive appears whole or not at all, and is the same for the same recording.
-pub(super) fn pack(recording: &Path, archive: &Path) -> Result<(), Failure> {
+fn pack(recording: &Path, archive: &Path) -> Result<(), Failure> {
     let directory = archive.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let part = tempfile::NamedTempFile::new_in(directory)?;
@@ -40,7 +115,7 @@ fn collect(root: &Path, at: &Path, files: &mut Vec<String>) -> Result<(), Failur
 }
 
 /// Unpacks a recording into a directory that is gone when it is dropped.
-pub(super) fn unpack(archive: &Path) -> Result<TempDir, Failure> {
+fn unpack(archive: &Path) -> Result<TempDir, Failure> {
     let scratch = tempfile::tempdir()?;
     let named = |error: std::io::Error| Failure::Error(format!("{}: {error}", archive.display()));
     let file = File::open(archive).map_err(named)?;

@@ -119,7 +119,7 @@ fn row(key: &str, label: &str, unit: &'static str, better: Better, decimals: Opt
     }
 }
 
-fn column(key: &str, label: &str, unit: &'static str) -> Column {
+pub(crate) fn column(key: &str, label: &str, unit: &'static str) -> Column {
     Column { key: key.into(), label: label.into(), unit }
 }
 
