@@ -242,7 +242,8 @@ impl Format {
             if native.print(raw, env, out) {
                 return;
             }
-            named = style == Style::TraceCmd;
+            // The tracer's own texts begin without a name; a record that is shown field by field needs it.
+            named = style == Style::TraceCmd || raw.len() < self.size || self.program(formats, style).is_err();
         }
         let short = raw.len() < self.size;
         if short || style == Style::TraceCmd && self.plugin != Plugin::None {
