@@ -102,7 +102,7 @@ fn try_kvm(qemu: &Qemu, kernel: &Kernel) -> Option<bool> {
         "-append",
         "earlyprintk=ttyS0 console=ttyS0 panic=-1",
     ];
-    let mut running = qemu.start(&options.map(str::to_string), directory.path()).ok()?;
+    let mut running = qemu.start(&options.map(str::to_string), directory.path(), None).ok()?;
     let start = Instant::now();
     while start.elapsed() < LIMIT {
         let ended = running.ended().ok()?.is_some();

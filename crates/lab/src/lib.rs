@@ -17,6 +17,7 @@ mod image;
 mod kernel;
 mod modules;
 mod options;
+mod pinned;
 mod plan;
 mod process;
 mod refuse;

@@ -1,6 +1,7 @@
 //! The emulator as a process.
 
 use crate::Error;
+use crate::pinned::Pinned;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,7 @@ impl Qemu {
     }
 
     /// Starts it in a directory, where its complaints go into the file `stderr`.
-    pub(crate) fn start(&self, options: &[String], directory: &Path) -> Result<Running, Error> {
+    pub(crate) fn start(&self, options: &[String], directory: &Path, pinned: Option<Pinned>) -> Result<Running, Error> {
         let complaints = directory.join(STDERR);
         let stderr = File::create(&complaints).map_err(|e| Error::io(complaints.display(), e))?;
         let mut command = Command::new(&self.program);
@@ -56,17 +57,21 @@ impl Qemu {
         // In a group of its own, so that Ctrl-C on the terminal is ours to handle.
         command.process_group(0);
         let parent = rustix::process::getpid();
+        let cpus = pinned.as_ref().map(Pinned::set);
         // SAFETY: between fork and exec only functions that are safe in a signal handler may run. The closure makes
-        // two system calls, allocates nothing, takes no lock, and touches only the copied process id.
+        // system calls, allocates nothing, takes no lock, and touches only the copied process id and set of CPUs.
         unsafe {
             command.pre_exec(move || {
                 rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+                if let Some(cpus) = &cpus {
+                    rustix::thread::sched_setaffinity(None, cpus)?;
+                }
                 // The parent may have died before the call: then nobody will send the signal.
                 if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::CHILD.into()) }
             });
         }
         let child = command.spawn().map_err(|e| Error::io(self.program.display(), e))?;
-        Ok(Running { child, complaints })
+        Ok(Running { child, complaints, _pinned: pinned })
     }
 }
 
@@ -76,6 +81,7 @@ const STDERR: &str = "stderr";
 pub(crate) struct Running {
     child: Child,
     complaints: PathBuf,
+    _pinned: Option<Pinned>,
 }
 
 impl Running {

@@ -4,6 +4,7 @@ use crate::accelerator::{self, Accelerator};
 use crate::console::{Console, Stage};
 use crate::image::{self, Content};
 use crate::options::{self, EXACT_NEEDS, Evidence, Mode, Start, names};
+use crate::pinned::Pinned;
 use crate::plan::{Plan, Region, Use};
 use crate::process::Running;
 use crate::{Error, Folder, Kernel, Qemu, fetch, modules, refuse, settings, store};
@@ -132,7 +133,8 @@ fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Pro
 
     let mut console = Console::create(&in_it(names::CONSOLE))?;
     let begin = Instant::now();
-    let mut guest = lab.qemu.start(&options::options(&start), directory.path())?;
+    let pinned = if job.mode == Mode::Exact { Pinned::claim() } else { None };
+    let mut guest = lab.qemu.start(&options::options(&start), directory.path(), pinned)?;
     let boot = watch(&mut guest, &mut console, job.time_out, stop, progress)?;
     console.result(job.room)?;
     let evidence = Evidence::new(&lab.qemu.version, job.kernel, &start);
