@@ -172,7 +172,15 @@ mod tests {
         let (process, phase) = ("p".into(), "0".into());
         let accesses = vec![access.clone(), access];
         let phase =
-            PhaseResult { process, phase, start: 0, end: 2_000_000_000, accesses, actions: vec![action], placement };
+            PhaseResult {
+                process,
+                phase,
+                end: 2_000_000_000,
+                accesses,
+                actions: vec![action],
+                placement,
+                ..PhaseResult::default()
+            };
         Results { phases: vec![phase], ..Results::default() }
     }
 

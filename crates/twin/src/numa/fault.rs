@@ -17,6 +17,7 @@ impl Numa {
     pub(crate) fn do_numa_page(&mut self, env: &mut Env<'_>, task: usize, mapping: usize, unit: Unit) -> bool {
         let region = env.memory.mappings[mapping].region;
         env.memory.mappings[mapping].clear(unit);
+        let begun = env.kernel.clock(self.tasks[task].cpu);
         let of = &self.tasks[task];
         let (cpu, pid, mm) = (of.cpu, of.pid, of.mm);
         env.kernel.stat.events.faults += 1;
@@ -37,7 +38,9 @@ impl Numa {
             let group = self.groups.of(&self.tasks[task]);
             misplaced = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question) && !is_local;
         }
+        let before = env.kernel.clock(cpu);
         let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
+        self.tasks[task].spent.migrate += env.kernel.clock(cpu) - before;
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
         }
@@ -51,6 +54,7 @@ impl Numa {
             was_local: is_local,
             shared: shares && (!unit.huge || self.rules.era >= Era::V6_12),
         };
+        self.tasks[task].spent.fault += env.kernel.clock(cpu) - begun;
         self.task_numa_fault(env, task, &fault)
     }
 }

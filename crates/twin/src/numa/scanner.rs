@@ -122,6 +122,7 @@ impl Numa {
         window.run();
         let spent = (kernel.clock(cpu) - begun) / PS_PER_NS;
         let of = &mut self.tasks[task];
+        of.spent.scan += kernel.clock(cpu) - begun;
         of.exec += spent * PS_PER_NS;
         if rules.era > Era::V3_18 {
             of.node_stamp += 32 * spent;

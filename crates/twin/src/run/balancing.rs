@@ -12,8 +12,9 @@ use crate::access::{Came, Hit, Unit, walked};
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::{PS_PER_NS, Ps};
-use crate::numa::{Env, Numa};
+use crate::numa::{Env, Numa, Spent};
 use crate::sched::{Balancer, Move};
+use mmtwin_event::results::BalancingTime;
 use mmtwin_workload::Pattern;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -41,13 +42,16 @@ pub(super) struct Balancing {
     ticked: Ps,
     /// By thread: CPU time at the last tick.
     before: Vec<Ps>,
+    /// By process: what the phases that have ended have cost.
+    told: Vec<BalancingTime>,
 }
 
 impl Balancing {
     pub(super) fn new(numa: Numa, cpus: usize) -> Balancing {
         let threads = numa.tasks.len();
         let (pending, before) = (vec![VecDeque::new(); threads], vec![0; threads]);
-        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before }
+        let told = vec![BalancingTime::default(); numa.mms.len()];
+        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before, told }
     }
 }
 
@@ -77,6 +81,23 @@ impl Engine<'_> {
                 self.memory.list(mapping, unit);
             }
         }
+    }
+
+    /// What NUMA balancing has cost a process since this was last asked.
+    pub(super) fn numa_time(&mut self, process: usize) -> Option<BalancingTime> {
+        let Balancing { numa, told, .. } = self.balancing.as_mut()?;
+        let spent = self.processes[process].threads.clone().map(|thread| numa.tasks[thread].spent);
+        let sum = spent.fold(Spent::default(), |sum, of| Spent {
+            scan: sum.scan + of.scan,
+            fault: sum.fault + of.fault,
+            migrate: sum.migrate + of.migrate,
+        });
+        let scan = sum.scan / PS_PER_NS;
+        let fault = (sum.fault - sum.migrate) / PS_PER_NS;
+        let all = BalancingTime { scan, fault, migrate: sum.migrate / PS_PER_NS };
+        let before = std::mem::replace(&mut told[process], all);
+        let (scan, fault) = (all.scan - before.scan, all.fault - before.fault);
+        Some(BalancingTime { scan, fault, migrate: all.migrate - before.migrate })
     }
 
     /// A CPU has spent a thread's time.
