@@ -70,6 +70,10 @@ pub struct PhaseResult {
     /// Time that the kernel spent on balancing the process's memory; `None` where nobody tells it apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balancing: Option<BalancingTime>,
+    /// Active nodes at its end of the NUMA group that most of its threads are in; `None` without a group, or where
+    /// nobody tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_nodes: Option<u64>,
 }
 
 /// CPU time of NUMA balancing, in nanoseconds, on the threads it was done for.

@@ -4,11 +4,16 @@
 //! that it was measured with. Every row is run; none is looked up. A row is fitted if the file of its machine names a
 //! figure that was fixed on it.
 
+mod balancing;
 mod numa_counters;
+mod pseudo_interleaving;
+mod staggered_scan;
 mod tables;
 mod vmalloc_purge;
 
 use crate::Failure;
+use mmtwin_event::results::BalancingTime;
+use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::machine::Provenance;
 use mmtwin_scenario::published::{Histogram, Published, Row};
@@ -19,26 +24,33 @@ use std::path::Path;
 pub struct Study {
     /// Name of its directory.
     pub name: &'static str,
-    scenario: &'static str,
+    /// Scenarios by name; the first is that of rows that name none.
+    scenarios: &'static [(&'static str, &'static str)],
     published: &'static str,
     /// Runs one row; with the published histogram of the row, if it has one.
     run: fn(&Scenario, Option<&Histogram>) -> Result<Found, String>,
+    /// What follows from the values of a row, sums of rows included.
+    derive: fn(&mut Found),
 }
 
 /// All studies.
-pub const ALL: [Study; 2] = [
+pub const ALL: [Study; 4] = [
     Study {
         name: "numa-counters",
-        scenario: include_str!("../../../../scenarios/published/numa-counters/scenario.toml"),
+        scenarios: &[("scenario", include_str!("../../../../scenarios/published/numa-counters/scenario.toml"))],
         published: include_str!("../../../../scenarios/published/numa-counters/published.toml"),
         run: numa_counters::run,
+        derive: |_| {},
     },
     Study {
         name: "vmalloc-purge",
-        scenario: include_str!("../../../../scenarios/published/vmalloc-purge/scenario.toml"),
+        scenarios: &[("scenario", include_str!("../../../../scenarios/published/vmalloc-purge/scenario.toml"))],
         published: include_str!("../../../../scenarios/published/vmalloc-purge/published.toml"),
         run: vmalloc_purge::run,
+        derive: |_| {},
     },
+    pseudo_interleaving::STUDY,
+    staggered_scan::STUDY,
 ];
 
 /// What the twin found for a row.
@@ -52,6 +64,17 @@ pub struct Found {
     pub more: Vec<More>,
     /// What must be said of it.
     pub remark: Option<String>,
+    /// Time of NUMA balancing, where the study is about it.
+    pub balancing: Option<Balancing>,
+}
+
+/// Time of NUMA balancing in a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Balancing {
+    /// Its parts.
+    pub time: BalancingTime,
+    /// Nanoseconds that all threads had.
+    pub of: u64,
 }
 
 /// Latencies of calls in microseconds.
@@ -82,8 +105,10 @@ pub struct More {
 pub struct Reproduced {
     /// The published row.
     pub row: Row,
-    /// The twin's.
+    /// The twin's; of several runs the medians.
     pub found: Found,
+    /// Every run, if there were several.
+    pub runs: Vec<Found>,
     /// A figure of its machine was fixed on it.
     pub fitted: bool,
 }
@@ -111,8 +136,16 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
     let published = Published::parse(study.name, study.published).map_err(|faults| failed(faults.to_string()))?;
     let (mut rows, mut parameters) = (Vec::new(), BTreeSet::new());
     for row in &published.rows {
+        if !row.sum.is_empty() {
+            let found = sum(&rows, &row.sum, study.derive);
+            rows.push(Reproduced { row: row.clone(), found, runs: Vec::new(), fitted: false });
+            continue;
+        }
         let overrides = [&row.set[..], sets].concat();
-        let scenario = mmtwin_scenario::parse(study.name, study.scenario, Path::new(""), &overrides)
+        let name = row.scenario.as_deref().unwrap_or(study.scenarios[0].0);
+        let text = study.scenarios.iter().find(|(known, _)| *known == name);
+        let (_, text) = text.ok_or_else(|| failed(format!("{}: there is no scenario {name}", row.key)))?;
+        let mut scenario = mmtwin_scenario::parse(name, text, Path::new(""), &overrides)
             .map_err(|faults| failed(faults.to_string()))?;
         let id = format!("{}:{}", study.name, row.key);
         let fixed = scenario.machine.figures.iter().filter(|f| f.provenance == Provenance::Fitted);
@@ -121,8 +154,31 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
             parameters.insert(format!("{} {}", scenario.machine.name, parameter(key)));
         }
         let histogram = published.histograms.iter().find(|histogram| histogram.row == row.key);
-        let found = (study.run)(&scenario, histogram).map_err(|message| failed(format!("{}: {message}", row.key)))?;
-        rows.push(Reproduced { row: row.clone(), found, fitted: !fixed.is_empty() });
+        let fitted = !fixed.is_empty();
+        let mut runs = Vec::new();
+        for _ in 0..row.seeds {
+            let run = (study.run)(&scenario, histogram);
+            runs.push(run.map_err(|message| failed(format!("{}: {message}", row.key)))?);
+            scenario.run.seed = scenario.run.seed.wrapping_add(1);
+        }
+        let mut found = runs[0].clone();
+        if row.seeds > 1 {
+            found.values = medians(&runs);
+        } else {
+            runs.clear();
+        }
+        (study.derive)(&mut found);
+        rows.push(Reproduced { row: row.clone(), found, runs, fitted });
+    }
+    for metric in &published.metrics {
+        let Some(on) = &metric.scaled_on else { continue };
+        let key = metric.key.as_str();
+        let Some(at) = rows.iter_mut().find(|row| row.row.key == *on) else { continue };
+        at.fitted = true;
+        parameters.insert(format!("unit of {}", metric.label));
+        let Some(factor) = at.found.values.get(key).map(|ours| at.row.values[key] / ours) else { continue };
+        let all = rows.iter_mut().flat_map(|row| std::iter::once(&mut row.found).chain(&mut row.runs));
+        all.filter_map(|found| found.values.get_mut(key)).for_each(|value| *value *= factor);
     }
     let fitted = rows.iter().filter(|row| row.fitted).count();
     if fitted > parameters.len() {
@@ -130,6 +186,33 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
         return Err(failed(format!("{fitted} rows are fitted, but the machine files name fewer parameters: {all}")));
     }
     Ok(Reproduction { name: study.name, published, rows, parameters })
+}
+
+/// What rows have found, added up.
+fn sum(rows: &[Reproduced], parts: &[String], derive: fn(&mut Found)) -> Found {
+    let mut all = Found::default();
+    for found in rows.iter().filter(|row| parts.contains(&row.row.key)).map(|row| &row.found) {
+        for (key, value) in &found.values {
+            *all.values.entry(key).or_default() += value;
+        }
+        if let Some(of) = &found.balancing {
+            let sum = all.balancing.get_or_insert_default();
+            sum.time.add(&of.time);
+            sum.of += of.of;
+        }
+    }
+    derive(&mut all);
+    all
+}
+
+/// Medians over runs.
+fn medians(runs: &[Found]) -> BTreeMap<&'static str, f64> {
+    let of = |key: &&'static str| {
+        let mut values: Vec<f64> = runs.iter().filter_map(|run| run.values.get(key).copied()).collect();
+        values.sort_by(f64::total_cmp);
+        Some((*key, statistics::median(&values)?))
+    };
+    runs[0].values.keys().filter_map(of).collect()
 }
 
 /// What counts as one parameter: a figure, or all classes of one (`line.handoff.same_core`), which are fixed together.

@@ -100,6 +100,17 @@ impl Engine<'_> {
         Some(BalancingTime { scan, fault, migrate: all.migrate - before.migrate })
     }
 
+    /// Active nodes of the group that most threads of a process are in, the first of several that are as large.
+    pub(super) fn numa_active_nodes(&self, process: usize) -> Option<u64> {
+        let numa = &self.balancing.as_ref()?.numa;
+        let tasks = || self.processes[process].threads.clone().map(|thread| &numa.tasks[thread]);
+        let mut members: BTreeMap<usize, usize> = BTreeMap::new();
+        tasks().filter_map(|task| task.numa_group).for_each(|group| *members.entry(group).or_default() += 1);
+        let (&largest, _) = members.iter().max_by_key(|&(group, &tasks)| (tasks, std::cmp::Reverse(*group)))?;
+        let member = tasks().find(|task| task.numa_group == Some(largest))?;
+        numa.groups.of(member).map(|group| group.active_nodes)
+    }
+
     /// A CPU has spent a thread's time.
     pub(super) fn numa_ran(&mut self, thread: usize, time: Ps) {
         if let Some(balancing) = &mut self.balancing {

@@ -201,6 +201,7 @@ impl Engine<'_> {
         let said = &self.scenario.processes[process];
         let mut result = self.processes[process].result(said, &self.threads, &self.memory.regions, at);
         result.balancing = self.numa_time(process);
+        result.active_nodes = self.numa_active_nodes(process);
         for thread in self.processes[process].threads.clone() {
             for access in self.threads[thread].touched.take().iter().flat_map(|accessor| &accessor.list) {
                 if let Some(pool) = access.pool {

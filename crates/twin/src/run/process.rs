@@ -265,6 +265,7 @@ impl Process {
             actions: actions.collect(),
             placement: placement.collect(),
             balancing: None,
+            active_nodes: None,
         }
     }
 }

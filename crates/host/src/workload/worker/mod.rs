@@ -361,6 +361,7 @@ impl<'a> Crew<'a> {
         });
         Ok(PhaseResult {
             balancing: None,
+            active_nodes: None,
             process: self.process.name.clone(),
             phase: match stage {
                 Some(phase) => self.programs[0].phases[phase].name.clone(),
