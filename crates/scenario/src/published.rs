@@ -62,6 +62,9 @@ pub struct Metric {
     /// The row whose value fixes the unit: values of the twin are multiplied so that this one is met.
     #[serde(default)]
     pub scaled_on: Option<String>,
+    /// Runs differ from the published ones, so that only pairs of rows can be compared.
+    #[serde(default)]
+    pub relative: bool,
 }
 
 /// Which values are better.

@@ -9,7 +9,10 @@ use mmtwin_scenario::published::{self, Better, Pair};
 impl Reproduction {
     /// One table per metric, then the others.
     pub fn tables(&self) -> Vec<Table> {
-        let mut tables: Vec<Table> = self.published.metrics.iter().filter_map(|metric| self.metric(metric)).collect();
+        let mut tables: Vec<Table> = {
+            let told = self.published.metrics.iter().filter(|metric| !metric.relative);
+            told.filter_map(|metric| self.metric(metric)).collect()
+        };
         tables.extend(self.pairs());
         tables.extend(self.orders());
         tables.extend(self.trials());
@@ -38,12 +41,12 @@ impl Reproduction {
             Some(self::row(&row.key, &row.label, metric.unit.clone().into(), better, ours, published))
         });
         let fitted = self.rows.iter().filter(|row| row.fitted).count();
-        let note = format!(
-            "Source: {}. {fitted} rows were fitted with as many parameters or more: {}. {}",
-            self.published.source,
-            self.parameters.iter().cloned().collect::<Vec<_>>().join(", "),
-            self.published.note
-        );
+        let parameters = self.parameters.iter().cloned().collect::<Vec<_>>().join(", ");
+        let fitted = match fitted {
+            0 => "No row was fitted.".into(),
+            _ => format!("{fitted} rows were fitted with as many parameters or more: {parameters}."),
+        };
+        let note = format!("Source: {}. {fitted} {}", self.published.source, self.published.note);
         let title = format!("{}: {}", self.published.title, metric.label);
         self.metrics(&metric.key, title, note, rows.collect())
     }
@@ -196,11 +199,13 @@ impl Reproduction {
             let [updates, faults] = ["numa_pte_updates", "numa_hint_faults"].map(count);
             let [local, migrated] = ["numa_hint_faults_local", "numa_pages_migrated"].map(count);
             let text = Cell::Text;
-            Some(vec![text(row.row.key.clone()), scan, fault, migrate, text(share), updates, faults, local, migrated])
+            let time = row.found.values.get("time").map_or(Cell::Na(Na::NotRecorded), |s| text(format!("{s:.1}")));
+            Some(vec![text(row.row.key.clone()), time, scan, fault, migrate, text(share), updates, faults, local, migrated])
         };
         let rows = self.rows.iter().filter_map(line).collect();
         let columns = [
             "row",
+            "run s",
             "scan s",
             "fault s",
             "migrate s",
