@@ -36,6 +36,9 @@ pub struct Published {
     /// What a reader of the pairs must know.
     #[serde(default)]
     pub pairs_note: String,
+    /// Parameters of the workload that were fixed on rows; those of the machine are in its file.
+    #[serde(default, rename = "parameter")]
+    pub parameters: Vec<Parameter>,
     /// Rows whose order is told.
     #[serde(default, rename = "order")]
     pub orders: Vec<Ordered>,
@@ -150,6 +153,16 @@ pub struct Pair {
     pub after: String,
 }
 
+/// A parameter of the workload.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// What it is.
+    pub name: String,
+    /// Key of the row that it was fixed on.
+    pub row: String,
+}
+
 /// Rows from the best to the worst.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -228,6 +241,10 @@ impl Published {
             let row = metric.scaled_on.as_ref().map(|key| published.rows.iter().find(|row| row.key == *key));
             let has = row.is_none_or(|row| row.is_some_and(|row| row.values.contains_key(&metric.key)));
             check.require(has, &format!("metric.#{i}.scaled_on"), || format!("no such row with {}", metric.key));
+        }
+        for (i, parameter) in published.parameters.iter().enumerate() {
+            let known = rows.contains(parameter.row.as_str());
+            check.require(known, &format!("parameter.#{i}.row"), || "no such row".into());
         }
         for (i, order) in published.orders.iter().enumerate() {
             check.require(metrics.contains(order.metric.as_str()), &format!("order.#{i}.metric"), || {

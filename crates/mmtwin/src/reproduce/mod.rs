@@ -154,7 +154,10 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
             parameters.insert(format!("{} {}", scenario.machine.name, parameter(key)));
         }
         let histogram = published.histograms.iter().find(|histogram| histogram.row == row.key);
-        let fitted = !fixed.is_empty();
+        let said = published.parameters.iter().filter(|parameter| parameter.row == row.key);
+        let said: Vec<String> = said.map(|parameter| parameter.name.clone()).collect();
+        let fitted = !fixed.is_empty() || !said.is_empty();
+        parameters.extend(said);
         let mut runs = Vec::new();
         for _ in 0..row.seeds {
             let run = (study.run)(&scenario, histogram);
@@ -246,6 +249,89 @@ mod tests {
         let names: Vec<_> = reproduction.tables().into_iter().map(|table| table.name).collect();
         let expected = ["numa-counters-cycles", "numa-counters-throughput", "numa-counters-not-identifiable"];
         assert_eq!(names, expected);
+    }
+
+    /// One run of a study, smaller than the published one.
+    fn run(study: &str, scenario: &str, sets: &[&str]) -> Found {
+        let study = ALL.iter().find(|of| of.name == study).expect("a study");
+        let (name, text) = study.scenarios.iter().find(|(name, _)| *name == scenario).expect("a scenario");
+        let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+        let scenario = mmtwin_scenario::parse(name, text, Path::new(""), &sets).unwrap_or_else(|e| panic!("{e}"));
+        let mut found = (study.run)(&scenario, None).unwrap_or_else(|e| panic!("{e}"));
+        (study.derive)(&mut found);
+        found
+    }
+
+    /// Two instances of four warehouses on a machine of four nodes: bound ones are the fastest, those that nobody
+    /// balances the slowest, and the time of balancing is told in its parts.
+    #[test]
+    fn warehouses_are_faster_near_their_memory() {
+        let run = |more: &str| {
+            let (count, threads) = ("process.jbb.instances.count=2", "process.jbb.threads=4");
+            let (own, heap) = ("process.jbb.region.warehouses.size=64 MiB", "process.jbb.region.heap.size=64 MiB");
+            let (start, delay) =
+                ("process.jbb.phase.start.access.0.count=16384", "process.jbb.phase.ramp-up.duration=6s");
+            let measured = "process.jbb.phase.measured.duration=2s";
+            let machine = "machine.preset=lab-4n";
+            run(STUDY, "scenario", &[count, threads, own, heap, start, delay, measured, machine, more])
+        };
+        const STUDY: &str = "pseudo-interleaving";
+        let bound = run("process.jbb.instances.bound=true");
+        let balanced = run("kernel.release=2014-v2");
+        let off = run("kernel.sysctl.kernel.numa_balancing=0");
+        let rate = |found: &Found| found.values["rate"];
+        assert!(rate(&bound) >= rate(&balanced) * 0.999 && rate(&balanced) > rate(&off), "{balanced:?} {off:?}");
+        let time = |found: &Found| found.balancing.unwrap_or_default().time;
+        assert_eq!((time(&bound), time(&off)), Default::default());
+        assert!(time(&balanced).scan > 0 && time(&balanced).fault > 0 && time(&balanced).migrate > 0);
+        let parts = time(&balanced);
+        let sum = (parts.scan + parts.fault + parts.migrate) as f64 / 1e9;
+        assert!((balanced.values["system"] - sum).abs() < 1e-9);
+        assert!(balanced.values["faults_per_mark"] > 0.9, "{balanced:?}");
+    }
+
+    /// A collector that takes nearly all faults makes its node the only active one, unless faults are weighed.
+    #[test]
+    fn a_collector_takes_a_group_over_unless_faults_are_weighed() {
+        let active = |weight: &str| {
+            let weight = format!("kernel.numa_balancing.cpu_weight={weight}");
+            let (young, old) = ("process.jvm.region.young.size=64 MiB", "process.jvm.region.old.size=1 GiB");
+            let small = "machine.preset=westmere-ex-8s";
+            run("pseudo-interleaving", "collector", &[young, old, small, "process.jvm.phase.work.duration=8s", &weight])
+                .values["active_nodes"]
+        };
+        assert_eq!(active("none"), 1.0);
+        assert!(active("1024-guarded") > 4.0);
+    }
+
+    /// Staggered threads scan less.
+    #[test]
+    fn staggered_threads_scan_less() {
+        let scanned = |release: &str| {
+            let release = format!("kernel.release={release}");
+            let (slices, arrays) = ("process.mg.region.slices.size=512 MiB", "process.mg.region.arrays.size=256 MiB");
+            let duration = "run.duration=6s";
+            run("staggered-scan", "mg", &[slices, arrays, duration, &release]).values["numa_pte_updates"]
+        };
+        assert!(scanned("4.17-staggered") < scanned("4.17"));
+    }
+
+    #[test]
+    fn sums_and_medians_of_runs() {
+        let found = |pages: f64, faults: f64| Found {
+            values: BTreeMap::from([("numa_hint_faults", faults), ("numa_hint_faults_local", pages)]),
+            ..Found::default()
+        };
+        let row = |key: &str, found: Found| {
+            let text = format!("title = \"\"\nsource = \"\"\nmetric = []\n[[row]]\nkey = \"{key}\"\nlabel = \"\"\n");
+            let row = Published::parse("p.toml", &text).unwrap_or_else(|e| panic!("{e}")).rows.remove(0);
+            Reproduced { row, found, runs: Vec::new(), fitted: false }
+        };
+        let rows = [row("a", found(1.0, 4.0)), row("b", found(5.0, 8.0)), row("c", found(90.0, 90.0))];
+        let all = sum(&rows, &["a".into(), "b".into()], balancing::derive);
+        assert_eq!((all.values["numa_hint_faults"], all.values["local_percent"]), (12.0, 50.0));
+        let runs = [found(3.0, 1.0), found(1.0, 9.0), found(2.0, 2.0)];
+        assert_eq!(medians(&runs), found(2.0, 2.0).values);
     }
 
     fn json(tables: Vec<Table>) -> Value {

@@ -82,7 +82,10 @@ impl Reproduction {
             let (key, label) = (format!("{}-{what}", pair.key), format!("{}: {label}", pair.label));
             row(&key, &label, unit.into(), model::Better::Higher, ours.map(of), published)
         };
-        Some([row("ratio", if higher { "after / before" } else { "before / after" }, "", &|ratio| ratio), row("gain", "gain", "%", &gain)])
+        Some([
+            row("ratio", if higher { "after / before" } else { "before / after" }, "", &|ratio| ratio),
+            row("gain", "gain", "%", &gain),
+        ])
     }
 
     fn histograms(&self) -> impl Iterator<Item = Table> {
@@ -145,12 +148,35 @@ impl Reproduction {
             };
             let mut ours = order.rows.clone();
             ours.sort_by(|a, b| if higher { value(b).total_cmp(&value(a)) } else { value(a).total_cmp(&value(b)) });
-            let text = |rows: &[String]| rows.iter().map(label).collect::<Vec<_>>().join(" > ");
-            let verdict = if ours == order.rows { "as published" } else { "another order" };
-            [order.label.clone(), text(&order.rows), text(&ours), verdict.into()].map(Cell::Text).to_vec()
+            let ties = ours.windows(2).filter(|pair| is_tie(value(&pair[0]), value(&pair[1]))).count();
+            let mut text = String::new();
+            for (i, key) in ours.iter().enumerate() {
+                let equal = i > 0 && is_tie(value(&ours[i - 1]), value(key));
+                text += if i == 0 {
+                    ""
+                } else if equal {
+                    " = "
+                } else {
+                    " > "
+                };
+                text += &label(key);
+            }
+            let published = order.rows.iter().map(label).collect::<Vec<_>>().join(" > ");
+            let verdict = match ours == order.rows {
+                true if ties == 0 => "as published",
+                true => "as published but for ties",
+                false if ties > 0 => "another order, with ties",
+                false => "another order",
+            };
+            [order.label.clone(), published, text, verdict.into()].map(Cell::Text).to_vec()
         };
         let rows = self.published.orders.iter().map(line).collect();
-        self.list("order", "Rows from the best to the worst", ["configuration", "published", "twin", "verdict"], rows)
+        self.list(
+            "order",
+            "Rows from the best to the worst; those within 0.1 % of each other are ties",
+            ["configuration", "published", "twin", "verdict"],
+            rows,
+        )
     }
 
     /// Changes between rows of many runs.
@@ -200,7 +226,18 @@ impl Reproduction {
             let [local, migrated] = ["numa_hint_faults_local", "numa_pages_migrated"].map(count);
             let text = Cell::Text;
             let time = row.found.values.get("time").map_or(Cell::Na(Na::NotRecorded), |s| text(format!("{s:.1}")));
-            Some(vec![text(row.row.key.clone()), time, scan, fault, migrate, text(share), updates, faults, local, migrated])
+            Some(vec![
+                text(row.row.key.clone()),
+                time,
+                scan,
+                fault,
+                migrate,
+                text(share),
+                updates,
+                faults,
+                local,
+                migrated,
+            ])
         };
         let rows = self.rows.iter().filter_map(line).collect();
         let columns = [
@@ -248,6 +285,11 @@ impl Reproduction {
             },
         })
     }
+}
+
+/// True if two values differ by less than a thousandth.
+fn is_tie(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 1e-3
 }
 
 fn row(
