@@ -64,8 +64,10 @@ pub(crate) fn numa(scenario: &Scenario, mappings: &[Mapping], threads: &[(i32, i
     let topology = Topology::new(distance, (0..nodes).map(on).collect(), rules.era <= Era::V4_14);
     let copy = |from: usize| (0..nodes).map(|to| clear_huge_on(machine, from, to)).collect();
     let costs = Costs {
+        process_start: cost.process_start.0,
         hint_fault: cost.hint_fault.0,
         scan_pte: cost.scan_pte.0,
+        walk_pte: cost.walk_pte.0,
         tlb_flush: [cost.tlb_flush.0, cost.tlb_flush_per_cpu.0],
         migrate_page: cost.migrate_page.0,
         copy_huge: (0..nodes).map(copy).collect(),

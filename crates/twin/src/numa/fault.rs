@@ -2,7 +2,7 @@
 //!
 //! A huge page is one fault of 512 pages. Only memory without a policy is marked here, whose implicit policy prefers
 //! the CPU's node; policies with `MPOL_F_MOF` cannot be said in a scenario. Left out: entries that changed meanwhile,
-//! base pages that are part of a compound page. A page that several processes map is marked by each of them, faults in
+//! base pages that are part of a compound page; every page is taken to be written soon after it moved. A page that several processes map is marked by each of them, faults in
 //! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
 
 use super::filter::{self, Question, cpu_of, cpupid};
@@ -38,6 +38,11 @@ impl Numa {
             misplaced = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question) && !is_local;
         }
         let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
+        if migrated && !unit.huge && self.rules.era >= Era::V6_12 {
+            // It is mapped read-only, which the next write finds.
+            env.kernel.stat.events.faults += 1;
+            env.kernel.spend(cpu, self.costs.hint_fault);
+        }
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
         }
