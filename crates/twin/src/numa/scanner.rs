@@ -12,7 +12,7 @@ use super::Numa;
 use super::rules::Era;
 use super::task::{Mm, Task};
 use super::vma_filter::{self, Reason, Scan, Verdict};
-use crate::access::{AccessState, Entry, HUGE_PAGES, Unit};
+use crate::access::{AccessState, Balance, Entry, HUGE_PAGES, Unit};
 use crate::clock::Ns;
 use crate::kernel::{Kernel, PS_PER_NS};
 use crate::machine::PAGE_SIZE;
@@ -111,6 +111,7 @@ impl Numa {
         // Another thread wins the next window.
         of.node_stamp += 2 * rules.tick();
         let (cpu, begun) = (of.cpu, kernel.clock(of.cpu));
+        let passes = mm.numa_scan_seq;
         let mut window = Window {
             numa: self,
             task,
@@ -123,6 +124,7 @@ impl Numa {
         };
         window.run();
         let spent = (kernel.clock(cpu) - begun) / PS_PER_NS;
+        self.mms[number].scan = (kernel.now(cpu), passes);
         let of = &mut self.tasks[task];
         of.exec += spent * PS_PER_NS;
         if rules.era > Era::V3_18 {
@@ -208,7 +210,7 @@ impl Window<'_> {
     fn judge(&mut self, at: usize, forced: bool) -> Verdict {
         let mapping = self.mm().mappings[at];
         let of = &self.memory.mappings[mapping];
-        let (start, balanced) = (of.start, of.balanced);
+        let (start, balanced) = (of.start, of.balance != Balance::Never);
         let (filters, rules, pid, jiffies) =
             (self.numa.rules.said.vma_filter, self.numa.rules, self.of().pid, self.jiffies);
         let mm = self.mm();
@@ -325,6 +327,7 @@ mod tests {
         let rules = Rules::of(release);
         let topology = Topology::new(vec![vec![10]], vec![vec![0]], false);
         let costs = Costs {
+            process_start: 0,
             hint_fault: 1,
             scan_pte: 1,
             walk_pte: 1,
@@ -334,7 +337,7 @@ mod tests {
         };
         let tasks = (0..3).map(|pid| Task::new(pid, 0, 0, None)).collect();
         let (mappings, vmas) = Default::default();
-        let mm = Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: 0, users: 0, vmas };
+        let mm = Mm { mappings, vmas, ..Mm::default() };
         let curve = Curve::new(&[]).unwrap();
         let memory = Memory::new(1, vec![Path { idle_ns: 1.0, peak: 1e9 }], curve.clone(), curve).unwrap();
         let memory = AccessState {

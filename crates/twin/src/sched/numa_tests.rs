@@ -42,6 +42,7 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
     };
     let topology = Topology::new(vec![vec![10, 20], vec![20, 10]], vec![vec![0, 1], vec![2, 3]], false);
     let costs = Costs {
+        process_start: 0,
         hint_fault: 1,
         scan_pte: 1,
         walk_pte: 1,
@@ -60,7 +61,7 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
     };
     let list = tasks.iter().enumerate().map(task).collect();
     let (mappings, vmas) = Default::default();
-    let mm = Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: 1, users: 1, vmas };
+    let mm = Mm { mappings, numa_scan_seq: 1, users: 1, vmas, ..Mm::default() };
     let numa = Numa::new(Rules::of(release), topology, costs, list, vec![mm], vec!["p".into()]);
     let mut scene = Scene { kernel, memory, queues, numa };
     for (number, &(cpu, _)) in tasks.iter().enumerate() {
