@@ -143,7 +143,8 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
     run.session.gather()?;
     run.session.leave_buffers_alone();
     run.place(Vec::new())?;
-    let state = state::read();
+    let balances = scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0);
+    let state = state::read(&run.team, balances);
     let start = clock::now();
     run.team.iter_mut().for_each(|member| member.tell(&ToWorker::Go { start }));
     run.follow(&mut signals)?;

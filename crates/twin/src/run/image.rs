@@ -47,7 +47,7 @@ fn areas(threads: Range<usize>) -> Vec<Area> {
 /// Makes the image of every process. Gives back what each thread keeps touching, as units of mappings.
 pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, RunError> {
     let mut touched = vec![Vec::new(); engine.threads.len()];
-    let cpus: Vec<u32> = (0..engine.threads.len()).map(|thread| engine.choose_cpu(thread)).collect();
+    let cpus: Vec<u32> = (0..engine.threads.len()).map(|thread| engine.first_cpu(thread)).collect();
     // They take their places when they start.
     cpus.iter().for_each(|&cpu| engine.queues.leave(cpu));
     for number in 0..engine.processes.len() {
