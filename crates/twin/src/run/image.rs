@@ -18,6 +18,9 @@ use std::ops::Range;
 /// Addresses of images: above all regions.
 const FIRST_ADDRESS: u64 = 0x7ff0_0000_0000;
 
+/// Touches per second of a page that is touched all the time.
+const ALWAYS: f64 = 1e3;
+
 /// An area of a process.
 struct Area {
     pages: u64,
@@ -57,7 +60,8 @@ pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, R
             let owner = area.touched.first().map_or(threads.start, |(thread, _)| *thread);
             let region = present(engine, owner, cpus[owner], &area)?;
             engine.processes[number].image.push(region);
-            let mapping = Mapping::new(number, region, area.pages, address);
+            let mut mapping = Mapping::new(number, region, area.pages, address);
+            mapping.pace = ALWAYS;
             address += (area.pages + 1) * PAGE_SIZE;
             for (thread, pages) in area.touched {
                 let units = pages.map(|page| (engine.memory.mappings.len(), Unit { page, huge: false }));
