@@ -5,11 +5,13 @@
 //! base pages that are part of a compound page. A page that several processes map is marked by each of them, faults in
 //! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
 
+use super::decisions::Handled;
 use super::filter::{self, Question, cpu_of, cpupid};
 use super::rules::Era;
 use super::statistics::Fault;
 use super::{Env, Numa};
 use crate::access::{Entry, Unit};
+use mmtwin_event::rules::Rule;
 
 impl Numa {
     /// Handles a fault of a task on a marked unit of a mapping; its CPU spends the time. True if the task should now be
@@ -19,6 +21,7 @@ impl Numa {
         env.memory.mappings[mapping].clear(unit);
         let of = &self.tasks[task];
         let (cpu, pid, mm) = (of.cpu, of.pid, of.mm);
+        let at = env.kernel.now(cpu);
         env.kernel.stat.events.faults += 1;
         env.kernel.spend(cpu, self.costs.hint_fault);
         let Entry::Present(page) = env.memory.regions[region].entry(unit.page.into()) else { return false };
@@ -28,16 +31,21 @@ impl Numa {
         env.kernel.stat.events.numa.hint_faults_local += u64::from(is_local);
         // An unset page counts as that for the statistics, whatever is written now.
         let last = env.kernel.alloc.frames.owner(page);
-        let mut misplaced = false;
+        let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
+        let question = Question { last, last_node, src, dst: here };
+        let (mut misplaced, mut rule) = (false, Rule::Local);
         if filter::exchanges(&self.rules, is_local) {
             let place = if self.rules.said.cpupid_node { here as u32 } else { cpu };
             env.kernel.alloc.frames.set_owner(page, cpupid(place, pid, self.rules.cpu_bits));
-            let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
-            let question = Question { last, last_node, src, dst: here };
             let group = self.groups.of(&self.tasks[task]);
-            misplaced = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question) && !is_local;
+            let (follows, by) = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question);
+            if !is_local {
+                (misplaced, rule) = (follows, by);
+            }
         }
         let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
+        let handled = Handled { at, mapping, unit, pfn: page, question, rule, wanted: misplaced, migrated };
+        self.write_fault(env, task, handled);
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
         }
