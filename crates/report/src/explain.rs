@@ -52,16 +52,11 @@ pub fn report(chain: &Chain, input: InputInfo, command: String) -> Report {
         title: "What the recording cannot tell".into(),
         note: String::new(),
         body: Body::List {
-            columns: vec![column("what", "what", ""), column("record", "record", "")],
-            rows: chain.gaps.iter().map(|gap| vec![text(gap.what), text(gap.record.as_str())]).collect(),
+            columns: vec![column("what", "what", ""), column("cure", "cure", "")],
+            rows: chain.gaps.iter().map(|gap| vec![text(gap.what), text(gap.cure.as_str())]).collect(),
         },
     };
-    let answer = Finding {
-        key: "answer".into(),
-        severity: 0,
-        sentence: chain.answer.clone(),
-        detail: String::new(),
-        command,
-    };
+    let answer =
+        Finding { key: "answer".into(), severity: 0, sentence: chain.answer.clone(), detail: String::new(), command };
     Report { input, findings: vec![answer], tables: vec![steps, unknown], ..Report::default() }
 }

@@ -60,8 +60,16 @@ impl Faults {
         add(&mut self.refused, &other.refused);
     }
 
-    /// The faults in words; empty without any.
+    /// The faults in words with their number; empty without any.
     pub fn text(&self) -> String {
+        match self.count {
+            0 => String::new(),
+            1 => format!("1 hinting fault: {}", self.parts()),
+            n => format!("{n} hinting faults: {}", self.parts()),
+        }
+    }
+
+    fn parts(&self) -> String {
         let sum = |of: &BTreeMap<Option<Rule>, u64>| of.values().sum::<u64>();
         let mut parts = Vec::new();
         let mut part = |count: u64, what: &str, by: &BTreeMap<Option<Rule>, u64>| {
@@ -73,10 +81,7 @@ impl Faults {
         part(sum(&self.followed), "followed", &self.followed);
         part(sum(&self.stayed), "stayed", &self.stayed);
         part(self.failed, "could not follow", &self.refused);
-        match parts.is_empty() {
-            true => String::new(),
-            false => format!("{} hinting faults: {}", self.count, parts.join(", ")),
-        }
+        parts.join(", ")
     }
 
     /// Ends the stretch with a step.
@@ -84,7 +89,7 @@ impl Faults {
         if self.count > 0 {
             all.append(self);
             let (until, times) = (self.last, self.count);
-            steps.push(Step { until, times, ..Step::new(self.first, Kind::NumaHintFault, None, self.text()) });
+            steps.push(Step { until, times, ..Step::new(self.first, Kind::NumaHintFault, None, self.parts()) });
         }
         *self = Faults::default();
     }
@@ -116,7 +121,8 @@ pub(super) struct Migrations {
 impl Migrations {
     /// Counts one; another node ends the stretch.
     pub(super) fn add(&mut self, event: &Event<'_>, nid: Option<u32>, succeeded: u64, failed: u64, steps: &mut Steps) {
-        if self.calls > 0 && (self.nid, nid.is_none().then_some(self.cpu)) != (nid, nid.is_none().then_some(event.cpu)) {
+        if self.calls > 0 && (self.nid, nid.is_none().then_some(self.cpu)) != (nid, nid.is_none().then_some(event.cpu))
+        {
             self.flush(steps);
         }
         if self.calls == 0 {

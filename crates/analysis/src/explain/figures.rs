@@ -45,7 +45,10 @@ pub(super) fn fault(of: &NumaHintFault, by: Option<Rule>, names: &Names) -> Stri
         Some(Rule::TwoStage) => format!("{}, not node {dst}", before(of, names)),
         Some(Rule::TripleCpu) => {
             let triple = 3 * u128::from(of.cpu_src);
-            format!("group {gid} has {} CPU faults on node {dst} > 3 x {} on node {src} = {triple}", of.cpu_dst, of.cpu_src)
+            format!(
+                "group {gid} has {} CPU faults on node {dst} > 3 x {} on node {src} = {triple}",
+                of.cpu_dst, of.cpu_src
+            )
         }
         Some(Rule::ThreeQuarters) => {
             let left = u128::from(of.cpu_dst) * u128::from(of.mem_src) * 3;
@@ -73,7 +76,9 @@ pub(super) fn refused(of: &NumaMigrateRefused, by: Option<Rule>) -> String {
     let (dst, have, limit) = (of.dst_nid, of.have, of.limit);
     match by {
         Some(Rule::RateLimit) => format!("{have} pages came to node {dst} in its window, more than {limit}"),
-        Some(Rule::NodeFull) => format!("the best zone of node {dst} has {have} free pages, {limit} are needed"),
+        Some(Rule::NodeFull) => {
+            format!("the best zone of node {dst} has {have} free pages, it needs more than {limit}")
+        }
         _ => format!("node {dst} gave no page; its best zone has {have} free"),
     }
 }
@@ -84,14 +89,34 @@ pub(super) fn group(of: &NumaGroup, by: Option<Rule>, names: &Names) -> String {
     match by {
         Some(Rule::Created) => format!("{} makes group {}", names.task(of.pid), of.gid),
         Some(Rule::Joined) => {
-            let from = if of.gid > 0 { format!("leaves group {} ({} tasks) and ", of.gid, of.nr_tasks) } else { String::new() };
-            format!("{} {from}joins group {} of {} ({} tasks)", names.task(of.pid), of.other_gid, names.task(of.other_pid), of.other_tasks)
+            let from = if of.gid > 0 {
+                format!("leaves group {} ({} tasks) and ", of.gid, of.nr_tasks)
+            } else {
+                String::new()
+            };
+            format!(
+                "{} {from}joins group {} of {} ({} tasks)",
+                names.task(of.pid),
+                of.other_gid,
+                names.task(of.other_pid),
+                of.other_tasks
+            )
         }
         Some(Rule::Left) => format!("{} ends and leaves group {} ({} tasks)", names.task(of.pid), of.gid, of.nr_tasks),
         Some(Rule::NotRunning) => {
-            format!("{} stays in group {}: who faulted before on its page runs there no more", names.task(of.pid), of.gid)
+            format!(
+                "{} stays in group {}: who faulted before on its page runs there no more",
+                names.task(of.pid),
+                of.gid
+            )
         }
-        _ => format!("{} stays in group {} ({} tasks), shares a page with {}", names.task(of.pid), of.gid, of.nr_tasks, other()),
+        _ => format!(
+            "{} stays in group {} ({} tasks), shares a page with {}",
+            names.task(of.pid),
+            of.gid,
+            of.nr_tasks,
+            other()
+        ),
     }
 }
 

@@ -8,8 +8,8 @@ use mmtwin_event::Kind;
 pub struct Gap {
     /// What.
     pub what: &'static str,
-    /// What to record for it.
-    pub record: String,
+    /// What would tell.
+    pub cure: String,
 }
 
 /// What the twin's own events tell.
@@ -50,12 +50,9 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
     let mut missing = |kinds: &[(Kind, &'static str)]| {
         for (kind, what) in kinds.iter().filter(|(kind, _)| !names.recorded.has(*kind)) {
             let event = full(*kind);
-            let own = event.starts_with("mmtwin:");
-            let record = match own && !twin {
-                true => format!("{event}, which only the twin has: no kernel traces it"),
-                false => event,
-            };
-            gaps.push(Gap { what, record });
+            if twin || !event.starts_with("mmtwin:") {
+                gaps.push(Gap { what, cure: format!("record {event}") });
+            }
         }
     };
     match subject {
@@ -84,7 +81,7 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
             if !names.recorded.has(Kind::NumaPlacement) && names.samples == 0 {
                 gaps.push(Gap {
                     what: "its preferred node and group over time",
-                    record: "samples of /proc/PID/sched, which the twin takes at every run.sample".into(),
+                    cure: "no event tells; samples of /proc/PID/sched do, which the twin takes".into(),
                 });
             }
         }
@@ -92,6 +89,10 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
             missing(&OF_GROUP);
             missing(&MOVES[..3]);
         }
+    }
+    if !twin && !names.recorded.has(Kind::NumaHintFault) {
+        let cure = "no kernel traces it; run the scenario on the twin with run.events mmtwin:numa_*".into();
+        gaps.insert(0, Gap { what: "which rules decided, and on which figures", cure });
     }
     gaps
 }

@@ -24,6 +24,8 @@ pub(super) struct Group {
     seen: BTreeSet<i32>,
     faults: Faults,
     all: Faults,
+    /// Tasks whose last fault could not take its page along; why comes next.
+    refused: BTreeSet<i32>,
     /// Faults by node as they come before a placement, by task.
     nodes: BTreeMap<i32, Vec<NumaNodeFaults>>,
     /// The last placement: time, faults, active nodes.
@@ -37,9 +39,9 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn new(gid: i32) -> Group {
-        let (members, seen, faults, all, nodes) = Default::default();
+        let (members, seen, faults, all, refused, nodes) = Default::default();
         let (last, preferred, active, moves) = Default::default();
-        Group { gid, members, seen, faults, all, nodes, last, preferred, active, moves }
+        Group { gid, members, seen, faults, all, refused, nodes, last, preferred, active, moves }
     }
 
     fn push(&mut self, step: Step, steps: &mut Steps) {
@@ -54,9 +56,12 @@ impl Group {
                 let of: NumaHintFault = ev.typed();
                 if of.gid == self.gid {
                     self.faults.add(ev.ts, &of);
+                    if of.wanted && !of.migrated {
+                        self.refused.insert(ev.pid);
+                    }
                 }
             }
-            Kind::NumaMigrateRefused if self.members.contains(&ev.pid) => self.faults.refuse(&ev.typed()),
+            Kind::NumaMigrateRefused if self.refused.remove(&ev.pid) => self.faults.refuse(&ev.typed()),
             Kind::NumaNodeFaults => {
                 let of: NumaNodeFaults = ev.typed();
                 if of.gid == self.gid {
@@ -88,7 +93,11 @@ impl Group {
                 let of: UpdateNumaActiveNodesMask = ev.typed();
                 if of.gid == self.gid {
                     let word = if of.set != 0 { "becomes active" } else { "is active no more" };
-                    if of.set != 0 { self.active.insert(of.nid) } else { self.active.remove(&of.nid) };
+                    if of.set != 0 {
+                        self.active.insert(of.nid)
+                    } else {
+                        self.active.remove(&of.nid)
+                    };
                     let what = format!(
                         "node {} {word}: {} CPU faults, the busiest node has {}",
                         of.nid, of.faults, of.max_faults
@@ -184,7 +193,9 @@ impl Group {
         }
         let [moved, swapped, stuck] = self.moves;
         if moved + swapped + stuck > 0 {
-            answer.push_str(&format!(" Its tasks moved {moved} times, swapped {swapped} times and found no CPU {stuck} times."));
+            answer.push_str(&format!(
+                " Its tasks moved {moved} times, swapped {swapped} times and found no CPU {stuck} times."
+            ));
         }
         let faults = self.all.text();
         if !faults.is_empty() {

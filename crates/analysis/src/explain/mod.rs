@@ -7,6 +7,7 @@
 
 pub mod faults;
 pub mod figures;
+pub mod find;
 pub mod gaps;
 mod group;
 mod moves;
@@ -111,7 +112,7 @@ pub struct Chain {
 
 /// Follows one subject.
 enum Follower {
-    Page(page::Page),
+    Page(Box<page::Page>),
     Task(Box<task::Task>),
     Group(Box<group::Group>),
 }
@@ -128,7 +129,7 @@ impl<'n> Explain<'n> {
     /// Explains a subject that was found in a recording.
     pub fn new(names: &'n Names, subject: Subject) -> Explain<'n> {
         let follower = match &subject {
-            Subject::Page(place) => Follower::Page(page::Page::new(*place, names.frame())),
+            Subject::Page(place) => Follower::Page(Box::new(page::Page::new(*place, names.frame()))),
             Subject::Task(pid) => Follower::Task(Box::new(task::Task::new(*pid))),
             Subject::Group(gid) => Follower::Group(Box::new(group::Group::new(*gid))),
         };

@@ -17,8 +17,8 @@ const MAX_SEARCHED: usize = 1 << 14;
 pub(super) struct Moved {
     /// Tasks, each with its group's id.
     pub who: [(i32, i32); 2],
-    /// CPU that the first of them is on afterwards; `None`: where it was.
-    pub cpu: Option<i32>,
+    /// CPUs that they are on afterwards; `None`: where they were.
+    pub cpus: Option<[i32; 2]>,
     /// Nodes it goes from and to.
     pub nodes: (i32, i32),
     pub rule: Rule,
@@ -34,7 +34,7 @@ pub(super) fn moved(ev: &Event<'_>, names: &Names) -> Option<Moved> {
             let (from, to) = (at(of.src_cpu, of.src_nid), at(of.dst_cpu, of.dst_nid));
             Moved {
                 who: [(of.pid, of.ngid), (0, 0)],
-                cpu: Some(of.dst_cpu),
+                cpus: Some([of.dst_cpu, -1]),
                 nodes: (of.src_nid, of.dst_nid),
                 rule: Rule::MoveTask,
                 what: format!("{} moves from {from} to {to}", names.task(of.pid)),
@@ -45,7 +45,7 @@ pub(super) fn moved(ev: &Event<'_>, names: &Names) -> Option<Moved> {
             let (from, to) = (at(of.src_cpu, of.src_nid), at(of.dst_cpu, of.dst_nid));
             Moved {
                 who: [(of.src_pid, of.src_ngid), (of.dst_pid, of.dst_ngid)],
-                cpu: Some(of.dst_cpu),
+                cpus: Some([of.dst_cpu, of.src_cpu]),
                 nodes: (of.src_nid, of.dst_nid),
                 rule: Rule::SwapTasks,
                 what: format!("{} on {from} and {} on {to} swap", names.task(of.src_pid), names.task(of.dst_pid)),
@@ -60,7 +60,7 @@ pub(super) fn moved(ev: &Event<'_>, names: &Names) -> Option<Moved> {
             };
             Moved {
                 who: [(of.src_pid, of.src_ngid), (0, 0)],
-                cpu: None,
+                cpus: None,
                 nodes: (of.src_nid, of.dst_nid),
                 rule: Rule::Stick,
                 what: format!("{} stays on {from}: {why}", names.task(of.src_pid)),
@@ -73,7 +73,7 @@ pub(super) fn moved(ev: &Event<'_>, names: &Names) -> Option<Moved> {
 /// The step of a move; several alike are one only if nothing moves.
 pub(super) fn step(ev: &Event<'_>, of: &Moved) -> Step {
     let step = Step::new(ev.ts, ev.kind, Some(of.rule), of.what.clone());
-    match of.cpu {
+    match of.cpus {
         None => step.like([of.who[0].0.into(), of.nodes.0.into(), of.nodes.1.into(), 0]),
         Some(_) => step,
     }
@@ -130,7 +130,9 @@ impl Search {
         let rule = Rule::of(of.rule);
         let became = match of.best_cpu {
             ..0 => "none is found".to_string(),
-            cpu if of.best_pid != 0 => format!("CPU {cpu} of {} is best, improvement {}", names.task(of.best_pid), of.best_imp),
+            cpu if of.best_pid != 0 => {
+                format!("CPU {cpu} of {} is best, improvement {}", names.task(of.best_pid), of.best_imp)
+            }
             cpu => format!("CPU {cpu} is best, improvement {}", of.best_imp),
         };
         let prefers = match of.nid == of.preferred_nid {
@@ -165,18 +167,22 @@ impl Search {
             at.cpus
         );
         let rule = Rule::of(at.rule);
-        if let Some(rule) = rule.filter(|rule| !matches!(rule, Rule::PreferredNode | Rule::OtherNode)) {
-            text.push_str(&format!(" ({})", figures::rule(rule)));
+        match rule {
+            Some(Rule::PreferredNode | Rule::OtherNode) if at.may_move => {}
+            Some(Rule::PreferredNode | Rule::OtherNode) | None => {
+                text.push_str(", so that only a swap is allowed (6.4)")
+            }
+            Some(rule) => text.push_str(&format!(" ({})", figures::rule(rule))),
         }
         // The comparison that came furthest says most.
         let here = self.cpus.iter().filter(|cpu| cpu.nid == at.nid);
         if let Some(cpu) = here.max_by_key(|cpu| (cpu.imp, std::cmp::Reverse(cpu.cpu))) {
-            let curr = if cpu.curr == 0 { "idle".to_string() } else { names.task(cpu.curr) };
             let rule = Rule::of(cpu.rule).map_or(String::new(), |rule| format!(" ({})", figures::rule(rule)));
-            text.push_str(&format!(
-                ", CPU {} with {curr}: improvement {} against best {}{rule}",
-                cpu.cpu, cpu.imp, cpu.best_imp
-            ));
+            let whose = match cpu.curr {
+                0 => format!("idle CPU {}", cpu.cpu),
+                curr => format!("CPU {} of {}", cpu.cpu, names.task(curr)),
+            };
+            text.push_str(&format!(", {whose}: improvement {} against best {}{rule}", cpu.imp, cpu.best_imp));
         }
         text
     }

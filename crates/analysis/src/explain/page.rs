@@ -153,7 +153,12 @@ impl Page {
         }
         let what = if is_alloc { "allocates" } else { "frees" };
         let count = pages.end - pages.start;
-        let step = Step::new(ev.ts, ev.kind, None, format!("{} on CPU {} {what} its frame ({count} pages)", names.task(ev.pid), ev.cpu));
+        let step = Step::new(
+            ev.ts,
+            ev.kind,
+            None,
+            format!("{} on CPU {} {what} its frame ({count} pages)", names.task(ev.pid), ev.cpu),
+        );
         match self.place {
             Place::Frame(_) => steps.push(step),
             _ if self.first.is_none() => self.allocated = is_alloc.then_some(step),
@@ -196,11 +201,13 @@ impl Page {
         let numa = reason == crate::numa::NUMA_MISPLACED;
         let nid = names.node_of(ev.cpu).filter(|_| numa);
         let to = nid.map_or(String::new(), |nid| format!(", to node {nid} where it was touched"));
-        let what = format!("migration ends: {} pages moved, {} not, reason {reason}{to}", of.nr_succeeded, of.nr_failed);
+        let what =
+            format!("migration ends: {} pages moved, {} not, reason {reason}{to}", of.nr_succeeded, of.nr_failed);
         steps.push(Step::new(ev.ts, ev.kind, None, what));
         if numa && of.nr_succeeded > 0 {
             self.nid = nid.map(|nid| nid as i32);
-            self.came = Some((ev.ts, format!("it followed a hinting fault of {} on CPU {}", names.task(ev.pid), ev.cpu)));
+            self.came =
+                Some((ev.ts, format!("it followed a hinting fault of {} on CPU {}", names.task(ev.pid), ev.cpu)));
         }
     }
 
@@ -213,7 +220,9 @@ impl Page {
                 let at = self.first.map_or(String::new(), |at| format!(" at {}", seconds(at)));
                 format!("It is {node}, where it was at its first recorded fault{at}; no fault has moved it.")
             }
-            (None, Some((at, why))) => format!("It is on a node that is not known{frame}, since {}: {why}.", seconds(*at)),
+            (None, Some((at, why))) => {
+                format!("It is on a node that is not known{frame}, since {}: {why}.", seconds(*at))
+            }
             (None, None) => match names.recorded.has(Kind::NumaHintFault) {
                 true => "It had no hinting fault, so NUMA balancing left it where it was allocated.".to_string(),
                 false => "On which node it is, and why, is not in this recording.".to_string(),

@@ -37,8 +37,15 @@ fn faults(row: &CounterRow<'_>, group: bool) -> String {
 impl Sampled {
     /// Takes a sample of the task; a step if its preferred node or its group is another than before. Returns the
     /// preferred node with what it was found on, if it changed.
-    pub(super) fn row(&mut self, row: &CounterRow<'_>, pid: i32, names: &Names, steps: &mut Steps) -> Option<(i32, String)> {
-        let (preferred, group) = (value(row, "numa_preferred_nid"), value(row, "numa_group_id").filter(|gid| *gid != 0));
+    pub(super) fn row(
+        &mut self,
+        row: &CounterRow<'_>,
+        pid: i32,
+        names: &Names,
+        steps: &mut Steps,
+    ) -> Option<(i32, String)> {
+        let (preferred, group) =
+            (value(row, "numa_preferred_nid"), value(row, "numa_group_id").filter(|gid| *gid != 0));
         let now = Sampled { known: true, preferred, group };
         let before = std::mem::replace(self, now);
         if before == now || !before.known && (preferred, group) == (None, None) {
@@ -48,7 +55,15 @@ impl Sampled {
         let in_group = group.map_or(String::new(), |gid| format!(", in group {gid} with {}", faults(row, true)));
         let found = format!("memory faults of its own: {}{in_group}", faults(row, false));
         let what = format!("a sample finds that {} prefers {}; {found}", names.task(pid), node(nid));
-        steps.push(Step { at: row.at, until: row.at, times: 1, event: "/proc/PID/sched", rule: None, what, likeness: None });
+        steps.push(Step {
+            at: row.at,
+            until: row.at,
+            times: 1,
+            event: "/proc/PID/sched",
+            rule: None,
+            what,
+            likeness: None,
+        });
         (before.preferred != preferred).then_some((nid, found))
     }
 }

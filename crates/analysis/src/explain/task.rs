@@ -12,6 +12,10 @@ use mmtwin_event::vocabulary::{
     NumaScanPeriod, NumaSearchCpu, NumaSearchNode, NumaTaskMigrate, SchedMigrateTask, SchedSkipVmaNuma,
 };
 use mmtwin_event::{CounterRow, Event, Kind};
+use std::collections::BTreeMap;
+
+/// Groups that a task did not join which are told one by one; more are only counted.
+const MAX_APART: usize = 256;
 
 /// What is followed of a task.
 pub(super) struct Task {
@@ -25,19 +29,23 @@ pub(super) struct Task {
     sampled: Sampled,
     /// The CPU it ran on last, and when.
     cpu: Option<(u32, u64)>,
-    /// How it came to where it is.
-    came: Option<(u64, String)>,
+    /// How it came to the CPU it is on.
+    came: Option<(u64, i32, String)>,
     /// The last search that found nothing, since it came.
     stuck: Option<(u64, String)>,
     /// Preferred node, since when, and why.
     preferred: Option<(i32, u64, String)>,
+    /// The last placement.
+    placed: Option<(u64, String)>,
+    /// How often it stayed in its group, by rule and both groups.
+    apart: BTreeMap<(Rule, i32, i32), u64>,
 }
 
 impl Task {
     pub(super) fn new(pid: i32) -> Task {
         let (faults, all, migrations, search) = Default::default();
-        let (nodes, sampled, cpu, came, stuck, preferred) = Default::default();
-        Task { pid, faults, all, migrations, search, nodes, sampled, cpu, came, stuck, preferred }
+        let (nodes, sampled, cpu, came, stuck, preferred, placed, apart) = Default::default();
+        Task { pid, faults, all, migrations, search, nodes, sampled, cpu, came, stuck, preferred, placed, apart }
     }
 
     fn push(&mut self, step: Step, steps: &mut Steps) {
@@ -59,7 +67,10 @@ impl Task {
                 self.faults.refuse(&of);
                 if !names.recorded.has(Kind::NumaHintFault) {
                     let what = format!("a page of node {} cannot follow: {}", of.src_nid, figures::refused(&of, rule));
-                    self.push(Step::new(ev.ts, ev.kind, rule, what).like([of.src_nid.into(), of.dst_nid.into(), 0, 0]), steps);
+                    self.push(
+                        Step::new(ev.ts, ev.kind, rule, what).like([of.src_nid.into(), of.dst_nid.into(), 0, 0]),
+                        steps,
+                    );
                 }
             }
             Kind::MmMigratePages if own && !names.recorded.has(Kind::NumaHintFault) => {
@@ -71,7 +82,8 @@ impl Task {
             Kind::MmNumaMigrateRatelimit => {
                 let of: MmNumaMigrateRatelimit = ev.typed();
                 if of.pid == self.pid && !names.recorded.has(Kind::NumaMigrateRefused) {
-                    let what = format!("{} pages are not migrated to node {}: its limit is reached", of.nr_pages, of.dst_nid);
+                    let what =
+                        format!("{} pages are not migrated to node {}: its limit is reached", of.nr_pages, of.dst_nid);
                     let step = Step::new(ev.ts, ev.kind, Some(Rule::RateLimit), what);
                     self.push(step.like([of.dst_nid.into(), of.nr_pages as i64, 0, 0]), steps);
                 }
@@ -87,11 +99,19 @@ impl Task {
                 if of.pid == self.pid {
                     let rule = Rule::of(of.rule);
                     let step = Step::new(ev.ts, ev.kind, rule, figures::group(&of, rule, names));
-                    let step = match rule {
-                        Some(Rule::Created | Rule::Joined | Rule::Left) => step,
-                        _ => step.like([of.gid.into(), of.other_gid.into(), 0, 0]),
-                    };
-                    self.push(step, steps);
+                    match rule {
+                        None | Some(Rule::Created | Rule::Joined | Rule::Left) => self.push(step, steps),
+                        // Every shared fault may tell it again.
+                        Some(rule) => {
+                            let why = (rule, of.gid, of.other_gid);
+                            let is_known = self.apart.contains_key(&why);
+                            let full = self.apart.len() >= MAX_APART && !is_known;
+                            *self.apart.entry(if full { (rule, 0, 0) } else { why }).or_default() += 1;
+                            if !is_known && !full {
+                                self.push(step, steps);
+                            }
+                        }
+                    }
                 }
             }
             Kind::NumaScanPeriod => {
@@ -141,6 +161,9 @@ impl Task {
                 if of.pid == self.pid {
                     let step = moves::migrate_task(ev, &of, names);
                     self.cpu = u32::try_from(of.dest_cpu).ok().map(|cpu| (cpu, ev.ts));
+                    if self.came.as_ref().is_none_or(|(_, cpu, _)| *cpu != of.dest_cpu) {
+                        self.came(ev.ts, of.dest_cpu, &step);
+                    }
                     self.push(step, steps);
                 }
             }
@@ -149,7 +172,7 @@ impl Task {
                 if of.pid == self.pid {
                     let step = moves::balanced(ev, &of, names);
                     if of.pulled {
-                        self.came(ev.ts, &step);
+                        self.came(ev.ts, of.dst_cpu, &step);
                     }
                     self.push(step, steps);
                 }
@@ -158,9 +181,9 @@ impl Task {
         }
     }
 
-    fn came(&mut self, at: u64, step: &Step) {
+    fn came(&mut self, at: u64, cpu: i32, step: &Step) {
         let rule = step.rule.map_or(String::new(), |rule| format!(" ({})", figures::rule(rule)));
-        self.came = Some((at, format!("{}{rule}", step.what)));
+        self.came = Some((at, cpu, format!("{}{rule}", step.what)));
         self.stuck = None;
     }
 
@@ -169,7 +192,11 @@ impl Task {
             self.stuck = Some((ev.ts, step.what.clone()));
         }
         if of.nid != of.preferred_nid {
-            let why = format!("the search for a CPU says so ({})", figures::rule(Rule::of(of.rule).unwrap_or(Rule::Stick)));
+            let why = match of.best_cpu {
+                ..0 => "no CPU was found, and a task of a group then prefers the node it is on (6.2)",
+                _ => "a task of a group prefers the node of the CPU that was found (6.2)",
+            };
+            let why = why.to_string();
             self.preferred = Some((of.nid, ev.ts, why));
         }
     }
@@ -180,11 +207,10 @@ impl Task {
             return;
         }
         let step = moves::step(ev, &of);
-        match of.cpu {
-            Some(cpu) => {
-                self.came(ev.ts, &step);
-                // Of two that swap the second goes to where the first was.
-                let cpu = if of.who[0].0 == self.pid { cpu } else { ev.cpu as i32 };
+        match of.cpus {
+            Some(cpus) => {
+                let cpu = cpus[usize::from(of.who[0].0 != self.pid)];
+                self.came(ev.ts, cpu, &step);
                 self.cpu = u32::try_from(cpu).ok().map(|cpu| (cpu, ev.ts));
             }
             None if self.stuck.as_ref().is_none_or(|(at, _)| *at != ev.ts) => {
@@ -200,15 +226,21 @@ impl Task {
         let rule = Rule::of(of.rule);
         let change = match of.nid == of.old_nid {
             true => format!("preferred node stays {}", if of.nid < 0 { "none".into() } else { of.nid.to_string() }),
-            false => format!("preferred node {} -> {}", if of.old_nid < 0 { "none".into() } else { of.old_nid.to_string() }, of.nid),
+            false => format!(
+                "preferred node {} -> {}",
+                if of.old_nid < 0 { "none".into() } else { of.old_nid.to_string() },
+                of.nid
+            ),
         };
-        let active = if of.gid != 0 { format!("; active nodes of the group: {}", of.active_nodes) } else { String::new() };
+        let active =
+            if of.gid != 0 { format!("; active nodes of the group: {}", of.active_nodes) } else { String::new() };
         let what = format!("scan pass {} is over: {change}; {faults}{active}", of.scan_seq);
         let step = Step::new(ev.ts, ev.kind, rule, what);
         if of.nid != of.old_nid || self.preferred.is_none() && of.nid >= 0 {
             let rule = rule.map_or(String::new(), figures::rule);
-            self.preferred = Some((of.nid, ev.ts, format!("{rule}: {faults}")));
+            self.preferred = Some((of.nid, ev.ts, rule));
         }
+        self.placed = Some((ev.ts, faults));
         let step = if of.nid == of.old_nid { step.like([of.nid.into(), of.gid.into(), 0, 0]) } else { step };
         self.push(step, steps);
     }
@@ -231,22 +263,33 @@ impl Task {
         let name = names.task(self.pid);
         let nid = self.cpu.and_then(|(cpu, _)| names.node_of(cpu));
         let mut answer = match (self.cpu, nid) {
-            (Some((cpu, at)), Some(nid)) => format!("{name} was on CPU {cpu}, node {nid}, at its last event ({}).", seconds(at)),
+            (Some((cpu, at)), Some(nid)) => {
+                format!("{name} was on CPU {cpu}, node {nid}, at its last event ({}).", seconds(at))
+            }
             (Some((cpu, at)), None) => format!("{name} was on CPU {cpu} at its last event ({}).", seconds(at)),
             (None, _) => format!("On which CPU {name} was no event tells."),
         };
         match &self.came {
-            Some((at, how)) => answer.push_str(&format!(" It came there at {}: {how}.", seconds(*at))),
-            None => answer.push_str(" NUMA balancing did not move it."),
+            Some((at, _, how)) => answer.push_str(&format!(" It came there at {}: {how}.", seconds(*at))),
+            None if names.recorded.has(Kind::SchedMoveNuma) && names.recorded.has(Kind::SchedSwapNuma) => {
+                answer.push_str(" NUMA balancing did not move it.");
+            }
+            None => answer.push_str(" No recorded event tells of a move."),
         }
         if let Some((preferred, at, why)) = &self.preferred {
             answer.push_str(&format!(" It prefers {} since {}: {why}.", node(*preferred), seconds(*at)));
-            let away = nid.is_some_and(|nid| nid as i32 != *preferred);
-            if let Some((at, why)) = self.stuck.as_ref().filter(|_| away) {
-                answer.push_str(&format!(" It is not there because at {} {why}.", seconds(*at)));
+            if let Some((at, faults)) = &self.placed {
+                answer.push_str(&format!(" At its last placement ({}) there were {faults}.", seconds(*at)));
             }
-        } else if let Some((at, why)) = &self.stuck {
-            answer.push_str(&format!(" At {} {why}.", seconds(*at)));
+        }
+        if let Some((at, why)) = &self.stuck {
+            answer.push_str(&format!(" It stayed at {}: {why}.", seconds(*at)));
+        }
+        let mut apart: BTreeMap<Rule, u64> = BTreeMap::new();
+        self.apart.iter().for_each(|((rule, ..), n)| *apart.entry(*rule).or_default() += n);
+        if !apart.is_empty() {
+            let apart: Vec<String> = apart.iter().map(|(rule, n)| format!("{n} by {}", figures::rule(*rule))).collect();
+            answer.push_str(&format!(" Shared faults that left it in its group: {}.", apart.join("; ")));
         }
         let faults = self.all.text();
         if !faults.is_empty() {

@@ -16,7 +16,9 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
     let asked = page.or(task.map(Asked::Task)).or(group.map(Asked::Group));
     let Some(asked) = asked else { return Err(Failure::Usage("say --page, --task or --group".into())) };
     if name == "-" {
-        return Err(Failure::Usage("standard input can be read only once, and explain reads twice: give a file".into()));
+        return Err(Failure::Usage(
+            "standard input can be read only once, and explain reads twice: give a file".into(),
+        ));
     }
     let mut file = reading::open(&name)?;
     let mut names = Names::new(&asked);

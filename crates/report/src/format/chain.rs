@@ -27,7 +27,7 @@ pub fn write(chain: &Chain, style: &Style, out: &mut dyn io::Write) -> io::Resul
     }
     for (number, gap) in chain.gaps.iter().enumerate() {
         let head = if number == 0 { "n/a" } else { "" };
-        let lines = wrap(&format!("{}: record {}", gap.what, gap.record), style.width.saturating_sub(INDENT));
+        let lines = wrap(&format!("{}: {}", gap.what, gap.cure), style.width.saturating_sub(INDENT));
         for (number, line) in lines.iter().enumerate() {
             let head = if number == 0 { head } else { "" };
             let _ = writeln!(text, "{head:>TIME$}  {}", Tone::Faint.paint(line, style));

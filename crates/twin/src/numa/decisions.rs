@@ -114,14 +114,7 @@ impl Numa {
 }
 
 /// Writes `numa_group`: what became of a task's group, and of the task whose page it shares.
-pub(crate) fn write_group(
-    probe: &mut Probe,
-    at: Ns,
-    groups: &Groups,
-    task: &Task,
-    other: Option<&Task>,
-    rule: Rule,
-) {
+pub(crate) fn write_group(probe: &mut Probe, at: Ns, groups: &Groups, task: &Task, other: Option<&Task>, rule: Rule) {
     if !probe.on(Kind::NumaGroup) {
         return;
     }

@@ -128,7 +128,9 @@ impl Env<'_> {
         let alloc = &self.kernel.alloc;
         let of_zone = |zone: usize| {
             let free = self.kernel.stat.plain(zone, ZoneItem::FreePages) as i64;
-            (free, (alloc.zones[zone].marks.high + pages) as i64)
+            let of = &alloc.zones[zone];
+            let reserve = of.lowmem_reserve[ZoneKind::Movable as usize];
+            (free, (of.marks.high + pages + of.boost + reserve) as i64)
         };
         let zones = alloc.populated().filter(|&zone| alloc.zones[zone].node == node).map(of_zone);
         zones.max_by_key(|(free, mark)| free - mark).unwrap_or_default()
