@@ -299,17 +299,19 @@ pub enum Compression {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("subject").required(true).args(["page", "task", "group"]))]
 #[command(after_help = "\
-Each step has its time, the event that tells, the rule that decided (its section in docs/model.md) and the figures.
-The last sentence answers. What the recording cannot tell is n/a, with the event to record for it.
+Each step has its time, the event that tells, the rule that decided and the figures. Rules have the
+numbers of docs/model.md. The last sentence answers. What the recording cannot tell is n/a, with the
+event to record for it.
 
-PAGE is a frame number (0x1d7a0), PROCESS@ADDRESS (1000@0x7f0000005000), REGION:OFFSET or PROCESS/REGION:OFFSET
-(one/heap:0x5000, heap:12MiB). Kernels do not trace which rule decided; the twin does where it is asked to:
+PAGE is a frame number (0x1d7a0), PROCESS@ADDRESS (1000@0x7f0000005000) or [PROCESS/]REGION:OFFSET
+(one/heap:0x5000, heap:12MiB). Kernels do not trace which rule decided; the twin does if it is asked to.
 
-  mmtwin run s.toml --set 'run.events=[\"mmtwin:numa_*\", \"sched:*\", \"migrate:*\"]' -o s.mmt
+Examples:
+  mmtwin run s.toml --set 'run.events=[\"mmtwin:numa_*\", \"sched:*_numa\"]' -o s.mmt
   mmtwin explain s.mmt --page one/heap:0x5000
   mmtwin explain s.mmt --task 1003
   mmtwin explain s.mmt --group 1001 --format json
-  mmtwin explain lab.mmt --task 173                 as far as the events of a real kernel tell")]
+  mmtwin explain trace.dat --task 173         as far as the events of a real kernel tell")]
 pub struct Explain {
     /// What to read
     #[arg(value_name = "INPUT")]

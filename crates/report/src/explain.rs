@@ -9,7 +9,7 @@ fn column(key: &str, label: &str, unit: &'static str) -> Column {
 }
 
 fn text(text: impl Into<String>) -> Cell {
-    Cell::Text(text.into().into())
+    Cell::Text(text.into())
 }
 
 /// The report. `command` reads the events themselves.

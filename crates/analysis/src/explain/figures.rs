@@ -85,7 +85,10 @@ pub(super) fn refused(of: &NumaMigrateRefused, by: Option<Rule>) -> String {
 
 /// What became of a task's group.
 pub(super) fn group(of: &NumaGroup, by: Option<Rule>, names: &Names) -> String {
-    let other = || format!("{} of group {} ({} tasks)", names.task(of.other_pid), of.other_gid, of.other_tasks);
+    let other = || match of.other_gid {
+        0 => format!("{}, which has none", names.task(of.other_pid)),
+        gid => format!("{} of group {gid} ({} tasks)", names.task(of.other_pid), of.other_tasks),
+    };
     match by {
         Some(Rule::Created) => format!("{} makes group {}", names.task(of.pid), of.gid),
         Some(Rule::Joined) => {

@@ -53,7 +53,9 @@ impl Names {
                 let tasks = listed(known.iter().map(|pid| self.task(*pid)));
                 Err(NotFound::Unknown(match known.is_empty() {
                     true => format!("no task `{name}`: the recording has no tasks"),
-                    false => format!("no task `{name}`; there are {} tasks: {tasks}{near}", known.len()),
+                    false => {
+                        format!("no task `{name}`; the recording has {}: {tasks}{near}", count(known.len(), "task"))
+                    }
                 }))
             }
         }
@@ -73,8 +75,8 @@ impl Names {
         let member = number.and_then(|pid| Some((pid, self.group_of.get(&pid)?)));
         let hint = member.map_or(String::new(), |(pid, gid)| format!("; task {pid} was in group {gid}"));
         Err(NotFound::Unknown(format!(
-            "no NUMA group `{name}`; there are {} groups: {groups}{hint}",
-            self.groups.len()
+            "no NUMA group `{name}`; the recording has {}: {groups}{hint}",
+            count(self.groups.len(), "group")
         )))
     }
 
@@ -196,4 +198,9 @@ fn listed(names: impl Iterator<Item = impl ToString>) -> String {
     let more = names.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
+}
+
+/// A number of things.
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

@@ -164,7 +164,7 @@ impl Sink for Explain<'_> {
 
     fn counters(&mut self, row: &CounterRow<'_>) {
         if let Follower::Task(task) = &mut self.follower {
-            task.counters(row, self.names, &mut self.steps);
+            task.counters(row, self.names);
         }
     }
 }

@@ -215,7 +215,7 @@ impl Names {
                             self.places.entry(place).or_insert(at);
                         }
                     } else if end <= pfn {
-                        self.nearest[0] = self.nearest[0].max(Some(end - 1));
+                        self.nearest[0] = self.nearest[0].max(end.checked_sub(1));
                     } else {
                         self.nearest[1] = Some(self.nearest[1].map_or(first, |near| near.min(first)));
                     }

@@ -12,7 +12,10 @@ use mmtwin_event::vocabulary::{
     NumaScanPeriod, NumaSearchCpu, NumaSearchNode, NumaTaskMigrate, SchedMigrateTask, SchedSkipVmaNuma,
 };
 use mmtwin_event::{CounterRow, Event, Kind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A sample: time, names and values of its counters.
+type Waiting = (u64, Vec<String>, Vec<Option<u64>>);
 
 /// Groups that a task did not join which are told one by one; more are only counted.
 const MAX_APART: usize = 256;
@@ -27,6 +30,8 @@ pub(super) struct Task {
     search: Search,
     nodes: Vec<NumaNodeFaults>,
     sampled: Sampled,
+    /// Samples whose time has not come.
+    waiting: VecDeque<Waiting>,
     /// The CPU it ran on last, and when.
     cpu: Option<(u32, u64)>,
     /// How it came to the CPU it is on.
@@ -44,8 +49,23 @@ pub(super) struct Task {
 impl Task {
     pub(super) fn new(pid: i32) -> Task {
         let (faults, all, migrations, search) = Default::default();
-        let (nodes, sampled, cpu, came, stuck, preferred, placed, apart) = Default::default();
-        Task { pid, faults, all, migrations, search, nodes, sampled, cpu, came, stuck, preferred, placed, apart }
+        let (nodes, sampled, waiting, cpu, came, stuck, preferred, placed, apart) = Default::default();
+        Task {
+            pid,
+            faults,
+            all,
+            migrations,
+            search,
+            nodes,
+            sampled,
+            waiting,
+            cpu,
+            came,
+            stuck,
+            preferred,
+            placed,
+            apart,
+        }
     }
 
     fn push(&mut self, step: Step, steps: &mut Steps) {
@@ -55,6 +75,7 @@ impl Task {
     }
 
     pub(super) fn event(&mut self, ev: &Event<'_>, names: &Names, steps: &mut Steps) {
+        self.samples(ev.ts, names, steps);
         let own = ev.pid == self.pid;
         if own {
             self.cpu = Some((ev.cpu, ev.ts));
@@ -245,19 +266,30 @@ impl Task {
         self.push(step, steps);
     }
 
-    pub(super) fn counters(&mut self, row: &CounterRow<'_>, names: &Names, steps: &mut Steps) {
+    /// Takes a sample, which waits for the events before it: recordings give all counters first.
+    pub(super) fn counters(&mut self, row: &CounterRow<'_>, names: &Names) {
         // Placements say it to the point.
-        if row.source != SCHED || row.key != self.pid.to_string() || names.recorded.has(Kind::NumaPlacement) {
-            return;
+        if row.source == SCHED && row.key == self.pid.to_string() && !names.recorded.has(Kind::NumaPlacement) {
+            self.waiting.push_back((row.at, row.names.to_vec(), row.values.to_vec()));
         }
-        self.faults.flush(&mut self.all, steps);
-        self.migrations.flush(steps);
-        if let Some((nid, found)) = self.sampled.row(row, self.pid, names, steps) {
-            self.preferred = Some((nid, row.at, format!("a sample says so, with {found}")));
+    }
+
+    /// Tells of the samples up to a time.
+    fn samples(&mut self, until: u64, names: &Names, steps: &mut Steps) {
+        while self.waiting.front().is_some_and(|(at, ..)| *at <= until) {
+            let Some((at, counters, values)) = self.waiting.pop_front() else { return };
+            let key = self.pid.to_string();
+            let row = CounterRow { source: SCHED, key: &key, at, names: &counters, values: &values };
+            let Some((step, nid)) = self.sampled.row(&row, self.pid, names) else { continue };
+            if let Some((nid, found)) = nid {
+                self.preferred = Some((nid, at, format!("a sample says so, with {found}")));
+            }
+            self.push(step, steps);
         }
     }
 
     pub(super) fn finish(mut self, names: &Names, steps: &mut Steps) -> String {
+        self.samples(u64::MAX, names, steps);
         self.faults.flush(&mut self.all, steps);
         self.migrations.flush(steps);
         let name = names.task(self.pid);
@@ -283,7 +315,7 @@ impl Task {
             }
         }
         if let Some((at, why)) = &self.stuck {
-            answer.push_str(&format!(" It stayed at {}: {why}.", seconds(*at)));
+            answer.push_str(&format!(" Last, at {}, {why}.", seconds(*at)));
         }
         let mut apart: BTreeMap<Rule, u64> = BTreeMap::new();
         self.apart.iter().for_each(|((rule, ..), n)| *apart.entry(*rule).or_default() += n);

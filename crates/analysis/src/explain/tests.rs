@@ -171,8 +171,11 @@ fn what_there_is_not_is_said_with_what_there_is() {
     let error = |asked| stream.find(asked).unwrap_err();
     for (asked, expected) in [
         (Asked::Task("one".into()), "2 tasks are named `one`: --task with a thread id (10, 11)"),
-        (Asked::Task("tw".into()), "no task `tw`; there are 3 tasks: one-10, one-11, two-20; did you mean `two`?"),
-        (Asked::Task("21".into()), "no task `21`; there are 3 tasks: one-10, one-11, two-20"),
+        (
+            Asked::Task("tw".into()),
+            "no task `tw`; the recording has 3 tasks: one-10, one-11, two-20; did you mean `two`?",
+        ),
+        (Asked::Task("21".into()), "no task `21`; the recording has 3 tasks: one-10, one-11, two-20"),
         (
             Asked::Group("11".into()),
             "no NUMA group `11`: the recording names none; groups are named by sched:sched_*_numa, \
@@ -202,7 +205,7 @@ fn what_there_is_not_is_said_with_what_there_is() {
     let member =
         Stream::twin(vec![group(1, 20, Rule::Created, (20, 1), (0, 0)), group(2, 12, Rule::Left, (20, 1), (0, 0))]);
     let error = member.find(Asked::Group("12".into())).unwrap_err();
-    assert_eq!(error, "no NUMA group `12`; there are 1 groups: 20; task 12 was in group 20");
+    assert_eq!(error, "no NUMA group `12`; the recording has 1 group: 20; task 12 was in group 20");
 }
 
 fn group(at: u64, pid: i32, rule: Rule, (gid, tasks): (i64, i64), (other, other_gid): (i64, i64)) -> Made {
@@ -395,7 +398,7 @@ fn samples_tell_where_a_task_prefers_to_be() {
     let chain = stream.explain(Asked::Task("173".into()));
     let told: Vec<&str> = chain.steps.iter().map(|step| step.what.as_str()).collect();
     let expected =
-        "a sample finds that wl1-173 prefers node 0; memory faults of its own: node 0 8, in group 172 with node 0 71";
+        "a sample finds that wl1-173 prefers node 0; memory faults of its own: node 0 8, of its group 172: node 0 71";
     assert_eq!(told, [expected]);
     assert!(chain.answer.contains("It prefers node 0 since 0.000002 s: a sample says so"), "{}", chain.answer);
 }

@@ -47,6 +47,7 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
     };
     let command = format!("mmtwin script {name}");
     let mut report = single(mmtwin_report::explain::report(&chain, info, command));
+    report.reconciliation = None;
     print(&mut report, &Printing { tables: Vec::new(), format })?;
     Ok(0)
 }
