@@ -52,6 +52,8 @@ macro_rules! rules {
 rules! {
     // Whether a page follows a fault.
     Local "local", "2.2", "the page is on this node", "mpol_misplaced";
+    OtherPolicy "other_policy", "2.2", "the policy does not allow this node", "mpol_misplaced";
+    NoMemory "no_memory", "2.2", "this node has no memory", "mpol_misplaced";
     EarlyLife "early_life", "2.4 rule 3", "early life of a task, page of its own", "should_numa_migrate_memory";
     TwoStage "two_stage", "2.4 rule 4", "two-stage filter", "should_numa_migrate_memory";
     Private "private", "2.4 rule 5", "private page", "should_numa_migrate_memory";

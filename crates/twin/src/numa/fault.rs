@@ -1,8 +1,8 @@
 //! The hinting fault: `do_numa_page`, `do_huge_pmd_numa_page`, `numa_migrate_prep`, `mpol_misplaced`; 3.13 to 6.12.
 //!
-//! A huge page is one fault of 512 pages. Only memory without a policy is marked here, whose implicit policy prefers
-//! the CPU's node; policies with `MPOL_F_MOF` cannot be said in a scenario. Left out: entries that changed meanwhile,
-//! base pages that are part of a compound page. A page that several processes map is marked by each of them, faults in
+//! A huge page is one fault of 512 pages. Left out: entries that changed meanwhile,
+//! base pages that are part of a compound page; pages of memory that is
+//! written at all are taken to be written soon after they moved. A page that several processes map is marked by each of them, faults in
 //! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
 
 use super::decisions::Handled;
@@ -33,8 +33,13 @@ impl Numa {
         let last = env.kernel.alloc.frames.owner(page);
         let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
         let question = Question { last, last_node, src, dst: here };
-        let (mut misplaced, mut rule) = (false, Rule::Local);
-        if filter::exchanges(&self.rules, is_local) {
+        // From 6.9 on nodes without memory are not asked for.
+        let able = self.rules.era < Era::V6_12 || !env.kernel.machine.nodes[here].memory.is_empty();
+        let (mut misplaced, mut rule) = (false, if able { Rule::OtherPolicy } else { Rule::NoMemory });
+        if is_local {
+            rule = Rule::Local;
+        }
+        if able && filter::exchanges(&self.rules, env.memory.mappings[mapping].balance, is_local, here) {
             let place = if self.rules.said.cpupid_node { here as u32 } else { cpu };
             env.kernel.alloc.frames.set_owner(page, cpupid(place, pid, self.rules.cpu_bits));
             let group = self.groups.of(&self.tasks[task]);
@@ -46,6 +51,10 @@ impl Numa {
         let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
         let handled = Handled { at, mapping, unit, pfn: page, question, rule, wanted: misplaced, migrated };
         self.write_fault(env, task, handled);
+        let private = env.memory.regions[region].anon && env.memory.mappings[mapping].written;
+        if migrated && !unit.huge && self.rules.era >= Era::V6_12 && private {
+            self.wp_page_reuse(env, cpu, region, unit);
+        }
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
         }
@@ -60,5 +69,16 @@ impl Numa {
             shared: shares && (!unit.huge || self.rules.era >= Era::V6_12),
         };
         self.task_numa_fault(env, task, &fault)
+    }
+
+    /// An anonymous page that has moved is mapped read-only (6.3 on, without `pte_savedwrite`). The next write faults,
+    /// and as nobody else can have the page, it is taken for a new one: who faulted last is forgotten
+    /// (`wp_page_reuse`).
+    fn wp_page_reuse(&mut self, env: &mut Env<'_>, cpu: u32, region: usize, unit: Unit) {
+        env.kernel.stat.events.faults += 1;
+        env.kernel.spend(cpu, self.costs.hint_fault);
+        if let Entry::Present(page) = env.memory.regions[region].entry(unit.page.into()) {
+            env.kernel.alloc.frames.set_owner(page, filter::UNSET);
+        }
     }
 }

@@ -7,6 +7,7 @@
 use super::group::Group;
 use super::rules::Rules;
 use super::task::Task;
+use crate::access::Balance;
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{ActiveSetTest, SharedPages};
 
@@ -103,9 +104,14 @@ fn by_three_quarters(group: &Group, src: usize, dst: usize) -> (bool, Rule) {
     (group.cpu(dst) * group.mem(src) * 3 > group.cpu(src) * group.mem(dst) * 4, Rule::ThreeQuarters)
 }
 
-/// True if a fault exchanges who faulted last: all do, unless local ones stop at the test of the policy (5.15+).
-pub(crate) fn exchanges(rules: &Rules, is_local: bool) -> bool {
-    !is_local || rules.said.local_exchange
+/// True if a fault on node `here` exchanges who faulted last: all do that the policy lets move there, unless local ones
+/// stop at the test of the implicit policy (5.15+).
+pub(crate) fn exchanges(rules: &Rules, balance: Balance, is_local: bool, here: usize) -> bool {
+    match balance {
+        Balance::Never => false,
+        Balance::Anywhere => !is_local || rules.said.local_exchange,
+        Balance::Within(nodes) => nodes.has(here),
+    }
 }
 
 #[cfg(test)]

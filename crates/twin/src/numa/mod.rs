@@ -49,10 +49,14 @@ use vma_filter::VmaState;
 /// What the work costs, in picoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Costs {
+    /// Starting a program.
+    pub process_start: Ps,
     /// A fault without a migration.
     pub hint_fault: Ps,
     /// Marking one entry.
     pub scan_pte: Ps,
+    /// Looking at one that is not marked.
+    pub walk_pte: Ps,
     /// Flushing TLBs after marks: always, and per CPU that runs the program.
     pub tlb_flush: [Ps; 2],
     /// A migration without the copy.

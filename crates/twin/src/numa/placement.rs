@@ -49,10 +49,11 @@ pub(crate) struct Scene<'a> {
 pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Placed {
     let (rules, topology, nodes) = (scene.rules, scene.topology, scene.topology.nodes());
     let mut placed = Placed::default();
-    if task.numa_scan_seq == scene.mm.numa_scan_seq {
+    let seq = scene.mm.seq_at(scene.moment.at);
+    if task.numa_scan_seq == seq {
         return placed;
     }
-    task.numa_scan_seq = scene.mm.numa_scan_seq;
+    task.numa_scan_seq = seq;
     task.numa_scan_period_max = rules.scan_max(scene.rss, scene.groups.of(task));
     let weighing = Weighing::new(rules, task, &mut placed);
     let types = decay(scene, task, &weighing);
@@ -265,7 +266,7 @@ pub(crate) mod tests {
         let (rules, topology) = (Rules::of(release), topology(&[&[10, 20], &[20, 10]]));
         let (mappings, vmas) = Default::default();
         let seq = task.numa_scan_seq + 1;
-        let mut mm = Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: seq, users: 1, vmas };
+        let mut mm = Mm { mappings, numa_scan_seq: seq, users: 1, vmas, ..Mm::default() };
         let moment = Moment { at: 0, cpu: 0, who: Who::default() };
         let (rules, topology, mm, probe) = (&rules, &topology, &mut mm, &mut Probe::off());
         let mut scene = Scene { rules, topology, groups, mm, rss: 0, probe, moment, jiffies: 0 };

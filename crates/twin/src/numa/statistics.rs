@@ -82,11 +82,11 @@ impl Numa {
 
     fn place(&mut self, env: &mut Env<'_>, task: usize) -> bool {
         let (mm, rules) = (self.tasks[task].mm, self.rules);
-        if self.tasks[task].numa_scan_seq == self.mms[mm].numa_scan_seq {
+        let moment = self.moment(env, task);
+        if self.tasks[task].numa_scan_seq == self.mms[mm].seq_at(moment.at) {
             return false;
         }
         let rss = self.rss(env.memory, mm);
-        let moment = self.moment(env, task);
         let mut scene = Scene {
             rules: &rules,
             topology: &self.topology,

@@ -50,13 +50,15 @@ pub(super) struct Balancing {
     ticked: Ps,
     /// By thread: CPU time at the last tick.
     before: Vec<Ps>,
+    /// By thread: what it touches of its process's image all the time.
+    image: Vec<Vec<(usize, Unit)>>,
 }
 
 impl Balancing {
-    pub(super) fn new(numa: Numa, cpus: usize) -> Balancing {
+    pub(super) fn new(numa: Numa, cpus: usize, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
         let threads = numa.tasks.len();
         let (pending, before) = (vec![VecDeque::new(); threads], vec![0; threads]);
-        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before }
+        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before, image }
     }
 }
 
@@ -68,8 +70,11 @@ impl Engine<'_> {
         }
         for mapping in &self.memory.mappings {
             let process = &self.processes[mapping.process];
-            let number = process.regions.iter().position(|&region| region == mapping.region);
-            let name = number.map_or("", |number| process.region_names[number].as_str());
+            let place = |list: &[usize]| list.iter().position(|&region| region == mapping.region);
+            let name = match (place(&process.regions), place(&process.image)) {
+                (Some(number), _) => process.region_names[number].clone(),
+                (None, number) => format!("image{}", number.unwrap_or(0)),
+            };
             let name = format!("{}/{name}", process.name);
             let task = self.threads[process.threads.start].caller.task;
             let event = NumaMapping {
@@ -175,12 +180,17 @@ impl Engine<'_> {
 
     /// Draws the first touches of marked pages of the time from `clock` to `end`.
     fn draw(&mut self, clock: Ps, end: Ps) {
-        let Some(Balancing { pending, .. }) = &mut self.balancing else { return };
+        let Some(Balancing { pending, image, .. }) = &mut self.balancing else { return };
         // What will be touched, when and by whom.
         let mut found: Vec<(usize, Unit, Ps, usize)> = Vec::new();
         let mut by_pool: BTreeMap<usize, (usize, Vec<(usize, u64)>)> = BTreeMap::new();
         for (thread, at) in self.threads.iter_mut().enumerate() {
             let Doing::Touching(accessor) = &mut at.doing else { continue };
+            let from = self.kernel.clock(at.caller.cpu).max(clock);
+            if self.queues.running(at.caller.cpu) == Some(thread) {
+                let marked = image[thread].iter().filter(|(mapping, unit)| self.memory.mappings[*mapping].has(*unit));
+                found.extend(marked.map(|&(mapping, unit)| (mapping, unit, from, thread)));
+            }
             let sleeps = accessor.list.iter().any(|access| access.touching.sleep > 0);
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
             // Who sleeps between touches wakes within the time.
@@ -386,16 +396,17 @@ impl Engine<'_> {
 }
 
 /// NUMA balancing of a scenario's workload; `None` if there is none.
-pub(super) fn of(engine: &mut Engine<'_>) -> Option<Balancing> {
+pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError> {
     let scenario = engine.scenario;
     if !build::balances(scenario) {
-        return None;
+        return Ok(None);
     }
     let processes: Vec<Vec<usize>> = engine.processes.iter().map(|process| process.regions.clone()).collect();
     engine.memory.mappings = build::mappings(scenario, &processes, &engine.memory.regions);
+    let image = super::image::load(engine)?;
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
     let threads: Vec<_> = engine.threads.iter().map(thread).collect();
     let numa = build::numa(scenario, &engine.memory.mappings, &threads);
     engine.kernel.stat.events.numa.on = true;
-    Some(Balancing::new(numa, engine.queues.cpus()))
+    Ok(Some(Balancing::new(numa, engine.queues.cpus(), image)))
 }

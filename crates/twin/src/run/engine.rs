@@ -135,7 +135,7 @@ impl<'a> Engine<'a> {
             balancing: None,
             kernel,
         };
-        engine.balancing = balancing::of(&mut engine);
+        engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }
 

@@ -7,6 +7,7 @@
 mod actions;
 mod balancing;
 mod engine;
+mod image;
 mod loops;
 mod phases;
 mod process;

@@ -25,7 +25,7 @@ impl Engine<'_> {
     }
 
     /// A CPU for a thread: its own, one of its node, one of its process's, or any.
-    fn choose_cpu(&mut self, thread: usize) -> u32 {
+    pub(super) fn choose_cpu(&mut self, thread: usize) -> u32 {
         let at = &self.threads[thread];
         let said = &self.scenario.processes[at.process];
         let (stat, machine) = (&self.kernel.stat, &self.kernel.machine);
@@ -220,12 +220,13 @@ impl Engine<'_> {
         let this = &mut self.processes[process];
         (this.phase, this.ended) = (None, true);
         let (kept, regions, threads) = (std::mem::take(&mut this.kept), this.regions.clone(), this.threads.clone());
+        let image = std::mem::take(&mut this.image);
         let caller = self.threads[threads.start].caller;
         self.kernel.wait(caller.cpu, at * PS_PER_NS);
         for page in kept {
             self.kernel.free_unchecked(caller.cpu, caller.task, page).map_err(crate::kernel::KernelError::from)?;
         }
-        for number in regions {
+        for number in regions.into_iter().chain(image) {
             let region = &mut self.memory.regions[number];
             region.users -= 1;
             if region.users == 0 {

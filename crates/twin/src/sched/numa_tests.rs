@@ -41,8 +41,15 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
         hint_random: Random::new(1, Use::HintFault),
     };
     let topology = Topology::new(vec![vec![10, 20], vec![20, 10]], vec![vec![0, 1], vec![2, 3]], false);
-    let costs =
-        Costs { hint_fault: 1, scan_pte: 1, tlb_flush: [0; 2], migrate_page: 1, copy_huge: vec![vec![1; 2]; 2] };
+    let costs = Costs {
+        process_start: 0,
+        hint_fault: 1,
+        scan_pte: 1,
+        walk_pte: 1,
+        tlb_flush: [0; 2],
+        migrate_page: 1,
+        copy_huge: vec![vec![1; 2]; 2],
+    };
     let task = |(number, &(cpu, faults)): (usize, &(u32, [u64; 2]))| {
         let mut task = Task::new(number as i32, 0, 0, None);
         (task.cpu, task.alive, task.numa_faults) = (cpu, true, vec![0; 16]);
@@ -54,7 +61,7 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
     };
     let list = tasks.iter().enumerate().map(task).collect();
     let (mappings, vmas) = Default::default();
-    let mm = Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: 1, users: 1, vmas };
+    let mm = Mm { mappings, numa_scan_seq: 1, users: 1, vmas, ..Mm::default() };
     let numa = Numa::new(Rules::of(release), topology, costs, list, vec![mm], vec!["p".into()]);
     let mut scene = Scene { kernel, memory, queues, numa };
     for (number, &(cpu, _)) in tasks.iter().enumerate() {
