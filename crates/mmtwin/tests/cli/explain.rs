@@ -21,13 +21,13 @@ fn pages_tasks_and_groups() {
         transcript_in(scratch.path(), name, &[&["explain", "SCRATCH/e.mmt"], arguments].concat());
     };
     // Refused because the node is full; followed; touched where it was.
-    explain("explain-page-refused", &["--page", "pair/heap:3MiB"]);
-    explain("explain-page-followed", &["--page", "heap:0x1cc000"]);
-    explain("explain-task", &["--task", "1002"]);
-    explain("explain-task-stuck", &["--task", "1001"]);
+    explain("explain-page-refused", &["--page", "pair/heap:0xad000"]);
+    explain("explain-page-followed", &["--page", "heap:1120KiB"]);
+    explain("explain-task", &["--task", "1001"]);
+    explain("explain-task-stuck", &["--task", "1002"]);
     explain("explain-group", &["--group", "1001"]);
-    explain("explain-page-json", &["--page", "pair@0x7f0000300000", "--format", "json"]);
-    explain("explain-page-csv", &["--page", "pair@0x7f0000300000", "--format", "csv"]);
+    explain("explain-page-json", &["--page", "pair@0x7f00000ad000", "--format", "json"]);
+    explain("explain-page-csv", &["--page", "pair@0x7f00000ad000", "--format", "csv"]);
     // Names of nothing and of several.
     explain("explain-no-page", &["--page", "1"]);
     explain("explain-no-offset", &["--page", "pair/heap:4MiB"]);
@@ -74,7 +74,7 @@ fn one_chain_in_every_format() {
     for converted in [&text, &dat] {
         ok(["convert", &recording, "-o", converted]);
     }
-    let task = ["--task", "1002"];
+    let task = ["--task", "1001"];
     let table = ok([&["explain", recording.as_str()], &task[..]].concat());
     assert_eq!(table, ok([&["explain", recording.as_str()], &task[..]].concat()));
     let json = |input: &str| -> Value {

@@ -333,7 +333,8 @@ impl Engine<'_> {
         let from = std::mem::replace(&mut self.threads[thread].caller.cpu, cpu);
         let nodes = (self.kernel.machine.node_of(from), self.kernel.machine.node_of(cpu));
         // A CPU that was idle is behind.
-        let at = self.kernel.now(from).max(self.kernel.now(cpu));
+        let idle = self.queues.len(from) == 0;
+        let at = self.kernel.now(from).max(if idle { self.kernel.now(cpu) } else { 0 });
         self.write_migrate_task(thread, from, at);
         if let Some(balancing) = &mut self.balancing {
             let before = balancing.numa.tasks[thread].numa_scan_period;
