@@ -477,6 +477,10 @@ vocabulary! {
             pid: i32, rule: NumaRule, src_cpu: i32, src_nid: i32, dst_cpu: i32, dst_nid: i32, preferred_nid: i32, pulled: bool,
         }
     }
+    exceptions {
+        /// A program's page fault on x86, with the processor's error code.
+        PageFaultUser "page_fault_user" { address: u64, ip: u64, error_code: u64 }
+    }
     oom {
         /// The allocator decides whether reclaim may try again.
         ReclaimRetryZone "reclaim_retry_zone" {

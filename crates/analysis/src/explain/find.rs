@@ -84,7 +84,7 @@ impl Names {
     fn pages_recorded(&self) -> String {
         if self.faults == 0 {
             let how = "pages are named by mmtwin:numa_hint_fault (the twin), migrate:set_migration_pte with \
-                       migrate:remove_migration_pte and kmem:mm_page_alloc";
+                       migrate:remove_migration_pte, exceptions:page_fault_user and kmem:mm_page_alloc";
             return format!("the recording has no hinting faults; {how}");
         }
         let regions = listed(self.mappings.iter().filter(|of| of.faults > 0).map(|of| {

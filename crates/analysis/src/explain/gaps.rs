@@ -65,6 +65,7 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
                         (Kind::MmPageFree, "when the frame was freed"),
                     ],
                     _ => &[
+                        (Kind::PageFaultUser, "when it was faulted on"),
                         (Kind::SetMigrationPte, "when its migrations began"),
                         (Kind::RemoveMigrationPte, "when its migrations ended, and in which frame"),
                         (Kind::MmMigratePages, "why it was migrated"),

@@ -299,9 +299,9 @@ impl Sink for Names {
                     self.traced |= super::page::allocation(ev).is_some_and(|(pages, _)| pages.contains(&wanted));
                 }
             }
-            Kind::SetMigrationPte | Kind::RemoveMigrationPte => {
+            Kind::SetMigrationPte | Kind::RemoveMigrationPte | Kind::PageFaultUser => {
                 if let Some(Asked::Address(_, wanted)) = self.asked
-                    && super::page::migration(ev).is_some_and(|(pages, _)| pages.contains(&wanted))
+                    && super::page::touched(ev).is_some_and(|bytes| bytes.contains(&wanted))
                 {
                     let tgid = self.tasks.of(ev).tgid;
                     self.moved.insert(if tgid != 0 { tgid } else { ev.pid });

@@ -8,7 +8,8 @@ use mmtwin_event::names::MIGRATE_REASON;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::value::Hex;
 use mmtwin_event::vocabulary::{
-    MmMigratePages, MmPageAlloc, MmPageFree, NumaHintFault, NumaMigrateRefused, RemoveMigrationPte, SetMigrationPte,
+    MmMigratePages, MmPageAlloc, MmPageFree, NumaHintFault, NumaMigrateRefused, PageFaultUser, RemoveMigrationPte,
+    SetMigrationPte,
 };
 use mmtwin_event::{Event, Kind};
 use std::ops::Range;
@@ -69,6 +70,15 @@ pub(super) fn migration(ev: &Event<'_>) -> Option<(Range<u64>, Option<u64>)> {
     Some((addr..addr.checked_add(bytes)?, pte))
 }
 
+/// Addresses that a migration or a page fault is about.
+pub(super) fn touched(ev: &Event<'_>) -> Option<Range<u64>> {
+    if ev.kind == Kind::PageFaultUser {
+        let page = ev.typed::<PageFaultUser>().address / PAGE * PAGE;
+        return Some(page..page.checked_add(PAGE)?);
+    }
+    migration(ev).map(|(bytes, _)| bytes)
+}
+
 impl Page {
     pub(super) fn new(place: Place, asked: Option<u64>) -> Page {
         Page {
@@ -100,6 +110,7 @@ impl Page {
             }
             Kind::MmPageAlloc | Kind::MmPageFree => self.allocation(ev, names, steps),
             Kind::SetMigrationPte | Kind::RemoveMigrationPte => self.entry(ev, names, steps),
+            Kind::PageFaultUser => self.page_fault(ev, names, steps),
             Kind::MmMigratePages if self.migrating == Some(ev.pid) => self.migrated(ev, names, steps),
             _ => {}
         }
@@ -175,10 +186,30 @@ impl Page {
         }
     }
 
-    fn entry(&mut self, ev: &Event<'_>, names: &Names, steps: &mut Steps) {
-        let (Some((pages, pte)), Place::Address(tgid, addr)) = (migration(ev), self.place) else { return };
+    /// True if an event of a task is of the page's address space.
+    fn is_of(&self, ev: &Event<'_>, names: &Names) -> Option<u64> {
+        let Place::Address(tgid, addr) = self.place else { return None };
         let group = names.tgid(ev.pid);
-        if !pages.contains(&addr) || tgid != if group != 0 { group } else { ev.pid } {
+        (tgid == if group != 0 { group } else { ev.pid }).then_some(addr)
+    }
+
+    /// A page fault of a program, whatever for: to the processor a page that is marked is not there.
+    fn page_fault(&mut self, ev: &Event<'_>, names: &Names, steps: &mut Steps) {
+        let of: PageFaultUser = ev.typed();
+        if self.is_of(ev, names) != Some(of.address / PAGE * PAGE) {
+            return;
+        }
+        self.first.get_or_insert(ev.ts);
+        let why = if of.error_code & 1 == 0 { "not present or marked" } else { "not allowed" };
+        let how = if of.error_code & 2 == 0 { "read" } else { "write" };
+        let at = names.node_of(ev.cpu).map_or(String::new(), |nid| format!(", node {nid},"));
+        let what = format!("{} on CPU {}{at} has a page fault on it: {how}, {why}", names.task(ev.pid), ev.cpu);
+        steps.push(Step::new(ev.ts, ev.kind, None, what));
+    }
+
+    fn entry(&mut self, ev: &Event<'_>, names: &Names, steps: &mut Steps) {
+        let (Some((pages, pte)), Some(addr)) = (migration(ev), self.is_of(ev, names)) else { return };
+        if !pages.contains(&addr) {
             return;
         }
         self.first.get_or_insert(ev.ts);

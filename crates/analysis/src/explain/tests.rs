@@ -189,7 +189,7 @@ fn what_there_is_not_is_said_with_what_there_is() {
         (
             Asked::Frame(7),
             "no page in frame 0x7: the recording has no hinting faults; pages are named by mmtwin:numa_hint_fault (the \
-             twin), migrate:set_migration_pte with migrate:remove_migration_pte and kmem:mm_page_alloc",
+             twin), migrate:set_migration_pte with migrate:remove_migration_pte, exceptions:page_fault_user and kmem:mm_page_alloc",
         ),
     ] {
         assert_eq!(error(asked), expected);
@@ -358,10 +358,13 @@ fn a_page_of_a_real_kernel_as_far_as_its_events_tell() {
     let set = entry(Kind::SetMigrationPte, 1_000).set("pte", 0x1f);
     let remove = entry(Kind::RemoveMigrationPte, 2_000).set("pte", 0x8000_0000_0123_4867u64 as i64);
     let done = Made::new(Kind::MmMigratePages).at(3_000).pid(173).cpu(2).set("nr_succeeded", 1).set("nr_failed", 0);
-    let stream = kernel(vec![set, remove, done.set("mode", 0).set("reason", 5)]);
+    let touch = Made::new(Kind::PageFaultUser).at(500).pid(173).cpu(2).set("address", 0x7123).set("error_code", 6);
+    let elsewhere = Made::new(Kind::PageFaultUser).at(500).pid(173).set("address", 0x8123).set("error_code", 6);
+    let stream = kernel(vec![touch, elsewhere, set, remove, done.set("mode", 0).set("reason", 5)]);
     let chain = stream.explain(Asked::Address("170".into(), 0x7123));
     let told: Vec<&str> = chain.steps.iter().map(|step| step.what.as_str()).collect();
     let expected = [
+        "wl1-173 on CPU 2 has a page fault on it: write, not present or marked",
         "wl1-173 on CPU 2 takes it away for migration",
         "wl1-173 on CPU 2 maps it in frame 0x1234",
         "migration ends: 1 pages moved, 0 not, reason numa_misplaced",
