@@ -58,7 +58,10 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     refused.extend(settings::refusals(scenario));
     let plan = match (scenario.run.events.as_slice(), tracefs::find()) {
         ([], _) => Err("the scenario names no events".to_string()),
-        (patterns, Ok(tracefs)) => Ok(record::plan(&tracefs, patterns)?),
+        (patterns, Ok(tracefs)) => {
+            let plan = record::plan(&tracefs, patterns)?;
+            if plan.is_empty() { Err("the scenario names no events of this kernel".to_string()) } else { Ok(plan) }
+        }
         (_, Err(tracefs::Obstacle { what, cure })) => {
             refused.push(Refusal::Tracing { what: what.clone(), cure });
             Err(what)

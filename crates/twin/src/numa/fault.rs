@@ -4,11 +4,13 @@
 //! compound page. A page that several processes map is marked by each of them, faults in
 //! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
 
+use super::decisions::Handled;
 use super::filter::{self, Question, cpu_of, cpupid};
 use super::rules::Era;
 use super::statistics::Fault;
 use super::{Env, Numa};
 use crate::access::{Entry, Unit};
+use mmtwin_event::rules::Rule;
 
 impl Numa {
     /// Handles a fault of a task on a marked unit of a mapping; its CPU spends the time. True if the task should now be
@@ -18,6 +20,7 @@ impl Numa {
         env.memory.mappings[mapping].clear(unit);
         let of = &self.tasks[task];
         let (cpu, pid, mm) = (of.cpu, of.pid, of.mm);
+        let at = env.kernel.now(cpu);
         env.kernel.stat.events.faults += 1;
         env.kernel.spend(cpu, self.costs.hint_fault);
         let Entry::Present(page) = env.memory.regions[region].entry(unit.page.into()) else { return false };
@@ -27,18 +30,26 @@ impl Numa {
         env.kernel.stat.events.numa.hint_faults_local += u64::from(is_local);
         // An unset page counts as that for the statistics, whatever is written now.
         let last = env.kernel.alloc.frames.owner(page);
-        let mut misplaced = false;
+        let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
+        let question = Question { last, last_node, src, dst: here };
         // From 6.9 on nodes without memory are not asked for.
         let able = self.rules.era < Era::V6_12 || !env.kernel.machine.nodes[here].memory.is_empty();
+        let (mut misplaced, mut rule) = (false, if able { Rule::OtherPolicy } else { Rule::NoMemory });
+        if is_local {
+            rule = Rule::Local;
+        }
         if able && filter::exchanges(&self.rules, env.memory.mappings[mapping].balance, is_local, here) {
             let place = if self.rules.said.cpupid_node { here as u32 } else { cpu };
             env.kernel.alloc.frames.set_owner(page, cpupid(place, pid, self.rules.cpu_bits));
-            let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
-            let question = Question { last, last_node, src, dst: here };
             let group = self.groups.of(&self.tasks[task]);
-            misplaced = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question) && !is_local;
+            let (follows, by) = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question);
+            if !is_local {
+                (misplaced, rule) = (follows, by);
+            }
         }
         let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
+        let handled = Handled { at, mapping, unit, pfn: page, question, rule, wanted: misplaced, migrated };
+        self.write_fault(env, task, handled);
         if migrated && !unit.huge && self.rules.era >= Era::V6_12 && env.memory.regions[region].anon {
             self.wp_page_reuse(env, task, mapping, unit);
         }

@@ -16,6 +16,7 @@
 //! cpusets, memory cgroups.
 
 mod active;
+mod decisions;
 mod fault;
 mod filter;
 mod group;
@@ -30,6 +31,7 @@ mod task;
 mod topology;
 mod vma_filter;
 
+pub(crate) use decisions::{nid_of, write_group, write_period};
 pub(crate) use group::Groups;
 pub(crate) use rules::{Era, Rules};
 pub(crate) use task::{Mm, Task};

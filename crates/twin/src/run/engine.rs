@@ -149,6 +149,7 @@ impl<'a> Engine<'a> {
         }
         let begin = self.options.state.at.min(HORIZON);
         self.kernel.advance(begin);
+        self.numa_mappings(begin);
         if !self.options.state.zones.is_empty() {
             self.kernel.queue_updates(begin);
         }

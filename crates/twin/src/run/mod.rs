@@ -73,7 +73,7 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 15] = [
+const WRITTEN: [Kind; 27] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -89,6 +89,18 @@ const WRITTEN: [Kind; 15] = [
     Kind::SchedSwapNuma,
     Kind::UpdateNumaActiveNodesMask,
     Kind::SchedSkipVmaNuma,
+    Kind::SchedMigrateTask,
+    Kind::NumaMapping,
+    Kind::NumaHintFault,
+    Kind::NumaMigrateRefused,
+    Kind::NumaGroup,
+    Kind::NumaNodeFaults,
+    Kind::NumaPlacement,
+    Kind::NumaScanPeriod,
+    Kind::NumaSearchNode,
+    Kind::NumaSearchCpu,
+    Kind::NumaTaskMigrate,
+    Kind::NumaBalance,
 ];
 
 /// The kinds of events that a scenario wants, its kernel has and the twin writes.

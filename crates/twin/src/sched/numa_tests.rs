@@ -133,7 +133,7 @@ fn idle_cpus_pull_what_may_come() {
     let at = scene("6.1", &tasks);
     let mut balancer = Balancer::new(4);
     // The last one waiting, within the node.
-    assert_eq!(balancer.pull(1, &at.queues, &at.numa, 0), Some(2));
+    assert_eq!(balancer.pull(1, &at.queues, &at.numa, &mut Probe::off(), 0), Some(2));
     let from_far = |preferred: [usize; 3], times: u64| {
         let mut at = scene("6.1", &[(0, [100, 0]), (0, [100, 0]), (0, [100, 0])]);
         for (task, nid) in preferred.into_iter().enumerate() {
@@ -142,7 +142,7 @@ fn idle_cpus_pull_what_may_come() {
         let mut balancer = Balancer::new(4);
         let mut last = None;
         for time in 0..times {
-            last = balancer.pull(3, &at.queues, &at.numa, 1_000_000_000 + time * 4_000_000);
+            last = balancer.pull(3, &at.queues, &at.numa, &mut Probe::off(), 1_000_000_000 + time * 4_000_000);
         }
         last
     };
