@@ -10,6 +10,7 @@ pub mod compaction;
 pub mod congestion;
 pub mod counters;
 pub mod durations;
+pub mod explain;
 pub mod findings;
 pub mod histogram;
 pub mod index;

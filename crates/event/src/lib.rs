@@ -11,6 +11,7 @@ pub mod event;
 pub mod manifest;
 pub mod names;
 pub mod results;
+pub mod rules;
 pub mod sink;
 pub mod value;
 pub mod vocabulary;

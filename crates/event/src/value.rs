@@ -169,6 +169,8 @@ wrapped_fields! {
     Rss(u32) = Shape::Name(&names::RSS);
     /// Index into [`names::NUMA_SKIP`].
     NumaSkip(u32) = Shape::Name(&names::NUMA_SKIP);
+    /// Index into [`rules::NUMA_RULE`](crate::rules::NUMA_RULE).
+    NumaRule(u32) = Shape::Name(&crate::rules::NUMA_RULE);
     /// Index into [`names::KHUGEPAGED`].
     Khugepaged(u32) = Shape::Name(&names::KHUGEPAGED);
 }

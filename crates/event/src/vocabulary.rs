@@ -427,6 +427,60 @@ vocabulary! {
         /// A task moves to another CPU.
         SchedMigrateTask "sched_migrate_task" { comm: Str, pid: i32, prio: i32, orig_cpu: i32, dest_cpu: i32 }
     }
+    mmtwin {
+        /// The twin's NUMA balancing: a process maps a region (`PROCESS/NAME`), which others may map too.
+        NumaMapping "numa_mapping" { tgid: i32, vm_start: Hex, vm_end: Hex, region_id: u32, region: Str }
+        /// A hinting fault and what becomes of its page. `last_*`: the fault before, -1 if not known; `cpu_*` and `mem_*`:
+        /// faults of the task's group on the two nodes.
+        NumaHintFault "numa_hint_fault" {
+            tgid: i32, addr: Hex, nr_pages: u32, pfn: u64, new_pfn: u64, src_nid: i32, dst_nid: i32, last_cpu: i32,
+            last_pid: i32, last_nid: i32, rule: NumaRule, wanted: bool, migrated: bool, preferred_nid: i32, scan_seq: i32,
+            gid: i32, cpu_src: u64, cpu_dst: u64, mem_src: u64, mem_dst: u64, deferred: u32,
+        }
+        /// A page that should have followed its fault stays: `have` pages against `limit`.
+        NumaMigrateRefused "numa_migrate_refused" {
+            pfn: u64, nr_pages: u32, src_nid: i32, dst_nid: i32, rule: NumaRule, have: i64, limit: i64,
+        }
+        /// A task makes, joins or leaves a group, or does not join that of the task which faulted before.
+        NumaGroup "numa_group" {
+            pid: i32, gid: i32, nr_tasks: u64, rule: NumaRule, other_pid: i32, other_gid: i32, other_tasks: u64,
+        }
+        /// Faults on a node at a placement, decayed: of the task, and of its group.
+        NumaNodeFaults "numa_node_faults" {
+            pid: i32, gid: i32, nid: i32, mem: u64, cpu: u64, group_mem: u64, group_cpu: u64,
+        }
+        /// A placement: `best_nid` has most faults, `nid` becomes the preferred node.
+        NumaPlacement "numa_placement" {
+            pid: i32, gid: i32, scan_seq: i32, rule: NumaRule, best_nid: i32, best_faults: u64, old_nid: i32, nid: i32,
+            active_nodes: u64, max_faults_cpu: u64,
+        }
+        /// A task's scan period changes, in milliseconds. Faults since it last did, by kind.
+        NumaScanPeriod "numa_scan_period" {
+            pid: i32, rule: NumaRule, old: u64, period: u64, local: u64, remote: u64, failed: u64, private: u64, shared: u64,
+        }
+        /// A node is searched for a CPU, or not. Improvements in thousandths of all faults.
+        NumaSearchNode "numa_search_node" {
+            pid: i32, nid: i32, rule: NumaRule, taskimp: i64, groupimp: i64, nr_running: u64, cpus: u64, may_move: bool,
+            best_cpu: i32, best_pid: i32, best_imp: i64,
+        }
+        /// A CPU of the node is considered; `curr` runs there, 0 nobody. The best improvement is that before.
+        NumaSearchCpu "numa_search_cpu" {
+            pid: i32, cpu: i32, nid: i32, curr: i32, rule: NumaRule, imp: i64, moveimp: i64, best_imp: i64,
+        }
+        /// A search for a CPU on a better node has ended.
+        NumaTaskMigrate "numa_task_migrate" {
+            pid: i32, gid: i32, rule: NumaRule, src_cpu: i32, src_nid: i32, preferred_nid: i32, nid: i32, best_cpu: i32,
+            best_pid: i32, best_imp: i64,
+        }
+        /// The load balancer considers a task of another node for an idle CPU.
+        NumaBalance "numa_balance" {
+            pid: i32, rule: NumaRule, src_cpu: i32, src_nid: i32, dst_cpu: i32, dst_nid: i32, preferred_nid: i32, pulled: bool,
+        }
+    }
+    exceptions {
+        /// A program's page fault on x86, with the processor's error code.
+        PageFaultUser "page_fault_user" { address: u64, ip: u64, error_code: u64 }
+    }
     oom {
         /// The allocator decides whether reclaim may try again.
         ReclaimRetryZone "reclaim_retry_zone" {

@@ -1,6 +1,7 @@
 //! Choosing events: the default set, and what a user's patterns mean on this kernel.
 
 use crate::Error;
+use mmtwin_event::vocabulary::SCHEMAS;
 use mmtwin_event::words::{glob, nearest};
 use std::collections::BTreeSet;
 
@@ -48,18 +49,28 @@ pub fn default_events(available: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Events that fit the patterns, sorted: `system:event` with `*` and `?`, an event without its system, or a system
-/// alone. A pattern that nothing fits is an error.
+/// True if `system:event` fits a pattern: `system:event` with `*` and `?`, an event without its system, or a system
+/// alone.
+fn fits(pattern: &str, event: &str) -> bool {
+    match (pattern.contains(':'), event.split_once(':')) {
+        (false, Some((system, name))) => glob(pattern, name) || glob(pattern, system),
+        _ => glob(pattern, event),
+    }
+}
+
+/// True if a pattern asks for the twin's own events, which no kernel has: a scenario may name them for one of its arms.
+pub fn is_twins(pattern: &str) -> bool {
+    let own = SCHEMAS.iter().filter(|schema| schema.system == "mmtwin");
+    own.map(|schema| format!("mmtwin:{}", schema.name)).any(|event| fits(pattern, &event))
+}
+
+/// Events that fit the patterns, sorted. A pattern that nothing fits is an error, unless it is one of the twin's.
 pub fn choose(patterns: &[String], available: &[String]) -> Result<Vec<String>, Error> {
     let mut chosen = BTreeSet::new();
     for pattern in patterns {
-        let fits = |event: &&String| match (pattern.contains(':'), event.split_once(':')) {
-            (false, Some((system, name))) => glob(pattern, name) || glob(pattern, system),
-            _ => glob(pattern, event),
-        };
-        let before = chosen.len();
+        let fits = |event: &&String| fits(pattern, event);
         chosen.extend(available.iter().filter(fits).cloned());
-        if chosen.len() == before && !available.iter().any(|e| fits(&e)) {
+        if !available.iter().any(|event| fits(&event)) && !is_twins(pattern) {
             let known: Vec<&str> = available
                 .iter()
                 .filter_map(|e| if pattern.contains(':') { Some(e.as_str()) } else { Some(e.split_once(':')?.1) })
@@ -108,6 +119,14 @@ mod tests {
         );
         assert!(message("sched_swich").contains("`sched_switch`"));
         assert_eq!(message("entirely:different"), "no event `entirely:different` on this kernel");
+    }
+
+    #[test]
+    fn the_twins_own_events_are_passed_over() {
+        assert_eq!(chosen(&["mmtwin:numa_*", "sched_switch"]).unwrap(), ["sched:sched_switch"]);
+        assert!(
+            is_twins("mmtwin:*") && is_twins("numa_hint_fault") && !is_twins("mmtwin:drain") && !is_twins("sched:*")
+        );
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub enum Verb {
     Script(Script),
     /// Write a trace in another format
     Convert(Convert),
+    /// Why a page, a task or a NUMA group is where it is: the chain of events and rules
+    Explain(Explain),
     /// Run a scenario on the simulated kernel, or for real
     Run(Run),
     /// Published tables beside the twin's, with the error of each row
@@ -291,6 +293,64 @@ pub enum Compression {
     Zlib,
     /// Zstandard
     Zstd,
+}
+
+/// `mmtwin explain`
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("subject").required(true).args(["page", "task", "group"]))]
+#[command(after_help = "\
+Each step has its time, the event that tells, the rule that decided and the figures. Rules have the
+numbers of docs/model.md. The last sentence answers. What the recording cannot tell is n/a, with the
+event to record for it.
+
+PAGE is a frame number (0x1d7a0), PROCESS@ADDRESS (1000@0x7f0000005000) or [PROCESS/]REGION:OFFSET
+(one/heap:0x5000, heap:12MiB). Kernels do not trace which rule decided; the twin does if it is asked to.
+
+Examples:
+  mmtwin run s.toml --set 'run.events=[\"mmtwin:numa_*\", \"sched:*_numa\"]' -o s.mmt
+  mmtwin explain s.mmt --page one/heap:0x5000
+  mmtwin explain s.mmt --task 1003
+  mmtwin explain s.mmt --group 1001 --format json
+  mmtwin explain trace.dat --task 173         as far as the events of a real kernel tell")]
+pub struct Explain {
+    /// What to read
+    #[arg(value_name = "INPUT")]
+    pub input: String,
+    /// A page: PFN, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET
+    #[arg(long, value_name = "PAGE", value_parser = parse_page)]
+    pub page: Option<mmtwin_analysis::explain::names::Asked>,
+    /// A task: thread id or name
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// A NUMA group: its id
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+/// A number, decimal or with 0x.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn parse_page(text: &str) -> Result<mmtwin_analysis::explain::names::Asked, String> {
+    use mmtwin_analysis::explain::names::Asked;
+    if let Some((process, address)) = text.rsplit_once('@') {
+        let address = number(address).ok_or_else(|| format!("`{address}` is no address"))?;
+        return Ok(Asked::Address(process.into(), address));
+    }
+    if let Some((region, offset)) = text.rsplit_once(':') {
+        let sized = || offset.parse::<mmtwin_scenario::units::Bytes>().ok().map(|bytes| bytes.0);
+        let offset = number(offset).or_else(sized).ok_or_else(|| format!("`{offset}` is no offset"))?;
+        return Ok(Asked::Offset(region.into(), offset));
+    }
+    let expected = "expected a frame number, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET";
+    number(text).map(Asked::Frame).ok_or_else(|| expected.into())
 }
 
 /// `mmtwin run`

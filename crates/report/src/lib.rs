@@ -5,6 +5,7 @@
 
 pub mod column;
 pub mod compare;
+pub mod explain;
 pub mod fail_on;
 pub mod fidelity;
 pub mod findings;

@@ -47,7 +47,7 @@ macro_rules! tables {
 }
 
 static TABLES: &[(&str, &str)] = tables! {
-    "vmscan" "writeback" "kmem" "compaction" "migrate" "thp" "sched" "oom" "vmalloc" "pagemap" "filemap" "huge_memory"
+    "vmscan" "writeback" "kmem" "compaction" "migrate" "thp" "sched" "mmtwin" "exceptions" "oom" "vmalloc" "pagemap" "filemap" "huge_memory"
 };
 
 /// Every entry of every table.

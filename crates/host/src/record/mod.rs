@@ -83,7 +83,12 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
         cgroups.push(key);
     }
     let plan = match tracefs::find() {
-        Ok(tracefs) => Ok(tracing::plan(&tracefs, &options.events)?),
+        Ok(tracefs) => match (tracing::plan(&tracefs, &options.events)?, options.events.first()) {
+            (plan, Some(pattern)) if plan.is_empty() => {
+                return Err(Error::Event { pattern: pattern.clone(), nearest: None });
+            }
+            (plan, _) => Ok(plan),
+        },
         Err(obstacle) => {
             say(&format!("{}; recording counters only. Cure: {}", obstacle.what, obstacle.cure));
             Err(obstacle.what)

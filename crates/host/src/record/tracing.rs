@@ -26,6 +26,13 @@ pub struct Plan {
     events: Vec<String>,
 }
 
+impl Plan {
+    /// True if no events are chosen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+}
+
 /// Chooses events. Changes nothing.
 pub fn plan(tracefs: &Path, patterns: &[String]) -> Result<Plan, Error> {
     let path = tracefs.join("available_events");
@@ -35,6 +42,7 @@ pub fn plan(tracefs: &Path, patterns: &[String]) -> Result<Plan, Error> {
         [] => events::default_events(&available),
         patterns => events::choose(patterns, &available)?,
     };
+
     Ok(Plan { tracefs: tracefs.into(), events })
 }
 

@@ -1,12 +1,20 @@
-//! Where the recorder itself runs: beside the workload, so that its memory is not taken from the workload's nodes.
+//! Where the recorder itself runs: beside the workload, so that its memory is not taken from the workload's nodes, and
+//! NUMA balancing counts the workload's pages alone.
 
+use super::policy::MemPolicy;
 use mmtwin_scenario::Scenario;
+use mmtwin_scenario::workload::Policy;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 
 /// Moves this thread to the last CPU of a node on which no process of the scenario may run, or else to the last CPU
-/// that no process may use. Without such a CPU it stays where it is.
+/// that no process may use. Without such a CPU it stays where it is. With NUMA balancing it gets a memory policy, so
+/// that its pages are not scanned; the workload's processes set their own.
 pub(super) fn step(scenario: &Scenario) {
+    if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0) {
+        // Without it the counters have its pages too.
+        let _ = MemPolicy::of(&Policy::Local, &scenario.machine).set_for_thread();
+    }
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let Some(cpu) = place(scenario, |cpu| allowed.is_set(cpu as usize)) else { return };
     let mut set = CpuSet::new();

@@ -58,7 +58,10 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     refused.extend(settings::refusals(scenario));
     let plan = match (scenario.run.events.as_slice(), tracefs::find()) {
         ([], _) => Err("the scenario names no events".to_string()),
-        (patterns, Ok(tracefs)) => Ok(record::plan(&tracefs, patterns)?),
+        (patterns, Ok(tracefs)) => {
+            let plan = record::plan(&tracefs, patterns)?;
+            if plan.is_empty() { Err("the scenario names no events of this kernel".to_string()) } else { Ok(plan) }
+        }
         (_, Err(tracefs::Obstacle { what, cure })) => {
             refused.push(Refusal::Tracing { what: what.clone(), cure });
             Err(what)
@@ -120,6 +123,7 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
     aside::step(scenario);
     let pace = Pace::measure();
     let notes = notes(scenario, pace);
+    let balances = scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0);
     let mut team = Vec::new();
     for (index, process) in scenario.processes.iter().enumerate() {
         let plan = Plan {
@@ -129,7 +133,7 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
             files: backing.of(index, process.regions.len()),
             cgroup: settings.procs(process.cgroup.as_deref()),
         };
-        team.push(Member::start(process, &plan)?);
+        team.push(Member::start(process, &plan, balances)?);
     }
     for (member, process) in team.iter_mut().zip(&scenario.processes) {
         member.ready(process)?;
@@ -143,7 +147,7 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
     run.session.gather()?;
     run.session.leave_buffers_alone();
     run.place(Vec::new())?;
-    let state = state::read();
+    let state = state::read(&run.team, balances);
     let start = clock::now();
     run.team.iter_mut().for_each(|member| member.tell(&ToWorker::Go { start }));
     run.follow(&mut signals)?;

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod convert;
 pub mod definitions;
 pub mod doctor;
+pub mod explain;
 pub mod fidelity;
 pub mod record;
 pub mod report;
@@ -32,16 +33,21 @@ fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure
         Format::Json => format::Format::Json,
         Format::Csv => format::Format::Csv,
     };
-    let out = anstream::AutoStream::auto(std::io::stdout());
-    let colour = out.current_choice() != anstream::ColorChoice::Never;
     // Whoever names a table wants all of it.
     let brief = printing.tables.is_empty();
     let rows = if brief { format::Style::default().rows } else { usize::MAX };
-    let style = format::Style { width: width(), colour, brief, rows };
+    styled(|style, out| format::write(comparison, format, &format::Style { brief, rows, ..*style }, out))
+}
+
+/// Writes text to standard output, in its width and colours.
+fn styled(write: impl FnOnce(&format::Style, &mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
+    let out = anstream::AutoStream::auto(std::io::stdout());
+    let colour = out.current_choice() != anstream::ColorChoice::Never;
+    let style = format::Style { width: width(), colour, ..format::Style::default() };
     // Styled text passes through the stream, which strips the styles where they are not wanted; buffered, because
     // rows are written in pieces.
     let mut out = std::io::BufWriter::new(out);
-    format::write(comparison, format, &style, &mut out)?;
+    write(&style, &mut out)?;
     out.flush()?;
     Ok(())
 }

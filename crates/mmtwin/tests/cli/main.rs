@@ -3,6 +3,7 @@
 mod bad_input;
 mod bench;
 mod eras;
+mod explain;
 mod findings;
 mod lab;
 mod parquet;

@@ -8,8 +8,12 @@ use std::path::Path;
 
 /// Runs the program and compares with the transcript of this name. `SCRATCH` in arguments stands for a directory.
 fn transcript(name: &str, arguments: &[&str]) {
-    let scratch = scratch();
-    let directory = scratch.path().to_str().expect("UTF-8");
+    transcript_in(scratch().path(), name, arguments);
+}
+
+/// The same with a directory that `SCRATCH` stands for.
+pub fn transcript_in(scratch: &Path, name: &str, arguments: &[&str]) {
+    let directory = scratch.to_str().expect("UTF-8");
     let run = mmtwin(arguments.iter().map(|a| a.replace("SCRATCH", directory)));
     let mut text = String::from("$ mmtwin");
     for argument in arguments {
@@ -202,6 +206,7 @@ fn errors() {
 fn help() {
     transcript("help", &["--help"]);
     transcript("help-report", &["report", "--help"]);
+    transcript("help-explain", &["explain", "--help"]);
     transcript("version", &["--version"]);
 }
 

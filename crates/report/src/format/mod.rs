@@ -1,5 +1,6 @@
 //! Formats of a comparison: text for people, JSON and CSV for programs.
 
+pub mod chain;
 mod csv;
 mod grid;
 mod histogram;

@@ -51,10 +51,14 @@ pub struct Costs {
     pub sample: Cost,
     /// A minor page fault without the page's allocation.
     pub page_fault: Cost,
+    /// Starting a program, until it does what it was started for.
+    pub process_start: Cost,
     /// A NUMA hinting fault without a migration.
     pub hint_fault: Cost,
     /// Marking one page-table entry for a hinting fault.
     pub scan_pte: Cost,
+    /// Looking at a page-table entry that is not marked.
+    pub walk_pte: Cost,
     /// Migrating one page besides copying it.
     pub migrate_page: Cost,
     /// Looking at one page while an LRU list is scanned.

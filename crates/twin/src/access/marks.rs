@@ -5,6 +5,8 @@
 //! page is found in a few steps however few there are. Left out: remembered writability, because memory that programs
 //! write is writable when it is marked (no fork, no KSM here). Checked against a set.
 
+use crate::alloc::NodeMask;
+
 /// A set of small numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
@@ -90,6 +92,18 @@ impl Unit {
     }
 }
 
+/// What a policy lets NUMA balancing do: `MPOL_F_MOF`, `MPOL_F_MORON`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Balance {
+    /// Nothing.
+    Never,
+    /// The implicit policy, which prefers the CPU's node: pages on it are where they belong.
+    Anywhere,
+    /// `MPOL_BIND` with `MPOL_F_NUMA_BALANCING`: pages move among these nodes, and it is asked of those that are
+    /// local too.
+    Within(NodeMask),
+}
+
 /// A region as one process maps it.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
@@ -99,8 +113,12 @@ pub(crate) struct Mapping {
     pub region: usize,
     /// Address of the first byte.
     pub start: u64,
-    /// NUMA balancing may mark and move its pages: neither it nor its process has a policy.
-    pub balanced: bool,
+    /// What its policy lets NUMA balancing do.
+    pub balance: Balance,
+    /// Part of the process's touches that write.
+    pub write: f64,
+    /// Touches of a page per second, of late; those of the whole mapping divided by its pages.
+    pub pace: f64,
     /// Marked base pages.
     base: Bits,
     /// Marked huge pages, by number of the block.
@@ -113,7 +131,17 @@ impl Mapping {
     /// A mapping of so many pages, nothing marked.
     pub(crate) fn new(process: usize, region: usize, pages: u64, start: u64) -> Mapping {
         let (base, huge) = (Bits::new(pages), Bits::new(pages.div_ceil(HUGE_PAGES)));
-        Mapping { process, region, start, balanced: true, base, huge, pools: Vec::new() }
+        Mapping {
+            process,
+            region,
+            start,
+            balance: Balance::Anywhere,
+            write: 1.0,
+            pace: 0.0,
+            base,
+            huge,
+            pools: Vec::new(),
+        }
     }
 
     /// Marked pages, huge ones counted once.

@@ -16,7 +16,7 @@ mod tables;
 
 pub(crate) use hints::{Hit, walked};
 pub(crate) use load::Load;
-pub(crate) use marks::{HUGE_PAGES, Mapping, Unit};
+pub(crate) use marks::{Balance, HUGE_PAGES, Mapping, Unit};
 pub(crate) use pool::Pool;
 pub(crate) use region::{Entry, FaultCosts, Region};
 

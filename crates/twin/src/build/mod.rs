@@ -19,7 +19,7 @@ pub use numa::balances;
 #[cfg(test)]
 pub(crate) use numa::numa_rules;
 pub(crate) use numa::{mappings, numa};
-pub(crate) use policy::numa_policy_allows;
+pub(crate) use policy::balance;
 pub use policy::policy;
 pub use vmalloc::{vmalloc, vmalloc_test};
 

@@ -1,6 +1,6 @@
 //! NUMA balancing: rules, costs and the state before anything runs.
 
-use super::{clear_huge_on, numa_policy_allows};
+use super::{balance, clear_huge_on};
 use crate::access::{Mapping, Region};
 use crate::machine::PAGE_SIZE;
 use crate::numa::{Costs, Era, Mm, Numa, Rules, Task, Topology};
@@ -42,7 +42,13 @@ pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<usize>], regions: &
         for (number, &region) in own.iter().enumerate().rev() {
             let pages = regions[region].len();
             let mut mapping = Mapping::new(process, region, pages, address);
-            mapping.balanced = numa_policy_allows(program::policy(said, number));
+            let accesses = said.phases.iter().flat_map(|phase| &phase.accesses);
+            let own: Vec<f64> = accesses
+                .filter(|access| access.region == said.regions[number].name)
+                .map(|access| access.write.get())
+                .collect();
+            mapping.write = own.iter().sum::<f64>() / own.len().max(1) as f64;
+            mapping.balance = balance(program::policy(said, number), &scenario.machine);
             mappings.push(mapping);
             address += (pages * PAGE_SIZE).next_multiple_of(HUGE) + HUGE;
         }
@@ -64,8 +70,10 @@ pub(crate) fn numa(scenario: &Scenario, mappings: &[Mapping], threads: &[(i32, i
     let topology = Topology::new(distance, (0..nodes).map(on).collect(), rules.era <= Era::V4_14);
     let copy = |from: usize| (0..nodes).map(|to| clear_huge_on(machine, from, to)).collect();
     let costs = Costs {
+        process_start: cost.process_start.0,
         hint_fault: cost.hint_fault.0,
         scan_pte: cost.scan_pte.0,
+        walk_pte: cost.walk_pte.0,
         tlb_flush: [cost.tlb_flush.0, cost.tlb_flush_per_cpu.0],
         migrate_page: cost.migrate_page.0,
         copy_huge: (0..nodes).map(copy).collect(),
@@ -78,7 +86,7 @@ pub(crate) fn numa(scenario: &Scenario, mappings: &[Mapping], threads: &[(i32, i
         let own = mappings.iter().enumerate().filter(|(_, mapping)| mapping.process == process);
         let mappings: Vec<usize> = own.map(|(number, _)| number).collect();
         let vmas = vec![None; mappings.len()];
-        Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: 0, users: 0, vmas }
+        Mm { mappings, vmas, ..Mm::default() }
     };
     let names = scenario.processes.iter().map(|process| process.name.clone()).collect();
     let mms = (0..scenario.processes.len()).map(mm).collect();

@@ -1,24 +1,33 @@
 //! Memory policies.
 
 use super::BuildError;
+use crate::access::Balance;
 use crate::alloc::{NodeMask, Policy};
 use mmtwin_scenario::Machine;
 use mmtwin_scenario::workload::{Nodes, Policy as Say};
 
-/// True if NUMA balancing may move memory with this policy: there is none (`MPOL_F_MOF`).
-pub(crate) fn numa_policy_allows(said: &Say) -> bool {
-    *said == Say::Default
+/// What NUMA balancing may do with memory of this policy.
+pub(crate) fn balance(said: &Say, machine: &Machine) -> Balance {
+    match said {
+        Say::Default => Balance::Anywhere,
+        Say::BindBalancing(nodes) => Balance::Within(mask(nodes, machine)),
+        Say::Local | Say::Bind(_) | Say::Preferred(_) | Say::Interleave(_) | Say::PreferredMany(_) => Balance::Never,
+    }
 }
 
-/// The allocator's form of a policy on a machine. `all` is every node with memory.
-pub fn policy(said: &Say, machine: &Machine) -> Result<Policy, BuildError> {
-    let mask = |nodes: &Nodes| match nodes {
+fn mask(nodes: &Nodes, machine: &Machine) -> NodeMask {
+    match nodes {
         Nodes::All => {
             let with_memory = machine.nodes.iter().enumerate().filter(|(_, node)| !node.zones.is_empty());
             NodeMask::of(with_memory.map(|(nid, _)| nid))
         }
         Nodes::These(list) => NodeMask::of(list.numbers().iter().map(|&nid| nid as usize)),
-    };
+    }
+}
+
+/// The allocator's form of a policy on a machine. `all` is every node with memory.
+pub fn policy(said: &Say, machine: &Machine) -> Result<Policy, BuildError> {
+    let mask = |nodes: &Nodes| mask(nodes, machine);
     Ok(match said {
         // The two differ only in what NUMA balancing may do afterwards.
         Say::Default | Say::Local => Policy::Default,

@@ -1,15 +1,16 @@
 //! The hinting fault: `do_numa_page`, `do_huge_pmd_numa_page`, `numa_migrate_prep`, `mpol_misplaced`; 3.13 to 6.12.
 //!
-//! A huge page is one fault of 512 pages. Only memory without a policy is marked here, whose implicit policy prefers
-//! the CPU's node; policies with `MPOL_F_MOF` cannot be said in a scenario. Left out: entries that changed meanwhile,
-//! base pages that are part of a compound page. A page that several processes map is marked by each of them, faults in
+//! A huge page is one fault of 512 pages. Left out: entries that changed meanwhile, base pages that are part of a
+//! compound page. A page that several processes map is marked by each of them, faults in
 //! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
 
+use super::decisions::Handled;
 use super::filter::{self, Question, cpu_of, cpupid};
 use super::rules::Era;
 use super::statistics::Fault;
 use super::{Env, Numa};
 use crate::access::{Entry, Unit};
+use mmtwin_event::rules::Rule;
 
 impl Numa {
     /// Handles a fault of a task on a marked unit of a mapping; its CPU spends the time. True if the task should now be
@@ -20,6 +21,7 @@ impl Numa {
         let begun = env.kernel.clock(self.tasks[task].cpu);
         let of = &self.tasks[task];
         let (cpu, pid, mm) = (of.cpu, of.pid, of.mm);
+        let at = env.kernel.now(cpu);
         env.kernel.stat.events.faults += 1;
         env.kernel.spend(cpu, self.costs.hint_fault);
         let Entry::Present(page) = env.memory.regions[region].entry(unit.page.into()) else { return false };
@@ -29,18 +31,31 @@ impl Numa {
         env.kernel.stat.events.numa.hint_faults_local += u64::from(is_local);
         // An unset page counts as that for the statistics, whatever is written now.
         let last = env.kernel.alloc.frames.owner(page);
-        let mut misplaced = false;
-        if filter::exchanges(&self.rules, is_local) {
+        let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
+        let question = Question { last, last_node, src, dst: here };
+        // From 6.9 on nodes without memory are not asked for.
+        let able = self.rules.era < Era::V6_12 || !env.kernel.machine.nodes[here].memory.is_empty();
+        let (mut misplaced, mut rule) = (false, if able { Rule::OtherPolicy } else { Rule::NoMemory });
+        if is_local {
+            rule = Rule::Local;
+        }
+        if able && filter::exchanges(&self.rules, env.memory.mappings[mapping].balance, is_local, here) {
             let place = if self.rules.said.cpupid_node { here as u32 } else { cpu };
             env.kernel.alloc.frames.set_owner(page, cpupid(place, pid, self.rules.cpu_bits));
-            let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
-            let question = Question { last, last_node, src, dst: here };
             let group = self.groups.of(&self.tasks[task]);
-            misplaced = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question) && !is_local;
+            let (follows, by) = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question);
+            if !is_local {
+                (misplaced, rule) = (follows, by);
+            }
         }
         let before = env.kernel.clock(cpu);
         let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
         self.tasks[task].spent.migrate += env.kernel.clock(cpu) - before;
+        let handled = Handled { at, mapping, unit, pfn: page, question, rule, wanted: misplaced, migrated };
+        self.write_fault(env, task, handled);
+        if migrated && !unit.huge && self.rules.era >= Era::V6_12 && env.memory.regions[region].anon {
+            self.wp_page_reuse(env, task, mapping, unit);
+        }
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
         }
@@ -56,5 +71,24 @@ impl Numa {
         };
         self.tasks[task].spent.fault += env.kernel.clock(cpu) - begun;
         self.task_numa_fault(env, task, &fault)
+    }
+
+    /// An anonymous page that has moved is mapped read-only (6.3 on, without `pte_savedwrite`). The next write faults,
+    /// and as nobody else can have the page, it is taken for a new one: who faulted last is forgotten
+    /// (`wp_page_reuse`). The write is taken to come at once, or not until the task's next scan.
+    fn wp_page_reuse(&mut self, env: &mut Env<'_>, task: usize, mapping: usize, unit: Unit) {
+        let of = &env.memory.mappings[mapping];
+        let until = self.tasks[task].numa_scan_period as f64 / 1e3;
+        let unwritten = libm::exp(-of.write * of.pace * until);
+        // Migrated pages count the draws.
+        let draw = env.kernel.stat.events.numa.pages_migrated;
+        if env.memory.hint_random.fraction(u64::MAX, draw) < unwritten {
+            return;
+        }
+        env.kernel.stat.events.faults += 1;
+        env.kernel.spend(self.tasks[task].cpu, self.costs.hint_fault);
+        if let Entry::Present(page) = env.memory.regions[of.region].entry(unit.page.into()) {
+            env.kernel.alloc.frames.set_owner(page, filter::UNSET);
+        }
     }
 }

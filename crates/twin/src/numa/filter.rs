@@ -1,12 +1,14 @@
 //! Whether a page should follow a task: `should_numa_migrate_memory` and its ancestors; 3.13 to 6.12.
 //!
 //! The two-stage filter: a page remembers who faulted last; it moves only if that was on the node that faults now, or
-//! the same task. Then the brake on shared pages decides. Left out: memory tiering. Rules are numbered as the
-//! decisions appear in the code, for explanations. Checked by tests of each rule.
+//! the same task. Then the brake on shared pages decides. Left out: memory tiering. Each answer
+//! names its rule, for explanations. Checked by tests of each rule.
 
 use super::group::Group;
 use super::rules::Rules;
 use super::task::Task;
+use crate::access::Balance;
+use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{ActiveSetTest, SharedPages};
 
 /// Who faulted last on a page that nobody has.
@@ -45,61 +47,71 @@ pub(crate) struct Question {
     pub dst: usize,
 }
 
-/// True if the page may move to the task's node. The cpupid has been exchanged.
-pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Group>, of: Question) -> bool {
+/// True if the page may move to the task's node, and by which rule. The cpupid has been exchanged.
+pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Group>, of: Question) -> (bool, Rule) {
     let is_private = matches(task.pid, of.last);
     let early = rules.said.early_life && (task.numa_preferred_nid.is_none() || task.numa_scan_seq <= 4);
     if early && (pid_unset(of.last) || is_private) {
-        return true;
+        return (true, Rule::EarlyLife);
     }
     if !pid_unset(of.last) && of.last_node != Some(of.dst) {
         if rules.said.shared_pages == SharedPages::Deferred && !is_private {
             task.numa_migrate_deferred = rules.migrate_deferred;
         }
-        return false;
+        return (false, Rule::TwoStage);
     }
     if is_private {
-        return true;
+        return (true, Rule::Private);
     }
     match rules.said.shared_pages {
         SharedPages::Deferred => {
             let stays = task.numa_migrate_deferred > 0;
             task.numa_migrate_deferred = task.numa_migrate_deferred.saturating_sub(1);
-            !stays
+            (!stays, if stays { Rule::Deferred } else { Rule::NotDeferred })
         }
-        SharedPages::None => true,
-        SharedPages::ActiveSet => group.is_none_or(|group| by_active_set(rules, group, of.src, of.dst)),
-        SharedPages::ThreeQuarters => group.is_none_or(|group| by_three_quarters(group, of.src, of.dst)),
+        SharedPages::None => (true, Rule::NoBrake),
+        SharedPages::ActiveSet => {
+            group.map_or((true, Rule::NoGroup), |group| by_active_set(rules, group, of.src, of.dst))
+        }
+        SharedPages::ThreeQuarters => {
+            group.map_or((true, Rule::NoGroup), |group| by_three_quarters(group, of.src, of.dst))
+        }
     }
 }
 
 /// Into the active set from outside always, inside it towards the node with less memory, out of it never.
-fn by_active_set(rules: &Rules, group: &Group, src: usize, dst: usize) -> bool {
+fn by_active_set(rules: &Rules, group: &Group, src: usize, dst: usize) -> (bool, Rule) {
     let active = |nid: usize| group.mask >> nid & 1 == 1;
     if !active(dst) {
-        return false;
+        return (false, Rule::DstInactive);
     }
     if !active(src) {
-        return true;
+        return (true, Rule::SrcInactive);
     }
     let (from, to) = (group.mem(src), group.mem(dst));
-    match rules.said.active_set_test {
+    let less = match rules.said.active_set_test {
         ActiveSetTest::Multiply => to < from * 3 / 4,
         ActiveSetTest::Shift => to < from - (from >> 2),
-    }
+    };
+    (less, Rule::BothActive)
 }
 
 /// Where CPUs use much more memory, or where memory is used more per CPU fault.
-fn by_three_quarters(group: &Group, src: usize, dst: usize) -> bool {
+fn by_three_quarters(group: &Group, src: usize, dst: usize) -> (bool, Rule) {
     if group.cpu(dst) > group.cpu(src) * 3 {
-        return true;
+        return (true, Rule::TripleCpu);
     }
-    group.cpu(dst) * group.mem(src) * 3 > group.cpu(src) * group.mem(dst) * 4
+    (group.cpu(dst) * group.mem(src) * 3 > group.cpu(src) * group.mem(dst) * 4, Rule::ThreeQuarters)
 }
 
-/// True if a fault exchanges who faulted last: all do, unless local ones stop at the test of the policy (5.15+).
-pub(crate) fn exchanges(rules: &Rules, is_local: bool) -> bool {
-    !is_local || rules.said.local_exchange
+/// True if a fault on node `here` exchanges who faulted last: all do that the policy lets move there, unless local ones
+/// stop at the test of the implicit policy (5.15+).
+pub(crate) fn exchanges(rules: &Rules, balance: Balance, is_local: bool, here: usize) -> bool {
+    match balance {
+        Balance::Never => false,
+        Balance::Anywhere => !is_local || rules.said.local_exchange,
+        Balance::Within(nodes) => nodes.has(here),
+    }
 }
 
 #[cfg(test)]
@@ -138,20 +150,21 @@ mod tests {
     #[test]
     fn the_filter_asks_for_two_faults_from_a_node() {
         let rules = Rules::of("6.1");
-        let ask = |last, node| should_migrate(&rules, &mut task(Some(0), 9), None, of(last, node));
+        let ask = |last, node| should_migrate(&rules, &mut task(Some(0), 9), None, of(last, node)).0;
         assert!(!ask(OTHER, 0) && ask(OTHER, 1) && !ask(OWN, 0) && ask(OWN, 1));
         // Unset, or a pid that looks so: the first fault passes the filter.
         assert!(ask(UNSET, 0) && ask(3 << 8 | 0xff, 0));
-        let early = |last| should_migrate(&rules, &mut task(None, 9), None, of(last, 0));
+        let early = |last| should_migrate(&rules, &mut task(None, 9), None, of(last, 0)).0;
         assert!(early(OWN) && early(UNSET) && !early(OTHER));
-        assert!(should_migrate(&rules, &mut task(Some(0), 4), None, of(OWN, 0)));
-        assert!(!should_migrate(&Rules::of("4.17"), &mut task(None, 0), None, of(OWN, 0)));
+        assert_eq!(should_migrate(&rules, &mut task(Some(0), 4), None, of(OWN, 0)), (true, Rule::EarlyLife));
+        let old = Rules::of("4.17");
+        assert_eq!(should_migrate(&old, &mut task(None, 0), None, of(OWN, 0)), (false, Rule::TwoStage));
     }
 
     #[test]
     fn shared_pages_stay_where_they_are_used() {
         let rules = Rules::of("6.1");
-        let ask = |cpu, mem| should_migrate(&rules, &mut task(Some(0), 9), Some(&group(cpu, mem)), of(OTHER, 1));
+        let ask = |cpu, mem| should_migrate(&rules, &mut task(Some(0), 9), Some(&group(cpu, mem)), of(OTHER, 1)).0;
         assert!(ask([10, 31], [1, 1]) && !ask([10, 30], [1, 30]));
         assert!(ask([10, 10], [41, 30]) && !ask([10, 10], [40, 30]));
         // Nothing known: 0 > 0 does not hold.
@@ -164,7 +177,7 @@ mod tests {
         let ask = |mask, mem, rules: &Rules| {
             let mut group = group([0, 0], mem);
             group.mask = mask;
-            should_migrate(rules, &mut task(Some(0), 9), Some(&group), of(OTHER, 1))
+            should_migrate(rules, &mut task(Some(0), 9), Some(&group), of(OTHER, 1)).0
         };
         assert!(!ask(0b01, [100, 0], &rules) && ask(0b10, [0, 100], &rules));
         assert!(ask(0b11, [100, 74], &rules) && !ask(0b11, [100, 75], &rules));
@@ -179,12 +192,12 @@ mod tests {
         let mut rules = Rules::of("3.13");
         rules.migrate_deferred = 2;
         let mut task = task(Some(0), 9);
-        assert!(!should_migrate(&rules, &mut task, None, of(OTHER, 0)));
-        assert!(should_migrate(&rules, &mut task, None, of(OWN, 1)));
-        let next = [0; 3].map(|_| should_migrate(&rules, &mut task, None, of(OTHER, 1)));
-        assert_eq!(next, [false, false, true]);
+        let mut ask = |last, node| should_migrate(&rules, &mut task, None, of(last, node));
+        assert_eq!([ask(OTHER, 0), ask(OWN, 1)], [(false, Rule::TwoStage), (true, Rule::Private)]);
+        let stays = (false, Rule::Deferred);
+        assert_eq!([0; 3].map(|_| ask(OTHER, 1)), [stays, stays, (true, Rule::NotDeferred)]);
         // A private fault that fails the filter defers nothing.
-        assert!(!should_migrate(&rules, &mut task, None, of(OWN, 0)));
+        assert!(!ask(OWN, 0).0);
         assert_eq!(task.numa_migrate_deferred, 0);
     }
 }

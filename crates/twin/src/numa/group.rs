@@ -7,6 +7,7 @@
 //! that the group lives). Checked by a property test of that sum over random joins, faults, placements and exits.
 
 use super::task::{CPU, MEM, Task, fault_index};
+use mmtwin_event::rules::Rule;
 
 /// A group.
 #[derive(Clone, Debug)]
@@ -126,12 +127,18 @@ impl Groups {
         self.list.push(Some(group));
     }
 
-    /// True if a task goes over to another's group: that is larger, or as large and younger.
-    pub(crate) fn joins(&self, task: &Task, other: &Task) -> bool {
-        let (Some(own), Some(theirs)) = (self.of(task), self.of(other)) else { return false };
-        task.numa_group != other.numa_group
-            && own.nr_tasks <= theirs.nr_tasks
-            && (own.nr_tasks != theirs.nr_tasks || own.order <= theirs.order)
+    /// [`Rule::Joined`] if a task goes over to another's group: that is larger, or as large and younger. Otherwise why
+    /// it does not; `None` if both are in one group, where there is nothing to decide.
+    pub(crate) fn joins(&self, task: &Task, other: &Task) -> Option<Rule> {
+        let (Some(own), Some(theirs)) = (self.of(task), self.of(other)) else { return Some(Rule::NoOtherGroup) };
+        if task.numa_group == other.numa_group {
+            return None;
+        }
+        Some(match own.nr_tasks.cmp(&theirs.nr_tasks) {
+            std::cmp::Ordering::Greater => Rule::LargerGroup,
+            std::cmp::Ordering::Equal if own.order > theirs.order => Rule::YoungerGroup,
+            _ => Rule::Joined,
+        })
     }
 
     /// A task goes over to another's group with its decayed faults.
@@ -231,7 +238,7 @@ mod tests {
                         placed(release, &mut tasks[at], &mut groups);
                     }
                     Step::Create if tasks[at].numa_group.is_none() => groups.create(&mut tasks[at], 2, 0),
-                    Step::Meet(other) if groups.joins(&tasks[at], &tasks[other]) => {
+                    Step::Meet(other) if groups.joins(&tasks[at], &tasks[other]) == Some(Rule::Joined) => {
                         if let Some(to) = tasks[other].numa_group {
                             groups.join(&mut tasks[at], to);
                         }
@@ -252,12 +259,15 @@ mod tests {
         let mut groups = Groups::default();
         let mut tasks: Vec<Task> = (0..3).map(|pid| Task::new(pid, 1, 0, None)).collect();
         tasks.iter_mut().for_each(|task| task.numa_faults = vec![0; 16]);
-        assert!(!groups.joins(&tasks[0], &tasks[1]), "without groups there is nothing to join");
+        let joins = |groups: &Groups, tasks: &[Task], [a, b]: [usize; 2]| groups.joins(&tasks[a], &tasks[b]);
+        assert_eq!(joins(&groups, &tasks, [0, 1]), Some(Rule::NoOtherGroup), "there is nothing to join");
         tasks.iter_mut().for_each(|task| groups.create(task, 2, 0));
-        assert!(groups.joins(&tasks[0], &tasks[1]) && !groups.joins(&tasks[1], &tasks[0]));
-        assert!(!groups.joins(&tasks[0], &tasks[0]));
+        assert_eq!(joins(&groups, &tasks, [0, 1]), Some(Rule::Joined));
+        assert_eq!(joins(&groups, &tasks, [1, 0]), Some(Rule::YoungerGroup));
+        assert_eq!(joins(&groups, &tasks, [0, 0]), None);
         groups.join(&mut tasks[1], 0);
-        assert!(groups.joins(&tasks[2], &tasks[1]) && !groups.joins(&tasks[1], &tasks[2]));
+        assert_eq!(joins(&groups, &tasks, [2, 1]), Some(Rule::Joined));
+        assert_eq!(joins(&groups, &tasks, [1, 2]), Some(Rule::LargerGroup));
         assert_eq!(groups.of(&tasks[1]).map(|group| (group.gid, group.refcount)), Some((0, 2)));
     }
 

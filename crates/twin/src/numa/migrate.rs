@@ -7,6 +7,7 @@
 //! file pages and programs' files (there is no page cache), pages mapped in several address spaces as huge pages.
 //! Checked by `tests/numa_balancing.rs`.
 
+use super::rate_limit::LIMIT;
 use super::rules::Era;
 use super::{Env, Numa};
 use crate::access::{Entry, HUGE_PAGES, Unit};
@@ -14,6 +15,7 @@ use crate::alloc::{Caller, PAGEBLOCK_ORDER, Policy, Request, ZoneKind};
 use crate::probe::Task as Who;
 use crate::vmstat::ZoneItem;
 use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
+use mmtwin_event::rules::Rule;
 use mmtwin_event::value::{Bytes, MigrateMode, MigrateReason, Str};
 use mmtwin_event::vocabulary::{MmMigratePages, MmNumaMigrateRatelimit};
 
@@ -49,16 +51,25 @@ impl Numa {
             let name = Str(Bytes { start: 0, len: comm.len() as u32 }.to_slot());
             let event = MmNumaMigrateRatelimit { comm: name, pid: who.pid, dst_nid: dst as i32, nr_pages: pages };
             env.kernel.probe.write(env.kernel.now(cpu), cpu, who, &event, comm);
+            if let Entry::Present(old) = env.memory.regions[region].entry(unit.page.into()) {
+                let figures = |_: &Env<'_>| (self.limit.taken(dst) as i64, LIMIT as i64);
+                self.write_refused(env, task, (old, pages), (src, dst), Rule::RateLimit, figures);
+            }
             return false;
         }
         let Entry::Present(old) = env.memory.regions[region].entry(unit.page.into()) else { return false };
         if !env.has_room(dst, pages) {
+            let figures = |env: &Env<'_>| env.room(dst, pages);
+            self.write_refused(env, task, (old, pages), (src, dst), Rule::NodeFull, figures);
             return false;
         }
         let mut caller = Caller::new(cpu, who, Policy::Preferred(dst));
         let got = env.kernel.allocate_unchecked(&mut caller, if unit.huge { &HUGE } else { &BASE });
         self.count(env, cpu, who, unit, got.is_ok());
-        let Ok(got) = got else { return false };
+        let Ok(got) = got else {
+            self.write_refused(env, task, (old, pages), (src, dst), Rule::NoPage, |env| env.room(dst, pages));
+            return false;
+        };
         env.kernel.spend(cpu, self.costs.migrate_page + self.costs.copy(src, dst) * pages / HUGE_PAGES);
         env.memory.load.touch(dst, src, pages as f64 * LINES, 0.0);
         env.memory.load.touch(dst, dst, pages as f64 * LINES, 1.0);
@@ -110,5 +121,18 @@ impl Env<'_> {
             let mark = of.marks.high + pages;
             of.node == node && of.watermark_ok(0, mark, free, ZoneKind::Movable, Default::default())
         })
+    }
+
+    /// Free pages of the zone of a node that comes nearest to having room, and how many it would have to exceed.
+    fn room(&self, node: usize, pages: u64) -> (i64, i64) {
+        let alloc = &self.kernel.alloc;
+        let of_zone = |zone: usize| {
+            let free = self.kernel.stat.plain(zone, ZoneItem::FreePages) as i64;
+            let of = &alloc.zones[zone];
+            let reserve = of.lowmem_reserve[ZoneKind::Movable as usize];
+            (free, (of.marks.high + pages + of.boost + reserve) as i64)
+        };
+        let zones = alloc.populated().filter(|&zone| alloc.zones[zone].node == node).map(of_zone);
+        zones.max_by_key(|(free, mark)| free - mark).unwrap_or_default()
     }
 }

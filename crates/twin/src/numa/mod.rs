@@ -16,6 +16,7 @@
 //! cpusets, memory cgroups.
 
 mod active;
+mod decisions;
 mod fault;
 mod filter;
 mod group;
@@ -30,6 +31,7 @@ mod task;
 mod topology;
 mod vma_filter;
 
+pub(crate) use decisions::{nid_of, write_group, write_period};
 pub(crate) use group::Groups;
 pub(crate) use rules::{Era, Rules};
 pub(crate) use task::{Mm, Spent, Task};
@@ -47,10 +49,14 @@ use vma_filter::VmaState;
 /// What the work costs, in picoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Costs {
+    /// Starting a program.
+    pub process_start: Ps,
     /// A fault without a migration.
     pub hint_fault: Ps,
     /// Marking one entry.
     pub scan_pte: Ps,
+    /// Looking at one that is not marked.
+    pub walk_pte: Ps,
     /// Flushing TLBs after marks: always, and per CPU that runs the program.
     pub tlb_flush: [Ps; 2],
     /// A migration without the copy.

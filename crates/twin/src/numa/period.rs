@@ -8,6 +8,7 @@
 use super::group::Group;
 use super::rules::{Era, Rules};
 use super::task::Task;
+use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::FailureSlowdown;
 
 /// Largest part of the machine's bandwidth that may go into scanning, in MB per second.
@@ -64,14 +65,15 @@ impl Rules {
         self.scan_min(rss).max(longest.max(self.scaled(longest, group)))
     }
 
-    /// Sets the scan period after a placement; `Some` gives the jiffies until the address space is scanned again.
+    /// Sets the scan period after a placement, by a rule; `Some` gives the jiffies until the address space is scanned
+    /// again.
     pub(crate) fn update_task_scan_period(
         &self,
         task: &mut Task,
         types: FaultTypes,
         rss: u64,
         group: Option<&Group>,
-    ) -> Option<u64> {
+    ) -> (Option<u64>, Rule) {
         let (local, remote) = (task.locality.local, task.locality.remote);
         let failed = match (self.era <= Era::V3_18, self.said.failure_slowdown) {
             (true, _) | (_, FailureSlowdown::None) => false,
@@ -82,36 +84,38 @@ impl Rules {
             if self.said.failure_slowdown == FailureSlowdown::Cleared {
                 task.locality = Default::default();
             }
-            return Some(self.ms_to_jiffies(task.numa_scan_period));
+            let rule = if failed { Rule::FailedMigration } else { Rule::NothingShared };
+            return (Some(self.ms_to_jiffies(task.numa_scan_period)), rule);
         }
         let slot = task.numa_scan_period.div_ceil(NUMA_PERIOD_SLOTS) as i64;
         let local_ratio = (local * NUMA_PERIOD_SLOTS).checked_div(local + remote).unwrap_or(0);
         let types_sum = types.private + types.shared;
         let over = |ratio: u64, threshold: u64| (ratio as i64 - threshold as i64).max(1) * slot;
-        let change = if self.era <= Era::V3_18 {
+        let (change, rule) = if self.era <= Era::V3_18 {
             let threshold = if self.era == Era::V3_18 { NUMA_PERIOD_THRESHOLD } else { OLD_THRESHOLD };
             if local_ratio >= threshold {
-                over(local_ratio, threshold)
+                (over(local_ratio, threshold), Rule::MostlyLocal)
             } else {
                 // Private faults show where memory belongs, shared ones only that somebody else uses it too.
                 let all = types_sum + u64::from(self.era == Era::V3_18);
                 let ratio = (types.private * NUMA_PERIOD_SLOTS).div_ceil(all.max(1)) as i64;
-                -(threshold as i64 - local_ratio as i64) * slot * ratio / NUMA_PERIOD_SLOTS as i64
+                let less = (threshold as i64 - local_ratio as i64) * slot * ratio;
+                (-less / NUMA_PERIOD_SLOTS as i64, Rule::ScanFaster)
             }
         } else {
             let private_ratio = (types.private * NUMA_PERIOD_SLOTS).checked_div(types_sum).unwrap_or(0);
             if private_ratio >= NUMA_PERIOD_THRESHOLD {
-                over(private_ratio, NUMA_PERIOD_THRESHOLD)
+                (over(private_ratio, NUMA_PERIOD_THRESHOLD), Rule::MostlyPrivate)
             } else if local_ratio >= NUMA_PERIOD_THRESHOLD {
-                over(local_ratio, NUMA_PERIOD_THRESHOLD)
+                (over(local_ratio, NUMA_PERIOD_THRESHOLD), Rule::MostlyLocal)
             } else {
-                -((NUMA_PERIOD_THRESHOLD - local_ratio.max(private_ratio)) as i64) * slot
+                (-((NUMA_PERIOD_THRESHOLD - local_ratio.max(private_ratio)) as i64) * slot, Rule::ScanFaster)
             }
         };
         let (least, most) = (self.scan_min(rss) as i64, self.scan_max(rss, group) as i64);
         task.numa_scan_period = (task.numa_scan_period as i64 + change).clamp(least, most) as u64;
         task.locality = Default::default();
-        None
+        (None, rule)
     }
 
     /// A task with fault statistics has come to another node: its memory may be far now.
@@ -171,7 +175,7 @@ mod tests {
         let rules = Rules::of("6.1");
         let after = |local, remote, shared, private| {
             let mut task = task(1000, local, remote, 0);
-            assert_eq!(rules.update_task_scan_period(&mut task, FaultTypes { shared, private }, 0, None), None);
+            assert_eq!(rules.update_task_scan_period(&mut task, FaultTypes { shared, private }, 0, None).0, None);
             assert_eq!(task.locality, Locality::default());
             task.numa_scan_period
         };
@@ -190,15 +194,16 @@ mod tests {
         let mut rules = Rules::of("6.1");
         let types = FaultTypes { shared: 50, private: 50 };
         let mut at = task(1000, 50, 50, 1);
-        assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), Some(500));
-        assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), Some(1000));
+        let failed = Rule::FailedMigration;
+        assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (Some(500), failed));
+        assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (Some(1000), failed));
         assert_eq!((at.numa_scan_period, at.locality.failed), (4000, 1));
         rules.said.failure_slowdown = FailureSlowdown::Cleared;
         rules.update_task_scan_period(&mut at, types, 0, None);
         assert_eq!((at.numa_scan_period, at.locality), (8000, Locality::default()));
         rules.said.failure_slowdown = FailureSlowdown::None;
         let mut at = task(10_000, 50, 50, 1);
-        assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), None);
+        assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (None, Rule::ScanFaster));
         assert_eq!(at.numa_scan_period, 8000);
         // Nothing local, nothing shared.
         let mut at = task(40_000, 0, 9, 0);

@@ -7,12 +7,16 @@
 //! gives 0. Of 3.13 what its series changes is known, the rest is taken from the versions after. Checked by tests.
 
 use super::active::{self, Moment};
+use super::decisions::{nid_of, write_adapted};
 use super::group::Groups;
 use super::period::FaultTypes;
 use super::rules::{Era, Rules};
 use super::task::{CPU, CPUBUF, MEM, MEMBUF, Mm, Task, fault_index};
 use super::topology::Topology;
 use crate::probe::Probe;
+use mmtwin_event::Kind;
+use mmtwin_event::rules::Rule;
+use mmtwin_event::vocabulary::{NumaNodeFaults, NumaPlacement};
 use mmtwin_scenario::kernel::{ActiveSet, CpuWeight, Statistics};
 
 /// `LOAD_AVG_MAX`: the load sum of a task that always ran.
@@ -45,10 +49,11 @@ pub(crate) struct Scene<'a> {
 pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Placed {
     let (rules, topology, nodes) = (scene.rules, scene.topology, scene.topology.nodes());
     let mut placed = Placed::default();
-    if task.numa_scan_seq == scene.mm.numa_scan_seq {
+    let seq = scene.mm.seq_at(scene.moment.at);
+    if task.numa_scan_seq == seq {
         return placed;
     }
-    task.numa_scan_seq = scene.mm.numa_scan_seq;
+    task.numa_scan_seq = seq;
     task.numa_scan_period_max = rules.scan_max(scene.rss, scene.groups.of(task));
     let weighing = Weighing::new(rules, task, &mut placed);
     let types = decay(scene, task, &weighing);
@@ -68,6 +73,7 @@ pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Pla
         set_period(scene, task, types);
     }
     let mut chosen = best.map(|nid| if topology.has_cpus(nid) { nid } else { topology.nearest_with_cpus(nid) });
+    let mut rule = if chosen == best { Rule::MostFaults } else { Rule::NearestCpus };
     let mut enough = best_faults > 0;
     if let Some(group) = scene.groups.of_mut(task) {
         match rules.said.active_set {
@@ -79,15 +85,24 @@ pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Pla
         }
         if rules.era >= Era::V3_18 {
             let total = group.total_faults;
+            let before = chosen;
             chosen = chosen.map(|nid| topology.preferred_group_nid(nid, total, |nid| group.mem(nid)));
+            if chosen != before {
+                rule = Rule::GroupTopology;
+            }
         } else if own_best != best {
             chosen = Some(by_both(topology, scene.groups, task).or(own_best).unwrap_or(0));
+            rule = Rule::TaskAndGroup;
         } else {
             chosen = own_best;
         }
     }
     if rules.era <= Era::V4_14 {
         enough = own_most > 0;
+    }
+    let old = task.numa_preferred_nid;
+    if !enough || chosen.is_none() {
+        rule = Rule::NoFaults;
     }
     if let Some(chosen) = chosen.filter(|_| enough) {
         let new = task.numa_preferred_nid != Some(chosen);
@@ -98,10 +113,41 @@ pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Pla
             Era::V4_19 | Era::V6_1 | Era::V6_12 => false,
         };
     }
+    write(scene, task, old, (best, best_faults), rule);
     if rules.era > Era::V4_14 {
         set_period(scene, task, types);
     }
     placed
+}
+
+/// Writes what a placement was decided on, and how.
+fn write(scene: &mut Scene<'_>, task: &Task, old: Option<usize>, best: (Option<usize>, u64), rule: Rule) {
+    let Moment { at, cpu, who } = scene.moment;
+    let (nodes, group) = (scene.topology.nodes(), scene.groups.of(task));
+    let (pid, gid) = (task.pid, group.map_or(0, |group| group.gid));
+    if scene.probe.on(Kind::NumaNodeFaults) {
+        for nid in 0..nodes {
+            let (mem, cpu_faults) = (task.faults(nodes, MEM, nid), task.faults(nodes, CPU, nid));
+            let (group_mem, group_cpu) = group.map_or((0, 0), |group| (group.mem(nid), group.cpu(nid)));
+            let event = NumaNodeFaults { pid, gid, nid: nid as i32, mem, cpu: cpu_faults, group_mem, group_cpu };
+            scene.probe.write(at, cpu, who, &event, b"");
+        }
+    }
+    if scene.probe.on(Kind::NumaPlacement) {
+        let event = NumaPlacement {
+            pid,
+            gid,
+            scan_seq: task.numa_scan_seq,
+            rule: rule.number(),
+            best_nid: nid_of(best.0),
+            best_faults: best.1,
+            old_nid: nid_of(old),
+            nid: nid_of(task.numa_preferred_nid),
+            active_nodes: group.map_or(0, |group| group.active_nodes),
+            max_faults_cpu: group.map_or(0, |group| group.max_faults_cpu),
+        };
+        scene.probe.write(at, cpu, who, &event, b"");
+    }
 }
 
 /// 3.13: if the favourites of task and group differ, the node with the largest sum of both weights.
@@ -119,9 +165,12 @@ fn by_both(topology: &Topology, groups: &Groups, task: &Task) -> Option<usize> {
 
 fn set_period(scene: &mut Scene<'_>, task: &mut Task, types: FaultTypes) {
     let group = scene.groups.of(task);
-    if let Some(later) = scene.rules.update_task_scan_period(task, types, scene.rss, group) {
+    let (old, locality) = (task.numa_scan_period, task.locality);
+    let (later, rule) = scene.rules.update_task_scan_period(task, types, scene.rss, group);
+    if let Some(later) = later {
         scene.mm.numa_next_scan = scene.jiffies + later;
     }
+    write_adapted(scene.probe, scene.moment.at, (old, task), rule, locality, types);
 }
 
 /// How CPU faults are weighted in one placement.
@@ -217,7 +266,7 @@ pub(crate) mod tests {
         let (rules, topology) = (Rules::of(release), topology(&[&[10, 20], &[20, 10]]));
         let (mappings, vmas) = Default::default();
         let seq = task.numa_scan_seq + 1;
-        let mut mm = Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: seq, users: 1, vmas };
+        let mut mm = Mm { mappings, numa_scan_seq: seq, users: 1, vmas, ..Mm::default() };
         let moment = Moment { at: 0, cpu: 0, who: Who::default() };
         let (rules, topology, mm, probe) = (&rules, &topology, &mut mm, &mut Probe::off());
         let mut scene = Scene { rules, topology, groups, mm, rss: 0, probe, moment, jiffies: 0 };

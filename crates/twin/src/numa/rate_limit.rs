@@ -8,7 +8,7 @@ use crate::clock::Ns;
 /// Length of a window.
 const WINDOW: Ns = 100_000_000;
 /// Pages of a window: 128 MiB.
-const LIMIT: u64 = 128 << 8;
+pub(crate) const LIMIT: u64 = 128 << 8;
 
 /// The windows of all nodes.
 #[derive(Clone, Debug)]
@@ -21,6 +21,11 @@ impl RateLimit {
     /// Nothing migrated yet.
     pub(crate) fn new(nodes: usize) -> RateLimit {
         RateLimit { windows: vec![(0, 0); nodes] }
+    }
+
+    /// Pages that have come to a node in its window.
+    pub(crate) fn taken(&self, node: usize) -> u64 {
+        self.windows[node].1
     }
 
     /// True if so many pages may come to a node now; they are counted whether their migration succeeds or not.

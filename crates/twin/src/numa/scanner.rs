@@ -3,7 +3,8 @@
 //!
 //! A task's own CPU time makes it due; one task of an address space wins each window of `scan_size_mb`. Its time is
 //! charged to the winner. Left out: KSM and copy-on-write pages (there is no fork), read-only files, huge pages that a
-//! range cuts (regions begin at a multiple of 2 MiB), a missed `mmap_lock`. Regions are taken in ascending order of
+//! range cuts (regions begin at a multiple of 2 MiB), a missed `mmap_lock`. Areas beside regions are in
+//! `run/image.rs`. Regions are taken in ascending order of
 //! address, which is the opposite of the order in which a program on x86-64 maps them. Checked by the counters of
 //! whole runs in `tests/numa_balancing.rs` and tests of when a task is due.
 
@@ -11,7 +12,7 @@ use super::Numa;
 use super::rules::Era;
 use super::task::{Mm, Task};
 use super::vma_filter::{self, Reason, Scan, Verdict};
-use crate::access::{AccessState, Entry, HUGE_PAGES, Unit};
+use crate::access::{AccessState, Balance, Entry, HUGE_PAGES, Unit};
 use crate::clock::Ns;
 use crate::kernel::{Kernel, PS_PER_NS};
 use crate::machine::PAGE_SIZE;
@@ -36,12 +37,13 @@ struct Marked {
 impl Numa {
     /// A task starts on a CPU; `parent` is the thread that makes it, if it shares its memory.
     pub(crate) fn init_numa_balancing(&mut self, task: usize, cpu: u32, parent: Option<usize>, rss: u64, now: Ns) {
-        let (rules, jiffies) = (&self.rules, self.rules.jiffies(now));
+        // The program began before it does what a scenario says.
+        let (rules, began) = (&self.rules, now.saturating_sub(self.costs.process_start / PS_PER_NS));
         let delay = u64::from(rules.said.scan_delay_ms);
         let parent = parent.map(|parent| self.tasks[parent].clone());
         let mm = &mut self.mms[self.tasks[task].mm];
         if parent.is_some() && mm.users == 1 {
-            mm.numa_next_scan = jiffies + rules.ms_to_jiffies(delay);
+            mm.numa_next_scan = rules.jiffies(began) + rules.ms_to_jiffies(delay);
             mm.numa_scan_seq = 0;
         }
         let users = u64::from(mm.users);
@@ -49,7 +51,7 @@ impl Numa {
         let of = &mut self.tasks[task];
         (of.alive, of.cpu, of.started, of.exec_start) = (true, cpu, now, now);
         (of.numa_scan_seq, of.numa_scan_period) = (mm.numa_scan_seq, delay);
-        let Some(parent) = parent else { return };
+        let Some(parent) = parent else { return of.exec = self.costs.process_start };
         of.numa_preferred_nid = parent.numa_preferred_nid;
         of.numa_scan_period_max = rules.scan_max(rss, self.groups.of(&parent));
         // The patch compares milliseconds with nanoseconds; what it meant is the third form.
@@ -109,6 +111,7 @@ impl Numa {
         // Another thread wins the next window.
         of.node_stamp += 2 * rules.tick();
         let (cpu, begun) = (of.cpu, kernel.clock(of.cpu));
+        let passes = mm.numa_scan_seq;
         let mut window = Window {
             numa: self,
             task,
@@ -121,6 +124,7 @@ impl Numa {
         };
         window.run();
         let spent = (kernel.clock(cpu) - begun) / PS_PER_NS;
+        self.mms[number].scan = (kernel.now(cpu), passes);
         let of = &mut self.tasks[task];
         of.spent.scan += kernel.clock(cpu) - begun;
         of.exec += spent * PS_PER_NS;
@@ -207,7 +211,7 @@ impl Window<'_> {
     fn judge(&mut self, at: usize, forced: bool) -> Verdict {
         let mapping = self.mm().mappings[at];
         let of = &self.memory.mappings[mapping];
-        let (start, balanced) = (of.start, of.balanced);
+        let (start, balanced) = (of.start, of.balance != Balance::Never);
         let (filters, rules, pid, jiffies) =
             (self.numa.rules.said.vma_filter, self.numa.rules, self.of().pid, self.jiffies);
         let mm = self.mm();
@@ -272,7 +276,7 @@ impl Window<'_> {
         let node = self.kernel.machine.node_of(cpu);
         let users = self.mm().users;
         let region = self.memory.mappings[mapping].region;
-        let mut marked = Marked::default();
+        let (mut marked, mut looked) = (Marked::default(), 0);
         let mut units = Vec::new();
         let mut at = first;
         while at < end {
@@ -282,12 +286,18 @@ impl Window<'_> {
             units.clear();
             if of.huge_at(block, self.kernel).is_some() {
                 units.push(Unit { page: (block * HUGE_PAGES) as u32, huge: true });
+                looked += 1;
             } else {
                 // A process's only thread keeps what is on its node.
                 let stays =
                     |pfn: u32| of.anon && users == 1 && self.kernel.machine.node_of_page(pfn.into()) == Some(node);
-                let there = |page: &u64| matches!(of.entry(*page), Entry::Present(pfn) if !stays(pfn));
-                units.extend((at..next).filter(there).map(|page| Unit { page: page as u32, huge: false }));
+                for page in at..next {
+                    let Entry::Present(pfn) = of.entry(page) else { continue };
+                    looked += 1;
+                    if !stays(pfn) {
+                        units.push(Unit { page: page as u32, huge: false });
+                    }
+                }
             }
             for unit in self.memory.mark_all(mapping, &mut units) {
                 marked.pages += unit.pages();
@@ -298,10 +308,10 @@ impl Window<'_> {
         let events = &mut self.kernel.stat.events.numa;
         events.pte_updates += marked.pages;
         events.huge_pte_updates += (marked.pages - marked.entries) / (HUGE_PAGES - 1);
-        if marked.entries > 0 {
-            let flush = self.numa.costs.flush(users);
-            self.kernel.spend(cpu, marked.entries * self.numa.costs.scan_pte + flush);
-        }
+        let costs = &self.numa.costs;
+        let flush = if marked.entries > 0 { costs.flush(users) } else { 0 };
+        let walk = (looked - marked.entries) * costs.walk_pte;
+        self.kernel.spend(cpu, marked.entries * costs.scan_pte + walk + flush);
         marked
     }
 }
@@ -317,10 +327,18 @@ mod tests {
     fn nobody(release: &str) -> (Numa, AccessState) {
         let rules = Rules::of(release);
         let topology = Topology::new(vec![vec![10]], vec![vec![0]], false);
-        let costs = Costs { hint_fault: 1, scan_pte: 1, tlb_flush: [0; 2], migrate_page: 1, copy_huge: vec![vec![1]] };
+        let costs = Costs {
+            process_start: 0,
+            hint_fault: 1,
+            scan_pte: 1,
+            walk_pte: 1,
+            tlb_flush: [0; 2],
+            migrate_page: 1,
+            copy_huge: vec![vec![1]],
+        };
         let tasks = (0..3).map(|pid| Task::new(pid, 0, 0, None)).collect();
         let (mappings, vmas) = Default::default();
-        let mm = Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: 0, users: 0, vmas };
+        let mm = Mm { mappings, vmas, ..Mm::default() };
         let curve = Curve::new(&[]).unwrap();
         let memory = Memory::new(1, vec![Path { idle_ns: 1.0, peak: 1e9 }], curve.clone(), curve).unwrap();
         let memory = AccessState {

@@ -4,12 +4,14 @@
 //! faults of tasks without memory. Checked by tests of groups and of whole runs.
 
 use super::active::{self, Moment};
+use super::decisions::write_group;
 use super::filter::{UNSET, cpu_of, matches};
 use super::placement::{self, Scene};
 use super::rules::Era;
 use super::task::{CPUBUF, MEMBUF, fault_index};
 use super::{Env, Numa};
 use crate::probe::Task as Who;
+use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{ActiveSet, RefreshAtJoin, SharedPages};
 
 /// A hinting fault that is over.
@@ -80,11 +82,11 @@ impl Numa {
 
     fn place(&mut self, env: &mut Env<'_>, task: usize) -> bool {
         let (mm, rules) = (self.tasks[task].mm, self.rules);
-        if self.tasks[task].numa_scan_seq == self.mms[mm].numa_scan_seq {
+        let moment = self.moment(env, task);
+        if self.tasks[task].numa_scan_seq == self.mms[mm].seq_at(moment.at) {
             return false;
         }
         let rss = self.rss(env.memory, mm);
-        let moment = self.moment(env, task);
         let mut scene = Scene {
             rules: &rules,
             topology: &self.topology,
@@ -108,17 +110,27 @@ impl Numa {
     /// Who shares a page shares a group; true if the fault counts as private all the same.
     fn task_numa_group(&mut self, env: &mut Env<'_>, task: usize, fault: &Fault) -> bool {
         let nodes = self.topology.nodes();
-        let node = env.kernel.machine.node_of(self.tasks[task].cpu);
+        let cpu = self.tasks[task].cpu;
+        let (node, at) = (env.kernel.machine.node_of(cpu), env.kernel.now(cpu));
         if self.tasks[task].numa_group.is_none() {
             self.groups.create(&mut self.tasks[task], nodes, node);
+            write_group(&mut env.kernel.probe, at, &self.groups, &self.tasks[task], None, Rule::Created);
         }
-        let Some(other) = env.queues.running_on(cpu_of(fault.last)) else { return false };
-        let (of, theirs) = (&self.tasks[task], &self.tasks[other]);
-        if !matches(theirs.pid, fault.last) || !self.groups.joins(of, theirs) {
+        let other = env.queues.running_on(cpu_of(fault.last));
+        let met = other.filter(|&other| matches(self.tasks[other].pid, fault.last));
+        let Some(other) = met else {
+            write_group(&mut env.kernel.probe, at, &self.groups, &self.tasks[task], None, Rule::NotRunning);
             return false;
+        };
+        let (of, theirs) = (&self.tasks[task], &self.tasks[other]);
+        let Some(mut rule) = self.groups.joins(of, theirs) else { return false };
+        let stranger = rule == Rule::Joined && of.mm != theirs.mm && !fault.shared;
+        if stranger {
+            rule = Rule::OtherMemory;
         }
-        if of.mm != theirs.mm && !fault.shared {
-            return true;
+        write_group(&mut env.kernel.probe, at, &self.groups, of, Some(theirs), rule);
+        if rule != Rule::Joined {
+            return stranger;
         }
         let (from, to) = (of.numa_group, theirs.numa_group);
         if let Some(to) = to {

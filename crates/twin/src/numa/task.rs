@@ -28,7 +28,7 @@ pub(crate) struct Locality {
 }
 
 /// A task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Task {
     pub pid: i32,
     pub tgid: i32,
@@ -130,7 +130,7 @@ impl Task {
 }
 
 /// An address space.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Mm {
     /// Its mappings among all, by ascending address.
     pub mappings: Vec<usize>,
@@ -138,10 +138,19 @@ pub(crate) struct Mm {
     pub numa_next_scan: u64,
     /// Address at which the next scan begins.
     pub numa_scan_offset: u64,
-    /// Completed passes.
+    /// Completed passes, those of a scan under way included.
     pub numa_scan_seq: i32,
+    /// When the last scan ends, and the passes that were completed before it.
+    pub scan: (Ns, i32),
     /// Tasks that use it.
     pub users: u32,
     /// 6.12: by mapping, as `mappings`.
     pub vmas: Vec<Option<VmaState>>,
+}
+
+impl Mm {
+    /// Completed passes that tasks see: while a scan takes its time, others fault on what it has marked already.
+    pub(crate) fn seq_at(&self, now: Ns) -> i32 {
+        if now < self.scan.0 { self.scan.1 } else { self.numa_scan_seq }
+    }
 }

@@ -12,14 +12,23 @@ use crate::access::{Came, Hit, Unit, walked};
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::{PS_PER_NS, Ps};
-use crate::numa::{Env, Numa, Spent};
+use crate::machine::PAGE_SIZE;
+use crate::numa::{Env, Numa, Spent, write_group, write_period};
 use crate::sched::{Balancer, Move};
+use mmtwin_event::Kind;
 use mmtwin_event::results::BalancingTime;
+use mmtwin_event::rules::Rule;
+use mmtwin_event::value::{Bytes, Hex, Str};
+use mmtwin_event::vocabulary::{NumaMapping, SchedMigrateTask};
 use mmtwin_workload::Pattern;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Parts of an epoch whose faults a thread comes to at once.
 const SLICES: Ps = 8;
+/// Characters of a task's name.
+const COMM: usize = 15;
+/// `prio` of a task without a nice value.
+const DEFAULT_PRIO: i32 = 120;
 /// Picoseconds in which what the scheduler knows of a thread's past counts half: 32 ms.
 const HALF_LIFE: f64 = 32e9;
 
@@ -44,18 +53,45 @@ pub(super) struct Balancing {
     before: Vec<Ps>,
     /// By process: what the phases that have ended have cost.
     told: Vec<BalancingTime>,
+    /// By thread: what it touches of its process's image all the time.
+    image: Vec<Vec<(usize, Unit)>>,
 }
 
 impl Balancing {
-    pub(super) fn new(numa: Numa, cpus: usize) -> Balancing {
+    pub(super) fn new(numa: Numa, cpus: usize, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
         let threads = numa.tasks.len();
         let (pending, before) = (vec![VecDeque::new(); threads], vec![0; threads]);
         let told = vec![BalancingTime::default(); numa.mms.len()];
-        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before, told }
+        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before, told, image }
     }
 }
 
 impl Engine<'_> {
+    /// Says where each process has its regions.
+    pub(super) fn numa_mappings(&mut self, at: Ns) {
+        if !self.kernel.probe.on(Kind::NumaMapping) {
+            return;
+        }
+        for mapping in &self.memory.mappings {
+            let process = &self.processes[mapping.process];
+            let place = |list: &[usize]| list.iter().position(|&region| region == mapping.region);
+            let name = match (place(&process.regions), place(&process.image)) {
+                (Some(number), _) => process.region_names[number].clone(),
+                (None, number) => format!("image{}", number.unwrap_or(0)),
+            };
+            let name = format!("{}/{name}", process.name);
+            let task = self.threads[process.threads.start].caller.task;
+            let event = NumaMapping {
+                tgid: task.tgid,
+                vm_start: Hex(mapping.start),
+                vm_end: Hex(mapping.start + self.memory.regions[mapping.region].len() * PAGE_SIZE),
+                region_id: mapping.region as u32,
+                region: Str(Bytes { start: 0, len: name.len() as u32 }.to_slot()),
+            };
+            self.kernel.probe.write(at, 0, task, &event, name.as_bytes());
+        }
+    }
+
     /// A thread starts on a CPU.
     pub(super) fn numa_started(&mut self, thread: usize, at: Ns) {
         let Some(balancing) = &mut self.balancing else { return };
@@ -69,6 +105,11 @@ impl Engine<'_> {
     /// A thread ends.
     pub(super) fn numa_ended(&mut self, thread: usize) {
         if let Some(balancing) = &mut self.balancing {
+            let task = &balancing.numa.tasks[thread];
+            if task.numa_group.is_some() {
+                let at = self.kernel.now(task.cpu).max(self.exited);
+                write_group(&mut self.kernel.probe, at, &balancing.numa.groups, task, None, Rule::Left);
+            }
             balancing.numa.exit(thread);
         }
     }
@@ -138,7 +179,12 @@ impl Engine<'_> {
         *ticked = clock;
         for cpu in 0..self.queues.cpus() as u32 {
             let Some(thread) = self.queues.running(cpu) else { continue };
-            if numa.task_tick_numa(thread, &self.memory, now) {
+            let before = numa.tasks[thread].numa_scan_period;
+            let is_due = numa.task_tick_numa(thread, &self.memory, now);
+            if numa.tasks[thread].numa_scan_period != before {
+                write_period(&mut self.kernel.probe, now, before, &numa.tasks[thread], Rule::ScanStart);
+            }
+            if is_due {
                 numa.task_numa_work(thread, &mut self.memory, &mut self.kernel, now);
             }
         }
@@ -154,7 +200,7 @@ impl Engine<'_> {
                 continue;
             }
             let Some(Balancing { numa, balancer, .. }) = &mut self.balancing else { continue };
-            if let Some(thread) = balancer.pull(cpu, &self.queues, numa, clock / PS_PER_NS) {
+            if let Some(thread) = balancer.pull(cpu, &self.queues, numa, &mut self.kernel.probe, clock / PS_PER_NS) {
                 self.move_thread(thread, cpu)?;
             }
         }
@@ -166,12 +212,18 @@ impl Engine<'_> {
 
     /// Draws the first touches of marked pages of the time from `clock` to `end`.
     fn draw(&mut self, clock: Ps, end: Ps) {
-        let Some(Balancing { pending, .. }) = &mut self.balancing else { return };
+        let Some(Balancing { pending, image, .. }) = &mut self.balancing else { return };
         // What will be touched, when and by whom.
         let mut found: Vec<(usize, Unit, Ps, usize)> = Vec::new();
+        let mut paces = vec![0; self.memory.mappings.len()];
         let mut by_pool: BTreeMap<usize, (usize, Vec<(usize, u64)>)> = BTreeMap::new();
         for (thread, at) in self.threads.iter_mut().enumerate() {
             let Doing::Touching(accessor) = &mut at.doing else { continue };
+            let from = self.kernel.clock(at.caller.cpu).max(clock);
+            if self.queues.running(at.caller.cpu) == Some(thread) {
+                let marked = image[thread].iter().filter(|(mapping, unit)| self.memory.mappings[*mapping].has(*unit));
+                found.extend(marked.map(|&(mapping, unit)| (mapping, unit, from, thread)));
+            }
             let sleeps = accessor.list.iter().any(|access| access.touching.sleep > 0);
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
             // Who sleeps between touches wakes within the time.
@@ -185,6 +237,7 @@ impl Engine<'_> {
             for access in &mut accessor.list {
                 let Some(mapping) = access.mapping.filter(|_| access.active()) else { continue };
                 let touches = turns.min(access.left().unwrap_or(u64::MAX));
+                paces[mapping] += touches;
                 if let Some(pool) = access.pool {
                     by_pool.entry(pool).or_insert_with(|| (mapping, Vec::new())).1.push((thread, touches));
                 } else if let Pattern::Walk(cursor) = access.touching.stream.pattern() {
@@ -198,6 +251,10 @@ impl Engine<'_> {
                     access.walked = last;
                 }
             }
+        }
+        let seconds = (end - clock) as f64 / PS_PER_NS as f64 / 1e9;
+        for (mapping, touches) in self.memory.mappings.iter_mut().zip(paces).filter(|(_, touches)| *touches > 0) {
+            mapping.pace = touches as f64 / seconds / self.memory.regions[mapping.region].len() as f64;
         }
         let mut hits: Vec<Hit> = Vec::new();
         for (number, (mapping, threads)) in by_pool {
@@ -313,9 +370,35 @@ impl Engine<'_> {
     pub(super) fn set_cpu(&mut self, thread: usize, cpu: u32) {
         let from = std::mem::replace(&mut self.threads[thread].caller.cpu, cpu);
         let nodes = (self.kernel.machine.node_of(from), self.kernel.machine.node_of(cpu));
+        // A CPU that was idle is behind.
+        let idle = self.queues.len(from) == 0;
+        let at = self.kernel.now(from).max(if idle { self.kernel.now(cpu) } else { 0 });
+        self.write_migrate_task(thread, from, at);
         if let Some(balancing) = &mut self.balancing {
+            let before = balancing.numa.tasks[thread].numa_scan_period;
             balancing.numa.task_moved(&self.memory, thread, cpu, nodes);
+            let after = &balancing.numa.tasks[thread];
+            if after.numa_scan_period != before {
+                write_period(&mut self.kernel.probe, at, before, after, Rule::MovedNode);
+            }
         }
+    }
+
+    fn write_migrate_task(&mut self, thread: usize, from: u32, at: Ns) {
+        if !self.kernel.probe.on(Kind::SchedMigrateTask) {
+            return;
+        }
+        let of = &self.threads[thread];
+        let name = self.processes[of.process].name.as_bytes();
+        let comm = &name[..name.len().min(COMM)];
+        let event = SchedMigrateTask {
+            comm: Str(Bytes { start: 0, len: comm.len() as u32 }.to_slot()),
+            pid: of.caller.task.pid,
+            prio: DEFAULT_PRIO,
+            orig_cpu: from as i32,
+            dest_cpu: of.caller.cpu as i32,
+        };
+        self.kernel.probe.write(at, from, of.caller.task, &event, comm);
     }
 
     /// A CPU for a thread that wakes: its own if that is idle, else an idle one of its node.
@@ -352,16 +435,17 @@ impl Engine<'_> {
 }
 
 /// NUMA balancing of a scenario's workload; `None` if there is none.
-pub(super) fn of(engine: &mut Engine<'_>) -> Option<Balancing> {
+pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError> {
     let scenario = engine.scenario;
     if !build::balances(scenario) {
-        return None;
+        return Ok(None);
     }
     let processes: Vec<Vec<usize>> = engine.processes.iter().map(|process| process.regions.clone()).collect();
     engine.memory.mappings = build::mappings(scenario, &processes, &engine.memory.regions);
+    let image = super::image::load(engine)?;
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
     let threads: Vec<_> = engine.threads.iter().map(thread).collect();
     let numa = build::numa(scenario, &engine.memory.mappings, &threads);
     engine.kernel.stat.events.numa.on = true;
-    Some(Balancing::new(numa, engine.queues.cpus()))
+    Ok(Some(Balancing::new(numa, engine.queues.cpus(), image)))
 }

@@ -135,7 +135,7 @@ impl<'a> Engine<'a> {
             balancing: None,
             kernel,
         };
-        engine.balancing = balancing::of(&mut engine);
+        engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }
 
@@ -149,6 +149,7 @@ impl<'a> Engine<'a> {
         }
         let begin = self.options.state.at.min(HORIZON);
         self.kernel.advance(begin);
+        self.numa_mappings(begin);
         if !self.options.state.zones.is_empty() {
             self.kernel.queue_updates(begin);
         }
@@ -311,7 +312,13 @@ impl<'a> Engine<'a> {
             .collect();
         let tasks = self.numa_tasks();
         self.sampler.sample(&mut self.kernel, &placed, &tasks, at, self.sink);
-        self.kernel.spend_beside(self.scenario.machine.cost.sample.0);
+        let time = self.scenario.machine.cost.sample.0;
+        if self.kernel.spend_beside(time) {
+            // Who had a CPU has had it all the time.
+            for cpu in 0..self.queues.cpus() as u32 {
+                self.queues.running(cpu).into_iter().for_each(|thread| self.numa_ran(thread, time));
+            }
+        }
     }
 
     pub(super) fn make_ready(&mut self, cpu: u32) {

@@ -7,6 +7,7 @@
 mod actions;
 mod balancing;
 mod engine;
+mod image;
 mod loops;
 mod phases;
 mod process;
@@ -44,6 +45,8 @@ pub struct State {
     pub at: Ns,
     /// Zones that differ from the machine's, or have fewer free pages than after boot.
     pub zones: Vec<ZoneState>,
+    /// By process and thread: the CPU that it begins on, if it may run there. Without one it is chosen.
+    pub cpus: Vec<Vec<u32>>,
 }
 
 /// How a scenario is run, beside what it says itself.
@@ -70,7 +73,7 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 15] = [
+const WRITTEN: [Kind; 27] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -86,6 +89,18 @@ const WRITTEN: [Kind; 15] = [
     Kind::SchedSwapNuma,
     Kind::UpdateNumaActiveNodesMask,
     Kind::SchedSkipVmaNuma,
+    Kind::SchedMigrateTask,
+    Kind::NumaMapping,
+    Kind::NumaHintFault,
+    Kind::NumaMigrateRefused,
+    Kind::NumaGroup,
+    Kind::NumaNodeFaults,
+    Kind::NumaPlacement,
+    Kind::NumaScanPeriod,
+    Kind::NumaSearchNode,
+    Kind::NumaSearchCpu,
+    Kind::NumaTaskMigrate,
+    Kind::NumaBalance,
 ];
 
 /// The kinds of events that a scenario wants, its kernel has and the twin writes.

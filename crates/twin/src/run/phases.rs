@@ -16,11 +16,23 @@ impl Engine<'_> {
     /// A process starts: its threads get their CPUs, and its first phase begins.
     pub(super) fn start(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         for thread in self.processes[process].threads.clone() {
-            let cpu = self.choose_cpu(thread);
+            let cpu = self.first_cpu(thread);
             self.threads[thread].caller.cpu = cpu;
             self.numa_started(thread, at);
         }
         self.next_phase(process, at)
+    }
+
+    /// A CPU for a thread that begins: that of the state the run begins with, else one that is chosen.
+    pub(super) fn first_cpu(&mut self, thread: usize) -> u32 {
+        let process = self.threads[thread].process;
+        let number = thread - self.processes[process].threads.start;
+        let known = self.options.state.cpus.get(process).and_then(|cpus| cpus.get(number)).copied();
+        let may = |cpu: &u32| *cpu < self.kernel.stat.cpus() && self.kernel.stat.is_online(*cpu);
+        match known.filter(|cpu| self.threads[thread].pinned.is_none_or(|own| own == *cpu)).filter(may) {
+            Some(cpu) => self.queues.place([cpu].into_iter(), &self.kernel.machine).unwrap_or(cpu),
+            None => self.choose_cpu(thread),
+        }
     }
 
     /// A CPU for a thread: its own, one of its node, one of its process's, or any.
@@ -219,12 +231,13 @@ impl Engine<'_> {
         let this = &mut self.processes[process];
         (this.phase, this.ended) = (None, true);
         let (kept, regions, threads) = (std::mem::take(&mut this.kept), this.regions.clone(), this.threads.clone());
+        let image = std::mem::take(&mut this.image);
         let caller = self.threads[threads.start].caller;
         self.kernel.wait(caller.cpu, at * PS_PER_NS);
         for page in kept {
             self.kernel.free_unchecked(caller.cpu, caller.task, page).map_err(crate::kernel::KernelError::from)?;
         }
-        for number in regions {
+        for number in regions.into_iter().chain(image) {
             let region = &mut self.memory.regions[number];
             region.users -= 1;
             if region.users == 0 {

@@ -86,6 +86,8 @@ pub(super) struct Process {
     pub threads: std::ops::Range<usize>,
     /// Numbers of its regions among all, in the scenario's order.
     pub regions: Vec<usize>,
+    /// Numbers of its other areas among all regions; none if nobody looks at them.
+    pub image: Vec<usize>,
     /// Names of its regions.
     pub region_names: Vec<String>,
     /// Its phases; the first may be that which populates.
@@ -177,6 +179,7 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
             name: said.name.clone(),
             threads: first..threads.len(),
             regions: own,
+            image: Vec::new(),
             region_names: said.regions.iter().map(|region| region.name.clone()).collect(),
             phases: first_phase.into_iter().chain(said.phases.iter().enumerate().map(phase)).collect(),
             phase: None,

@@ -7,7 +7,11 @@
 
 use super::RunQueues;
 use crate::clock::Ns;
-use crate::numa::{Numa, group_weight, task_weight};
+use crate::numa::{Numa, group_weight, nid_of, task_weight};
+use crate::probe::{Probe, Task as Who};
+use mmtwin_event::Kind;
+use mmtwin_event::rules::Rule;
+use mmtwin_event::vocabulary::NumaBalance;
 use mmtwin_scenario::kernel::BalancerHook;
 
 /// Nanoseconds of a millisecond.
@@ -36,7 +40,14 @@ impl Balancer {
     }
 
     /// The task that an idle CPU pulls now, if any.
-    pub(crate) fn pull(&mut self, cpu: u32, queues: &RunQueues, numa: &Numa, now: Ns) -> Option<usize> {
+    pub(crate) fn pull(
+        &mut self,
+        cpu: u32,
+        queues: &RunQueues,
+        numa: &Numa,
+        probe: &mut Probe,
+        now: Ns,
+    ) -> Option<usize> {
         let node = |cpu: u32| numa.topology.cpus.iter().position(|cpus| cpus.contains(&cpu));
         let own = node(cpu)?;
         let near = busiest(numa.topology.cpus[own].iter().copied(), queues);
@@ -51,19 +62,54 @@ impl Balancer {
         let from = busiest((0..queues.cpus() as u32).filter(|&at| node(at) != Some(own)), queues)?;
         let others = node(from)?;
         let forced = self.failed[cpu as usize] > numa.rules.cache_nice_tries;
-        let may_move = |&task: &usize| {
+        let mut may_move = |&task: &usize| {
             let locality = match numa.rules.said.balancer_hook {
                 BalancerHook::Pair => pair(numa, task, others, own),
                 BalancerHook::Weights => weights(numa, queues, task, (from, others), own),
             };
             let hot = now.saturating_sub(numa.tasks[task].exec_start) < numa.rules.migration_cost;
             let stays = locality == Locality::Degrades || locality == Locality::Neutral && hot;
-            may_run(&task) && (!stays || forced)
+            let moves = may_run(&task) && (!stays || forced);
+            if probe.on(Kind::NumaBalance) && may_run(&task) {
+                let rule = match locality {
+                    _ if stays && forced => Rule::Forced,
+                    Locality::Improves => Rule::Improves,
+                    Locality::Degrades => Rule::Degrades,
+                    Locality::Neutral if hot => Rule::CacheHot,
+                    Locality::Neutral => Rule::Neutral,
+                };
+                write(probe, numa, task, rule, [(from, others), (cpu, own)], moves, now);
+            }
+            moves
         };
-        let task = queues.waiting(from).find(may_move);
+        let task = queues.waiting(from).find(|task| may_move(task));
         self.failed[cpu as usize] = if task.is_some() { 0 } else { self.failed[cpu as usize] + 1 };
         task
     }
+}
+
+/// Writes `numa_balance`: CPUs with their nodes, from and to.
+fn write(
+    probe: &mut Probe,
+    numa: &Numa,
+    task: usize,
+    rule: Rule,
+    [from, to]: [(u32, usize); 2],
+    pulled: bool,
+    now: Ns,
+) {
+    let of = &numa.tasks[task];
+    let event = NumaBalance {
+        pid: of.pid,
+        rule: rule.number(),
+        src_cpu: from.0 as i32,
+        src_nid: from.1 as i32,
+        dst_cpu: to.0 as i32,
+        dst_nid: to.1 as i32,
+        preferred_nid: nid_of(of.numa_preferred_nid),
+        pulled,
+    };
+    probe.write(now, to.0, Who::default(), &event, b"");
 }
 
 /// The CPU with most tasks, of those with one waiting; the lowest of several.

@@ -7,6 +7,9 @@
 
 use super::numa_migrate::{Busy, LOAD, NodeStats};
 use crate::numa::{Env, Era, Numa};
+use mmtwin_event::Kind;
+use mmtwin_event::rules::Rule;
+use mmtwin_event::vocabulary::{NumaSearchCpu, NumaSearchNode};
 
 /// Improvement that is worth a swap.
 const SMALLIMP: i64 = 30;
@@ -25,7 +28,26 @@ pub(super) struct Search<'a, 'k> {
     pub last: usize,
     pub best_cpu: Option<u32>,
     pub best_task: Option<usize>,
-    best_imp: i64,
+    pub best_imp: i64,
+    /// What was looked at, if anybody wants to know.
+    pub nodes: Vec<NumaSearchNode>,
+    pub cpus: Vec<NumaSearchCpu>,
+    wants: [bool; 2],
+}
+
+/// What a comparison with a CPU says.
+struct Verdict {
+    /// The search of the node is over.
+    stop: bool,
+    rule: Rule,
+    /// What the swap or move gains.
+    imp: i64,
+}
+
+impl Verdict {
+    fn on(rule: Rule, imp: i64) -> Verdict {
+        Verdict { stop: false, rule, imp }
+    }
 }
 
 /// A node that is looked at.
@@ -50,6 +72,9 @@ impl<'a, 'k> Search<'a, 'k> {
             best_cpu: None,
             best_task: None,
             best_imp: 0,
+            nodes: Vec::new(),
+            cpus: Vec::new(),
+            wants: [Kind::NumaSearchNode, Kind::NumaSearchCpu].map(|kind| env.kernel.probe.on(kind)),
         };
         search.src = search.stats(src_nid);
         search
@@ -71,7 +96,7 @@ impl<'a, 'k> Search<'a, 'k> {
     pub(super) fn visit(&mut self, nid: usize) {
         self.distance = self.numa.topology.distance(self.src_nid, nid);
         let imps = self.improvements(nid, self.distance, self.distance);
-        self.look_at(nid, imps);
+        self.look_at(nid, imps, Rule::PreferredNode);
     }
 
     /// Looks at the other nodes, as far as task or group would gain.
@@ -84,27 +109,59 @@ impl<'a, 'k> Search<'a, 'k> {
             let distance = self.numa.topology.distance(src, self.last);
             let imps = self.improvements(nid, distance, distance);
             if imps.0 < 0 && imps.1 < 0 {
+                if self.wants[0] {
+                    let (taskimp, groupimp) = imps;
+                    let skipped = Candidate { nid, stats: self.stats(nid), taskimp, groupimp, may_move: false };
+                    self.saw_node(&skipped, Rule::BothWorse);
+                }
                 continue;
             }
             self.distance = distance;
-            self.look_at(nid, imps);
+            self.look_at(nid, imps, Rule::OtherNode);
         }
     }
 
-    fn look_at(&mut self, nid: usize, (taskimp, groupimp): (i64, i64)) {
+    fn saw_node(&mut self, of: &Candidate, rule: Rule) {
+        if !self.wants[0] {
+            return;
+        }
+        self.nodes.push(NumaSearchNode {
+            pid: self.numa.tasks[self.task].pid,
+            nid: of.nid as i32,
+            rule: rule.number(),
+            taskimp: of.taskimp,
+            groupimp: of.groupimp,
+            nr_running: of.stats.nr_running,
+            cpus: of.stats.weight,
+            may_move: of.may_move,
+            best_cpu: self.best_cpu.map_or(-1, |cpu| cpu as i32),
+            best_pid: self.best_task.map_or(0, |task| self.numa.tasks[task].pid),
+            best_imp: self.best_imp,
+        });
+    }
+
+    fn look_at(&mut self, nid: usize, (taskimp, groupimp): (i64, i64), why: Rule) {
         self.last = nid;
         let stats = self.stats(nid);
         let mut candidate = Candidate { nid, stats, taskimp, groupimp, may_move: false };
+        let rule = self.search(&mut candidate).unwrap_or(why);
+        self.saw_node(&candidate, rule);
+    }
+
+    /// Searches a node; a rule if that decides without a look at its CPUs.
+    fn search(&mut self, candidate: &mut Candidate) -> Option<Rule> {
+        let (nid, stats) = (candidate.nid, candidate.stats);
         if self.numa.rules.era <= Era::V4_14 {
             if self.numa.rules.era == Era::V4_14 && !self.has_capacity(&candidate.stats) {
-                return;
+                return Some(Rule::NoCapacity);
             }
             candidate.may_move = true;
         } else if stats.busy() == Busy::Spare {
             if self.imbalance(&stats) == 0 {
                 candidate.may_move = true;
                 if let Some(idle) = stats.idle_cpu {
-                    return self.assign(idle, None, 0);
+                    self.assign(idle, None, 0);
+                    return Some(Rule::IdleAtOnce);
                 }
             }
         } else {
@@ -114,14 +171,29 @@ impl<'a, 'k> Search<'a, 'k> {
             if !self.numa.tasks[self.task].may_run_on(cpu) || !self.env.kernel.stat.is_online(cpu) {
                 continue;
             }
-            let stop = match self.numa.rules.era <= Era::V4_14 {
-                true => self.compare_old(&candidate, cpu),
-                false => self.compare(&candidate, cpu),
+            let before = self.best_imp;
+            let verdict = match self.numa.rules.era <= Era::V4_14 {
+                true => self.compare_old(candidate, cpu),
+                false => self.compare(candidate, cpu),
             };
-            if stop {
+            if self.wants[1] {
+                let curr = self.env.queues.running(cpu).map_or(0, |task| self.numa.tasks[task].pid);
+                self.cpus.push(NumaSearchCpu {
+                    pid: self.numa.tasks[self.task].pid,
+                    cpu: cpu as i32,
+                    nid: nid as i32,
+                    curr,
+                    rule: verdict.rule.number(),
+                    imp: verdict.imp,
+                    moveimp: self.moveimp(candidate),
+                    best_imp: before,
+                });
+            }
+            if verdict.stop {
                 break;
             }
         }
+        None
     }
 
     /// `numa_has_capacity` of 4.17.
@@ -187,29 +259,31 @@ impl<'a, 'k> Search<'a, 'k> {
         if grouped { candidate.groupimp } else { candidate.taskimp }
     }
 
-    /// Compares with the task that runs on a CPU; true if the search of this node is over.
-    fn compare(&mut self, candidate: &Candidate, cpu: u32) -> bool {
+    /// Compares with the task that runs on a CPU.
+    fn compare(&mut self, candidate: &Candidate, cpu: u32) -> Verdict {
         let moveimp = self.moveimp(candidate);
         let Some(other) = self.env.queues.running(cpu).filter(|&other| self.numa.tasks[other].alive) else {
             if !candidate.may_move || moveimp < self.best_imp {
-                return false;
+                return Verdict::on(Rule::IdleRefused, moveimp);
             }
             self.assign(candidate.stats.idle_cpu.unwrap_or(cpu), None, moveimp);
-            return true;
+            return Verdict { stop: true, rule: Rule::IdleCpu, imp: moveimp };
         };
         if other == self.task {
-            return true;
+            return Verdict { stop: true, rule: Rule::Itself, imp: 0 };
         }
         let them = &self.numa.tasks[other];
         if !them.may_run_on(self.numa.tasks[self.task].cpu) {
-            return false;
+            return Verdict::on(Rule::Bound, 0);
         }
         let held_prefers = self.best_task.is_some_and(|held| self.prefers_source(held));
         let (prefers, is_home) = (self.prefers_source(other), them.numa_preferred_nid == Some(candidate.nid));
         if held_prefers && !prefers {
-            return false;
+            return Verdict::on(Rule::HeldIsBetter, 0);
         }
-        let Some(mut imp) = self.swap_gain(candidate, other, moveimp) else { return false };
+        let Some(mut imp) = self.swap_gain(candidate, other, moveimp) else {
+            return Verdict::on(Rule::SameGroupRoom, 0);
+        };
         if is_home {
             imp -= imp / 16;
         }
@@ -218,54 +292,56 @@ impl<'a, 'k> Search<'a, 'k> {
         }
         if candidate.may_move && moveimp > imp && moveimp > self.best_imp {
             self.assign(cpu, None, moveimp);
-            return false;
+            return Verdict::on(Rule::PlainMove, moveimp);
         }
         let better_partner = self.best_task.is_some() && !held_prefers && prefers;
         // All tasks have the same load, so a swap never changes the balance.
         if better_partner || imp >= SMALLIMP && imp > self.best_imp + SMALLIMP / 2 {
             self.assign(cpu, Some(other), imp);
-            return !candidate.may_move && prefers;
+            let rule = if better_partner { Rule::BetterPartner } else { Rule::Swap };
+            return Verdict { stop: !candidate.may_move && prefers, rule, imp };
         }
-        false
+        Verdict::on(Rule::TooSmall, imp)
     }
 
     /// The comparison of 4.17 and older: no least improvement, and capacity decides about idle CPUs.
-    fn compare_old(&mut self, candidate: &Candidate, cpu: u32) -> bool {
+    fn compare_old(&mut self, candidate: &Candidate, cpu: u32) -> Verdict {
         let moveimp = self.moveimp(candidate);
         let other = self.env.queues.running(cpu).filter(|&other| self.numa.tasks[other].alive);
         if other == Some(self.task) {
-            return false;
+            return Verdict::on(Rule::Itself, 0);
         }
         let mut imp = moveimp;
         if let Some(other) = other {
             if !self.numa.tasks[other].may_run_on(self.numa.tasks[self.task].cpu) {
-                return false;
+                return Verdict::on(Rule::Bound, 0);
             }
             imp = self.swap_gain(candidate, other, moveimp).unwrap_or(moveimp);
         }
         if imp <= self.best_imp && moveimp <= self.best_imp {
-            return false;
+            return Verdict::on(Rule::NoBetter, imp);
         }
         let (src, dst) = (&self.src, &candidate.stats);
         if other.is_none() && src.nr_running <= src.weight && dst.busy() != Busy::Spare {
-            return false;
+            return Verdict::on(Rule::IdleRefused, imp);
         }
         let own_cpu = self.numa.tasks[self.task].cpu;
         let alone = self.env.queues.len(own_cpu) == 1 && self.env.queues.len(cpu) == 1;
         if let Some(other) = other.filter(|_| alone && imp > self.best_imp) {
             self.assign(cpu, Some(other), imp);
-            return false;
+            return Verdict::on(Rule::Swap, imp);
         }
         if moveimp > imp && moveimp > self.best_imp && !self.too_imbalanced(dst, LOAD) {
             // A little less, so that an idle CPU wins.
             self.assign(cpu, None, moveimp - 1);
-            return false;
+            return Verdict::on(Rule::PlainMove, moveimp - 1);
         }
         let moved = if other.is_some() { 0 } else { LOAD };
         if imp > self.best_imp && !self.too_imbalanced(dst, moved) {
             let to = if other.is_some() { cpu } else { dst.idle_cpu.unwrap_or(cpu) };
             self.assign(to, other, imp);
+            return Verdict::on(if other.is_some() { Rule::Swap } else { Rule::IdleCpu }, imp);
         }
-        false
+        Verdict::on(Rule::NoBetter, imp)
     }
 }

@@ -6,9 +6,11 @@
 
 use super::RunQueues;
 use super::numa_compare::Search;
-use crate::numa::{Env, Era, Numa, group_weight, task_weight};
+use crate::numa::{Env, Era, Numa, group_weight, nid_of, task_weight, write_period};
 use crate::probe::Task as Who;
-use mmtwin_event::vocabulary::{SchedMoveNuma, SchedStickNuma, SchedSwapNuma};
+use mmtwin_event::Kind;
+use mmtwin_event::rules::Rule;
+use mmtwin_event::vocabulary::{NumaTaskMigrate, SchedMoveNuma, SchedStickNuma, SchedSwapNuma};
 
 /// Load of a runnable task, and capacity of a CPU.
 pub(super) const LOAD: i64 = 1024;
@@ -75,7 +77,11 @@ impl Numa {
         }
         if rules.era <= Era::V4_14 {
             let rss = self.rss(env.memory, self.tasks[task].mm);
-            self.tasks[task].numa_scan_period = rules.scan_start(rss, self.groups.of(&self.tasks[task]));
+            let period = rules.scan_start(rss, self.groups.of(&self.tasks[task]));
+            let old = std::mem::replace(&mut self.tasks[task].numa_scan_period, period);
+            let of = &self.tasks[task];
+            let at = env.kernel.now(of.cpu);
+            write_period(&mut env.kernel.probe, at, old, of, Rule::MigrateReset);
         }
         self.task_numa_migrate(env, task, preferred)
     }
@@ -86,6 +92,7 @@ impl Numa {
         if (0..self.topology.nodes()).filter(|&nid| self.topology.has_cpus(nid)).count() < 2 {
             // No domain spans nodes: the task cannot leave.
             self.tasks[task].numa_preferred_nid = Some(src);
+            self.write_search(env, task, (src, preferred), None, Rule::OneDomain);
             return None;
         }
         let mut search = Search::new(self, env, task, src);
@@ -95,7 +102,17 @@ impl Numa {
             search.visit_others(src, preferred);
         }
         let (best_cpu, best_task, last) = (search.best_cpu, search.best_task, search.last);
+        let (imp, nodes, cpus) = (search.best_imp, search.nodes, search.cpus);
+        let (at, who) = (env.kernel.now(cpu), self.who(task));
+        cpus.iter().for_each(|event| env.kernel.probe.write(at, cpu, who, event, b""));
+        nodes.iter().for_each(|event| env.kernel.probe.write(at, cpu, who, event, b""));
         self.follow_the_group(env, task, src, best_cpu, last);
+        let rule = match (best_cpu, best_task) {
+            (None, _) => Rule::Stick,
+            (Some(_), None) => Rule::MoveTask,
+            (Some(_), Some(_)) => Rule::SwapTasks,
+        };
+        self.write_search(env, task, (src, preferred), best_cpu.map(|cpu| (cpu, best_task, imp)), rule);
         let old = self.rules.era < Era::V6_1;
         let Some(to) = best_cpu else {
             if !old {
@@ -103,8 +120,7 @@ impl Numa {
             }
             return None;
         };
-        let who = self.who(task);
-        let (at, dst_nid) = (env.kernel.now(cpu), env.kernel.machine.node_of(to) as i32);
+        let dst_nid = env.kernel.machine.node_of(to) as i32;
         let (src_cpu, src_nid, dst_cpu) = (cpu as i32, src as i32, to as i32);
         let ngid = self.ngid(task);
         match best_task {
@@ -132,6 +148,34 @@ impl Numa {
                 Some(Move::Swap(to, with))
             }
         }
+    }
+
+    /// Writes `numa_task_migrate`: nodes the task is on and preferred, and the CPU, task and improvement that were best.
+    fn write_search(
+        &self,
+        env: &mut Env<'_>,
+        task: usize,
+        (src, preferred): (usize, usize),
+        best: Option<(u32, Option<usize>, i64)>,
+        rule: Rule,
+    ) {
+        if !env.kernel.probe.on(Kind::NumaTaskMigrate) {
+            return;
+        }
+        let of = &self.tasks[task];
+        let event = NumaTaskMigrate {
+            pid: of.pid,
+            gid: self.ngid(task),
+            rule: rule.number(),
+            src_cpu: of.cpu as i32,
+            src_nid: src as i32,
+            preferred_nid: preferred as i32,
+            nid: nid_of(of.numa_preferred_nid),
+            best_cpu: best.map_or(-1, |(cpu, ..)| cpu as i32),
+            best_pid: best.and_then(|(_, with, _)| with).map_or(0, |with| self.tasks[with].pid),
+            best_imp: best.map_or(0, |(.., imp)| imp),
+        };
+        env.kernel.probe.write(env.kernel.now(of.cpu), of.cpu, self.who(task), &event, b"");
     }
 
     /// A task of a group prefers the node that the search chose, or stays with the one it is on.

@@ -41,8 +41,15 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
         hint_random: Random::new(1, Use::HintFault),
     };
     let topology = Topology::new(vec![vec![10, 20], vec![20, 10]], vec![vec![0, 1], vec![2, 3]], false);
-    let costs =
-        Costs { hint_fault: 1, scan_pte: 1, tlb_flush: [0; 2], migrate_page: 1, copy_huge: vec![vec![1; 2]; 2] };
+    let costs = Costs {
+        process_start: 0,
+        hint_fault: 1,
+        scan_pte: 1,
+        walk_pte: 1,
+        tlb_flush: [0; 2],
+        migrate_page: 1,
+        copy_huge: vec![vec![1; 2]; 2],
+    };
     let task = |(number, &(cpu, faults)): (usize, &(u32, [u64; 2]))| {
         let mut task = Task::new(number as i32, 0, 0, None);
         (task.cpu, task.alive, task.numa_faults) = (cpu, true, vec![0; 16]);
@@ -54,7 +61,7 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
     };
     let list = tasks.iter().enumerate().map(task).collect();
     let (mappings, vmas) = Default::default();
-    let mm = Mm { mappings, numa_next_scan: 0, numa_scan_offset: 0, numa_scan_seq: 1, users: 1, vmas };
+    let mm = Mm { mappings, numa_scan_seq: 1, users: 1, vmas, ..Mm::default() };
     let numa = Numa::new(Rules::of(release), topology, costs, list, vec![mm], vec!["p".into()]);
     let mut scene = Scene { kernel, memory, queues, numa };
     for (number, &(cpu, _)) in tasks.iter().enumerate() {
@@ -126,7 +133,7 @@ fn idle_cpus_pull_what_may_come() {
     let at = scene("6.1", &tasks);
     let mut balancer = Balancer::new(4);
     // The last one waiting, within the node.
-    assert_eq!(balancer.pull(1, &at.queues, &at.numa, 0), Some(2));
+    assert_eq!(balancer.pull(1, &at.queues, &at.numa, &mut Probe::off(), 0), Some(2));
     let from_far = |preferred: [usize; 3], times: u64| {
         let mut at = scene("6.1", &[(0, [100, 0]), (0, [100, 0]), (0, [100, 0])]);
         for (task, nid) in preferred.into_iter().enumerate() {
@@ -135,7 +142,7 @@ fn idle_cpus_pull_what_may_come() {
         let mut balancer = Balancer::new(4);
         let mut last = None;
         for time in 0..times {
-            last = balancer.pull(3, &at.queues, &at.numa, 1_000_000_000 + time * 4_000_000);
+            last = balancer.pull(3, &at.queues, &at.numa, &mut Probe::off(), 1_000_000_000 + time * 4_000_000);
         }
         last
     };

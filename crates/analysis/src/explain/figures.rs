@@ -1,0 +1,138 @@
+//! Figures of decisions as text.
+
+use super::names::Names;
+use mmtwin_event::rules::Rule;
+use mmtwin_event::vocabulary::{NumaGroup, NumaHintFault, NumaMigrateRefused, NumaScanPeriod};
+
+/// A time of the trace clock.
+pub fn seconds(at: u64) -> String {
+    format!("{}.{:06} s", at / 1_000_000_000, at / 1000 % 1_000_000)
+}
+
+/// Section and title of a rule.
+pub fn rule(rule: Rule) -> String {
+    format!("{}, {}", rule.section(), rule.title())
+}
+
+/// A node, or that there is none.
+pub(super) fn node(nid: i32) -> String {
+    if nid < 0 { "no node".into() } else { format!("node {nid}") }
+}
+
+/// A number with its sign.
+pub(super) fn signed(number: i64) -> String {
+    format!("{number:+}")
+}
+
+/// Who faulted before a hinting fault.
+fn before(of: &NumaHintFault, names: &Names) -> String {
+    match (of.last_cpu, of.last_pid) {
+        (..0, _) => "nobody faulted before".into(),
+        (cpu, ..0) => format!("the fault before came from CPU {cpu}, {}", node(of.last_nid)),
+        (cpu, pid) => format!("the fault before was {}'s on CPU {cpu}, {}", names.task(pid), node(of.last_nid)),
+    }
+}
+
+/// What a hinting fault was decided on.
+pub(super) fn fault(of: &NumaHintFault, by: Option<Rule>, names: &Names) -> String {
+    let (src, dst, gid) = (of.src_nid, of.dst_nid, of.gid);
+    let memory = || format!("group {gid} has {} memory faults on node {dst}, {} on node {src}", of.mem_dst, of.mem_src);
+    match by {
+        Some(Rule::EarlyLife) => {
+            let preferred = if of.preferred_nid < 0 { "none".into() } else { of.preferred_nid.to_string() };
+            format!("preferred node {preferred}, scan pass {}; {}", of.scan_seq, before(of, names))
+        }
+        Some(Rule::TwoStage) => format!("{}, not node {dst}", before(of, names)),
+        Some(Rule::TripleCpu) => {
+            let triple = 3 * u128::from(of.cpu_src);
+            format!(
+                "group {gid} has {} CPU faults on node {dst} > 3 x {} on node {src} = {triple}",
+                of.cpu_dst, of.cpu_src
+            )
+        }
+        Some(Rule::ThreeQuarters) => {
+            let left = u128::from(of.cpu_dst) * u128::from(of.mem_src) * 3;
+            let right = u128::from(of.cpu_src) * u128::from(of.mem_dst) * 4;
+            let sign = if left > right { ">" } else { "<=" };
+            format!(
+                "group {gid}: CPU faults {} (node {dst}) x memory faults {} (node {src}) x 3 = {left} {sign} {} (node \
+                 {src}) x {} (node {dst}) x 4 = {right}",
+                of.cpu_dst, of.mem_src, of.cpu_src, of.mem_dst
+            )
+        }
+        Some(Rule::BothActive) => {
+            let sign = if of.wanted { "less" } else { "not less" };
+            format!("{}, of which 3/4 are {}: {sign}", memory(), u128::from(of.mem_src) * 3 / 4)
+        }
+        Some(Rule::DstInactive | Rule::SrcInactive) => memory(),
+        Some(Rule::Deferred) => format!("{} more shared faults stay", of.deferred),
+        Some(Rule::Local) => String::new(),
+        _ => before(of, names),
+    }
+}
+
+/// Why a migration that was wanted did not happen.
+pub(super) fn refused(of: &NumaMigrateRefused, by: Option<Rule>) -> String {
+    let (dst, have, limit) = (of.dst_nid, of.have, of.limit);
+    match by {
+        Some(Rule::RateLimit) => format!("{have} pages came to node {dst} in its window, more than {limit}"),
+        Some(Rule::NodeFull) => {
+            format!("the best zone of node {dst} has {have} free pages, it needs more than {limit}")
+        }
+        _ => format!("node {dst} gave no page; its best zone has {have} free"),
+    }
+}
+
+/// What became of a task's group.
+pub(super) fn group(of: &NumaGroup, by: Option<Rule>, names: &Names) -> String {
+    let other = || match of.other_gid {
+        0 => format!("{}, which has none", names.task(of.other_pid)),
+        gid => format!("{} of group {gid} ({} tasks)", names.task(of.other_pid), of.other_tasks),
+    };
+    match by {
+        Some(Rule::Created) => format!("{} makes group {}", names.task(of.pid), of.gid),
+        Some(Rule::Joined) => {
+            let from = if of.gid > 0 {
+                format!("leaves group {} ({} tasks) and ", of.gid, of.nr_tasks)
+            } else {
+                String::new()
+            };
+            format!(
+                "{} {from}joins group {} of {} ({} tasks)",
+                names.task(of.pid),
+                of.other_gid,
+                names.task(of.other_pid),
+                of.other_tasks
+            )
+        }
+        Some(Rule::Left) => format!("{} ends and leaves group {} ({} tasks)", names.task(of.pid), of.gid, of.nr_tasks),
+        Some(Rule::NotRunning) => {
+            format!(
+                "{} stays in group {}: who faulted before on its page runs there no more",
+                names.task(of.pid),
+                of.gid
+            )
+        }
+        _ => format!(
+            "{} stays in group {} ({} tasks), shares a page with {}",
+            names.task(of.pid),
+            of.gid,
+            of.nr_tasks,
+            other()
+        ),
+    }
+}
+
+/// How a scan period was set.
+pub(super) fn period(of: &NumaScanPeriod, by: Option<Rule>) -> String {
+    let change = format!("scan period {} -> {} ms", of.old, of.period);
+    let share = |part: u64, other: u64| match part.checked_add(other).filter(|all| *all > 0) {
+        Some(all) => format!("{part} of {all} ({}/10)", u128::from(part) * 10 / u128::from(all)),
+        None => "none".into(),
+    };
+    match by {
+        Some(Rule::ScanStart | Rule::MovedNode | Rule::MigrateReset) => change,
+        Some(Rule::FailedMigration) => format!("{change}: {} pages could not be migrated", of.failed),
+        _ => format!("{change}: local {}, private {}", share(of.local, of.remote), share(of.private, of.shared)),
+    }
+}

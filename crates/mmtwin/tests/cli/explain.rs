@@ -1,0 +1,105 @@
+//! `mmtwin explain`: golden transcripts of a small run on the twin and of a trace of a real kernel, and bad names.
+
+use super::support::{mmtwin, ok, recording, scratch};
+use super::transcripts::transcript_in;
+use serde_json::Value;
+use std::path::Path;
+
+const SCENARIO: &str = "scenarios/examples/numa-explain.toml";
+
+/// Runs the example into SCRATCH/e.mmt.
+fn example(scratch: &Path) {
+    let output = scratch.join("e.mmt");
+    ok(["run", SCENARIO, "-o", output.to_str().expect("UTF-8"), "--table", "workload"]);
+}
+
+#[test]
+fn pages_tasks_and_groups() {
+    let scratch = scratch();
+    example(scratch.path());
+    let explain = |name: &str, arguments: &[&str]| {
+        transcript_in(scratch.path(), name, &[&["explain", "SCRATCH/e.mmt"], arguments].concat());
+    };
+    // Refused because the node is full; followed; touched where it was.
+    explain("explain-page-refused", &["--page", "pair/heap:0xad000"]);
+    explain("explain-page-followed", &["--page", "heap:1120KiB"]);
+    explain("explain-task", &["--task", "1001"]);
+    explain("explain-task-stuck", &["--task", "1002"]);
+    explain("explain-group", &["--group", "1001"]);
+    explain("explain-page-json", &["--page", "pair@0x7f00000ad000", "--format", "json"]);
+    explain("explain-page-csv", &["--page", "pair@0x7f00000ad000", "--format", "csv"]);
+    // Names of nothing and of several.
+    explain("explain-no-page", &["--page", "1"]);
+    explain("explain-no-offset", &["--page", "pair/heap:4MiB"]);
+    explain("explain-no-region", &["--page", "pair/heep:0"]);
+    explain("explain-no-address", &["--page", "pair@0x1000"]);
+    explain("explain-several-tasks", &["--task", "pair"]);
+    explain("explain-no-task", &["--task", "pear"]);
+    explain("explain-no-group", &["--group", "7"]);
+    explain("explain-usage-page", &["--page", "heap"]);
+    explain("explain-usage-nothing", &[]);
+    explain("explain-usage-two", &["--task", "1001", "--group", "1001"]);
+}
+
+#[test]
+fn what_was_not_recorded_is_not_known() {
+    let scratch = scratch();
+    let output = scratch.path().join("q.mmt");
+    let events = "run.events=[\"sched:*_numa\"]";
+    ok(["run", SCENARIO, "--set", events, "-o", output.to_str().expect("UTF-8"), "--table", "workload"]);
+    let explain = |name: &str, arguments: &[&str]| {
+        transcript_in(scratch.path(), name, &[&["explain", "SCRATCH/q.mmt"], arguments].concat());
+    };
+    explain("explain-task-sampled", &["--task", "1001"]);
+    explain("explain-pages-not-recorded", &["--page", "0x1000"]);
+    explain("explain-regions-not-recorded", &["--page", "pair/heap:0"]);
+}
+
+#[test]
+fn a_trace_of_a_real_kernel() {
+    let (scratch, numa) = (scratch(), recording("numa-6.1"));
+    transcript_in(scratch.path(), "explain-kernel-task", &["explain", &numa, "--task", "wl1"]);
+    transcript_in(scratch.path(), "explain-kernel-page", &["explain", &numa, "--page", "0x1000"]);
+    transcript_in(scratch.path(), "explain-kernel-group", &["explain", &numa, "--group", "1"]);
+    transcript_in(scratch.path(), "explain-stdin", &["explain", "-", "--task", "1"]);
+}
+
+/// All formats say the same, and the same twice; a converted trace says what the recording says.
+#[test]
+fn one_chain_in_every_format() {
+    let scratch = scratch();
+    example(scratch.path());
+    let path = |name: &str| scratch.path().join(name).to_str().expect("UTF-8").to_string();
+    let (recording, text, dat) = (path("e.mmt"), path("e.txt"), path("e.dat"));
+    for converted in [&text, &dat] {
+        ok(["convert", &recording, "-o", converted]);
+    }
+    let task = ["--task", "1001"];
+    let table = ok([&["explain", recording.as_str()], &task[..]].concat());
+    assert_eq!(table, ok([&["explain", recording.as_str()], &task[..]].concat()));
+    let json = |input: &str| -> Value {
+        let arguments = [&["explain", input], &task[..], &["--format", "json"]].concat();
+        serde_json::from_str(&ok(arguments)).expect("JSON")
+    };
+    let whole = json(&recording);
+    let answer = whole["findings"][0]["sentence"].as_str().expect("an answer");
+    assert!(table.ends_with(&format!("\n{answer}\n")), "{answer}");
+    let steps = whole["tables"][0]["rows"].as_array().expect("steps");
+    assert!(steps.len() > 10);
+    let text_of_step = |step: &Value| step.as_array().and_then(|row| row.last()?.as_str()).expect("what").to_string();
+    assert!(steps.iter().all(|step| table.contains(&text_of_step(step))));
+    for converted in [&text, &dat] {
+        let other = json(converted);
+        let rules = |of: &Value| -> Vec<Value> {
+            of["tables"][0]["rows"].as_array().expect("steps").iter().map(|row| row[4].clone()).collect()
+        };
+        assert_eq!(rules(&other), rules(&whole), "{converted}");
+    }
+}
+
+#[test]
+fn a_reader_is_told_what_to_do_without_a_file() {
+    let run = mmtwin(["explain", "no/such.mmt", "--task", "1"]);
+    assert_eq!((run.status, run.out.len()), (1, 0));
+    assert!(run.err.contains("no/such.mmt"), "{}", run.err);
+}
