@@ -67,6 +67,33 @@ pub struct PhaseResult {
     /// Where the pages of the process's regions were at its end.
     #[serde(default)]
     pub placement: Vec<Placement>,
+    /// Time that the kernel spent on balancing the process's memory; `None` where nobody tells it apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancing: Option<BalancingTime>,
+    /// Active nodes at its end of the NUMA group that most of its threads are in; `None` without a group, or where
+    /// nobody tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_nodes: Option<u64>,
+}
+
+/// CPU time of NUMA balancing, in nanoseconds, on the threads it was done for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BalancingTime {
+    /// Marking pages, with the flushes of TLBs.
+    pub scan: u64,
+    /// Faults on marked pages, without migrations.
+    pub fault: u64,
+    /// Migrations of pages, with the copies.
+    pub migrate: u64,
+}
+
+impl BalancingTime {
+    /// Adds times.
+    pub fn add(&mut self, other: &BalancingTime) {
+        self.scan += other.scan;
+        self.fault += other.fault;
+        self.migrate += other.migrate;
+    }
 }
 
 /// What all threads of an access did together.

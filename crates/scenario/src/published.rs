@@ -33,6 +33,18 @@ pub struct Published {
     /// Rows that are compared with each other.
     #[serde(default, rename = "pair")]
     pub pairs: Vec<Pair>,
+    /// What a reader of the pairs must know.
+    #[serde(default)]
+    pub pairs_note: String,
+    /// Parameters of the workload that were fixed on rows; those of the machine are in its file.
+    #[serde(default, rename = "parameter")]
+    pub parameters: Vec<Parameter>,
+    /// Rows whose order is told.
+    #[serde(default, rename = "order")]
+    pub orders: Vec<Ordered>,
+    /// Pairs of rows of many runs, of which the change is told as far as chance lets it be known.
+    #[serde(default, rename = "trial")]
+    pub trials: Vec<Trial>,
     /// Quantities of the model that these figures do not fix, one sentence each.
     #[serde(default)]
     pub not_identifiable: Vec<String>,
@@ -50,6 +62,12 @@ pub struct Metric {
     pub unit: String,
     /// Which values are better.
     pub better: Better,
+    /// The row whose value fixes the unit: values of the twin are multiplied so that this one is met.
+    #[serde(default)]
+    pub scaled_on: Option<String>,
+    /// Runs differ from the published ones, so that only pairs of rows can be compared.
+    #[serde(default)]
+    pub relative: bool,
 }
 
 /// Which values are better.
@@ -70,10 +88,20 @@ pub struct Row {
     pub key: String,
     /// As a table prints it.
     pub label: String,
+    /// Scenario beside `scenario.toml` that it is a run of, without its ending.
+    #[serde(default)]
+    pub scenario: Option<String>,
     /// Overrides, as `--set` takes them.
     #[serde(default)]
     pub set: Vec<String>,
+    /// Runs, each with the next seed; values are their medians.
+    #[serde(default = "one")]
+    pub seeds: u32,
+    /// Rows before it whose values it adds up, instead of a run.
+    #[serde(default)]
+    pub sum: Vec<String>,
     /// Published values by metric.
+    #[serde(default)]
     pub values: BTreeMap<String, f64>,
 }
 
@@ -125,6 +153,48 @@ pub struct Pair {
     pub after: String,
 }
 
+/// A parameter of the workload.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// What it is.
+    pub name: String,
+    /// Key of the row that it was fixed on.
+    pub row: String,
+}
+
+/// Rows from the best to the worst.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ordered {
+    /// As a table prints it.
+    pub label: String,
+    /// Key of the metric.
+    pub metric: String,
+    /// Keys of the rows as they were published, the best first.
+    pub rows: Vec<String>,
+}
+
+/// A change between two rows of many runs.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    /// As a table prints it.
+    pub label: String,
+    /// Key of the metric.
+    pub metric: String,
+    /// Key of the row before the change.
+    pub before: String,
+    /// Key of the row after it.
+    pub after: String,
+    /// Published change in percent.
+    pub published: f64,
+}
+
+fn one() -> u32 {
+    1
+}
+
 impl Published {
     /// Reads a file of published figures.
     ///
@@ -150,6 +220,11 @@ impl Published {
         let mut rows = BTreeSet::new();
         for (i, row) in published.rows.iter().enumerate() {
             check.require(rows.insert(row.key.as_str()), &format!("row.#{i}.key"), || "listed twice".into());
+            check.require(row.seeds > 0, &format!("row.#{i}.seeds"), || "a row is run once at least".into());
+            for (j, part) in row.sum.iter().enumerate() {
+                let before = part != &row.key && rows.contains(part.as_str());
+                check.require(before, &format!("row.#{i}.sum.{j}"), || "no such row before it".into());
+            }
             for key in row.values.keys() {
                 check.require(metrics.contains(key.as_str()), &format!("row.#{i}.values.{key}"), || {
                     format!("there is no metric {key}")
@@ -161,6 +236,28 @@ impl Published {
             check.require(rows.contains(histogram.row.as_str()), &format!("{path}.row"), || "no such row".into());
             let ascending = histogram.slots.windows(2).all(|pair| pair[0][0] < pair[1][0]);
             check.require(ascending, &format!("{path}.slots"), || "slots ascend".into());
+        }
+        for (i, metric) in published.metrics.iter().enumerate() {
+            let row = metric.scaled_on.as_ref().map(|key| published.rows.iter().find(|row| row.key == *key));
+            let has = row.is_none_or(|row| row.is_some_and(|row| row.values.contains_key(&metric.key)));
+            check.require(has, &format!("metric.#{i}.scaled_on"), || format!("no such row with {}", metric.key));
+        }
+        for (i, parameter) in published.parameters.iter().enumerate() {
+            let known = rows.contains(parameter.row.as_str());
+            check.require(known, &format!("parameter.#{i}.row"), || "no such row".into());
+        }
+        for (i, order) in published.orders.iter().enumerate() {
+            check.require(metrics.contains(order.metric.as_str()), &format!("order.#{i}.metric"), || {
+                format!("there is no metric {}", order.metric)
+            });
+            let known = order.rows.iter().all(|row| rows.contains(row.as_str()));
+            check.require(known, &format!("order.#{i}.rows"), || "one of these is no row".into());
+        }
+        for (i, trial) in published.trials.iter().enumerate() {
+            for (name, key) in [("before", &trial.before), ("after", &trial.after)] {
+                let path = format!("trial.#{i}.{name}");
+                check.require(rows.contains(key.as_str()), &path, || "no such row".into());
+            }
         }
         for (i, list) in published.lists.iter().enumerate() {
             check.require(rows.contains(list.row.as_str()), &format!("list.#{i}.row"), || "no such row".into());

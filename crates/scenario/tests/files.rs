@@ -49,6 +49,9 @@ fn every_bundle_resolves_under_its_own_name() {
     }
 }
 
+/// Folders of published studies.
+const STUDIES: [&str; 4] = ["numa-counters", "pseudo-interleaving", "staggered-scan", "vmalloc-purge"];
+
 #[test]
 fn folders_hold_what_is_embedded() {
     assert_eq!(stems("machines"), preset_names().map(str::to_string).collect());
@@ -57,8 +60,9 @@ fn folders_hold_what_is_embedded() {
 
 #[test]
 fn every_scenario_resolves_and_reads_back_equal() {
-    let published = ["numa-counters", "vmalloc-purge"].map(|name| format!("scenarios/published/{name}/scenario.toml"));
-    let files = toml_files("scenarios/examples").into_iter().chain(published.iter().map(|path| root().join(path)));
+    let published = STUDIES.iter().flat_map(|name| toml_files(&format!("scenarios/published/{name}")));
+    let published = published.filter(|path| !path.ends_with("published.toml"));
+    let files = toml_files("scenarios/examples").into_iter().chain(published);
     for path in files {
         let scenario = load(&path, &[]).unwrap_or_else(|faults| panic!("{faults}"));
         let shown = scenario.to_toml();
@@ -73,11 +77,18 @@ fn every_scenario_resolves_and_reads_back_equal() {
 #[test]
 fn every_published_row_is_a_scenario_and_every_fitted_figure_names_a_row() {
     let mut rows = BTreeSet::new();
-    for name in ["numa-counters", "vmalloc-purge"] {
+    for name in STUDIES {
         let folder = root().join("scenarios/published").join(name);
         let published = Published::load(&folder.join("published.toml")).unwrap_or_else(|faults| panic!("{faults}"));
         for row in &published.rows {
-            load(&folder.join("scenario.toml"), &row.set).unwrap_or_else(|faults| panic!("{}: {faults}", row.key));
+            let scenario = match row.scenario.as_deref() {
+                // One workload for both studies.
+                Some("specjbb") => root().join("scenarios/published/pseudo-interleaving/scenario.toml"),
+                name => folder.join(name.unwrap_or("scenario")).with_extension("toml"),
+            };
+            if row.sum.is_empty() {
+                load(&scenario, &row.set).unwrap_or_else(|faults| panic!("{}: {faults}", row.key));
+            }
             rows.insert(format!("{name}:{}", row.key));
         }
         for histogram in &published.histograms {

@@ -59,6 +59,10 @@ pub struct Touching {
     pub count: Option<u64>,
     /// How memory is touched.
     pub via: Via,
+    /// Cache lines per touch.
+    pub lines: u32,
+    /// All threads of the access use the same pages.
+    pub shared: bool,
 }
 
 /// The threads of process number `index` of a scenario with this seed. `cpus` counts the machine's.
@@ -84,7 +88,8 @@ fn thread_phase(process: &Process, index: u32, phase: &say::Phase, at: usize, nu
     let touching = accesses.filter_map(|(i, access)| {
         let region = process.regions.iter().position(|region| region.name == access.region)?;
         let all = process.regions[region].size.pages();
-        let pages = match process.regions[region].sharing {
+        let sharing = access.sharing.unwrap_or(process.regions[region].sharing);
+        let pages = match sharing {
             Sharing::Shared => 0..all,
             Sharing::Private => part(all, process.threads, number),
         };
@@ -94,12 +99,13 @@ fn thread_phase(process: &Process, index: u32, phase: &say::Phase, at: usize, nu
         }
         // Which page is popular is a fact of the region, the same for all threads and phases.
         let object = u64::from(index) << 32 | region as u64;
-        let shared = process.regions[region].sharing == Sharing::Shared;
+        let shared = sharing == Sharing::Shared;
         let start = if shared { part(all, process.threads, number).start } else { 0 };
         let pattern = pattern(access.pattern, pages.end - pages.start, start, seed, object);
         let stream = Stream::new(pattern, access.write.get(), seed, stream_number(index, number, at, i));
-        let (think, sleep) = (access.think.0, access.sleep.0);
-        Some(Touching { number: i, region, pages, stream, think, sleep, count: access.count, via: access.via })
+        let (think, sleep, lines) = (access.think.0, access.sleep.0, access.lines);
+        let (count, via) = (access.count, access.via);
+        Some(Touching { number: i, region, pages, stream, think, sleep, count, via, lines, shared })
     });
     ThreadPhase {
         name: phase.name.clone().unwrap_or_else(|| at.to_string()),
@@ -184,7 +190,7 @@ impl Iterator for Touches {
 mod tests {
     use super::*;
     use mmtwin_scenario::units::{Bytes, Share, Time};
-    use mmtwin_scenario::workload::{Access as Say, Huge, Phase, Region, RegionKind, Threads};
+    use mmtwin_scenario::workload::{Access as Say, Huge, Instances, Phase, Region, RegionKind, Threads};
 
     fn region(name: &str, pages: u64, sharing: Sharing) -> Region {
         Region {
@@ -205,7 +211,8 @@ mod tests {
     fn access(region: &str, pattern: say::Pattern, count: Option<u64>) -> Say {
         let (think, sleep) = (Time(2000), Time(0));
         let write = Share::new(0.0).unwrap();
-        Say { region: region.into(), threads: Threads::All, pattern, think, sleep, write, via: Via::Mmap, count }
+        let (threads, via, lines, sharing) = (Threads::All, Via::Mmap, 1, None);
+        Say { region: region.into(), threads, pattern, think, sleep, write, via, lines, sharing, count }
     }
 
     fn process(threads: u32, accesses: Vec<Say>) -> Process {
@@ -218,6 +225,7 @@ mod tests {
             start_node: None,
             cgroup: None,
             start: Time(0),
+            instances: Instances::default(),
             regions: vec![region("own", 10, Sharing::Private), region("all", 8, Sharing::Shared)],
             phases: vec![Phase { name: None, duration: None, accesses, actions: Vec::new() }],
         }

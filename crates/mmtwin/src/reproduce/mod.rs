@@ -4,11 +4,16 @@
 //! that it was measured with. Every row is run; none is looked up. A row is fitted if the file of its machine names a
 //! figure that was fixed on it.
 
+mod balancing;
 mod numa_counters;
+mod pseudo_interleaving;
+mod staggered_scan;
 mod tables;
 mod vmalloc_purge;
 
 use crate::Failure;
+use mmtwin_event::results::BalancingTime;
+use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::machine::Provenance;
 use mmtwin_scenario::published::{Histogram, Published, Row};
@@ -19,26 +24,33 @@ use std::path::Path;
 pub struct Study {
     /// Name of its directory.
     pub name: &'static str,
-    scenario: &'static str,
+    /// Scenarios by name; the first is that of rows that name none.
+    scenarios: &'static [(&'static str, &'static str)],
     published: &'static str,
     /// Runs one row; with the published histogram of the row, if it has one.
     run: fn(&Scenario, Option<&Histogram>) -> Result<Found, String>,
+    /// What follows from the values of a row, sums of rows included.
+    derive: fn(&mut Found),
 }
 
 /// All studies.
-pub const ALL: [Study; 2] = [
+pub const ALL: [Study; 4] = [
     Study {
         name: "numa-counters",
-        scenario: include_str!("../../../../scenarios/published/numa-counters/scenario.toml"),
+        scenarios: &[("scenario", include_str!("../../../../scenarios/published/numa-counters/scenario.toml"))],
         published: include_str!("../../../../scenarios/published/numa-counters/published.toml"),
         run: numa_counters::run,
+        derive: |_| {},
     },
     Study {
         name: "vmalloc-purge",
-        scenario: include_str!("../../../../scenarios/published/vmalloc-purge/scenario.toml"),
+        scenarios: &[("scenario", include_str!("../../../../scenarios/published/vmalloc-purge/scenario.toml"))],
         published: include_str!("../../../../scenarios/published/vmalloc-purge/published.toml"),
         run: vmalloc_purge::run,
+        derive: |_| {},
     },
+    pseudo_interleaving::STUDY,
+    staggered_scan::STUDY,
 ];
 
 /// What the twin found for a row.
@@ -52,6 +64,17 @@ pub struct Found {
     pub more: Vec<More>,
     /// What must be said of it.
     pub remark: Option<String>,
+    /// Time of NUMA balancing, where the study is about it.
+    pub balancing: Option<Balancing>,
+}
+
+/// Time of NUMA balancing in a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Balancing {
+    /// Its parts.
+    pub time: BalancingTime,
+    /// Nanoseconds that all threads had.
+    pub of: u64,
 }
 
 /// Latencies of calls in microseconds.
@@ -82,8 +105,10 @@ pub struct More {
 pub struct Reproduced {
     /// The published row.
     pub row: Row,
-    /// The twin's.
+    /// The twin's; of several runs the medians.
     pub found: Found,
+    /// Every run, if there were several.
+    pub runs: Vec<Found>,
     /// A figure of its machine was fixed on it.
     pub fitted: bool,
 }
@@ -111,8 +136,16 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
     let published = Published::parse(study.name, study.published).map_err(|faults| failed(faults.to_string()))?;
     let (mut rows, mut parameters) = (Vec::new(), BTreeSet::new());
     for row in &published.rows {
+        if !row.sum.is_empty() {
+            let found = sum(&rows, &row.sum, study.derive);
+            rows.push(Reproduced { row: row.clone(), found, runs: Vec::new(), fitted: false });
+            continue;
+        }
         let overrides = [&row.set[..], sets].concat();
-        let scenario = mmtwin_scenario::parse(study.name, study.scenario, Path::new(""), &overrides)
+        let name = row.scenario.as_deref().unwrap_or(study.scenarios[0].0);
+        let text = study.scenarios.iter().find(|(known, _)| *known == name);
+        let (_, text) = text.ok_or_else(|| failed(format!("{}: there is no scenario {name}", row.key)))?;
+        let mut scenario = mmtwin_scenario::parse(name, text, Path::new(""), &overrides)
             .map_err(|faults| failed(faults.to_string()))?;
         let id = format!("{}:{}", study.name, row.key);
         let fixed = scenario.machine.figures.iter().filter(|f| f.provenance == Provenance::Fitted);
@@ -121,8 +154,34 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
             parameters.insert(format!("{} {}", scenario.machine.name, parameter(key)));
         }
         let histogram = published.histograms.iter().find(|histogram| histogram.row == row.key);
-        let found = (study.run)(&scenario, histogram).map_err(|message| failed(format!("{}: {message}", row.key)))?;
-        rows.push(Reproduced { row: row.clone(), found, fitted: !fixed.is_empty() });
+        let said = published.parameters.iter().filter(|parameter| parameter.row == row.key);
+        let said: Vec<String> = said.map(|parameter| parameter.name.clone()).collect();
+        let fitted = !fixed.is_empty() || !said.is_empty();
+        parameters.extend(said);
+        let mut runs = Vec::new();
+        for _ in 0..row.seeds {
+            let run = (study.run)(&scenario, histogram);
+            runs.push(run.map_err(|message| failed(format!("{}: {message}", row.key)))?);
+            scenario.run.seed = scenario.run.seed.wrapping_add(1);
+        }
+        let mut found = runs[0].clone();
+        if row.seeds > 1 {
+            found.values = medians(&runs);
+        } else {
+            runs.clear();
+        }
+        (study.derive)(&mut found);
+        rows.push(Reproduced { row: row.clone(), found, runs, fitted });
+    }
+    for metric in &published.metrics {
+        let Some(on) = &metric.scaled_on else { continue };
+        let key = metric.key.as_str();
+        let Some(at) = rows.iter_mut().find(|row| row.row.key == *on) else { continue };
+        at.fitted = true;
+        parameters.insert(format!("unit of {}", metric.label));
+        let Some(factor) = at.found.values.get(key).map(|ours| at.row.values[key] / ours) else { continue };
+        let all = rows.iter_mut().flat_map(|row| std::iter::once(&mut row.found).chain(&mut row.runs));
+        all.filter_map(|found| found.values.get_mut(key)).for_each(|value| *value *= factor);
     }
     let fitted = rows.iter().filter(|row| row.fitted).count();
     if fitted > parameters.len() {
@@ -130,6 +189,33 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
         return Err(failed(format!("{fitted} rows are fitted, but the machine files name fewer parameters: {all}")));
     }
     Ok(Reproduction { name: study.name, published, rows, parameters })
+}
+
+/// What rows have found, added up.
+fn sum(rows: &[Reproduced], parts: &[String], derive: fn(&mut Found)) -> Found {
+    let mut all = Found::default();
+    for found in rows.iter().filter(|row| parts.contains(&row.row.key)).map(|row| &row.found) {
+        for (key, value) in &found.values {
+            *all.values.entry(key).or_default() += value;
+        }
+        if let Some(of) = &found.balancing {
+            let sum = all.balancing.get_or_insert_default();
+            sum.time.add(&of.time);
+            sum.of += of.of;
+        }
+    }
+    derive(&mut all);
+    all
+}
+
+/// Medians over runs.
+fn medians(runs: &[Found]) -> BTreeMap<&'static str, f64> {
+    let of = |key: &&'static str| {
+        let mut values: Vec<f64> = runs.iter().filter_map(|run| run.values.get(key).copied()).collect();
+        values.sort_by(f64::total_cmp);
+        Some((*key, statistics::median(&values)?))
+    };
+    runs[0].values.keys().filter_map(of).collect()
 }
 
 /// What counts as one parameter: a figure, or all classes of one (`line.handoff.same_core`), which are fixed together.
@@ -163,6 +249,89 @@ mod tests {
         let names: Vec<_> = reproduction.tables().into_iter().map(|table| table.name).collect();
         let expected = ["numa-counters-cycles", "numa-counters-throughput", "numa-counters-not-identifiable"];
         assert_eq!(names, expected);
+    }
+
+    /// One run of a study, smaller than the published one.
+    fn run(study: &str, scenario: &str, sets: &[&str]) -> Found {
+        let study = ALL.iter().find(|of| of.name == study).expect("a study");
+        let (name, text) = study.scenarios.iter().find(|(name, _)| *name == scenario).expect("a scenario");
+        let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+        let scenario = mmtwin_scenario::parse(name, text, Path::new(""), &sets).unwrap_or_else(|e| panic!("{e}"));
+        let mut found = (study.run)(&scenario, None).unwrap_or_else(|e| panic!("{e}"));
+        (study.derive)(&mut found);
+        found
+    }
+
+    /// Two instances of four warehouses on a machine of four nodes: bound ones are the fastest, those that nobody
+    /// balances the slowest, and the time of balancing is told in its parts.
+    #[test]
+    fn warehouses_are_faster_near_their_memory() {
+        let run = |more: &str| {
+            let (count, threads) = ("process.jbb.instances.count=2", "process.jbb.threads=4");
+            let (own, heap) = ("process.jbb.region.warehouses.size=64 MiB", "process.jbb.region.heap.size=64 MiB");
+            let (start, delay) =
+                ("process.jbb.phase.start.access.0.count=16384", "process.jbb.phase.ramp-up.duration=6s");
+            let measured = "process.jbb.phase.measured.duration=2s";
+            let machine = "machine.preset=lab-4n";
+            run(STUDY, "scenario", &[count, threads, own, heap, start, delay, measured, machine, more])
+        };
+        const STUDY: &str = "pseudo-interleaving";
+        let bound = run("process.jbb.instances.bound=true");
+        let balanced = run("kernel.release=2014-v2");
+        let off = run("kernel.sysctl.kernel.numa_balancing=0");
+        let rate = |found: &Found| found.values["rate"];
+        assert!(rate(&bound) >= rate(&balanced) * 0.999 && rate(&balanced) > rate(&off), "{balanced:?} {off:?}");
+        let time = |found: &Found| found.balancing.unwrap_or_default().time;
+        assert_eq!((time(&bound), time(&off)), Default::default());
+        assert!(time(&balanced).scan > 0 && time(&balanced).fault > 0 && time(&balanced).migrate > 0);
+        let parts = time(&balanced);
+        let sum = (parts.scan + parts.fault + parts.migrate) as f64 / 1e9;
+        assert!((balanced.values["system"] - sum).abs() < 1e-9);
+        assert!(balanced.values["faults_per_mark"] > 0.9, "{balanced:?}");
+    }
+
+    /// A collector that takes nearly all faults makes its node the only active one, unless faults are weighed.
+    #[test]
+    fn a_collector_takes_a_group_over_unless_faults_are_weighed() {
+        let active = |weight: &str| {
+            let weight = format!("kernel.numa_balancing.cpu_weight={weight}");
+            let (young, old) = ("process.jvm.region.young.size=64 MiB", "process.jvm.region.old.size=1 GiB");
+            let small = "machine.preset=westmere-ex-8s";
+            run("pseudo-interleaving", "collector", &[young, old, small, "process.jvm.phase.work.duration=8s", &weight])
+                .values["active_nodes"]
+        };
+        assert_eq!(active("none"), 1.0);
+        assert!(active("1024-guarded") > 4.0);
+    }
+
+    /// Staggered threads scan less.
+    #[test]
+    fn staggered_threads_scan_less() {
+        let scanned = |release: &str| {
+            let release = format!("kernel.release={release}");
+            let (slices, arrays) = ("process.mg.region.slices.size=512 MiB", "process.mg.region.arrays.size=256 MiB");
+            let duration = "run.duration=6s";
+            run("staggered-scan", "mg", &[slices, arrays, duration, &release]).values["numa_pte_updates"]
+        };
+        assert!(scanned("4.17-staggered") < scanned("4.17"));
+    }
+
+    #[test]
+    fn sums_and_medians_of_runs() {
+        let found = |pages: f64, faults: f64| Found {
+            values: BTreeMap::from([("numa_hint_faults", faults), ("numa_hint_faults_local", pages)]),
+            ..Found::default()
+        };
+        let row = |key: &str, found: Found| {
+            let text = format!("title = \"\"\nsource = \"\"\nmetric = []\n[[row]]\nkey = \"{key}\"\nlabel = \"\"\n");
+            let row = Published::parse("p.toml", &text).unwrap_or_else(|e| panic!("{e}")).rows.remove(0);
+            Reproduced { row, found, runs: Vec::new(), fitted: false }
+        };
+        let rows = [row("a", found(1.0, 4.0)), row("b", found(5.0, 8.0)), row("c", found(90.0, 90.0))];
+        let all = sum(&rows, &["a".into(), "b".into()], balancing::derive);
+        assert_eq!((all.values["numa_hint_faults"], all.values["local_percent"]), (12.0, 50.0));
+        let runs = [found(3.0, 1.0), found(1.0, 9.0), found(2.0, 2.0)];
+        assert_eq!(medians(&runs), found(2.0, 2.0).values);
     }
 
     fn json(tables: Vec<Table>) -> Value {

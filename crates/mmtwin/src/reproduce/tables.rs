@@ -2,14 +2,21 @@
 //! runs, and what the published figures cannot tell.
 
 use super::{More, Reproduced, Reproduction};
-use mmtwin_report::model::{self, Body, Cell, Column, Gain, Metric, Table};
+use mmtwin_report::model::{self, Body, Cell, Column, Gain, Metric, Na, Table};
+use mmtwin_report::statistics::{self, Interval};
 use mmtwin_scenario::published::{self, Better, Pair};
 
 impl Reproduction {
     /// One table per metric, then the others.
     pub fn tables(&self) -> Vec<Table> {
-        let mut tables: Vec<Table> = self.published.metrics.iter().filter_map(|metric| self.metric(metric)).collect();
+        let mut tables: Vec<Table> = {
+            let told = self.published.metrics.iter().filter(|metric| !metric.relative);
+            told.filter_map(|metric| self.metric(metric)).collect()
+        };
         tables.extend(self.pairs());
+        tables.extend(self.orders());
+        tables.extend(self.trials());
+        tables.extend(self.balancing());
         tables.extend(self.histograms());
         tables.extend(self.more());
         tables.extend(self.not_identifiable());
@@ -24,7 +31,7 @@ impl Reproduction {
     }
 
     fn metric(&self, metric: &published::Metric) -> Option<Table> {
-        let rows = self.rows.iter().filter_map(|Reproduced { row, found, fitted }| {
+        let rows = self.rows.iter().filter_map(|Reproduced { row, found, fitted, .. }| {
             let published = Some(model::Published { value: *row.values.get(&metric.key)?, fitted: *fitted });
             let better = match metric.better {
                 Better::Lower => model::Better::Lower,
@@ -34,12 +41,12 @@ impl Reproduction {
             Some(self::row(&row.key, &row.label, metric.unit.clone().into(), better, ours, published))
         });
         let fitted = self.rows.iter().filter(|row| row.fitted).count();
-        let note = format!(
-            "Source: {}. {fitted} rows were fitted with as many parameters or more: {}. {}",
-            self.published.source,
-            self.parameters.iter().cloned().collect::<Vec<_>>().join(", "),
-            self.published.note
-        );
+        let parameters = self.parameters.iter().cloned().collect::<Vec<_>>().join(", ");
+        let fitted = match fitted {
+            0 => "No row was fitted.".into(),
+            _ => format!("{fitted} rows were fitted with as many parameters or more: {parameters}."),
+        };
+        let note = format!("Source: {}. {fitted} {}", self.published.source, self.published.note);
         let title = format!("{}: {}", self.published.title, metric.label);
         self.metrics(&metric.key, title, note, rows.collect())
     }
@@ -52,26 +59,33 @@ impl Reproduction {
 
     fn pairs(&self) -> Option<Table> {
         let rows = self.published.pairs.iter().filter_map(|pair| self.pair(pair)).flatten();
-        let note = "A row is fitted if both of its latencies are.".into();
+        let note = format!("A row is fitted if both that it compares are. {}", self.published.pairs_note);
         self.metrics("gain", "Before beside after".into(), note, rows.collect())
     }
 
     fn pair(&self, pair: &Pair) -> Option<[Metric; 2]> {
         let of = |key: &String| self.rows.iter().find(|row| row.row.key == *key);
         let (before, after) = (of(&pair.before)?, of(&pair.after)?);
-        let published = before.row.values.get(&pair.metric)? / after.row.values.get(&pair.metric)?;
+        let metric = self.published.metrics.iter().find(|metric| metric.key == pair.metric)?;
+        // What is better lower gains by falling: as the published gains are.
+        let higher = metric.better == Better::Higher;
+        let ratio_of = |before: f64, after: f64| if higher { after / before } else { before / after };
+        let published = ratio_of(*before.row.values.get(&pair.metric)?, *after.row.values.get(&pair.metric)?);
         let found = |row: &Reproduced| row.found.values.get(pair.metric.as_str()).copied();
-        let ours = found(before).zip(found(after)).map(|(before, after)| before / after);
+        let ours = found(before).zip(found(after)).map(|(before, after)| ratio_of(before, after));
         let fitted = before.fitted && after.fitted;
         // As the gains were published; more digits would be of the rounding of the latencies.
         let rounded = |value: f64| (value * 100.0).round() / 100.0;
-        let gain = |ratio: f64| 100.0 - 100.0 / ratio;
+        let gain = |ratio: f64| if higher { 100.0 * ratio - 100.0 } else { 100.0 - 100.0 / ratio };
         let row = |what: &str, label: &str, unit: &'static str, of: &dyn Fn(f64) -> f64| {
             let published = Some(model::Published { value: rounded(of(published)), fitted });
             let (key, label) = (format!("{}-{what}", pair.key), format!("{}: {label}", pair.label));
             row(&key, &label, unit.into(), model::Better::Higher, ours.map(of), published)
         };
-        Some([row("ratio", "before / after", "", &|ratio| ratio), row("gain", "gain", "%", &gain)])
+        Some([
+            row("ratio", if higher { "after / before" } else { "before / after" }, "", &|ratio| ratio),
+            row("gain", "gain", "%", &gain),
+        ])
     }
 
     fn histograms(&self) -> impl Iterator<Item = Table> {
@@ -119,6 +133,145 @@ impl Reproduction {
         }
     }
 
+    /// Rows in the published order beside the twin's.
+    fn orders(&self) -> Option<Table> {
+        // All rows of a configuration begin alike; what follows is told.
+        let label = |key: &String| {
+            let row = self.published.rows.iter().find(|row| row.key == *key);
+            row.map_or(String::new(), |row| row.label.rsplit(": ").next().unwrap_or_default().to_string())
+        };
+        let line = |order: &published::Ordered| {
+            let higher = self.published.metrics.iter().any(|m| m.key == order.metric && m.better == Better::Higher);
+            let value = |key: &String| {
+                let row = self.rows.iter().find(|row| row.row.key == *key);
+                row.and_then(|row| row.found.values.get(order.metric.as_str()).copied()).unwrap_or(f64::NAN)
+            };
+            let mut ours = order.rows.clone();
+            ours.sort_by(|a, b| if higher { value(b).total_cmp(&value(a)) } else { value(a).total_cmp(&value(b)) });
+            let ties = ours.windows(2).filter(|pair| is_tie(value(&pair[0]), value(&pair[1]))).count();
+            let mut text = String::new();
+            for (i, key) in ours.iter().enumerate() {
+                let equal = i > 0 && is_tie(value(&ours[i - 1]), value(key));
+                text += if i == 0 {
+                    ""
+                } else if equal {
+                    " = "
+                } else {
+                    " > "
+                };
+                text += &label(key);
+            }
+            let published = order.rows.iter().map(label).collect::<Vec<_>>().join(" > ");
+            let verdict = match ours == order.rows {
+                true if ties == 0 => "as published",
+                true => "as published but for ties",
+                false if ties > 0 => "another order, with ties",
+                false => "another order",
+            };
+            [order.label.clone(), published, text, verdict.into()].map(Cell::Text).to_vec()
+        };
+        let rows = self.published.orders.iter().map(line).collect();
+        self.list(
+            "order",
+            "Rows from the best to the worst; those within 0.1 % of each other are ties",
+            ["configuration", "published", "twin", "verdict"],
+            rows,
+        )
+    }
+
+    /// Changes between rows of many runs.
+    fn trials(&self) -> Option<Table> {
+        let line = |trial: &published::Trial| {
+            let of = |key: &String| {
+                let row = self.rows.iter().find(|row| row.row.key == *key);
+                let runs = row.map_or(&[][..], |row| &row.runs);
+                runs.iter().filter_map(|run| run.values.get(trial.metric.as_str()).copied()).collect::<Vec<f64>>()
+            };
+            let (before, after) = (of(&trial.before), of(&trial.after));
+            let mut sorted = before.clone();
+            sorted.sort_by(f64::total_cmp);
+            let base = statistics::median(&sorted).filter(|base| *base > 0.0).unwrap_or(f64::NAN);
+            let percent = |value: f64| format!("{:+.2} %", 100.0 * value / base + 0.0);
+            let published = Cell::Text(format!("{:+.2} %", trial.published));
+            let runs = Cell::Text(format!("{} + {}", before.len(), after.len()));
+            let label = Cell::Text(trial.label.clone());
+            let Some(shift) = statistics::shift(&before, &after) else {
+                let none = || Cell::Na(Na::NotRecorded);
+                return vec![label, published, none(), none(), runs, none()];
+            };
+            let Interval { low, high, .. } = shift.interval;
+            let verdict = match () {
+                () if low <= 0.0 && high >= 0.0 => "not distinguishable",
+                () if (shift.estimate > 0.0) == (trial.published > 0.0) => "as published",
+                () => "the other way",
+            };
+            let interval = Cell::Text(format!("{} to {}", percent(low), percent(high)));
+            vec![label, published, Cell::Text(percent(shift.estimate)), interval, runs, Cell::Text(verdict.into())]
+        };
+        let rows = self.published.trials.iter().map(line).collect();
+        let columns = ["change", "published", "twin", "95 % interval", "runs", "verdict"];
+        self.list("trials", "Changes between many runs: Hodges-Lehmann shift of the median", columns, rows)
+    }
+
+    /// Time of NUMA balancing of each row.
+    fn balancing(&self) -> Option<Table> {
+        let line = |row: &Reproduced| {
+            let of = row.found.balancing.as_ref()?;
+            let seconds = |time: u64| Cell::Text(format!("{:.3}", time as f64 / 1e9));
+            let all = of.time.scan + of.time.fault + of.time.migrate;
+            let share = format!("{:.3} %", 100.0 * all as f64 / of.of.max(1) as f64);
+            let count = |name| row.found.values.get(name).map_or(Cell::Na(Na::NotRecorded), |n| Cell::Int(*n as i128));
+            let (scan, fault, migrate) = (seconds(of.time.scan), seconds(of.time.fault), seconds(of.time.migrate));
+            let [updates, faults] = ["numa_pte_updates", "numa_hint_faults"].map(count);
+            let [local, migrated] = ["numa_hint_faults_local", "numa_pages_migrated"].map(count);
+            let text = Cell::Text;
+            let time = row.found.values.get("time").map_or(Cell::Na(Na::NotRecorded), |s| text(format!("{s:.1}")));
+            Some(vec![
+                text(row.row.key.clone()),
+                time,
+                scan,
+                fault,
+                migrate,
+                text(share),
+                updates,
+                faults,
+                local,
+                migrated,
+            ])
+        };
+        let rows = self.rows.iter().filter_map(line).collect();
+        let columns = [
+            "row",
+            "run s",
+            "scan s",
+            "fault s",
+            "migrate s",
+            "of the threads' time",
+            "numa_pte_updates",
+            "numa_hint_faults",
+            "local",
+            "numa_pages_migrated",
+        ];
+        self.list("system-time", "System time of NUMA balancing, and what it did", columns, rows)
+    }
+
+    /// A list, if there is anything in it.
+    fn list<const N: usize>(
+        &self,
+        name: &str,
+        title: &str,
+        columns: [&'static str; N],
+        rows: Vec<Vec<Cell>>,
+    ) -> Option<Table> {
+        let column = |name: &'static str| Column { key: name.replace([' ', '%'], "_"), label: name.into(), unit: "" };
+        (!rows.is_empty()).then(|| Table {
+            name: format!("{}-{name}", self.name),
+            title: title.into(),
+            note: String::new(),
+            body: Body::List { columns: columns.map(column).to_vec(), rows },
+        })
+    }
+
     fn not_identifiable(&self) -> Option<Table> {
         let quantities = &self.published.not_identifiable;
         let column = Column { key: "quantity".into(), label: "quantity".into(), unit: "" };
@@ -132,6 +285,11 @@ impl Reproduction {
             },
         })
     }
+}
+
+/// True if two values differ by less than a thousandth.
+fn is_tie(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 1e-3
 }
 
 fn row(

@@ -45,7 +45,7 @@ pub(super) fn run(scenario: &Scenario, published: Option<&Histogram>) -> Result<
         format!("a purge takes up to {longest:.1} s, which the soft-lockup watchdog (20 s) reports")
     });
     let latencies = Latencies { slots, mean: first.calls.mean_us(), total: first.calls.total_ns() / 1000 };
-    Ok(Found { values, latencies, more, remark })
+    Ok(Found { values, latencies, more, remark, ..Found::default() })
 }
 
 /// How far the calls of a run are from published ones.

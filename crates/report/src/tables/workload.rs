@@ -171,8 +171,15 @@ mod tests {
         let placement = vec![Placement { region: "heap".into(), nodes: vec![3, 4] }];
         let (process, phase) = ("p".into(), "0".into());
         let accesses = vec![access.clone(), access];
-        let phase =
-            PhaseResult { process, phase, start: 0, end: 2_000_000_000, accesses, actions: vec![action], placement };
+        let phase = PhaseResult {
+            process,
+            phase,
+            end: 2_000_000_000,
+            accesses,
+            actions: vec![action],
+            placement,
+            ..PhaseResult::default()
+        };
         Results { phases: vec![phase], ..Results::default() }
     }
 

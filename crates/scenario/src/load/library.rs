@@ -36,6 +36,7 @@ pub(super) const PRESETS: Library = Library {
         "xeon-3rd-1s-72"
         "xeon-5th-2s-192"
         "epyc-zen4-2s-448"
+        "westmere-ex-4s"
         "westmere-ex-8s"
         "broadwell-2s"
         "skylake-sp-2s"

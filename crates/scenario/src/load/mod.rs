@@ -9,6 +9,7 @@ pub use library::{bundle_names, bundle_text, preset_names, preset_text};
 use crate::check::Check;
 use crate::machine::{self, text::MachineText};
 use crate::tree::{self, Fault, Faults, Node, Place, Sources, Value};
+use crate::workload::instances;
 use crate::{Cgroup, Kernel, Process, Run, Scenario, validate};
 use library::{BUNDLES, Library, PRESETS};
 use schemars::JsonSchema;
@@ -99,6 +100,7 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
     let scenario = machine.map(|machine| {
         let mut scenario = Scenario { title, machine, kernel, cgroups: cgroup, processes: process, run };
         validate::check(&mut scenario, &mut check);
+        scenario.processes = instances::expand(scenario.processes, &scenario.machine);
         scenario
     });
     check.finish(scenario)

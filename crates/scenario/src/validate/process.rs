@@ -6,11 +6,13 @@ use crate::kernel::{CgroupVersion, Sysctl};
 use crate::machine::Machine;
 use crate::tree::{lookup, suggest};
 use crate::units::List;
-use crate::workload::{ActionKind, Huge, Phase, Policy, Process, Region, RegionKind, Threads, Via};
+use crate::workload::{ActionKind, Huge, Instances, Phase, Policy, Process, Region, RegionKind, Threads, Via};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Threads of a process at most.
 const MAX_THREADS: u32 = 65_535;
+/// Instances of a process at most.
+const MAX_INSTANCES: u32 = 1024;
 /// Letters of a task's name (`TASK_COMM_LEN` without its end).
 const MAX_COMM: usize = 15;
 
@@ -20,14 +22,27 @@ pub(super) fn check(scenario: &Scenario, check: &mut Check<'_>) {
     let mut names = BTreeSet::new();
     for (i, process) in scenario.processes.iter().enumerate() {
         let at = At { path: format!("process.#{i}"), scenario, process };
-        let comm = (1..=MAX_COMM).contains(&process.name.len());
+        let count = process.instances.count;
+        check.require((1..=MAX_INSTANCES).contains(&count), &at.key("instances.count"), || {
+            format!("there are 1 to {MAX_INSTANCES} instances of a process")
+        });
         let plain = process.name.chars().all(|c| !c.is_whitespace() && !c.is_control());
-        check.require(comm && plain, &at.key("name"), || {
-            format!("a process's name has 1 to {MAX_COMM} bytes and no blanks")
+        let instances = Instances { count: count.clamp(1, MAX_INSTANCES), ..process.instances };
+        for name in instances.names(&process.name) {
+            check.require((1..=MAX_COMM).contains(&name.len()) && plain, &at.key("name"), || {
+                format!("a process's name has 1 to {MAX_COMM} bytes, with the number of its instance, and no blanks")
+            });
+            check.require(!names.contains(&name), &at.key("name"), || format!("there is another process \"{name}\""));
+            names.insert(name);
+        }
+        let file = process.regions.iter().position(|region| region.file.is_some());
+        check.require(count == 1 || file.is_none(), &at.key(&format!("region.#{}.file", file.unwrap_or(0))), || {
+            "instances have no file in common: spell the processes out".into()
         });
-        check.require(names.insert(&process.name), &at.key("name"), || {
-            format!("there is another process \"{}\"", process.name)
-        });
+        let own = [("cpus", process.cpus.is_some()), ("policy", !process.policy.is_default())];
+        for (key, _) in own.iter().filter(|(_, given)| process.instances.bound && *given) {
+            check.fault(&at.key(key), "where it runs and has its memory follows from `instances.bound`");
+        }
         check.require((1..=MAX_THREADS).contains(&process.threads), &at.key("threads"), || {
             format!("a process has 1 to {MAX_THREADS} threads")
         });

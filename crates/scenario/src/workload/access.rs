@@ -1,11 +1,15 @@
 //! Touches of memory: which pages, in which order, how often, and how.
 
+use super::Sharing;
 use crate::kernel::variant;
 use crate::units::{Bytes, List, Share, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
+
+/// Cache lines of a page.
+const LINES_PER_PAGE: u32 = 64;
 
 /// Some threads touching one region. Threads are busy: between two touches a thread computes for `think` of its own
 /// CPU time.
@@ -26,6 +30,10 @@ pub struct Access {
     pub write: Share,
     /// How memory is touched.
     pub via: Via,
+    /// Cache lines of the page that a touch comes to, one after the other.
+    pub lines: u32,
+    /// Which part of the region a thread uses; `None`: as the region says.
+    pub sharing: Option<Sharing>,
     /// Touches per thread; `None`: as many as fit into the phase.
     pub count: Option<u64>,
 }
@@ -127,6 +135,13 @@ pub(crate) struct AccessText {
     /// How memory is touched.
     #[serde(default = "mmap")]
     via: Via,
+    /// Cache lines of the page that a touch comes to, one after the other, each after a miss: 1 to 64.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    lines: u32,
+    /// Which part of the region a thread uses; absent: as the region says. "shared" lets a thread sweep the parts of
+    /// all threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sharing: Option<Sharing>,
     /// Touches per thread; absent: as many as fit into the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
@@ -134,6 +149,14 @@ pub(crate) struct AccessText {
 
 fn mmap() -> Via {
     Via::Mmap
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(lines: &u32) -> bool {
+    *lines == 1
 }
 
 /// A key that does not go with the pattern. The text begins with the key, by which its place is found.
@@ -188,14 +211,17 @@ impl TryFrom<AccessText> for Access {
                 hot_touches: text.hot_touches.ok_or_else(|| needs("hot_touches"))?,
             },
         };
-        let AccessText { region, threads, think, sleep, write, via, count, .. } = text;
-        Ok(Access { region, threads, pattern, think, sleep, write, via, count })
+        if !(1..=LINES_PER_PAGE).contains(&text.lines) {
+            return Err(AccessError::Range("lines", "a page has 64 cache lines, and a touch comes to one at least"));
+        }
+        let AccessText { region, threads, think, sleep, write, via, lines, sharing, count, .. } = text;
+        Ok(Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count })
     }
 }
 
 impl From<Access> for AccessText {
     fn from(access: Access) -> AccessText {
-        let Access { region, threads, pattern, think, sleep, write, via, count } = access;
+        let Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count } = access;
         let name = match pattern {
             Pattern::Sequential => PatternName::Sequential,
             Pattern::Strided { .. } => PatternName::Strided,
@@ -210,7 +236,22 @@ impl From<Access> for AccessText {
             Pattern::HotCold { hot: h, hot_touches: t } => (hot, hot_touches) = (Some(h), Some(t)),
             Pattern::Sequential | Pattern::Uniform => {}
         }
-        AccessText { region, threads, pattern: name, stride, skew, hot, hot_touches, think, sleep, write, via, count }
+        AccessText {
+            region,
+            threads,
+            pattern: name,
+            stride,
+            skew,
+            hot,
+            hot_touches,
+            think,
+            sleep,
+            write,
+            via,
+            lines,
+            sharing,
+            count,
+        }
     }
 }
 

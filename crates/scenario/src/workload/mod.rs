@@ -3,11 +3,13 @@
 mod access;
 mod action;
 mod cgroup;
+pub(crate) mod instances;
 mod policy;
 
 pub use access::{Access, AccessError, Pattern, PatternName, Threads, Via};
 pub use action::{Action, ActionError, ActionKind, ActionName, Gfp, ReadFile, VmallocTest};
 pub use cgroup::{Cgroup, CgroupMemory, CgroupSwap};
+pub use instances::Instances;
 pub use policy::{Nodes, Policy, PolicyError};
 
 use crate::kernel::variant;
@@ -42,6 +44,9 @@ pub struct Process {
     /// When it starts, from the start of the run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub start: Time,
+    /// How many of it run; a resolved scenario has each of them spelled out.
+    #[serde(default, skip_serializing_if = "Instances::is_default")]
+    pub instances: Instances,
     /// Its memory.
     #[serde(default, rename = "region", skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<Region>,

@@ -39,8 +39,9 @@ pub(super) fn run(
             // The zero page is in every cache.
             Entry::Absent | Entry::Zero => from,
         };
-        state.load.touch(from, node, 1.0, f64::from(u8::from(touch.write)));
-        kernel.spend(cpu, state.load.latency(from, node) as Ps + access.touching.think * PS_PER_NS);
+        let lines = f64::from(access.touching.lines);
+        state.load.touch(from, node, lines, f64::from(u8::from(touch.write)));
+        kernel.spend(cpu, (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS);
         access.time += kernel.clock(cpu) - start;
         if access.touching.sleep > 0 {
             return Ok(Came::Asleep(kernel.clock(cpu) + access.touching.sleep * PS_PER_NS));

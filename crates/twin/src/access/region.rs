@@ -10,6 +10,8 @@ use super::tables::Tables;
 use crate::alloc::{AllocationFailure, Caller, PAGEBLOCK_ORDER, Policy, Request};
 use crate::kernel::{Kernel, KernelError, Ps};
 use crate::page::{NO_PAGE, Pfn, State};
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// Maps the zero page.
 const ZERO: Pfn = NO_PAGE - 1;
@@ -86,6 +88,15 @@ impl Region {
     /// The part that a page belongs to.
     pub(crate) fn part(&self, page: u64) -> &Part {
         &self.parts[self.part_number(page)]
+    }
+
+    /// What there is of a range: of the part that it lies in, or of the whole region.
+    pub(crate) fn within(&self, pages: &Range<u64>) -> Cow<'_, Part> {
+        if self.part_number(pages.start) == self.part_number(pages.end.saturating_sub(1).max(pages.start)) {
+            return Cow::Borrowed(self.part(pages.start));
+        }
+        let sum = |of: fn(&Part) -> u64| self.parts.iter().map(of).sum();
+        Cow::Owned(Part { absent: sum(|part| part.absent), zero: sum(|part| part.zero), by_node: self.by_node() })
     }
 
     fn part_mut(&mut self, page: u64) -> &mut Part {

@@ -99,7 +99,8 @@ fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Opti
         let shares = pool.mean.by_node.iter().enumerate().filter(|(_, share)| **share > 0.0);
         return shares.for_each(|(node, &share)| take(Some(node), share));
     }
-    let by_node = &state.regions[access.region].part(access.touching.pages.start).by_node;
+    let part = state.regions[access.region].within(&access.touching.pages);
+    let by_node = &part.by_node;
     let placed: u64 = by_node.iter().sum();
     if placed == 0 {
         return take(None, 1.0);
@@ -113,15 +114,16 @@ fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Opti
 fn busy(access: &Accessing, state: &AccessState, from: usize) -> f64 {
     let mut latency = 0.0;
     each_share(access, state, |node, share| latency += share * state.load.latency(from, node.unwrap_or(from)));
-    (access.touching.think * PS_PER_NS) as f64 + latency
+    (access.touching.think * PS_PER_NS) as f64 + latency * f64::from(access.touching.lines)
 }
 
 fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: u64) {
     let writes = access.touching.stream.writes().get();
+    let lines = touches as f64 * f64::from(access.touching.lines);
     let mut shares = [0.0; MAX_NODES];
     each_share(access, state, |node, share| shares[node.unwrap_or(from)] += if node.is_some() { share } else { 0.0 });
     for (node, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-        state.load.touch(from, node, touches as f64 * share, writes);
+        state.load.touch(from, node, lines * share, writes);
     }
 }
 
@@ -135,7 +137,7 @@ fn expected(access: &Accessing, state: &AccessState) -> f64 {
         Some(pool) if !pool.mean.missing => 0.0,
         Some(pool) => pool.classes.iter().map(of_class).sum(),
         // Where a walk comes to missing pages they follow each other.
-        None => match state.regions[access.region].part(access.touching.pages.start) {
+        None => match state.regions[access.region].within(&access.touching.pages) {
             part if part.absent > 0 => 1.0,
             part if part.zero > 0 => writes,
             _ => 0.0,

@@ -18,6 +18,7 @@ impl Numa {
     pub(crate) fn do_numa_page(&mut self, env: &mut Env<'_>, task: usize, mapping: usize, unit: Unit) -> bool {
         let region = env.memory.mappings[mapping].region;
         env.memory.mappings[mapping].clear(unit);
+        let begun = env.kernel.clock(self.tasks[task].cpu);
         let of = &self.tasks[task];
         let (cpu, pid, mm) = (of.cpu, of.pid, of.mm);
         let at = env.kernel.now(cpu);
@@ -47,7 +48,9 @@ impl Numa {
                 (misplaced, rule) = (follows, by);
             }
         }
+        let before = env.kernel.clock(cpu);
         let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
+        self.tasks[task].spent.migrate += env.kernel.clock(cpu) - before;
         let handled = Handled { at, mapping, unit, pfn: page, question, rule, wanted: misplaced, migrated };
         self.write_fault(env, task, handled);
         if migrated && !unit.huge && self.rules.era >= Era::V6_12 && env.memory.regions[region].anon {
@@ -66,6 +69,7 @@ impl Numa {
             was_local: is_local,
             shared: shares && (!unit.huge || self.rules.era >= Era::V6_12),
         };
+        self.tasks[task].spent.fault += env.kernel.clock(cpu) - begun;
         self.task_numa_fault(env, task, &fault)
     }
 

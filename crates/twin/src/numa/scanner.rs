@@ -126,6 +126,7 @@ impl Numa {
         let spent = (kernel.clock(cpu) - begun) / PS_PER_NS;
         self.mms[number].scan = (kernel.now(cpu), passes);
         let of = &mut self.tasks[task];
+        of.spent.scan += kernel.clock(cpu) - begun;
         of.exec += spent * PS_PER_NS;
         if rules.era > Era::V3_18 {
             of.node_stamp += 32 * spent;

@@ -71,6 +71,17 @@ pub(crate) struct Task {
     pub numa_pages_migrated: u64,
     /// 3.13: shared faults that still have to stay.
     pub numa_migrate_deferred: u32,
+    /// What all of it has cost.
+    pub spent: Spent,
+}
+
+/// CPU time of the work for NUMA balancing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub scan: Ps,
+    /// With the migrations.
+    pub fault: Ps,
+    pub migrate: Ps,
 }
 
 impl Task {
@@ -102,6 +113,7 @@ impl Task {
             locality: Locality::default(),
             numa_pages_migrated: 0,
             numa_migrate_deferred: 0,
+            spent: Spent::default(),
         }
     }
 

@@ -13,9 +13,10 @@ use crate::build;
 use crate::clock::Ns;
 use crate::kernel::{PS_PER_NS, Ps};
 use crate::machine::PAGE_SIZE;
-use crate::numa::{Env, Numa, write_group, write_period};
+use crate::numa::{Env, Numa, Spent, write_group, write_period};
 use crate::sched::{Balancer, Move};
 use mmtwin_event::Kind;
+use mmtwin_event::results::BalancingTime;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::value::{Bytes, Hex, Str};
 use mmtwin_event::vocabulary::{NumaMapping, SchedMigrateTask};
@@ -50,6 +51,8 @@ pub(super) struct Balancing {
     ticked: Ps,
     /// By thread: CPU time at the last tick.
     before: Vec<Ps>,
+    /// By process: what the phases that have ended have cost.
+    told: Vec<BalancingTime>,
     /// By thread: what it touches of its process's image all the time.
     image: Vec<Vec<(usize, Unit)>>,
 }
@@ -58,7 +61,8 @@ impl Balancing {
     pub(super) fn new(numa: Numa, cpus: usize, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
         let threads = numa.tasks.len();
         let (pending, before) = (vec![VecDeque::new(); threads], vec![0; threads]);
-        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before, image }
+        let told = vec![BalancingTime::default(); numa.mms.len()];
+        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before, told, image }
     }
 }
 
@@ -118,6 +122,34 @@ impl Engine<'_> {
                 self.memory.list(mapping, unit);
             }
         }
+    }
+
+    /// What NUMA balancing has cost a process since this was last asked.
+    pub(super) fn numa_time(&mut self, process: usize) -> Option<BalancingTime> {
+        let Balancing { numa, told, .. } = self.balancing.as_mut()?;
+        let spent = self.processes[process].threads.clone().map(|thread| numa.tasks[thread].spent);
+        let sum = spent.fold(Spent::default(), |sum, of| Spent {
+            scan: sum.scan + of.scan,
+            fault: sum.fault + of.fault,
+            migrate: sum.migrate + of.migrate,
+        });
+        let scan = sum.scan / PS_PER_NS;
+        let fault = (sum.fault - sum.migrate) / PS_PER_NS;
+        let all = BalancingTime { scan, fault, migrate: sum.migrate / PS_PER_NS };
+        let before = std::mem::replace(&mut told[process], all);
+        let (scan, fault) = (all.scan - before.scan, all.fault - before.fault);
+        Some(BalancingTime { scan, fault, migrate: all.migrate - before.migrate })
+    }
+
+    /// Active nodes of the group that most threads of a process are in, the first of several that are as large.
+    pub(super) fn numa_active_nodes(&self, process: usize) -> Option<u64> {
+        let numa = &self.balancing.as_ref()?.numa;
+        let tasks = || self.processes[process].threads.clone().map(|thread| &numa.tasks[thread]);
+        let mut members: BTreeMap<usize, usize> = BTreeMap::new();
+        tasks().filter_map(|task| task.numa_group).for_each(|group| *members.entry(group).or_default() += 1);
+        let (&largest, _) = members.iter().max_by_key(|&(group, &tasks)| (tasks, std::cmp::Reverse(*group)))?;
+        let member = tasks().find(|task| task.numa_group == Some(largest))?;
+        numa.groups.of(member).map(|group| group.active_nodes)
     }
 
     /// A CPU has spent a thread's time.

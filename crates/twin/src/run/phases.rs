@@ -10,7 +10,6 @@ use crate::build;
 use crate::clock::Ns;
 use crate::kernel::PS_PER_NS;
 use mmtwin_event::results::Ending;
-use mmtwin_scenario::workload::Sharing;
 use mmtwin_workload::{Pattern, program};
 
 impl Engine<'_> {
@@ -151,29 +150,27 @@ impl Engine<'_> {
 
     /// Pools that other threads of a process share in this phase, as (access, pool).
     fn shared_pools(&self, process: usize) -> Vec<(usize, usize)> {
-        let said = &self.scenario.processes[process];
         let touching = self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread].doing {
             Doing::Touching(accessor) => Some(accessor),
             Doing::Nothing | Doing::Action(..) => self.threads[thread].touched.as_ref(),
         });
         let accesses = touching.flat_map(|accessor| &accessor.list);
-        let shared = accesses.filter(|access| said.regions[access.touching.region].sharing == Sharing::Shared);
+        let shared = accesses.filter(|access| access.touching.shared);
         shared.filter_map(|access| Some((access.touching.number, access.pool?))).collect()
     }
 
     /// The touches of a thread in a phase.
     fn accessor(&mut self, thread: usize, phase: usize, shared: &mut Vec<(usize, usize)>) -> Accessor {
         let at = &self.threads[thread];
-        let (process, said) = (&self.processes[at.process], &self.scenario.processes[at.process]);
+        let process = &self.processes[at.process];
         let explicit = self.options.explicit;
         let mut list = Vec::new();
         for touching in &at.phases[phase].accesses {
             let region = process.regions[touching.region];
             let mut mappings = self.memory.mappings.iter();
             let mapping = mappings.position(|of| of.process == at.process && of.region == region);
-            let is_shared = said.regions[touching.region].sharing == Sharing::Shared;
-            let known =
-                shared.iter().find(|(access, _)| is_shared && *access == touching.number).map(|(_, pool)| *pool);
+            let mut others = shared.iter().filter(|_| touching.shared);
+            let known = others.find(|(access, _)| *access == touching.number).map(|(_, pool)| *pool);
             let pool = match touching.stream.pattern() {
                 Pattern::Draws(classes, permutation) if !explicit => Some(known.unwrap_or_else(|| {
                     let (pages, number) = (&touching.pages, self.memory.pools.len());
@@ -214,7 +211,9 @@ impl Engine<'_> {
             }
         }
         let said = &self.scenario.processes[process];
-        let result = self.processes[process].result(said, &self.threads, &self.memory.regions, at);
+        let mut result = self.processes[process].result(said, &self.threads, &self.memory.regions, at);
+        result.balancing = self.numa_time(process);
+        result.active_nodes = self.numa_active_nodes(process);
         for thread in self.processes[process].threads.clone() {
             for access in self.threads[thread].touched.take().iter().flat_map(|accessor| &accessor.list) {
                 if let Some(pool) = access.pool {

@@ -221,8 +221,9 @@ fn populate(process: &say::Process, parts: &[std::ops::Range<u64>], seed: u64) -
         let pages = part.end - part.start;
         // It always writes, so the stream's random numbers are not asked for.
         let stream = Stream::new(Pattern::Walk(Cursor::new(pages, 1, 0)), 1.0, seed, 0);
-        let (number, pages_range) = (region, part.clone());
-        Touching { number, region, pages: pages_range, stream, think: 0, sleep: 0, count: Some(pages), via: Via::Mmap }
+        let (number, count, via) = (region, Some(pages), Via::Mmap);
+        let (think, sleep, lines, shared) = (0, 0, 1, false);
+        Touching { number, region, pages: part.clone(), stream, think, sleep, count, via, lines, shared }
     };
     ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: wanted.map(touching).collect() }
 }
@@ -266,6 +267,8 @@ impl Process {
             accesses,
             actions: actions.collect(),
             placement: placement.collect(),
+            balancing: None,
+            active_nodes: None,
         }
     }
 }

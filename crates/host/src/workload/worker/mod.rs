@@ -307,7 +307,8 @@ impl<'a> Crew<'a> {
             let writes = if said.kind == RegionKind::File { 0.0 } else { 1.0 };
             let stream = Stream::new(Pattern::Walk(Cursor::new(length, 1, 0)), writes, 0, 0);
             let (think, sleep, count, via) = (0, 0, Some(length), Via::Mmap);
-            let access = Touching { number: at, region, pages, stream, think, sleep, count, via };
+            let (lines, shared) = (1, false);
+            let access = Touching { number: at, region, pages, stream, think, sleep, count, via, lines, shared };
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![access] };
             let end_of_run = self.end_of_run.load(Ordering::Relaxed);
@@ -359,6 +360,8 @@ impl<'a> Crew<'a> {
             latency: of.latency(),
         });
         Ok(PhaseResult {
+            balancing: None,
+            active_nodes: None,
             process: self.process.name.clone(),
             phase: match stage {
                 Some(phase) => self.programs[0].phases[phase].name.clone(),

@@ -19,6 +19,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+/// Cache lines of a page.
+const LINES: usize = 64;
+
 /// What is touched.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
@@ -39,25 +42,35 @@ impl<'a> Target<'a> {
         Target { base: scratch.0, stride: 0, file: None }
     }
 
-    /// Touches a page: a byte of it, in a cache line that depends on the page, or all of it by a system call.
+    /// Touches a page: a byte of each of its lines, from one on that depends on the page, or all of it by a system call.
     #[inline]
-    fn touch(&self, page: u64, write: bool, via: Via, buffer: &mut [u8; PAGE as usize]) -> std::io::Result<()> {
+    fn touch(
+        &self,
+        page: u64,
+        write: bool,
+        (via, lines): (Via, usize),
+        buffer: &mut [u8; PAGE as usize],
+    ) -> std::io::Result<()> {
         match (via, self.file) {
             (Via::Syscall, Some(file)) => {
                 let at = page * self.stride as u64;
                 if write { file.write_all_at(buffer, at) } else { file.read_exact_at(buffer, at) }
             }
             _ => {
-                let line = (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize * 64;
-                // SAFETY: programs touch only pages of their region, which is mapped for as long as the process
-                // lives; all threads and processes use it only by atomic operations.
-                let byte = unsafe { AtomicU8::from_ptr(self.base.add(page as usize * self.stride + line)) };
-                if write {
-                    // A plain store: emulators make a load and a store of anything that reads and writes at once,
-                    // and the page is first mapped to be read. Not 0, so that swap cannot leave the page out.
-                    byte.store(1, Ordering::Relaxed);
-                } else {
-                    black_box(byte.load(Ordering::Relaxed));
+                let first = (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize;
+                for line in (first..first + lines).map(|line| line % LINES * 64) {
+                    // SAFETY: programs touch only pages of their region, which is mapped for as long as the process
+                    // lives, and the line is within the page; all threads and processes use it only by atomic
+                    // operations.
+                    let byte = unsafe { AtomicU8::from_ptr(self.base.add(page as usize * self.stride + line)) };
+                    if write {
+                        // A plain store: emulators make a load and a store of anything that reads and writes at
+                        // once, and the page is first mapped to be read. Not 0, so that swap cannot leave the page
+                        // out.
+                        byte.store(1, Ordering::Relaxed);
+                    } else {
+                        black_box(byte.load(Ordering::Relaxed));
+                    }
                 }
                 Ok(())
             }
@@ -148,8 +161,9 @@ impl Toucher {
                 // Ticks and clock drift apart by some parts per million.
                 last_tick = self.pace.tick_at(deadline);
             }
-            let Touching { region, via, sleep, .. } = phase.accesses[touch.access];
-            let result = targets[region].touch(touch.what.page, touch.what.write, via, &mut buffer);
+            let Touching { region, via, sleep, lines, .. } = phase.accesses[touch.access];
+            let what = touch.what;
+            let result = targets[region].touch(what.page, what.write, (via, lines as usize), &mut buffer);
             let ended = ticks();
             result.map_err(|e| Error::io(format!("page {} of region {region}", touch.what.page), e))?;
             let of = &mut achieved[touch.access];
@@ -196,7 +210,8 @@ impl Toucher {
                 return Ok(0.0);
             }
             let (think, sleep, count, via) = (0, 0, Some(SAMPLE), Via::Mmap);
-            let only = Touching { region: 0, think, sleep, count, via, ..access.clone() };
+            // Further lines are part of the touch.
+            let only = Touching { region: 0, think, sleep, count, via, lines: 1, ..access.clone() };
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![only] };
             let target = [Target::page(scratch)];
@@ -244,7 +259,7 @@ impl Scratch {
         let mut buffer = [0; PAGE as usize];
         let fault = |page| {
             let began = ticks();
-            let touched = target.touch(page, true, Via::Mmap, &mut buffer);
+            let touched = target.touch(page, true, (Via::Mmap, 1), &mut buffer);
             touched.map(|()| ticks().saturating_sub(began))
         };
         let faults: Result<Vec<u64>, _> = (0..Scratch::PAGES as u64).map(fault).collect();

@@ -1,0 +1,77 @@
+//! Runs of workloads under NUMA balancing: what they achieve, what they cost, what the kernel counts.
+
+use super::{Balancing, Found};
+use mmtwin_event::results::PhaseResult;
+use mmtwin_event::{CounterRow, Event, Sink};
+use mmtwin_scenario::Scenario;
+use mmtwin_twin::run::{Options, State, run};
+use std::collections::BTreeMap;
+
+/// The last values of the kernel's counters.
+#[derive(Default)]
+struct Watch(BTreeMap<String, u64>);
+
+impl Sink for Watch {
+    fn event(&mut self, _: &Event<'_>) {}
+
+    fn counters(&mut self, row: &CounterRow<'_>) {
+        if row.source == "vmstat" {
+            let known = row.names.iter().zip(row.values).filter_map(|(name, value)| Some((name.clone(), (*value)?)));
+            self.0.extend(known);
+        }
+    }
+}
+
+/// Runs a scenario. The rate is that of the first access in the last phase of each process, the time that from the
+/// first phase behind the populating one to the end. Operations of a benchmark (`bops`) are touches up to a factor.
+pub(super) fn measure(scenario: &Scenario) -> Result<Found, String> {
+    let mut watch = Watch::default();
+    let options = Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
+    let ran = run(scenario, options, &mut watch).map_err(|error| error.to_string())?;
+    let phases = &ran.results.phases;
+    let last = phases.last().map_or("", |phase| phase.phase.as_str());
+    let rate = |phase: &PhaseResult| {
+        let seconds = (phase.end - phase.start) as f64 / 1e9;
+        phase.accesses.first().map_or(0.0, |access| access.touches as f64 / seconds)
+    };
+    let work = || phases.iter().filter(|phase| phase.phase != "populate");
+    let begun = work().map(|phase| phase.start).min().unwrap_or(0);
+    let mut balancing = Balancing::default();
+    for phase in phases {
+        balancing.time.add(&phase.balancing.unwrap_or_default());
+        let threads = scenario.processes.iter().find(|process| process.name == phase.process);
+        balancing.of += (phase.end - phase.start) * threads.map_or(0, |process| u64::from(process.threads));
+    }
+    let touches = work().filter(|phase| phase.phase == last).map(rate).sum();
+    let mut values = BTreeMap::from([
+        ("rate", touches),
+        ("bops", touches),
+        ("time", (ran.end.saturating_sub(begun)) as f64 / 1e9),
+        ("system", system(&balancing)),
+    ]);
+    let counters = ["numa_pte_updates", "numa_huge_pte_updates", "numa_hint_faults", "numa_hint_faults_local"];
+    for name in counters.into_iter().chain(["numa_pages_migrated"]) {
+        values.insert(name, watch.0.get(name).copied().unwrap_or(0) as f64);
+    }
+    if let Some(nodes) = phases.iter().rev().find_map(|phase| phase.active_nodes) {
+        values.insert("active_nodes", nodes as f64);
+    }
+    Ok(Found { values, balancing: Some(balancing), ..Found::default() })
+}
+
+/// Seconds of NUMA balancing.
+fn system(of: &Balancing) -> f64 {
+    (of.time.scan + of.time.fault + of.time.migrate) as f64 / 1e9
+}
+
+/// Shares of counters that are sums of runs as well.
+pub(super) fn derive(found: &mut Found) {
+    let of = |name| found.values.get(name).copied().unwrap_or(0.0);
+    let (faults, huge) = (of("numa_hint_faults"), of("numa_huge_pte_updates"));
+    let marks = of("numa_pte_updates") - 512.0 * huge + huge;
+    let local = 100.0 * of("numa_hint_faults_local") / faults.max(1.0);
+    found.values.insert("local_percent", local);
+    if marks > 0.0 {
+        found.values.insert("faults_per_mark", faults / marks);
+    }
+}
