@@ -6,6 +6,7 @@
 //! threads, the agent's start) is in its counters and not in the twin's: where it was measured, what counters
 //! accumulated without a workload is taken off first. When counters grew is compared in [`curves`].
 
+pub mod balancing;
 pub mod curves;
 
 use crate::model::{Body, Cell, Na, Table};
@@ -103,6 +104,9 @@ pub fn observe(analysis: &Analysis, results: Option<&Results>) -> Observed {
                 analysis.recorded.count(schema.kind) as f64,
             );
         }
+    }
+    if let Some(seconds) = balancing::settled(analysis) {
+        seen.insert((5, balancing::SETTLED.into()), (1000.0 * seconds).round() / 1000.0);
     }
     Observed { values: seen, curves: curves::curves(analysis, results) }
 }

@@ -123,6 +123,7 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
     aside::step(scenario);
     let pace = Pace::measure();
     let notes = notes(scenario, pace);
+    let balances = scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0);
     let mut team = Vec::new();
     for (index, process) in scenario.processes.iter().enumerate() {
         let plan = Plan {
@@ -132,7 +133,7 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
             files: backing.of(index, process.regions.len()),
             cgroup: settings.procs(process.cgroup.as_deref()),
         };
-        team.push(Member::start(process, &plan)?);
+        team.push(Member::start(process, &plan, balances)?);
     }
     for (member, process) in team.iter_mut().zip(&scenario.processes) {
         member.ready(process)?;
@@ -146,7 +147,7 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
     run.session.gather()?;
     run.session.leave_buffers_alone();
     run.place(Vec::new())?;
-    let state = state::read();
+    let state = state::read(&run.team, balances);
     let start = clock::now();
     run.team.iter_mut().for_each(|member| member.tell(&ToWorker::Go { start }));
     run.follow(&mut signals)?;

@@ -1,5 +1,6 @@
 //! What the machine holds when the workload begins: `state.json` of a recording, from which the twin can begin too.
 
+use super::team::Member;
 use crate::sample::fold_per_cpu_counters;
 use crate::{clock, evidence};
 use mmtwin_event::manifest::State;
@@ -20,8 +21,10 @@ const FILES: [&str; 7] = [
 /// More than any of them has on a machine of a few hundred CPUs: a buffer that grows would change what is read.
 const BUFFER: usize = 1 << 20;
 
-/// Reads the state now. Files that are not there are left out.
-pub(super) fn read() -> State {
+/// Reads the state now. Files that are not there are left out. Where threads are is read `for_balancing` alone: reading
+/// it is work that others need not do.
+pub(super) fn read(team: &[Member], for_balancing: bool) -> State {
+    let cpus = if for_balancing { team.iter().map(cpus).collect() } else { Vec::new() };
     let nodes = evidence::nodes(Path::new("/sys/devices/system/node"));
     let numastat = nodes.iter().map(|node| format!("/sys/devices/system/node/node{}/numastat", node.id));
     let paths: Vec<String> = numastat.chain(FILES.map(str::to_string)).collect();
@@ -37,5 +40,32 @@ pub(super) fn read() -> State {
     let at = clock::now();
     let text = |part: std::ops::Range<usize>| String::from_utf8_lossy(&buffer[part]).into_owned();
     let files = paths.iter().zip(parts).filter_map(|(path, part)| Some((path.clone(), text(part?)))).collect();
-    State { at, files }
+    State { at, cpus, files }
+}
+
+/// CPUs of a process's threads in the order in which they were started.
+fn cpus(member: &Member) -> Vec<u32> {
+    let mut tids = member.tids();
+    tids.sort_unstable();
+    let stat =
+        |tid: &i32| std::fs::read_to_string(format!("/proc/{}/task/{tid}/stat", member.pid())).unwrap_or_default();
+    tids.iter().filter_map(|tid| processor(&stat(tid))).collect()
+}
+
+/// `processor` of a `stat` file, which is the 39th value; the name of the task, the second, may be anything.
+fn processor(stat: &str) -> Option<u32> {
+    stat.rsplit_once(") ")?.1.split_whitespace().nth(36)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_has_a_cpu() {
+        let own = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        assert!((processor(&own).unwrap() as usize) < 1 << 13, "{own}");
+        let odd = own.replacen('(', "(a ) b ", 1);
+        assert_eq!((processor(&odd), processor("1 (x) R 1")), (processor(&own), None));
+    }
 }

@@ -8,6 +8,7 @@ use mmtwin_scenario::Process;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// A worker.
@@ -25,13 +26,18 @@ pub struct Member {
 }
 
 impl Member {
-    /// Starts it and tells it its plan.
-    pub fn start(process: &Process, plan: &Plan) -> Result<Member, Error> {
+    /// Starts it and tells it its plan; `forked`: as a shell starts programs.
+    pub fn start(process: &Process, plan: &Plan, forked: bool) -> Result<Member, Error> {
         let fail = |e| Error::io(format!("starting process {}", process.name), e);
         let (ours, theirs) = UnixStream::pair().map_err(fail)?;
         // Not its path: the executable may have been replaced, and a guest's first file system is gone.
         let mut command = Command::new("/proc/self/exe");
         command.arg(WORKER).stdin(Stdio::from(OwnedFd::from(theirs)));
+        if forked {
+            // A command that sets its user, be it the same, is forked. Otherwise it begins in the recorder's memory,
+            // and NUMA balancing takes its first thread for one of the recorder's.
+            command.uid(rustix::process::getuid().as_raw());
+        }
         let child = command.spawn().map_err(fail)?;
         // The command holds the other end of the line, which must close with the child.
         drop(command);

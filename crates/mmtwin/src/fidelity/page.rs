@@ -2,6 +2,7 @@
 
 use super::{BACKGROUND, Judged, KERNELS, MODES, SEEDS};
 use mmtwin_report::fidelity::Fidelity;
+use mmtwin_report::fidelity::balancing::{Balanced, COUNTERS, Count, balanced, median_error};
 use mmtwin_report::model::{Body, Cell as Value, Table};
 use std::fmt::Write;
 
@@ -38,6 +39,7 @@ pub fn page(judged: &[Judged]) -> String {
         let _ = writeln!(text, "| {} | {} | {} | {runs} | {shown} |", cell.name, cell.kernel, cell.mode);
     }
     page_by_page(&mut text, judged);
+    numa_balancing(&mut text, judged);
     for Judged { cell, title, fidelity, .. } in judged {
         let _ = writeln!(text, "\n## {} on {}, mode {}\n", cell.name, cell.kernel, cell.mode);
         match fidelity {
@@ -83,6 +85,62 @@ fn page_by_page(text: &mut String, judged: &[Judged]) {
             of.watermarks,
             of.other_watermarks
         );
+    }
+}
+
+/// The cells with NUMA balancing, by what it is judged by.
+fn numa_balancing(text: &mut String, judged: &[Judged]) {
+    let with: Vec<_> = judged.iter().filter_map(|of| Some((&of.cell, balanced(of.fidelity.as_ref()?)?))).collect();
+    if with.is_empty() {
+        return;
+    }
+    text.push_str("\n## NUMA balancing\n\n");
+    text.push_str(&wrapped(
+        "How far the twin's medians are from the kernel's. **Bold**: a counter by more than 30 %, or outside the kernel's \
+         range where that is wider; *italic*: fewer than 1000, not judged. *Settled* is how much later the twin has 90 % \
+         of the pages on the nodes where they are at the end, *elsewhere* the greatest difference of a node's part of a \
+         region's pages at the end of a phase, in percentage points.",
+    ));
+    let names: Vec<&str> = COUNTERS.iter().map(|name| name.trim_start_matches("numa_")).collect();
+    let _ = writeln!(text, "\n| scenario | kernel | mode | {} | settled | elsewhere |", names.join(" | "));
+    let _ = writeln!(text, "|{}", "---|".repeat(COUNTERS.len() + 5));
+    for (cell, of) in &with {
+        let counts: Vec<String> = of.counts.iter().map(counted).collect();
+        let settled = of.settled.map_or("n/a".into(), |percent| format!("{percent:+.0} %"));
+        let elsewhere = of.elsewhere.map_or("n/a".into(), |points| format!("{points:.1}"));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {settled} | {elsewhere} |",
+            cell.name,
+            cell.kernel,
+            cell.mode,
+            counts.join(" | ")
+        );
+    }
+    let judged: Vec<bool> =
+        with.iter().flat_map(|(_, of)| of.counts).flatten().filter_map(|count| count.good).collect();
+    let settled: Vec<f64> = with.iter().filter_map(|(_, of)| of.settled).collect();
+    let elsewhere: Vec<f64> = with.iter().filter_map(|(_, of)| of.elsewhere).collect();
+    let median = median_error(with.iter().map(|(_, of): &(_, Balanced)| of)).unwrap_or(0.0);
+    text.push('\n');
+    text.push_str(&wrapped(&format!(
+        "Median error of the counters {median:.1} %, {} of {} beyond their bounds; settled within 15 % in {} of {} cells, \
+         within 5 percentage points in {} of {}.",
+        judged.iter().filter(|good| !**good).count(),
+        judged.len(),
+        settled.iter().filter(|percent| percent.abs() <= 15.0).count(),
+        settled.len(),
+        elsewhere.iter().filter(|points| **points <= 5.0).count(),
+        elsewhere.len()
+    )));
+}
+
+fn counted(count: &Option<Count>) -> String {
+    match count {
+        None => "n/a".into(),
+        Some(Count { error, good: Some(true) }) => format!("{error:+.1} %"),
+        Some(Count { error, good: Some(false) }) => format!("**{error:+.1} %**"),
+        Some(Count { error, good: None }) => format!("*{error:+.1} %*"),
     }
 }
 

@@ -15,6 +15,7 @@ use mmtwin_twin::run::State;
 pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
     let name = &recorded.analysis.source.name;
     let mut problems = Vec::new();
+    let cpus = recorded.state.as_ref().map_or(Vec::new(), |state| state.cpus.clone());
     let (rows, pagesets, at) = match &recorded.state {
         Some(state) => {
             let text = |path: &str| state.files.get(path).map_or("", String::as_str);
@@ -29,7 +30,7 @@ pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
     let zones: Vec<ZoneState> = rows.iter().filter_map(|row| zone_state(row, &pagesets)).collect();
     match problems.first() {
         Some(problem) => Err(Failure::Error(format!("{name}: state.json: line {}: {}", problem.line, problem.message))),
-        None => Ok((!zones.is_empty()).then_some(State { at, zones })),
+        None => Ok((!zones.is_empty()).then_some(State { at, zones, cpus })),
     }
 }
 

@@ -115,8 +115,10 @@ pub(crate) struct Mapping {
     pub start: u64,
     /// What its policy lets NUMA balancing do.
     pub balance: Balance,
-    /// The process writes to it.
-    pub written: bool,
+    /// Part of the process's touches that write.
+    pub write: f64,
+    /// Touches of a page per second, of late; those of the whole mapping divided by its pages.
+    pub pace: f64,
     /// Marked base pages.
     base: Bits,
     /// Marked huge pages, by number of the block.
@@ -129,7 +131,17 @@ impl Mapping {
     /// A mapping of so many pages, nothing marked.
     pub(crate) fn new(process: usize, region: usize, pages: u64, start: u64) -> Mapping {
         let (base, huge) = (Bits::new(pages), Bits::new(pages.div_ceil(HUGE_PAGES)));
-        Mapping { process, region, start, balance: Balance::Anywhere, written: true, base, huge, pools: Vec::new() }
+        Mapping {
+            process,
+            region,
+            start,
+            balance: Balance::Anywhere,
+            write: 1.0,
+            pace: 0.0,
+            base,
+            huge,
+            pools: Vec::new(),
+        }
     }
 
     /// Marked pages, huge ones counted once.

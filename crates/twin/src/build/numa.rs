@@ -43,8 +43,11 @@ pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<usize>], regions: &
             let pages = regions[region].len();
             let mut mapping = Mapping::new(process, region, pages, address);
             let accesses = said.phases.iter().flat_map(|phase| &phase.accesses);
-            let mut own = accesses.filter(|access| access.region == said.regions[number].name);
-            mapping.written = own.any(|access| access.write.get() > 0.0);
+            let own: Vec<f64> = accesses
+                .filter(|access| access.region == said.regions[number].name)
+                .map(|access| access.write.get())
+                .collect();
+            mapping.write = own.iter().sum::<f64>() / own.len().max(1) as f64;
             mapping.balance = balance(program::policy(said, number), &scenario.machine);
             mappings.push(mapping);
             address += (pages * PAGE_SIZE).next_multiple_of(HUGE) + HUGE;

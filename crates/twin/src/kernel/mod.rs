@@ -232,12 +232,13 @@ impl Kernel {
         self.clocks[cpu as usize] += time * self.share;
     }
 
-    /// Work beside the CPUs' own takes a time of the budget that they share, if they do.
-    pub(crate) fn spend_beside(&mut self, time: Ps) {
+    /// Work beside the CPUs' own takes a time of the budget that they share, if they do. True if they do.
+    pub(crate) fn spend_beside(&mut self, time: Ps) -> bool {
         if self.shared_budget {
             let busy = self.clocks.iter_mut().zip(&self.busy).filter(|(_, busy)| **busy);
             busy.for_each(|(clock, _)| *clock += time);
         }
+        self.shared_budget
     }
 
     /// A CPU does nothing until a time, if that is still to come.

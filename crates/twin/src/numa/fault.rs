@@ -1,8 +1,7 @@
 //! The hinting fault: `do_numa_page`, `do_huge_pmd_numa_page`, `numa_migrate_prep`, `mpol_misplaced`; 3.13 to 6.12.
 //!
-//! A huge page is one fault of 512 pages. Left out: entries that changed meanwhile,
-//! base pages that are part of a compound page; pages of memory that is
-//! written at all are taken to be written soon after they moved. A page that several processes map is marked by each of them, faults in
+//! A huge page is one fault of 512 pages. Left out: entries that changed meanwhile, base pages that are part of a
+//! compound page. A page that several processes map is marked by each of them, faults in
 //! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
 
 use super::decisions::Handled;
@@ -51,9 +50,8 @@ impl Numa {
         let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
         let handled = Handled { at, mapping, unit, pfn: page, question, rule, wanted: misplaced, migrated };
         self.write_fault(env, task, handled);
-        let private = env.memory.regions[region].anon && env.memory.mappings[mapping].written;
-        if migrated && !unit.huge && self.rules.era >= Era::V6_12 && private {
-            self.wp_page_reuse(env, cpu, region, unit);
+        if migrated && !unit.huge && self.rules.era >= Era::V6_12 && env.memory.regions[region].anon {
+            self.wp_page_reuse(env, task, mapping, unit);
         }
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
@@ -73,11 +71,19 @@ impl Numa {
 
     /// An anonymous page that has moved is mapped read-only (6.3 on, without `pte_savedwrite`). The next write faults,
     /// and as nobody else can have the page, it is taken for a new one: who faulted last is forgotten
-    /// (`wp_page_reuse`).
-    fn wp_page_reuse(&mut self, env: &mut Env<'_>, cpu: u32, region: usize, unit: Unit) {
+    /// (`wp_page_reuse`). The write is taken to come at once, or not until the task's next scan.
+    fn wp_page_reuse(&mut self, env: &mut Env<'_>, task: usize, mapping: usize, unit: Unit) {
+        let of = &env.memory.mappings[mapping];
+        let until = self.tasks[task].numa_scan_period as f64 / 1e3;
+        let unwritten = libm::exp(-of.write * of.pace * until);
+        // Migrated pages count the draws.
+        let draw = env.kernel.stat.events.numa.pages_migrated;
+        if env.memory.hint_random.fraction(u64::MAX, draw) < unwritten {
+            return;
+        }
         env.kernel.stat.events.faults += 1;
-        env.kernel.spend(cpu, self.costs.hint_fault);
-        if let Entry::Present(page) = env.memory.regions[region].entry(unit.page.into()) {
+        env.kernel.spend(self.tasks[task].cpu, self.costs.hint_fault);
+        if let Entry::Present(page) = env.memory.regions[of.region].entry(unit.page.into()) {
             env.kernel.alloc.frames.set_owner(page, filter::UNSET);
         }
     }

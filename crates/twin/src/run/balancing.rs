@@ -183,6 +183,7 @@ impl Engine<'_> {
         let Some(Balancing { pending, image, .. }) = &mut self.balancing else { return };
         // What will be touched, when and by whom.
         let mut found: Vec<(usize, Unit, Ps, usize)> = Vec::new();
+        let mut paces = vec![0; self.memory.mappings.len()];
         let mut by_pool: BTreeMap<usize, (usize, Vec<(usize, u64)>)> = BTreeMap::new();
         for (thread, at) in self.threads.iter_mut().enumerate() {
             let Doing::Touching(accessor) = &mut at.doing else { continue };
@@ -204,6 +205,7 @@ impl Engine<'_> {
             for access in &mut accessor.list {
                 let Some(mapping) = access.mapping.filter(|_| access.active()) else { continue };
                 let touches = turns.min(access.left().unwrap_or(u64::MAX));
+                paces[mapping] += touches;
                 if let Some(pool) = access.pool {
                     by_pool.entry(pool).or_insert_with(|| (mapping, Vec::new())).1.push((thread, touches));
                 } else if let Pattern::Walk(cursor) = access.touching.stream.pattern() {
@@ -217,6 +219,10 @@ impl Engine<'_> {
                     access.walked = last;
                 }
             }
+        }
+        let seconds = (end - clock) as f64 / PS_PER_NS as f64 / 1e9;
+        for (mapping, touches) in self.memory.mappings.iter_mut().zip(paces).filter(|(_, touches)| *touches > 0) {
+            mapping.pace = touches as f64 / seconds / self.memory.regions[mapping.region].len() as f64;
         }
         let mut hits: Vec<Hit> = Vec::new();
         for (number, (mapping, threads)) in by_pool {

@@ -312,7 +312,13 @@ impl<'a> Engine<'a> {
             .collect();
         let tasks = self.numa_tasks();
         self.sampler.sample(&mut self.kernel, &placed, &tasks, at, self.sink);
-        self.kernel.spend_beside(self.scenario.machine.cost.sample.0);
+        let time = self.scenario.machine.cost.sample.0;
+        if self.kernel.spend_beside(time) {
+            // Who had a CPU has had it all the time.
+            for cpu in 0..self.queues.cpus() as u32 {
+                self.queues.running(cpu).into_iter().for_each(|thread| self.numa_ran(thread, time));
+            }
+        }
     }
 
     pub(super) fn make_ready(&mut self, cpu: u32) {

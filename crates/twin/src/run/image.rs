@@ -18,6 +18,9 @@ use std::ops::Range;
 /// Addresses of images: above all regions.
 const FIRST_ADDRESS: u64 = 0x7ff0_0000_0000;
 
+/// Touches per second of a page that is touched all the time.
+const ALWAYS: f64 = 1e3;
+
 /// An area of a process.
 struct Area {
     pages: u64,
@@ -47,7 +50,7 @@ fn areas(threads: Range<usize>) -> Vec<Area> {
 /// Makes the image of every process. Gives back what each thread keeps touching, as units of mappings.
 pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, RunError> {
     let mut touched = vec![Vec::new(); engine.threads.len()];
-    let cpus: Vec<u32> = (0..engine.threads.len()).map(|thread| engine.choose_cpu(thread)).collect();
+    let cpus: Vec<u32> = (0..engine.threads.len()).map(|thread| engine.first_cpu(thread)).collect();
     // They take their places when they start.
     cpus.iter().for_each(|&cpu| engine.queues.leave(cpu));
     for number in 0..engine.processes.len() {
@@ -57,7 +60,8 @@ pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, R
             let owner = area.touched.first().map_or(threads.start, |(thread, _)| *thread);
             let region = present(engine, owner, cpus[owner], &area)?;
             engine.processes[number].image.push(region);
-            let mapping = Mapping::new(number, region, area.pages, address);
+            let mut mapping = Mapping::new(number, region, area.pages, address);
+            mapping.pace = ALWAYS;
             address += (area.pages + 1) * PAGE_SIZE;
             for (thread, pages) in area.touched {
                 let units = pages.map(|page| (engine.memory.mappings.len(), Unit { page, huge: false }));

@@ -45,6 +45,8 @@ pub struct State {
     pub at: Ns,
     /// Zones that differ from the machine's, or have fewer free pages than after boot.
     pub zones: Vec<ZoneState>,
+    /// By process and thread: the CPU that it begins on, if it may run there. Without one it is chosen.
+    pub cpus: Vec<Vec<u32>>,
 }
 
 /// How a scenario is run, beside what it says itself.

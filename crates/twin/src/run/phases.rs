@@ -17,15 +17,27 @@ impl Engine<'_> {
     /// A process starts: its threads get their CPUs, and its first phase begins.
     pub(super) fn start(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         for thread in self.processes[process].threads.clone() {
-            let cpu = self.choose_cpu(thread);
+            let cpu = self.first_cpu(thread);
             self.threads[thread].caller.cpu = cpu;
             self.numa_started(thread, at);
         }
         self.next_phase(process, at)
     }
 
+    /// A CPU for a thread that begins: that of the state the run begins with, else one that is chosen.
+    pub(super) fn first_cpu(&mut self, thread: usize) -> u32 {
+        let process = self.threads[thread].process;
+        let number = thread - self.processes[process].threads.start;
+        let known = self.options.state.cpus.get(process).and_then(|cpus| cpus.get(number)).copied();
+        let may = |cpu: &u32| *cpu < self.kernel.stat.cpus() && self.kernel.stat.is_online(*cpu);
+        match known.filter(|cpu| self.threads[thread].pinned.is_none_or(|own| own == *cpu)).filter(may) {
+            Some(cpu) => self.queues.place([cpu].into_iter(), &self.kernel.machine).unwrap_or(cpu),
+            None => self.choose_cpu(thread),
+        }
+    }
+
     /// A CPU for a thread: its own, one of its node, one of its process's, or any.
-    pub(super) fn choose_cpu(&mut self, thread: usize) -> u32 {
+    fn choose_cpu(&mut self, thread: usize) -> u32 {
         let at = &self.threads[thread];
         let said = &self.scenario.processes[at.process];
         let (stat, machine) = (&self.kernel.stat, &self.kernel.machine);
