@@ -325,6 +325,9 @@ pub struct Explain {
     /// A NUMA group: its id
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
+    /// Events known to have been enabled, so that none means none and not n/a: SYSTEM:EVENT with * and ?
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
+    pub recorded: Vec<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,

@@ -47,7 +47,9 @@ fn a_stored_run_comes_out_again() {
     let mut cells = all();
     // The range of a few seeds is not that of all. How many pages of the scenarios `pages-` fit on a small node is what
     // the guest's boot has left, which differs with agent and host; the twin goes on from it, and is judged page by page.
-    cells.retain(|cell| cell.is_complete() && !cell.name.starts_with("pages-"));
+    // With NUMA balancing which thread scans next hangs on ticks, so on how many instructions the agent takes to start.
+    let hangs_on_agent = |name: &str| name.starts_with("pages-") || name.starts_with("numa-");
+    cells.retain(|cell| cell.is_complete() && !hangs_on_agent(&cell.name));
     let cell = cells.swap_remove(turn(cells.len()));
     let seed = SEEDS[turn(SEEDS.len())];
     let (stored, again) = match cell.repeat(seed) {

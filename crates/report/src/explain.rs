@@ -53,7 +53,7 @@ pub fn report(chain: &Chain, input: InputInfo, command: String) -> Report {
         note: String::new(),
         body: Body::List {
             columns: vec![column("what", "what", ""), column("cure", "cure", "")],
-            rows: chain.gaps.iter().map(|gap| vec![text(gap.what), text(gap.cure.as_str())]).collect(),
+            rows: chain.gaps.iter().map(|gap| vec![text(gap.what.as_str()), text(gap.cure.as_str())]).collect(),
         },
     };
     let answer =

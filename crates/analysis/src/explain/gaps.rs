@@ -1,13 +1,14 @@
 //! What a recording cannot tell, and which event would.
 
 use super::names::{Names, Place, Subject};
+use crate::losses::Losses;
 use mmtwin_event::Kind;
 
 /// Something that is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// What.
-    pub what: &'static str,
+    pub what: String,
     /// What would tell.
     pub cure: String,
 }
@@ -42,6 +43,16 @@ const MOVES: [(Kind, &str); 4] = [
     (Kind::SchedMigrateTask, "changes of CPU for other reasons"),
 ];
 
+/// What is not known because the kernel lost events.
+pub(super) fn lost(losses: &Losses) -> Option<Gap> {
+    let lost = losses.total();
+    let unknown = if lost.unknown_gaps > 0 { " at least" } else { "" };
+    losses.any().then(|| Gap {
+        what: format!("what happened in {} gaps, where{unknown} {} events were lost", lost.gaps, lost.events),
+        cure: "record with a larger --buffer".into(),
+    })
+}
+
 /// What is not known of a subject.
 pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
     let mut gaps = Vec::new();
@@ -51,7 +62,7 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
         for (kind, what) in kinds.iter().filter(|(kind, _)| !names.recorded.has(*kind)) {
             let event = full(*kind);
             if twin || !event.starts_with("mmtwin:") {
-                gaps.push(Gap { what, cure: format!("record {event}") });
+                gaps.push(Gap { what: what.to_string(), cure: format!("record {event}") });
             }
         }
     };
@@ -81,7 +92,7 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
             }
             if !names.recorded.has(Kind::NumaPlacement) && names.samples == 0 {
                 gaps.push(Gap {
-                    what: "its preferred node and group over time",
+                    what: "its preferred node and group over time".into(),
                     cure: "no event tells; samples of /proc/PID/sched do, which the twin takes".into(),
                 });
             }
@@ -93,7 +104,7 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
     }
     if !twin && !names.recorded.has(Kind::NumaHintFault) {
         let cure = "no kernel traces it; run the scenario on the twin with run.events mmtwin:numa_*".into();
-        gaps.insert(0, Gap { what: "which rules decided, and on which figures", cure });
+        gaps.insert(0, Gap { what: "which rules decided, and on which figures".into(), cure });
     }
     gaps
 }

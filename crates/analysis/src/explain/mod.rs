@@ -5,7 +5,7 @@
 //! recorded events cannot tell is a [`gaps::Gap`], never a guess. The twin's own events (system `mmtwin`) hold the rules;
 //! kernels trace the outcomes only. Steps are bounded: of very long chains the middle is left out and counted.
 
-pub mod faults;
+mod faults;
 pub mod figures;
 pub mod find;
 pub mod gaps;
@@ -18,6 +18,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+use crate::losses::Losses;
 use gaps::Gap;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::{CounterRow, Event, Kind, Order, Sink};
@@ -123,6 +124,7 @@ pub struct Explain<'n> {
     subject: Subject,
     follower: Follower,
     steps: Steps,
+    losses: Losses,
 }
 
 impl<'n> Explain<'n> {
@@ -133,19 +135,20 @@ impl<'n> Explain<'n> {
             Subject::Task(pid) => Follower::Task(Box::new(task::Task::new(*pid))),
             Subject::Group(gid) => Follower::Group(Box::new(group::Group::new(*gid))),
         };
-        Explain { names, subject, follower, steps: Steps::default() }
+        Explain { names, subject, follower, steps: Steps::default(), losses: Losses::default() }
     }
 
     /// The chain, when everything has been read.
     pub fn chain(self) -> Chain {
-        let Explain { names, subject, follower, mut steps } = self;
+        let Explain { names, subject, follower, mut steps, losses } = self;
         let answer = match follower {
             Follower::Page(page) => page.finish(names),
             Follower::Task(task) => task.finish(names, &mut steps),
             Follower::Group(group) => group.finish(names, &mut steps),
         };
         let (steps, left_out) = steps.finish();
-        Chain { title: names.title(&subject), steps, left_out, gaps: gaps::of(names, &subject), answer }
+        let gaps = gaps::lost(&losses).into_iter().chain(gaps::of(names, &subject)).collect();
+        Chain { title: names.title(&subject), steps, left_out, gaps, answer }
     }
 }
 
@@ -160,6 +163,10 @@ impl Sink for Explain<'_> {
             Follower::Task(task) => task.event(event, self.names, &mut self.steps),
             Follower::Group(group) => group.event(event, self.names, &mut self.steps),
         }
+    }
+
+    fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64) {
+        self.losses.lost(cpu, events, at);
     }
 
     fn counters(&mut self, row: &CounterRow<'_>) {

@@ -314,6 +314,19 @@ fn a_group_grows_and_its_tasks_go_where_it_faults() {
     assert_eq!(chain.answer, answer);
 }
 
+#[test]
+fn lost_events_are_a_gap() {
+    let asked = Asked::Task("two".into());
+    let stream = Stream::twin(Vec::new());
+    let mut names = Names::new(&asked);
+    stream.give(&mut names);
+    let mut explain = Explain::new(&names, Subject::Task(20));
+    explain.lost(1, Some(5), 10);
+    explain.lost(2, None, 20);
+    let gap = &explain.chain().gaps[0];
+    assert_eq!(gap.what, "what happened in 2 gaps, where at least 5 events were lost");
+}
+
 /// What a real kernel leaves.
 fn kernel(events: Vec<Made>) -> Stream {
     let source = Source { arm: "host".into(), ..Source::default() };

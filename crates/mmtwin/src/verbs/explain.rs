@@ -12,7 +12,8 @@ use mmtwin_trace::input::{InputFile, Options};
 
 /// Runs the verb.
 pub fn run(arguments: Explain) -> Result<i32, Failure> {
-    let Explain { input: name, page, task, group, format } = arguments;
+    let Explain { input: name, page, task, group, recorded, format } = arguments;
+    let options = Options { recorded, ..Options::default() };
     let asked = page.or(task.map(Asked::Task)).or(group.map(Asked::Group));
     let Some(asked) = asked else { return Err(Failure::Usage("say --page, --task or --group".into())) };
     if name == "-" {
@@ -22,14 +23,14 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
     }
     let mut file = reading::open(&name)?;
     let mut names = Names::new(&asked);
-    let input = file.input(&Options::default())?;
+    let input = file.input(&options)?;
     let outcome = progress::shown(&name, &mut names, |sink| input.read(sink))?;
     reading::warn(&outcome);
     let subject = names.find().map_err(|e| Failure::Error(format!("{name}: {e}")))?;
     // Which steps belong to the subject is known only now.
     let mut explain = explain::Explain::new(&names, subject);
     let mut again = InputFile::open(&name)?;
-    let input = again.input(&Options::default())?;
+    let input = again.input(&options)?;
     progress::shown(&name, &mut explain, |sink| input.read(sink))?;
     let chain = explain.chain();
     if format == Format::Table {

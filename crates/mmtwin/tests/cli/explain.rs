@@ -59,9 +59,31 @@ fn what_was_not_recorded_is_not_known() {
 fn a_trace_of_a_real_kernel() {
     let (scratch, numa) = (scratch(), recording("numa-6.1"));
     transcript_in(scratch.path(), "explain-kernel-task", &["explain", &numa, "--task", "wl1"]);
+    let recorded = ["explain", &numa, "--task", "wl1", "--recorded", "sched:*"];
+    transcript_in(scratch.path(), "explain-kernel-recorded", &recorded);
     transcript_in(scratch.path(), "explain-kernel-page", &["explain", &numa, "--page", "0x1000"]);
     transcript_in(scratch.path(), "explain-kernel-group", &["explain", &numa, "--group", "1"]);
     transcript_in(scratch.path(), "explain-stdin", &["explain", "-", "--task", "1"]);
+}
+
+/// A stored recording of a real kernel in the lab: what it has of a task is told, what no kernel traces is named.
+#[test]
+fn a_recording_of_the_lab() {
+    let stored = "scenarios/fidelity/recordings/numa-two-fit/6.1/exact-seed-1.tar.zst";
+    let script = ok(["script", stored, "-e", "sched:sched_*_numa"]);
+    let field =
+        |line: &str, name: &str| -> Option<String> { line.split_once(name)?.1.split(' ').next().map(str::to_string) };
+    let stuck: Vec<&str> = script.lines().filter(|line| line.contains("sched_stick_numa")).collect();
+    let pid = field(stuck[0], "src_pid=").expect("a task");
+    let own = stuck.iter().filter(|line| field(line, "src_pid=").as_ref() == Some(&pid)).count() as u64;
+    let json: Value = serde_json::from_str(&ok(["explain", stored, "--task", &pid, "--format", "json"])).expect("JSON");
+    let rows = json["tables"][0]["rows"].as_array().expect("steps").clone();
+    let times =
+        |event: &str| -> u64 { rows.iter().filter(|row| row[3] == event).filter_map(|row| row[2].as_u64()).sum() };
+    assert_eq!(times("sched_stick_numa"), own);
+    let unknown = json["tables"][1]["rows"].as_array().expect("what is not known");
+    assert!(unknown.iter().any(|row| row[1].as_str().is_some_and(|cure| cure.contains("no kernel traces it"))));
+    assert!(rows.iter().all(|row| !row[3].as_str().is_some_and(|event| event.starts_with("numa_"))));
 }
 
 /// All formats say the same, and the same twice; a converted trace says what the recording says.

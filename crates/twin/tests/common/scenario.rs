@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
 
-/// Two nodes of 1 GiB with four CPUs each, kernel 6.1 without huge pages.
+/// Two nodes of 1 GiB with four CPUs each, kernel 6.1 without huge pages and NUMA balancing.
 pub const MACHINE: &str = "[machine]\nname = \"m\"\ndistance = [[10, 20], [20, 10]]\n[[machine.node]]\ncpus = \"0-3\"\n\
     memory = \"1 GiB\"\n[[machine.node]]\ncpus = \"4-7\"\nmemory = \"1 GiB\"\n[kernel]\nrelease = \"6.1\"\n\
-    thp = \"never\"\n";
+    thp = \"never\"\nsysctl = { \"kernel.numa_balancing\" = 0 }\n";
 
 /// A run with the last counters it left.
 pub struct Finished {
