@@ -157,6 +157,11 @@ fn interrupt(command: Command, after: Duration) -> (u32, Output) {
     told.current_dir(command.get_current_dir().unwrap_or(&root()));
     let child = told.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
     let pid = child.id();
+    // Until then it is `env`, which may have it ignored still.
+    let begun = || fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("mmtwin"));
+    while !begun() && is_running(&pid.to_string()) {
+        std::thread::yield_now();
+    }
     std::thread::sleep(after);
     // It may have ended by itself.
     let _ = kill_process(Pid::from_child(&child), Signal::INT);
