@@ -8,10 +8,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 
 /// Moves this thread to the last CPU of a node on which no process of the scenario may run, or else to the last CPU
-/// that no process may use. Without such a CPU it stays where it is. With NUMA balancing it gets a memory policy, so
-/// that its pages are not scanned; the workload's processes set their own.
-pub(super) fn step(scenario: &Scenario) {
-    if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0) {
+/// that no process may use. Without such a CPU it stays where it is. With NUMA balancing (`balances`) it gets a memory
+/// policy, so that its pages are not scanned; the workload's processes set their own.
+pub(super) fn step(scenario: &Scenario, balances: bool) {
+    if balances {
         // Without it the counters have its pages too.
         let _ = MemPolicy::of(&Policy::Local, &scenario.machine).set_for_thread();
     }

@@ -120,10 +120,10 @@ struct Waiting {
 
 fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Backing) -> Result<Outcome, Error> {
     let mut signals = Signals::take()?;
-    aside::step(scenario);
+    let balances = scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0);
+    aside::step(scenario, balances);
     let pace = Pace::measure();
     let notes = notes(scenario, pace);
-    let balances = scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0);
     let mut team = Vec::new();
     for (index, process) in scenario.processes.iter().enumerate() {
         let plan = Plan {

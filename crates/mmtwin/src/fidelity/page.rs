@@ -181,7 +181,8 @@ fn header() -> String {
              100. Inside is a distance that is not above the kernel's own.",
         ),
         String::from(
-            "Runs in mode exact come out again byte by byte. Those in mode smp do not: five of them are a sample, and the \
+            "Runs in mode exact come out again byte by byte, but for a rare race of the emulator \
+             ([lab.md](lab.md#two-modes)). Those in mode smp do not: five of them are a sample, and the \
              page compares distributions. How fast that guest is depends on the host that emulates it, and no machine file \
              says it; where a phase lasts a time and not a count (`statistics`), counts follow that speed and are no \
              judgement of the twin.",

@@ -4,9 +4,9 @@
 //! A task's own CPU time makes it due; one task of an address space wins each window of `scan_size_mb`. Its time is
 //! charged to the winner. Left out: KSM and copy-on-write pages (there is no fork), read-only files, huge pages that a
 //! range cuts (regions begin at a multiple of 2 MiB), a missed `mmap_lock`. Areas beside regions are in
-//! `run/image.rs`. Regions are taken in ascending order of
-//! address, which is the opposite of the order in which a program on x86-64 maps them. Checked by the counters of
-//! whole runs in `tests/numa_balancing.rs` and tests of when a task is due.
+//! `run/image.rs`. Regions are taken in ascending order of address, which is the opposite of the order in which a
+//! program on x86-64 maps them. Checked by the counters of whole runs in `tests/numa_balancing.rs` and tests of when a
+//! task is due.
 
 use super::Numa;
 use super::rules::Era;
