@@ -219,19 +219,18 @@ impl Engine<'_> {
         let mut by_pool: BTreeMap<usize, (usize, Vec<(usize, u64)>)> = BTreeMap::new();
         for (thread, at) in self.threads.iter_mut().enumerate() {
             let Doing::Touching(accessor) = &mut at.doing else { continue };
-            let from = self.kernel.clock(at.caller.cpu).max(clock);
-            if self.queues.running(at.caller.cpu) == Some(thread) {
+            let runs = self.queues.running(at.caller.cpu) == Some(thread);
+            let from = if runs { self.kernel.clock(at.caller.cpu).max(clock) } else { clock };
+            if runs {
                 let marked = image[thread].iter().filter(|(mapping, unit)| self.memory.mappings[*mapping].has(*unit));
                 found.extend(marked.map(|&(mapping, unit)| (mapping, unit, from, thread)));
             }
             let sleeps = accessor.list.iter().any(|access| access.touching.sleep > 0);
-            let runs = self.queues.running(at.caller.cpu) == Some(thread);
             // Who sleeps between touches wakes within the time.
             let wakes = sleeps && !self.queues.holds(at.caller.cpu, thread);
             if accessor.explicit || accessor.pace <= 0.0 || !(runs || wakes) {
                 continue;
             }
-            let from = if runs { self.kernel.clock(at.caller.cpu).max(clock) } else { clock };
             let time = end.saturating_sub(from);
             let turns = (time as f64 / accessor.pace) as u64 + 1;
             for access in &mut accessor.list {
