@@ -51,6 +51,8 @@ pub struct Costs {
     pub sample: Cost,
     /// A minor page fault without the page's allocation.
     pub page_fault: Cost,
+    /// A call that reads or writes a page of a file that is in memory.
+    pub file_call: Cost,
     /// Starting a program, until it does what it was started for.
     pub process_start: Cost,
     /// A NUMA hinting fault without a migration.

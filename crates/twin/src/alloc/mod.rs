@@ -14,6 +14,7 @@ mod zone;
 mod zonelist;
 
 pub use allocate::Allocated;
+pub(crate) use allocate::Search;
 pub use marks::Marks;
 pub use pageset::{PerCpuPages, PerCpuState};
 pub use policy::{NodeMask, Policy};

@@ -3,7 +3,7 @@
 
 use super::BuildError;
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region, RegionKind, Via};
+use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region};
 
 /// Sysctls that may be written while the workload runs.
 const WRITABLE: [&str; 4] = ["vm.numa_stat", "vm.stat_interval", "vm.min_free_kbytes", "vm.watermark_scale_factor"];
@@ -27,9 +27,6 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
             }
         }
         for phase in &process.phases {
-            if phase.accesses.iter().any(|access| access.via == Via::Syscall) {
-                return refuse(format!("process \"{}\": via = \"syscall\"", process.name), "there is no page cache");
-            }
             for action in &phase.actions {
                 if let Some((what, why)) = unmodelled_action(action) {
                     return refuse(format!("process \"{}\": {what}", process.name), why);
@@ -40,7 +37,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode > 1) {
         return refuse("kernel.numa_balancing above 1".into(), "memory has no tiers");
     }
-    let notes = vec!["reclaim and compaction do not happen: memory that is full stays full".to_string()];
+    let notes = vec!["compaction does not happen: memory that is scattered stays so".to_string()];
     Ok(notes)
 }
 
@@ -64,9 +61,6 @@ fn is_limited(cgroup: &Cgroup) -> bool {
 }
 
 fn unmodelled_region(region: &Region) -> Option<(&'static str, &'static str)> {
-    if region.kind == RegionKind::File {
-        return Some(("kind = \"file\"", "there is no page cache; \"anon\" and \"shmem\" are modelled"));
-    }
     (region.huge == Huge::Hugetlb).then_some(("huge = \"hugetlb\"", "there are no reserved huge pages"))
 }
 

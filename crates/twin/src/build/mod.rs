@@ -14,6 +14,7 @@ pub use check::check;
 pub use kernel::rules;
 pub(crate) use machine::clear_huge_on;
 pub use machine::{clear_huge, costs, machine, memory, with_zones};
+pub(crate) use machine::{disks, fault_costs};
 pub use manifest::manifest;
 pub use numa::balances;
 #[cfg(test)]

@@ -59,6 +59,7 @@ fn request(gfp: Gfp) -> Request {
             migratetype: Migratetype::Movable,
             highest: ZoneKind::Movable,
             may_wait: false,
+            kswapd: false,
             gfp: "GFP_TRANSHUGE_LIGHT",
             ..Request::KERNEL
         },

@@ -154,9 +154,8 @@ impl Engine<'_> {
 
     /// A CPU has spent a thread's time.
     pub(super) fn numa_ran(&mut self, thread: usize, time: Ps) {
-        if let Some(balancing) = &mut self.balancing {
-            balancing.numa.tasks[thread].exec += time;
-        }
+        let task = self.balancing.as_mut().and_then(|balancing| balancing.numa.tasks.get_mut(thread));
+        task.into_iter().for_each(|task| task.exec += time);
     }
 
     /// The tick of all CPUs at the end of an epoch; who is due scans.

@@ -9,7 +9,7 @@
 
 use super::RunError;
 use super::engine::Engine;
-use crate::access::{Mapping, Region, Unit};
+use crate::access::{Shape, Mapping, Region, Unit};
 use crate::alloc::{Caller, Policy};
 use crate::kernel::KernelError;
 use crate::machine::PAGE_SIZE;
@@ -76,7 +76,10 @@ pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, R
 /// An area's pages, from the CPU on which the thread begins that owns it. The number of the region.
 fn present(engine: &mut Engine<'_>, owner: usize, cpu: u32, area: &Area) -> Result<usize, RunError> {
     let nodes = engine.kernel.machine.nodes.len();
-    let mut region = Region::new(area.pages, 1, nodes, true, false, Policy::Default);
+    let (pages, parts, anon, file, huge, exec, locked, policy) =
+        (area.pages, 1, true, false, false, false, false, Policy::Default);
+    let shape = Shape { pages, parts, anon, file, huge, exec, locked, policy };
+    let mut region = Region::new(shape, nodes, engine.memory.next_base());
     region.users = 1;
     let mut caller = Caller { cpu, policy: Policy::Default, ..engine.threads[owner].caller };
     for page in 0..area.present {

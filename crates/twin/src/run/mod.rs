@@ -12,6 +12,7 @@ mod loops;
 mod phases;
 mod process;
 mod sample;
+mod stall;
 mod tally;
 mod vmalloc_test;
 
@@ -73,7 +74,7 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 27] = [
+const WRITTEN: [Kind; 39] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -82,6 +83,18 @@ const WRITTEN: [Kind; 27] = [
     Kind::AllocVmapArea,
     Kind::FreeVmapAreaNoflush,
     Kind::PurgeVmapAreaLazy,
+    Kind::MmVmscanKswapdSleep,
+    Kind::MmVmscanKswapdWake,
+    Kind::MmVmscanWakeupKswapd,
+    Kind::MmVmscanDirectReclaimBegin,
+    Kind::MmVmscanDirectReclaimEnd,
+    Kind::MmShrinkSlabStart,
+    Kind::MmShrinkSlabEnd,
+    Kind::MmVmscanLruIsolate,
+    Kind::MmVmscanWriteFolio,
+    Kind::MmVmscanLruShrinkInactive,
+    Kind::MmVmscanLruShrinkActive,
+    Kind::MmVmscanThrottled,
     Kind::MmMigratePages,
     Kind::MmNumaMigrateRatelimit,
     Kind::SchedMoveNuma,
