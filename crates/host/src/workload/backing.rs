@@ -6,7 +6,7 @@ use super::worker;
 use crate::Error;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::units::{Bytes, PAGE};
-use mmtwin_scenario::workload::{Huge, Region, RegionKind};
+use mmtwin_scenario::workload::{ActionKind, Huge, Region, RegionKind};
 use rustix::fs::{MemfdFlags, memfd_create, statfs, statvfs};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// File systems that are memory themselves: `TMPFS_MAGIC` and `RAMFS_MAGIC` of the kernel.
 const IN_MEMORY: [rustix::fs::FsWord; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Blocks of a file that are in memory while it is made.
+const AT_ONCE: u64 = 16;
 
 /// The files of a run, open.
 #[derive(Debug, Default)]
@@ -72,7 +75,10 @@ pub fn distinct(scenario: &Scenario) -> Vec<&Region> {
 pub fn refusal(scenario: &Scenario, directory: &Path) -> Option<Refusal> {
     let regions = distinct(scenario);
     let wanted = regions.iter().filter(|r| r.kind == RegionKind::File).map(|r| worker::length(r)).sum::<u64>();
-    if wanted == 0 {
+    let actions = scenario.processes.iter().flat_map(|process| &process.phases).flat_map(|phase| &phase.actions);
+    // A file system in memory keeps no dentries of names that do not exist.
+    let looks_up = actions.map(|action| &action.kind).any(|kind| matches!(kind, ActionKind::Lookup { .. }));
+    if wanted == 0 && !looks_up {
         return None;
     }
     let given = match (statfs(directory), statvfs(directory)) {
@@ -109,9 +115,12 @@ fn on_disk(region: &Region, directory: &Path) -> Result<File, Error> {
         let part = (length - written).min(block.len() as u64);
         file.write_all(&block[..part as usize]).map_err(fail)?;
         written += part;
+        // Dropped again and again: a file larger than memory would begin the run with memory reclaimed.
+        if written % (AT_ONCE * block.len() as u64) == 0 || written == length {
+            file.sync_all().map_err(fail)?;
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).map_err(|e| fail(e.into()))?;
+        }
     }
-    file.sync_all().map_err(fail)?;
-    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).map_err(|e| fail(e.into()))?;
     Ok(file)
 }
 

@@ -9,13 +9,17 @@ use std::io::Read;
 use std::path::Path;
 
 /// What takes memory itself to read comes first; the page lists, which are to be as the workload finds them, last.
-const FILES: [&str; 7] = [
+const FILES: [&str; 11] = [
+    "/proc/swaps",
     "/proc/slabinfo",
     "/proc/pagetypeinfo",
     "/proc/meminfo",
     "/proc/vmstat",
     "/proc/buddyinfo",
     "/proc/zoneinfo",
+    "/proc/mmtwin_shrinkers",
+    "/proc/mmtwin_nodes",
+    "/proc/mmtwin_lru",
     "/proc/mmtwin_pagesets",
 ];
 /// More than any of them has on a machine of a few hundred CPUs: a buffer that grows would change what is read.

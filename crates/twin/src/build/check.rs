@@ -72,6 +72,7 @@ fn unmodelled_action(action: &Action) -> Option<(String, &'static str)> {
         ActionKind::ModuleCycle { name, .. } => {
             Some((format!("module-cycle of {name}"), "kernel modules are not loaded"))
         }
+        ActionKind::Lookup { .. } => Some(("looking up names".into(), "there are no dentries")),
         ActionKind::Sysctl { name, .. } if !WRITABLE.contains(&name.as_str()) => {
             Some((format!("writing {name}"), "only sysctls of counters and watermarks take effect in a run"))
         }

@@ -81,6 +81,7 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
         ActionKind::CpuOnline { cpus } => ("cpu-online", list(cpus)),
         ActionKind::Sysctl { name, value } => ("sysctl", format!("{name} = {value}")),
         ActionKind::ModuleCycle { name, .. } => ("module-cycle", name.clone()),
+        ActionKind::Lookup { .. } => ("lookup", String::new()),
         ActionKind::Sleep { time } => ("sleep", time.to_string()),
     };
     (name.into(), detail)
@@ -170,8 +171,9 @@ impl Engine<'_> {
                 working.part.operations = 1;
             }
             ActionKind::VmallocTest { .. } => return self.gather(thread, action, working),
-            // The former are above, the latter is refused before the run.
-            ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } | ActionKind::ModuleCycle { .. } => {}
+            // The former are above, the latter are refused before the run.
+            ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } => {}
+            ActionKind::ModuleCycle { .. } | ActionKind::Lookup { .. } => {}
         }
         Ok(Step::Ended)
     }
