@@ -13,11 +13,11 @@ use crate::page::{Flag, Pfn};
 use crate::vmstat::NodeItem;
 
 /// A page of a file that somebody waits for.
-const PAGE: Request = Request { gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_MOVABLE|__GFP_HARDWALL", ..Request::USER };
+const PAGE: Request = Request { gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE", ..Request::USER };
 /// A page of a file that may be needed: not worth a second try.
 const AHEAD: Request = Request {
     no_retry: true,
-    gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_MOVABLE|__GFP_NOWARN|__GFP_NORETRY|__GFP_HARDWALL",
+    gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE",
     ..Request::USER
 };
 /// Pages that a fault maps together (`fault_around_bytes`).
@@ -123,11 +123,12 @@ impl AccessState {
         }
         kernel.stat.events.faults += 1;
         kernel.spend(caller.cpu, self.costs.fault);
-        // Its neighbours that are in memory are mapped with it.
+        // Its neighbours that are in memory are mapped with it, but the marked one, which is to be seen when it is touched.
         let first = page / AROUND * AROUND;
         for at in first..(first + AROUND).min(limits.1) {
             if let Entry::Present(pfn) = self.regions[region].entry(at)
                 && !self.reading.contains_key(&pfn)
+                && (at == page || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
                 && self.regions[region].map_cached(at)
             {
                 kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, 1);

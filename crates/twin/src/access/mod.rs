@@ -17,6 +17,7 @@ mod rmap;
 mod sampled;
 mod swap;
 mod tables;
+mod young;
 
 pub(crate) use hints::{Hit, walked};
 pub(crate) use load::Load;
@@ -26,6 +27,7 @@ pub(crate) use cache::{Reader, Touched};
 pub(crate) use region::{Entry, FaultCosts, Region, Shape};
 pub(crate) use sampled::Rest;
 pub(crate) use swap::Swap;
+use young::Log;
 
 use crate::alloc::{AllocationFailure, Caller};
 use crate::clock::{Random, Use};
@@ -69,6 +71,12 @@ pub(crate) struct AccessState {
     pub denied: bool,
     /// The flusher threads are to write.
     pub flush: bool,
+    /// Touches by epoch, for those who ask which pages are young; somebody has asked.
+    logs: Vec<Log>,
+    looked: bool,
+    /// Epochs since then.
+    epoch: u32,
+    young_random: Random,
 }
 
 impl AccessState {
@@ -90,6 +98,10 @@ impl AccessState {
             ends: Vec::new(),
             denied: false,
             flush: false,
+            logs: Vec::new(),
+            looked: false,
+            epoch: 0,
+            young_random: Random::new(seed, Use::Young),
         }
     }
 
@@ -201,6 +213,9 @@ pub(crate) struct Accessing {
     pub time: Ps,
     /// What it reads ahead.
     pub reader: Reader,
+    /// Where its touches are written down, and how many were.
+    pub log: Option<usize>,
+    pub logged: u64,
 }
 
 /// How far a thread came.

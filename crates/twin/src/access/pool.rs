@@ -119,6 +119,22 @@ impl Pool {
         }
     }
 
+    /// Probability that a touch is of a page.
+    pub(crate) fn probability(&mut self, page: u64) -> f64 {
+        if !self.range.contains(&page) {
+            return 0.0;
+        }
+        let first = self.range.start;
+        let of = match &self.classes[..] {
+            [_] => 0,
+            classes => {
+                let new = || Taken::new(classes, &self.permutation, &self.firsts, &self.range);
+                usize::from(self.taken.get_or_insert_with(new).class_of[(page - first) as usize])
+            }
+        };
+        self.classes[of].share / self.classes[of].pages as f64
+    }
+
     /// Takes a random page of a class off the list of those that are absent.
     pub(crate) fn pick_absent(&mut self, class: usize, at: u64) -> u32 {
         let page = self.classes[class].absent.swap_remove(at as usize);

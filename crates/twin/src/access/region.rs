@@ -76,6 +76,8 @@ pub(crate) struct Region {
     pub exec: bool,
     /// Never reclaimed.
     pub locked: bool,
+    /// Its pages cannot be let go, as others hold them: buffers of a file system.
+    pub held: bool,
     /// Huge pages are allowed.
     pub huge: bool,
     /// Its policy, or that of its process.
@@ -84,6 +86,10 @@ pub(crate) struct Region {
     pub users: u32,
     /// Pools that draw from it.
     pub pools: Vec<usize>,
+    /// Where touches of it are written down.
+    pub logs: Vec<usize>,
+    /// By page: 1 + the epoch in which reclaim looked last; empty before the first look.
+    stamps: Vec<u32>,
 }
 
 /// What faults cost, in picoseconds.
@@ -130,7 +136,7 @@ impl Region {
         let tables = Tables::new(pages);
         let entries = vec![NO_PAGE; pages as usize];
         let (mapped, young) = (Bits::new(if file { pages } else { 0 }), Bits::new(pages));
-        Region { entries, tables, parts, base, anon, file, mapped, young, exec, locked, huge, policy, users: 0, pools: Vec::new() }
+        Region { entries, tables, parts, base, anon, file, mapped, young, exec, locked, held: false, huge, policy, users: 0, pools: Vec::new(), logs: Vec::new(), stamps: Vec::new() }
     }
 
     /// Number of its first page among the pages of all regions.
@@ -241,6 +247,14 @@ impl Region {
             any = self.young.remove(page);
         }
         any
+    }
+
+    /// Reclaim looks at a page in an epoch; when it did before, if it was the same page of memory.
+    pub(crate) fn stamp(&mut self, page: u64, epoch: u32) -> Option<u32> {
+        if self.stamps.is_empty() {
+            self.stamps = vec![0; self.entries.len()];
+        }
+        std::mem::replace(&mut self.stamps[page as usize], epoch + 1).checked_sub(1)
     }
 
     /// Maps a page of a file that is in the page cache; false if it was mapped.

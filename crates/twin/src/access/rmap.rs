@@ -22,6 +22,11 @@ impl At {
         state.regions[self.region].locked
     }
 
+    /// Others hold the page.
+    pub(crate) fn held(self, state: &AccessState) -> bool {
+        state.regions[self.region].held
+    }
+
     /// The page is mapped executable.
     pub(crate) fn exec(self, state: &AccessState) -> bool {
         state.regions[self.region].exec
@@ -44,7 +49,7 @@ impl AccessState {
     pub(crate) fn take_young(&mut self, kernel: &Kernel, page: Pfn, content: u32) -> bool {
         let at = self.of_content(content);
         let end = at.page + (1 << kernel.alloc.frames.order(page));
-        self.regions[at.region].take_young(at.page..end)
+        self.touched(at.region, at.page..end)
     }
 
     /// Takes a page out of all page tables.

@@ -207,7 +207,11 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
             return Fate::Keep;
         }
     }
-    // 9 and 10. It leaves its file or swap's cache, with a shadow behind.
+    // 9. What others hold cannot go.
+    if at.held(world.memory) {
+        return Fate::Activate;
+    }
+    // 10. It leaves its file or swap's cache, with a shadow behind.
     let shadow = world.kernel.reclaim.evict(&world.kernel.alloc.frames, page);
     world.memory.detach(world.kernel, page, content, shadow);
     Fate::Free

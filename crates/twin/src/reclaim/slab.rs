@@ -8,8 +8,8 @@ use super::{Control, World};
 use mmtwin_event::value::{Bytes, Gfp, Hex, Sym};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 
-/// Objects that are scanned at once unless a shrinker says otherwise.
-const SHRINK_BATCH: u64 = 128;
+/// Objects that are scanned at once unless a shrinker says otherwise (`SHRINK_BATCH`).
+const BATCH: u64 = 128;
 
 /// A cache that can be shrunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,10 +18,20 @@ pub(crate) struct Shrinker {
     pub scan: String,
     /// Relative cost of an object; 2 is usual, 0: objects cost nothing to make again.
     pub seeks: u64,
+    /// Objects that are scanned at once.
+    batch: u64,
     /// By node: objects that can be freed.
     pub freeable: Vec<u64>,
     /// By node: scans that earlier calls left over.
     pub deferred: Vec<u64>,
+}
+
+impl Shrinker {
+    /// A shrinker of nothing yet; a batch of 0 is the usual one.
+    pub(crate) fn new(scan: &str, seeks: u64, batch: u64, nodes: usize) -> Shrinker {
+        let batch = if batch > 0 { batch } else { BATCH };
+        Shrinker { scan: scan.into(), seeks, batch, freeable: vec![0; nodes], deferred: vec![0; nodes] }
+    }
 }
 
 /// How many objects to scan of so many at a priority, and of these what the priority alone asks for.
@@ -62,8 +72,9 @@ impl World<'_> {
             lru_pgs: None,
         };
         let (mut scanned, mut freed) = (0, 0);
-        while total >= SHRINK_BATCH || total >= freeable {
-            let n = total.min(SHRINK_BATCH);
+        let batch = self.kernel.reclaim.shrinkers[number].batch;
+        while total >= batch || total >= freeable {
+            let n = total.min(batch);
             if n == 0 {
                 break;
             }

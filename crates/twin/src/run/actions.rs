@@ -100,7 +100,14 @@ impl Engine<'_> {
         let begun = self.kernel.clock(at.caller.cpu);
         let mut working = working.unwrap_or_else(|| Working { begun, ..Working::default() });
         working.resume(begun);
-        let step = self.act_on(thread, action, &mut working, until)?;
+        let step = match self.act_on(thread, action, &mut working, until) {
+            Ok(step) => step,
+            Err(stop) => {
+                // It may get its memory yet, and goes on then.
+                self.threads[thread].doing = Doing::Action(number, Some(working));
+                return Err(stop);
+            }
+        };
         let working = match step {
             Step::Ended => {
                 self.end_action(thread, number, working);

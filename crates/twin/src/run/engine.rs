@@ -110,13 +110,13 @@ impl<'a> Engine<'a> {
     ) -> Result<Engine<'a>, RunError> {
         let machine = build::with_zones(&scenario.machine, &options.state.zones);
         let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
-        options.state.zones.iter().try_for_each(|zone| kernel.go_on_from(zone))?;
         let process::Workload { processes, threads, regions } = process::workload(scenario)?;
         let costs = build::fault_costs(&scenario.machine);
         let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
         let (swap, disk) = build::disks(&scenario.machine);
         kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);
-        let memory = AccessState { regions, swap, disk, ..AccessState::new(load, costs, scenario.run.seed) };
+        let mut memory = AccessState::new(load, costs, scenario.run.seed);
+        (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
         let cpus = kernel.machine.cpus.len();
         let mut engine = Engine {
             scenario,
@@ -138,6 +138,13 @@ impl<'a> Engine<'a> {
             kswapds: Vec::new(),
             kernel,
         };
+        if let Some(lru) = engine.options.state.lru.take() {
+            engine.begin_with_lru(&lru)?;
+        }
+        let shrinkers = std::mem::take(&mut engine.options.state.shrinkers);
+        engine.begin_with_shrinkers(&shrinkers);
+        let state = &engine.options.state;
+        state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
         engine.balancing = balancing::of(&mut engine)?;
         engine.start_kswapds();
         Ok(engine)
@@ -315,6 +322,11 @@ impl<'a> Engine<'a> {
     fn end_epoch(&mut self, clock: Ps) -> Result<(), RunError> {
         self.apart = false;
         self.memory.load.end_epoch(clock);
+        let accessors = self.threads.iter_mut().filter_map(|thread| match &mut thread.doing {
+            Doing::Touching(accessor) => Some(accessor),
+            Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) => None,
+        });
+        self.memory.end_epoch(accessors);
         // No CPU can be at work before this time any more.
         self.kernel.probe.drain((clock / PS_PER_NS).saturating_sub(1), self.sink);
         (self.options.progress)(clock / PS_PER_NS);

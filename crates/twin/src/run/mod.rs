@@ -8,6 +8,7 @@ mod actions;
 mod balancing;
 mod engine;
 mod image;
+mod initial;
 mod loops;
 mod phases;
 mod process;
@@ -20,6 +21,7 @@ use crate::build::{self, BuildError};
 use crate::clock::Ns;
 use crate::kernel::{Kernel, KernelError, ZoneState};
 use crate::vmalloc::StressError;
+use mmtwin_event::counters;
 use mmtwin_event::results::Results;
 use mmtwin_event::words::glob;
 use mmtwin_event::{Kind, Sink, era};
@@ -46,6 +48,10 @@ pub struct State {
     pub at: Ns,
     /// Zones that differ from the machine's, or have fewer free pages than after boot.
     pub zones: Vec<ZoneState>,
+    /// What is on the LRU lists; `None`: nothing.
+    pub lru: Option<counters::Lru>,
+    /// What can be shrunk besides, in the kernel's order.
+    pub shrinkers: Vec<counters::Shrinker>,
     /// By process and thread: the CPU that it begins on, if it may run there. Without one it is chosen.
     pub cpus: Vec<Vec<u32>>,
 }

@@ -189,9 +189,12 @@ impl Engine<'_> {
                 Pattern::Draws(..) | Pattern::Walk(_) => None,
             };
             let (faults, time, walked, reader) = (0, 0, touching.stream.count, Reader::default());
-            list.push(Accessing { touching: touching.clone(), region, mapping, walked, pool, faults, time, reader });
+            let (touching, log, logged) = (touching.clone(), None, 0);
+            list.push(Accessing { touching, region, mapping, walked, pool, faults, time, reader, log, logged });
         }
-        Accessor { list, turn: 0, explicit, pace: 0.0, rest: Rest::default() }
+        let mut accessor = Accessor { list, turn: 0, explicit, pace: 0.0, rest: Rest::default() };
+        self.memory.open_logs(&mut accessor);
+        accessor
     }
 
     /// A phase of a process ends, and the next begins when the sample of its end has been taken.
