@@ -108,7 +108,8 @@ fn add(line: &str, lru: &mut Lru) -> Option<()> {
     let (what, rest) = line.split_once(' ')?;
     let value = |name: &str| rest.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let number = |name: &str| value(name)?.parse::<u64>().ok();
-    let runs = || value("runs")?.split(',').map(str::trim).filter(|run| !run.is_empty()).map(Some).collect::<Option<Vec<_>>>();
+    let runs =
+        || value("runs")?.split(',').map(str::trim).filter(|run| !run.is_empty()).map(Some).collect::<Option<Vec<_>>>();
     match what {
         "lruvec" => lru.lruvecs.push(Lruvec {
             node: value("node")?.parse().ok()?,
