@@ -9,13 +9,7 @@ use std::path::Path;
 
 /// Looks up names until there were `count` or it is `deadline`; how many there were. Names are different for all threads
 /// of all processes and short enough (31 bytes) to lie in their dentries.
-pub fn perform(
-    directory: &Path,
-    process: &str,
-    thread: u32,
-    count: Option<u64>,
-    deadline: u64,
-) -> Result<u64, Error> {
+pub fn perform(directory: &Path, process: &str, thread: u32, count: Option<u64>, deadline: u64) -> Result<u64, Error> {
     let fail = |e: Errno| Error::io(format!("looking up names in {}", directory.display()), e);
     let opened = open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(fail)?;
     let (mut name, mut done) = (String::new(), 0);
