@@ -65,7 +65,9 @@ pub struct Costs {
     pub migrate_page: Cost,
     /// Looking at one page while an LRU list is scanned.
     pub reclaim_scan_page: Cost,
-    /// Unmapping and freeing one page in reclaim.
+    /// Asking the page tables that map a page in reclaim whether it was used, and taking it out of them.
+    pub reclaim_rmap_page: Cost,
+    /// Freeing one page in reclaim, besides giving it back.
     pub reclaim_free_page: Cost,
     /// Scanning one slab object.
     pub slab_scan_object: Cost,

@@ -35,8 +35,10 @@ pub(crate) enum Touched {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reader {
     ra: Readahead,
-    /// Pages of a window that still have to be brought in, and where its contiguous part began.
+    /// Pages of a window that still have to be brought in.
     pending: Option<Window>,
+    /// Those that are there, to be read as one request.
+    brought: Vec<Pfn>,
 }
 
 impl AccessState {
@@ -61,7 +63,7 @@ impl AccessState {
                 match self.regions[region].entry(page) {
                     Entry::Present(pfn) => pfn,
                     // Reading ahead has given up before it came here.
-                    _ => self.bring(kernel, caller, region, page, &PAGE)?,
+                    _ => self.bring_one(kernel, caller, region, page)?,
                 }
             }
         };
@@ -114,7 +116,7 @@ impl AccessState {
                 self.finish(kernel, caller, region, reader)?;
                 match self.regions[region].entry(page) {
                     Entry::Present(pfn) => pfn,
-                    _ => self.bring(kernel, caller, region, page, &PAGE)?,
+                    _ => self.bring_one(kernel, caller, region, page)?,
                 }
             }
         };
@@ -147,22 +149,57 @@ impl AccessState {
         reader: &mut Reader,
     ) -> Result<(), AllocationFailure> {
         let denied = std::mem::take(&mut self.denied);
-        let Some(mut window) = reader.pending.take().filter(|_| !denied) else { return Ok(()) };
+        let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
+            self.read(kernel, caller.cpu, &mut reader.brought);
+            return Ok(());
+        };
         while window.start < window.end {
             let page = window.start;
-            if !self.regions[region].is_cached(page) {
+            if self.regions[region].is_cached(page) {
+                self.read(kernel, caller.cpu, &mut reader.brought);
+            } else {
                 let brought = self.bring(kernel, caller, region, page, &AHEAD);
                 let pfn = brought.inspect_err(|_| reader.pending = Some(window))?;
+                reader.brought.push(pfn);
                 if window.mark == Some(page) {
                     kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, true);
                 }
             }
             window.start += 1;
         }
+        self.read(kernel, caller.cpu, &mut reader.brought);
         Ok(())
     }
 
-    /// Allocates a page of a file and reads it.
+    /// Reads pages that lie one after another, as one request.
+    fn read(&mut self, kernel: &mut Kernel, cpu: u32, pages: &mut Vec<Pfn>) {
+        let count = pages.len() as u64;
+        if count == 0 {
+            return;
+        }
+        kernel.stat.events.reclaim.pgpgin += 4 * count;
+        if self.disk.synchronous {
+            kernel.spend(cpu, self.disk.transfer(count));
+            return pages.clear();
+        }
+        let done = self.disk.submit(kernel.clock(cpu), count);
+        self.reading.extend(pages.drain(..).map(|page| (page, done)));
+    }
+
+    /// Brings in a page that somebody waits for, by itself.
+    fn bring_one(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        page: u64,
+    ) -> Result<Pfn, AllocationFailure> {
+        let pfn = self.bring(kernel, caller, region, page, &PAGE)?;
+        self.read(kernel, caller.cpu, &mut vec![pfn]);
+        Ok(pfn)
+    }
+
+    /// Allocates a page of a file, to be read.
     fn bring(
         &mut self,
         kernel: &mut Kernel,
@@ -182,13 +219,6 @@ impl AccessState {
         kernel.add_to_lru(caller.cpu, pfn);
         self.regions[region].put(page, pfn, node);
         kernel.stat.pages.add(node, NodeItem::FilePages, 1);
-        kernel.stat.events.reclaim.pgpgin += 4;
-        if self.disk.synchronous {
-            kernel.spend(caller.cpu, self.disk.transfer(1));
-        } else {
-            let done = self.disk.submit(kernel.clock(caller.cpu), 1);
-            self.reading.insert(pfn, done);
-        }
         Ok(pfn)
     }
 

@@ -103,7 +103,9 @@ pub(crate) struct FaultCosts {
     pub file_call: Ps,
     /// To look at a page of an LRU list.
     pub scan_page: Ps,
-    /// To unmap and free a page in reclaim.
+    /// To ask the page tables about a page and to take it out of them.
+    pub rmap_page: Ps,
+    /// To free a page in reclaim.
     pub free_page: Ps,
     /// To scan an object of a shrinker.
     pub scan_object: Ps,

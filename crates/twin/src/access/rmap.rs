@@ -46,8 +46,12 @@ impl AccessState {
     }
 
     /// True if a page's mappings have been used since reclaim looked.
-    pub(crate) fn take_young(&mut self, kernel: &Kernel, page: Pfn, content: u32) -> bool {
+    pub(crate) fn take_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> bool {
         let at = self.of_content(content);
+        if !self.regions[at.region].is_mapped(at.page, false) {
+            return false;
+        }
+        kernel.spend(cpu, self.costs.rmap_page);
         let end = at.page + (1 << kernel.alloc.frames.order(page));
         self.touched(at.region, at.page..end)
     }

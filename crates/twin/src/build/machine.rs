@@ -85,6 +85,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         clear_huge: clear_huge(of),
         file_call: cost.file_call.0,
         scan_page: cost.reclaim_scan_page.0,
+        rmap_page: cost.reclaim_rmap_page.0,
         free_page: cost.reclaim_free_page.0,
         scan_object: cost.slab_scan_object.0,
     }

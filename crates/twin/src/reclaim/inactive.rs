@@ -166,7 +166,7 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
     if at.locked(world.memory) {
         return Fate::Activate;
     }
-    if world.memory.take_young(kernel, page, content) {
+    if world.memory.take_young(kernel, world.cpu, page, content) {
         kernel.alloc.frames.set_flag(page, Flag::Referenced, true);
         if referenced || file && at.exec(world.memory) {
             return Fate::Activate;
