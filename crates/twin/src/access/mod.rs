@@ -24,7 +24,7 @@ pub(crate) use load::Load;
 pub(crate) use marks::{Balance, HUGE_PAGES, Mapping, Unit};
 pub(crate) use pool::Pool;
 pub(crate) use cache::{Reader, Touched};
-pub(crate) use region::{Entry, FaultCosts, Region, Shape};
+pub(crate) use region::{Cpus, Entry, FaultCosts, Region, Shape};
 pub(crate) use sampled::Rest;
 pub(crate) use swap::Swap;
 use young::Log;

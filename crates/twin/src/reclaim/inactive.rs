@@ -26,6 +26,8 @@ struct Came {
     ref_keep: u64,
     unmap_fail: u64,
     reclaimed: u64,
+    /// Other CPUs may have pages in their TLBs that were taken out of page tables.
+    to_flush: bool,
 }
 
 /// What becomes of a page.
@@ -80,6 +82,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
             }
         }
     }
+    world.flush(&mut came.to_flush);
     world.kernel.stat.events.reclaim.pgactivate += came.activate[0] + came.activate[1];
     world.put_back(kept);
     world.kernel.stat.pages.add(node, isolated, -(taken as i64));
@@ -186,7 +189,7 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
         }
     }
     // 7. Nobody maps it any more.
-    world.memory.unmap(kernel, page, content);
+    came.to_flush |= world.memory.unmap(kernel, world.cpu, page, content);
     // 8. It is written.
     if world.kernel.alloc.frames.has(page, Flag::Dirty) {
         if file {
@@ -201,6 +204,8 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
         if only_if_clean || file && !control.fs || !control.may_writepage {
             return Fate::Keep;
         }
+        // Nobody may write to it any more.
+        world.flush(&mut came.to_flush);
         let done = world.pageout(page, content, file);
         came.pageout += pages;
         if !done {
@@ -218,6 +223,13 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
 }
 
 impl World<'_> {
+    /// Waits until other CPUs have flushed what was taken from them, if anything was (`try_to_unmap_flush`).
+    fn flush(&mut self, wanted: &mut bool) {
+        if std::mem::take(wanted) {
+            self.spend(self.memory.costs.shootdown);
+        }
+    }
+
     /// Starts the write of a page; true if it is over already.
     fn pageout(&mut self, page: Pfn, content: u32, file: bool) -> bool {
         let done = self.memory.write_out(self.kernel, self.cpu, page, content);
