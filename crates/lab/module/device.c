@@ -9,8 +9,8 @@
  *
  * and shows in /proc/mmtwin_* what the kernel's own files do not.
  *
- * Built and run with Debian's kernels 6.1 and 6.12 for x86-64. Not for a machine that does other work: with page-fill it
- * takes all the memory there is, and it looks into lists that it has no lock of.
+ * Built and run with Debian's kernels 6.1 and 6.12 for x86-64. Not for a machine that does other work: with page-fill
+ * it takes all the memory there is, and it looks into lists that it has no lock of.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Files in /proc that show what the kernel's own do not: the state that a simulation begins with. Each is described where
- * it is shown. Reading one takes and gives back memory for its text, but moves no page of others.
+ * Files in /proc that show what the kernel's own do not: the state that a simulation begins with. Each is described
+ * where it is shown. Reading one takes and gives back memory for its text, but moves no page of others.
  */
 #include <linux/memcontrol.h>
 #include <linux/proc_fs.h>

@@ -9,11 +9,11 @@
  *   list node=N cgroup=PATH name=NAME runs=RUN,...
  *   batch cpu=N name=NAME runs=NODE/RUN,...
  *
- * A run is ZONE/ORDER/FLAGS*FOLIOS: neighbours that are alike, in lists from the tail, where reclaim begins, in batches in
- * the order of entry. FLAGS are letters: a anonymous, s shmem (neither: of a file), b of a block device (metadata of a
- * file system), A active, r referenced, d dirty, w under writeback, i to be reclaimed after writeback, k workingset,
- * c swap cache, p with buffers, m mapped, x unevictable. Lists and batches that are empty are left out, as is the list of
- * unevictable folios, which has no order. A batch is read without its lock, so the machine has to be quiet.
+ * A run is ZONE/ORDER/FLAGS*FOLIOS: neighbours that are alike, in lists from the tail, where reclaim begins, in batches
+ * in the order of entry. FLAGS are letters: a anonymous, s shmem (neither: of a file), b of a block device (metadata of
+ * a file system), A active, r referenced, d dirty, w under writeback, i to be reclaimed after writeback, k workingset,
+ * c swap cache, p with buffers, m mapped, x unevictable. Lists and batches that are empty are left out, as is the list
+ * of unevictable folios, which has no order. A batch is read without its lock, so the machine has to be quiet.
  */
 #include <linux/blkdev.h>
 #include <linux/fs.h>

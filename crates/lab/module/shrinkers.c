@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The shrinkers of slab caches in the order in which reclaim calls them, as /proc/mmtwin_shrinkers. A line each and, for
- * those that count by node, for each node:
+ * The shrinkers of slab caches in the order in which reclaim calls them, as /proc/mmtwin_shrinkers. A line each and,
+ * for those that count by node, for each node:
  *
  *   name=FUNCTION of=FILESYSTEM node=N objects=N deferred=N seeks=N batch=N flags=FLAGS
  *
- * FUNCTION is what shrinks. `of` is what a superblock's shrinker belongs to, else `-`. objects is what it would shrink for
- * the root cgroup on that node. FLAGS are letters: n by node, m by cgroup, - none.
+ * FUNCTION is what shrinks. `of` is what a superblock's shrinker belongs to, else `-`. objects is what it would shrink
+ * for the root cgroup on that node. FLAGS are letters: n by node, m by cgroup, - none.
  */
 #include <linux/fs.h>
 #include <linux/memcontrol.h>
