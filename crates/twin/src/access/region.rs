@@ -166,7 +166,26 @@ impl Region {
         let tables = Tables::new(pages);
         let entries = vec![NO_PAGE; pages as usize];
         let (mapped, young) = (Bits::new(if file { pages } else { 0 }), Bits::new(pages));
-        Region { entries, tables, parts, base, anon, file, mapped, young, exec, locked, held: false, huge, policy, users: 0, pools: Vec::new(), cpus: Cpus::None, logs: Vec::new(), stamps: Vec::new() }
+        Region {
+            entries,
+            tables,
+            parts,
+            base,
+            anon,
+            file,
+            mapped,
+            young,
+            exec,
+            locked,
+            held: false,
+            huge,
+            policy,
+            users: 0,
+            pools: Vec::new(),
+            cpus: Cpus::None,
+            logs: Vec::new(),
+            stamps: Vec::new(),
+        }
     }
 
     /// Number of its first page among the pages of all regions.
@@ -342,7 +361,7 @@ impl Region {
         }
         if whole {
             let mut who = caller.for_page(self.policy, block / HUGE);
-            if let Ok(got) = kernel.allocate_unchecked(&mut who, &HUGE_USER) {
+            if let Ok(got) = kernel.allocate_charged(&mut who, &HUGE_USER) {
                 note_fault(kernel, caller.cpu, costs);
                 kernel.stat.events.thp_fault_alloc += 1;
                 kernel.spend(caller.cpu, costs.clear_huge);
@@ -354,7 +373,7 @@ impl Region {
             kernel.stat.events.thp_fault_fallback += 1;
         }
         let mut who = caller.for_page(self.policy, page);
-        let got = kernel.allocate_unchecked(&mut who, &USER)?;
+        let got = kernel.allocate_charged(&mut who, &USER)?;
         note_fault(kernel, caller.cpu, costs);
         self.map(page, got.page, kernel.alloc.zones[got.zone].node);
         self.adopt(kernel, caller, page, got.page);

@@ -60,7 +60,11 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
         super::Who::Direct => events.pgscan_direct += scanned,
         super::Who::Cgroup(_) => {}
     }
-    if file { events.pgscan_file += scanned } else { events.pgscan_anon += scanned }
+    if file {
+        events.pgscan_file += scanned
+    } else {
+        events.pgscan_anon += scanned
+    }
     world.spend(world.memory.costs.scan_page * scanned);
     if taken == 0 {
         return 0;
@@ -92,7 +96,11 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
         super::Who::Direct => events.pgsteal_direct += came.reclaimed,
         super::Who::Cgroup(_) => {}
     }
-    if file { events.pgsteal_file += came.reclaimed } else { events.pgsteal_anon += came.reclaimed }
+    if file {
+        events.pgsteal_file += came.reclaimed
+    } else {
+        events.pgsteal_anon += came.reclaimed
+    }
     let reclaim = &mut world.kernel.reclaim;
     let cost = match reclaim.rules.cost_of_rotations {
         true => came.pageout * super::BATCH + (scanned - came.reclaimed),
@@ -104,6 +112,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
     world.spend(world.memory.costs.free_page * came.reclaimed);
     // The last that was put on the list of pages to free is the first of it.
     for page in freed.into_iter().rev() {
+        world.kernel.uncharge(page);
         let gone = world.kernel.free_unchecked(cpu, world.task, page);
         debug_assert!(gone.is_ok(), "what was on a list was allocated");
     }

@@ -114,6 +114,7 @@ impl<'a> Engine<'a> {
         let costs = build::fault_costs(&scenario.machine);
         let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
         let (swap, disk) = build::disks(&scenario.machine);
+        kernel.set_cgroups(build::cgroups(scenario));
         kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);
         let mut memory = AccessState::new(load, costs, scenario.run.seed);
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
