@@ -29,6 +29,8 @@ const SLICES: Ps = 8;
 const COMM: usize = 15;
 /// `prio` of a task without a nice value.
 const DEFAULT_PRIO: i32 = 120;
+/// Random numbers for images of processes: objects apart from those of pools.
+const IMAGE: u64 = 1 << 63;
 /// Picoseconds in which what the scheduler knows of a thread's past counts half: 32 ms.
 const HALF_LIFE: f64 = 32e9;
 
@@ -222,8 +224,14 @@ impl Engine<'_> {
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
             let from = if runs { self.kernel.clock(at.caller.cpu).max(clock) } else { clock };
             if runs {
-                let marked = image[thread].iter().filter(|(mapping, unit)| self.memory.mappings[*mapping].has(*unit));
-                found.extend(marked.map(|&(mapping, unit)| (mapping, unit, from, thread)));
+                // Every turn touches all of it, so the first of those who share a page is any of them.
+                let random = self.memory.hint_random.of(IMAGE | thread as u64);
+                for (number, &(mapping, unit)) in (0..).zip(&image[thread]) {
+                    if self.memory.mappings[mapping].has(unit) {
+                        let at = from + random.below(clock.wrapping_add(number), accessor.pace as u64);
+                        found.push((mapping, unit, at, thread));
+                    }
+                }
             }
             let sleeps = accessor.list.iter().any(|access| access.touching.sleep > 0);
             // Who sleeps between touches wakes within the time.
