@@ -8,13 +8,14 @@
 use super::RunError;
 use super::engine::{Engine, Step, Stop};
 use super::process::Doing;
+use super::recorder::Recorder;
 use crate::access::{Came, Hit, Unit, walked};
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::{PS_PER_NS, Ps};
 use crate::machine::PAGE_SIZE;
 use crate::numa::{Env, Numa, Spent, write_group, write_period};
-use crate::sched::{Balancer, Move};
+use crate::sched::{Balancer, Level, Move};
 use mmtwin_event::Kind;
 use mmtwin_event::results::BalancingTime;
 use mmtwin_event::rules::Rule;
@@ -45,7 +46,9 @@ struct Pending {
 /// NUMA balancing of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Balancing {
+    /// The recorder's task, if there is one, is behind those of the threads.
     pub numa: Numa,
+    pub recorder: Option<Recorder>,
     balancer: Balancer,
     /// By thread, in order of time.
     pending: Vec<VecDeque<Pending>>,
@@ -60,11 +63,11 @@ pub(super) struct Balancing {
 }
 
 impl Balancing {
-    pub(super) fn new(numa: Numa, cpus: usize, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
+    fn new(numa: Numa, recorder: Option<Recorder>, cpus: usize, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
         let threads = numa.tasks.len();
         let (pending, before) = (vec![VecDeque::new(); threads], vec![0; threads]);
         let told = vec![BalancingTime::default(); numa.mms.len()];
-        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before, told, image }
+        Balancing { numa, recorder, balancer: Balancer::new(cpus), pending, ticked: 0, before, told, image }
     }
 }
 
@@ -180,7 +183,7 @@ impl Engine<'_> {
         }
         *ticked = clock;
         for cpu in 0..self.queues.cpus() as u32 {
-            let Some(thread) = self.queues.running(cpu) else { continue };
+            let Some(thread) = self.queues.running(cpu).filter(|&thread| thread < self.threads.len()) else { continue };
             let before = numa.tasks[thread].numa_scan_period;
             let is_due = numa.task_tick_numa(thread, &self.memory, now);
             if numa.tasks[thread].numa_scan_period != before {
@@ -192,24 +195,36 @@ impl Engine<'_> {
         }
     }
 
-    /// An epoch begins: idle CPUs pull threads, and what will be touched is drawn.
-    pub(super) fn numa_begin_epoch(&mut self, clock: Ps, end: Ps) -> Result<(), RunError> {
-        if self.balancing.is_none() {
-            return Ok(());
-        }
+    /// The tick goes on: CPUs pull threads from those that have more.
+    pub(super) fn numa_balance(&mut self, clock: Ps) -> Result<(), RunError> {
         for cpu in 0..self.queues.cpus() as u32 {
-            if self.queues.len(cpu) > 0 || !self.kernel.stat.is_online(cpu) {
-                continue;
+            for level in [Level::Node, Level::Machine] {
+                let Some(Balancing { numa, balancer, .. }) = &mut self.balancing else { return Ok(()) };
+                let stat = &self.kernel.stat;
+                if !stat.is_online(cpu) {
+                    continue;
+                }
+                let (online, now) = (|cpu| stat.is_online(cpu), clock / PS_PER_NS);
+                let place = (cpu, level);
+                for thread in balancer.balance(place, &self.queues, numa, online, &mut self.kernel.probe, now) {
+                    self.move_thread(thread, cpu)?;
+                }
             }
-            let Some(Balancing { numa, balancer, .. }) = &mut self.balancing else { continue };
-            if let Some(thread) = balancer.pull(cpu, &self.queues, numa, &mut self.kernel.probe, clock / PS_PER_NS) {
-                self.move_thread(thread, cpu)?;
+            if let Some(Balancing { balancer, .. }) = &mut self.balancing {
+                balancer.ticked(cpu, &self.queues);
             }
+        }
+        Ok(())
+    }
+
+    /// An epoch begins: what will be touched is drawn.
+    pub(super) fn numa_begin_epoch(&mut self, clock: Ps, end: Ps) {
+        if self.balancing.is_none() {
+            return;
         }
         if self.memory.mappings.iter().any(|mapping| mapping.marked() > 0) {
             self.draw(clock, end);
         }
-        Ok(())
     }
 
     /// Draws the first touches of marked pages of the time from `clock` to `end`.
@@ -356,9 +371,11 @@ impl Engine<'_> {
 
     /// A thread goes to another CPU, with its place in the queue.
     pub(super) fn move_thread(&mut self, thread: usize, to: u32) -> Result<(), RunError> {
-        let from = self.threads[thread].caller.cpu;
+        let from = self.cpu_of(thread);
         let (at, runs) = (self.kernel.clock(from), self.queues.holds(from, thread));
-        self.queues.replace(from, to);
+        if thread < self.threads.len() {
+            self.queues.replace(from, to);
+        }
         self.set_cpu(thread, to);
         if runs {
             if self.queues.dequeue(from, thread) {
@@ -375,6 +392,12 @@ impl Engine<'_> {
 
     /// What a thread and its statistics know of its CPU.
     pub(super) fn set_cpu(&mut self, thread: usize, cpu: u32) {
+        if let (Some(recorder), Some(balancing)) = (self.recorder(), &mut self.balancing)
+            && recorder == thread
+        {
+            balancing.numa.tasks[recorder].cpu = cpu;
+            return;
+        }
         let from = std::mem::replace(&mut self.threads[thread].caller.cpu, cpu);
         let nodes = (self.kernel.machine.node_of(from), self.kernel.machine.node_of(cpu));
         // A CPU that was idle is behind.
@@ -411,7 +434,7 @@ impl Engine<'_> {
     /// A CPU for a thread that wakes: its own if that is idle, else an idle one of its node.
     pub(super) fn wake_up_cpu(&self, thread: usize) -> Option<u32> {
         let Balancing { numa, .. } = self.balancing.as_ref()?;
-        let own = self.threads[thread].caller.cpu;
+        let own = self.cpu_of(thread);
         if self.queues.len(own) == 0 {
             return None;
         }
@@ -423,7 +446,7 @@ impl Engine<'_> {
     /// Ids of the living threads, and what `/proc/PID/sched` says of each.
     pub(super) fn numa_tasks(&self) -> Vec<(i32, String)> {
         let Some(Balancing { numa, .. }) = &self.balancing else { return Vec::new() };
-        let living = numa.tasks.iter().enumerate().filter(|(_, task)| task.alive);
+        let living = numa.tasks.iter().take(self.threads.len()).enumerate().filter(|(_, task)| task.alive);
         let text = |(number, task): (usize, &crate::numa::Task)| {
             (task.pid, numa.sched_text(number, self.kernel.machine.node_of(task.cpu)))
         };
@@ -452,7 +475,8 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError>
     let image = super::image::load(engine)?;
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
     let threads: Vec<_> = engine.threads.iter().map(thread).collect();
-    let numa = build::numa(scenario, &engine.memory.mappings, &threads);
+    let mut numa = build::numa(scenario, &engine.memory.mappings, &threads);
     engine.kernel.stat.events.numa.on = true;
-    Ok(Some(Balancing::new(numa, engine.queues.cpus(), image)))
+    let recorder = Recorder::of(scenario, &engine.kernel.machine, &mut numa);
+    Ok(Some(Balancing::new(numa, recorder, engine.queues.cpus(), image)))
 }

@@ -11,6 +11,7 @@ mod image;
 mod loops;
 mod phases;
 mod process;
+mod recorder;
 mod sample;
 mod tally;
 mod vmalloc_test;
