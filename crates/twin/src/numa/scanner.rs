@@ -123,13 +123,15 @@ impl Numa {
             hit: false,
         };
         window.run();
-        let spent = (kernel.clock(cpu) - begun) / PS_PER_NS;
+        let spent = kernel.clock(cpu) - begun;
         self.mms[number].scan = (kernel.now(cpu), passes);
         let of = &mut self.tasks[task];
-        of.spent.scan += kernel.clock(cpu) - begun;
-        of.exec += spent * PS_PER_NS;
+        of.spent.scan += spent;
+        of.exec += spent;
         if rules.era > Era::V3_18 {
-            of.node_stamp += 32 * spent;
+            // What it has run is up to date at ticks, and the scan begins after one.
+            let ticks = spent / PS_PER_NS / rules.tick();
+            of.node_stamp += 32 * ticks * rules.tick();
         }
     }
 }

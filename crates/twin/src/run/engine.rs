@@ -153,10 +153,12 @@ impl<'a> Engine<'a> {
         if !self.options.state.zones.is_empty() {
             self.kernel.queue_updates(begin);
         }
-        for (number, process) in self.scenario.processes.iter().enumerate() {
-            self.due.set(begin + self.sampling() + process.start.0, 0, Due::Start(number));
-        }
+        // A state is read when the first sample has been taken, so that nobody has to wait for that.
+        let sampling = if self.options.state.zones.is_empty() { self.sampling() } else { 0 };
         self.due.set(begin, 0, Due::Sample);
+        for (number, process) in self.scenario.processes.iter().enumerate() {
+            self.due.set(begin + sampling + process.start.0, 0, Due::Start(number));
+        }
         // Without processes there is nothing to wait for.
         let last = if self.processes.is_empty() { 0 } else { HORIZON };
         let duration = self.scenario.run.duration.map_or(last, |duration| duration.0.min(HORIZON));
