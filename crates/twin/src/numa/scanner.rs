@@ -329,15 +329,6 @@ mod tests {
     fn nobody(release: &str) -> (Numa, AccessState) {
         let rules = Rules::of(release);
         let topology = Topology::new(vec![vec![10]], vec![vec![0]], false);
-        let costs = Costs {
-            process_start: 0,
-            hint_fault: 1,
-            scan_pte: 1,
-            walk_pte: 1,
-            tlb_flush: [0; 2],
-            migrate_page: 1,
-            copy_huge: vec![vec![1]],
-        };
         let tasks = (0..3).map(|pid| Task::new(pid, 0, 0, None)).collect();
         let (mappings, vmas) = Default::default();
         let mm = Mm { mappings, vmas, ..Mm::default() };
@@ -352,7 +343,7 @@ mod tests {
             mappings: Vec::new(),
             hint_random: Random::new(1, Use::HintFault),
         };
-        (Numa::new(rules, topology, costs, tasks, vec![mm], vec!["p".into()]), memory)
+        (Numa::new(rules, topology, Costs::least(1), tasks, vec![mm], vec!["p".into()]), memory)
     }
 
     #[test]
