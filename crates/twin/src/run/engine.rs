@@ -306,6 +306,7 @@ impl<'a> Engine<'a> {
     /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
         let before = self.threads[thread].stall.is_some();
+        self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
         let step = match &mut self.threads[thread].doing {
             Doing::Nothing => Ok(Step::Ended),
             Doing::Kswapd(_) => Ok(self.balance_node(thread, until)),

@@ -118,7 +118,7 @@ impl Engine<'_> {
         if !first {
             // Reading ahead gives up at a limit too, but only when nothing more can be reclaimed.
             if failure.over_limit.is_none() && (failure.request.no_retry || order > COSTLY_ORDER) {
-                self.memory.denied = true;
+                self.threads[thread].denied = true;
                 return Ok(Step::On);
             }
             stall.fruitless = if stall.reclaimed > 0 { 0 } else { stall.fruitless + 1 };
