@@ -146,8 +146,8 @@ impl<'a> Engine<'a> {
         engine.begin_with_shrinkers(&shrinkers);
         let state = &engine.options.state;
         state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
-        engine.balancing = balancing::of(&mut engine)?;
         engine.start_kswapds();
+        engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }
 

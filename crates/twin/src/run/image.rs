@@ -59,10 +59,10 @@ fn areas(threads: Range<usize>) -> Vec<Area> {
 /// Makes the image of every process. Gives back what each thread keeps touching, as units of mappings.
 pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, RunError> {
     let mut touched = vec![Vec::new(); engine.threads.len()];
-    let cpus: Vec<u32> = (0..engine.threads.len()).map(|thread| engine.first_cpu(thread)).collect();
+    let cpus: Vec<u32> = (0..engine.workload_threads()).map(|thread| engine.first_cpu(thread)).collect();
     // They take their places when they start.
     cpus.iter().for_each(|&cpu| engine.queues.leave(cpu));
-    for number in 0..engine.processes.len() {
+    for number in 0..engine.scenario.processes.len() {
         let threads = engine.processes[number].threads.clone();
         let mut address = FIRST_ADDRESS;
         for area in areas(threads.clone()) {

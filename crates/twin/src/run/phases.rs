@@ -272,6 +272,11 @@ impl Engine<'_> {
             self.queues.dequeue(cpu, thread);
             self.queues.leave(cpu);
         }
+        let kswapds: Vec<usize> = self.kswapds.iter().map(|kswapd| kswapd.1).filter(here).collect();
+        for kswapd in kswapds {
+            let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));
+            self.move_thread(kswapd, other.unwrap_or(cpu))?;
+        }
         if let Some(recorder) = self.recorder().filter(|&task| self.queues.holds(cpu, task)) {
             let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));
             self.move_thread(recorder, other.unwrap_or(cpu))?;
