@@ -104,11 +104,8 @@ fn anonymous_memory_overflows_to_swap() {
 
 #[test]
 fn without_swap_anonymous_memory_ends_the_run() {
-    let said = format!(
-        "{}[[process]]\nname = \"hog\"\n{}populate = true\n",
-        small(256, "0 B"),
-        region("heap", 300, "anon")
-    );
+    let said =
+        format!("{}[[process]]\nname = \"hog\"\n{}populate = true\n", small(256, "0 B"), region("heap", 300, "anon"));
     let run = ran(&said);
     assert!(matches!(run.results.ending, Ending::OutOfMemory { .. }));
     assert_eq!((run.counter("vmstat", "", "oom_kill"), run.counter("vmstat", "", "pgsteal_anon")), (1, 0));
@@ -129,4 +126,26 @@ fn a_full_node_is_reclaimed_and_the_other_left_alone() {
     let wakes: Vec<_> = run.events.iter().filter(|event| event.2 == "mm_vmscan_wakeup_kswapd").collect();
     assert!(!wakes.is_empty());
     assert!(run.counter("numastat", "1", "numa_hit") < 1000);
+}
+
+#[test]
+fn a_cgroup_at_its_limit_reclaims_its_own() {
+    let said = format!(
+        "{}[[cgroup]]\nname = \"/web\"\nmemory.max = \"64 MiB\"\n[[process]]\nname = \"in\"\ncgroup = \"/web\"\n{}\
+         [[process.phase]]\n{}[[process]]\nname = \"out\"\n{}populate = true\n[[process.phase]]\nduration = \"1 s\"\n{}",
+        small(512, "0 B"),
+        region("file", 128, "file"),
+        access("file", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 32768"),
+        region("heap", 64, "anon"),
+        access("heap", "pattern = \"uniform\"\nthink = \"1 ms\""),
+    );
+    let run = ran(&said);
+    let count = |name: &str| run.counter("vmstat", "", name);
+    // What is over 64 MiB of 128 goes, in passes of 32 pages or a few more, and nobody else's.
+    assert!((16_384..16_384 + 100).contains(&count("pgsteal_file")), "{}", count("pgsteal_file"));
+    assert_eq!((count("pgsteal_kswapd"), count("pgsteal_direct"), count("pgscan_anon")), (0, 0, 0));
+    let events = |name: &str| run.events.iter().filter(|event| event.2 == name).count() as u64;
+    let passes = events("mm_vmscan_memcg_reclaim_begin");
+    assert!((16_384 / 64..=16_384 / 32 + 1).contains(&passes), "{passes}");
+    assert_eq!(events("mm_vmscan_direct_reclaim_begin") + count("allocstall_movable"), 0);
 }

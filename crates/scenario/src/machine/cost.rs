@@ -41,6 +41,8 @@ pub struct Costs {
     pub tlb_flush: Cost,
     /// Flushing the TLBs of all CPUs by interrupts: per CPU.
     pub tlb_flush_per_cpu: Cost,
+    /// Waiting until the other CPUs of a process have flushed pages of it that reclaim takes.
+    pub tlb_shootdown: Cost,
     /// Reading a statistics file without its rows.
     pub stat_file: Cost,
     /// Making one row of a statistics file from a counter that is in this CPU's cache.

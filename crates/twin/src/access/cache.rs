@@ -13,7 +13,8 @@ use crate::page::{Flag, Pfn};
 use crate::vmstat::NodeItem;
 
 /// A page of a file that somebody waits for.
-const PAGE: Request = Request { gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE", ..Request::USER };
+const PAGE: Request =
+    Request { gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE", ..Request::USER };
 /// A page of a file that may be needed: not worth a second try.
 const AHEAD: Request = Request {
     no_retry: true,
@@ -209,7 +210,7 @@ impl AccessState {
         request: &Request,
     ) -> Result<Pfn, AllocationFailure> {
         let mut who = caller.for_page(self.regions[region].policy, page);
-        let pfn = kernel.allocate_unchecked(&mut who, request)?.page;
+        let pfn = kernel.allocate_charged(&mut who, request)?.page;
         let node = kernel.node_of_frame(pfn);
         let gone = self.regions[region].entry(page);
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[]);

@@ -19,12 +19,12 @@ mod swap;
 mod tables;
 mod young;
 
+pub(crate) use cache::{Reader, Touched};
 pub(crate) use hints::{Hit, walked};
 pub(crate) use load::Load;
 pub(crate) use marks::{Balance, HUGE_PAGES, Mapping, Unit};
 pub(crate) use pool::Pool;
-pub(crate) use cache::{Reader, Touched};
-pub(crate) use region::{Entry, FaultCosts, Region, Shape};
+pub(crate) use region::{Cpus, Entry, FaultCosts, Region, Shape};
 pub(crate) use sampled::Rest;
 pub(crate) use swap::Swap;
 use young::Log;

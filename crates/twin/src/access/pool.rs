@@ -99,7 +99,7 @@ impl Pool {
             }
         }
         let firsts = classes.list().iter().map(|class| class.first).collect();
-        let (range, permutation) = (range.clone(), permutation.clone());
+        let (range, permutation) = (range.clone(), *permutation);
         let (mean, stale, taken) = (Mean::default(), true, None);
         Pool { classes: list, number, draws: 0, hints, mean, stale, range, permutation, firsts, taken }
     }
@@ -111,7 +111,8 @@ impl Pool {
         }
         self.stale = true;
         let first = self.range.start;
-        let taken = self.taken.get_or_insert_with(|| Taken::new(&self.classes, &self.permutation, &self.firsts, &self.range));
+        let taken =
+            self.taken.get_or_insert_with(|| Taken::new(&self.classes, &self.permutation, &self.firsts, &self.range));
         let class = &mut self.classes[usize::from(taken.class_of[(page - first) as usize])];
         if taken.listed.insert(page - first) {
             class.absent.push(page as u32);

@@ -86,6 +86,8 @@ pub(crate) struct Region {
     pub users: u32,
     /// Pools that draw from it.
     pub pools: Vec<usize>,
+    /// CPUs of the threads that map it: none, one, or several.
+    pub cpus: Cpus,
     /// Where touches of it are written down.
     pub logs: Vec<usize>,
     /// By page: 1 + the epoch in which reclaim looked last; empty before the first look.
@@ -103,12 +105,38 @@ pub(crate) struct FaultCosts {
     pub file_call: Ps,
     /// To look at a page of an LRU list.
     pub scan_page: Ps,
+    /// To wait until other CPUs have flushed pages that are taken.
+    pub shootdown: Ps,
     /// To ask the page tables about a page and to take it out of them.
     pub rmap_page: Ps,
     /// To free a page in reclaim.
     pub free_page: Ps,
     /// To scan an object of a shrinker.
     pub scan_object: Ps,
+}
+
+/// Where the threads of a region's processes run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cpus {
+    None,
+    One(u32),
+    Several,
+}
+
+impl Cpus {
+    /// And on one more.
+    pub(crate) fn and(self, cpu: u32) -> Cpus {
+        match self {
+            Cpus::None => Cpus::One(cpu),
+            Cpus::One(other) if other == cpu => self,
+            Cpus::One(_) | Cpus::Several => Cpus::Several,
+        }
+    }
+
+    /// True if some run on another CPU.
+    pub(crate) fn elsewhere(self, cpu: u32) -> bool {
+        !matches!(self, Cpus::None) && self != Cpus::One(cpu)
+    }
 }
 
 /// What a region is like.
@@ -138,7 +166,26 @@ impl Region {
         let tables = Tables::new(pages);
         let entries = vec![NO_PAGE; pages as usize];
         let (mapped, young) = (Bits::new(if file { pages } else { 0 }), Bits::new(pages));
-        Region { entries, tables, parts, base, anon, file, mapped, young, exec, locked, held: false, huge, policy, users: 0, pools: Vec::new(), logs: Vec::new(), stamps: Vec::new() }
+        Region {
+            entries,
+            tables,
+            parts,
+            base,
+            anon,
+            file,
+            mapped,
+            young,
+            exec,
+            locked,
+            held: false,
+            huge,
+            policy,
+            users: 0,
+            pools: Vec::new(),
+            cpus: Cpus::None,
+            logs: Vec::new(),
+            stamps: Vec::new(),
+        }
     }
 
     /// Number of its first page among the pages of all regions.
@@ -314,7 +361,7 @@ impl Region {
         }
         if whole {
             let mut who = caller.for_page(self.policy, block / HUGE);
-            if let Ok(got) = kernel.allocate_unchecked(&mut who, &HUGE_USER) {
+            if let Ok(got) = kernel.allocate_charged(&mut who, &HUGE_USER) {
                 note_fault(kernel, caller.cpu, costs);
                 kernel.stat.events.thp_fault_alloc += 1;
                 kernel.spend(caller.cpu, costs.clear_huge);
@@ -326,7 +373,7 @@ impl Region {
             kernel.stat.events.thp_fault_fallback += 1;
         }
         let mut who = caller.for_page(self.policy, page);
-        let got = kernel.allocate_unchecked(&mut who, &USER)?;
+        let got = kernel.allocate_charged(&mut who, &USER)?;
         note_fault(kernel, caller.cpu, costs);
         self.map(page, got.page, kernel.alloc.zones[got.zone].node);
         self.adopt(kernel, caller, page, got.page);

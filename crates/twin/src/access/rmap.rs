@@ -56,21 +56,23 @@ impl AccessState {
         self.touched(at.region, at.page..end)
     }
 
-    /// Takes a page out of all page tables.
-    pub(crate) fn unmap(&mut self, kernel: &mut Kernel, page: Pfn, content: u32) {
+    /// Takes a page out of all page tables; true if other CPUs than this may have it in their TLBs.
+    pub(crate) fn unmap(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> bool {
         let at = self.of_content(content);
         let node = kernel.node_of_frame(page);
         let region = &mut self.regions[at.region];
+        let elsewhere = region.cpus.elsewhere(cpu);
         if region.file {
-            if region.unmap_cached(at.page) {
+            let mapped = region.unmap_cached(at.page);
+            if mapped {
                 kernel.stat.pages.add(node, NodeItem::Mapped, -1);
             }
-            return;
+            return mapped && elsewhere;
         }
         // In swap's cache it is found by its place there.
         let pages = 1u64 << kernel.alloc.frames.order(page);
         if region.entry(at.page) != Entry::Present(page) {
-            return;
+            return false;
         }
         let slots = self.swap.slot_of(page).unwrap_or_default();
         let items: &[NodeItem] = if region.anon { &[NodeItem::AnonPages] } else { &[NodeItem::Mapped] };
@@ -79,6 +81,7 @@ impl AccessState {
             self.regions[at.region].take(at.page + i, slots + i as u32, node);
             self.missing(at.region, at.page + i, node);
         }
+        elsewhere
     }
 
     /// A page that reclaim takes leaves the page cache or swap's cache, and a shadow behind.

@@ -130,7 +130,7 @@ impl AccessState {
             cached + (slot - self.swap.slot_of(cached).unwrap_or(slot))
         } else {
             let mut who = caller.for_page(self.regions[region].policy, page);
-            let pfn = kernel.allocate_unchecked(&mut who, &PAGE)?.page;
+            let pfn = kernel.allocate_charged(&mut who, &PAGE)?.page;
             kernel.prepare(caller, pfn, self.regions[region].content(page), &[Flag::Swapbacked]);
             kernel.refault(pfn, shadow);
             kernel.add_to_lru(caller.cpu, pfn);

@@ -86,6 +86,7 @@ impl PageAllocator {
         let request = search.request;
         AllocationFailure {
             request: *request,
+            over_limit: None,
             cpu: ctx.cpu,
             from: search.choice.node,
             nodes: search.choice.allowed,

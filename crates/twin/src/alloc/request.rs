@@ -112,13 +112,12 @@ pub struct Context<'a> {
 
 /// No zone could serve a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "page allocation failure: order:{}, mode:{}, CPU {cpu}, nodemask={nodes}, {free} pages free in all zones",
-    request.order, request.gfp
-)]
+#[error("{}", self.said())]
 pub struct AllocationFailure {
     /// What was asked for.
     pub request: Request,
+    /// The cgroup whose limit is met; `None`: memory is short.
+    pub over_limit: Option<usize>,
     /// CPU that asked.
     pub cpu: u32,
     /// Node whose zonelist was walked.
@@ -127,6 +126,20 @@ pub struct AllocationFailure {
     pub nodes: NodeMask,
     /// Free pages of all zones at that moment.
     pub free: u64,
+}
+
+impl AllocationFailure {
+    fn said(&self) -> String {
+        let AllocationFailure { request, over_limit, cpu, nodes, free, .. } = self;
+        let Request { order, gfp, .. } = request;
+        match over_limit {
+            Some(number) => format!("memory cgroup {number} is at its limit: order:{order}, mode:{gfp}, CPU {cpu}"),
+            None => format!(
+                "page allocation failure: order:{order}, mode:{gfp}, CPU {cpu}, nodemask={nodes}, {free} pages free in \
+                 all zones"
+            ),
+        }
+    }
 }
 
 /// A page was to be freed that is not the first of an allocated block.

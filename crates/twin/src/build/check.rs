@@ -2,6 +2,7 @@
 //! mechanism that simply does not happen.
 
 use super::BuildError;
+use crate::page::MAX_CGROUPS;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region};
 
@@ -14,8 +15,11 @@ const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
 /// Refuses what is not modelled; notes, in sentences, what does not happen.
 pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     let refuse = |place: String, why: &str| Err(BuildError::NotModelledAt(place, why.into()));
-    if let Some(cgroup) = scenario.cgroups.iter().find(|cgroup| is_limited(cgroup)) {
-        return refuse(format!("limits of cgroup {}", cgroup.name), "memory is not charged to cgroups");
+    if let Some(cgroup) = scenario.cgroups.iter().find(|cgroup| is_protected(cgroup)) {
+        return refuse(format!("cgroup {}", cgroup.name), "of its limits only memory.max");
+    }
+    if scenario.cgroups.len() >= MAX_CGROUPS {
+        return refuse(format!("{} cgroups", scenario.cgroups.len()), "a page knows one of 63");
     }
     for process in &scenario.processes {
         if longest(process) > LONGEST_NS {
@@ -55,9 +59,9 @@ fn longest(process: &Process) -> u64 {
     phases.chain([process.start.0]).max().unwrap_or(0)
 }
 
-fn is_limited(cgroup: &Cgroup) -> bool {
+fn is_protected(cgroup: &Cgroup) -> bool {
     let memory = &cgroup.memory;
-    [memory.max, memory.high, memory.low, memory.min].iter().any(Option::is_some)
+    [memory.high, memory.low, memory.min, memory.swap.max].iter().any(Option::is_some)
 }
 
 fn unmodelled_region(region: &Region) -> Option<(&'static str, &'static str)> {

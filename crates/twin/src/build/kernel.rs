@@ -6,7 +6,9 @@ use crate::kernel::KernelRules;
 use crate::reclaim;
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
-use mmtwin_scenario::kernel::{CgroupWalk, Files, NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, Thp, Threshold, Watermarks};
+use mmtwin_scenario::kernel::{
+    CgroupWalk, Files, NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, Thp, Threshold, Watermarks,
+};
 
 const NS_PER_S: u64 = 1_000_000_000;
 

@@ -86,6 +86,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         file_call: cost.file_call.0,
         scan_page: cost.reclaim_scan_page.0,
         rmap_page: cost.reclaim_rmap_page.0,
+        shootdown: cost.tlb_shootdown.0,
         free_page: cost.reclaim_free_page.0,
         scan_object: cost.slab_scan_object.0,
     }

@@ -24,7 +24,7 @@ use crate::clock::{Ns, OfObject, Random, Use};
 use crate::machine::{CounterType, LoopCosts, Machine, MachineError, PageCosts};
 use crate::page::{Frames, Pfn};
 use crate::probe::{Probe, Task};
-use crate::reclaim::{Reclaim, Rules as ReclaimRules};
+use crate::reclaim::{Cgroup, Reclaim, Rules as ReclaimRules};
 use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, Work, ZoneItem};
 use thiserror::Error;
 
@@ -176,7 +176,7 @@ impl Kernel {
         }
         alloc.set_pageset_sizes(&running_nodes(&machine, &stat));
         let managed: u64 = alloc.zones.iter().map(|zone| zone.managed).sum();
-        let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![0], cpus, managed);
+        let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![Cgroup::default()], cpus, managed);
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
         Ok(Kernel {
             machine,
@@ -195,6 +195,13 @@ impl Kernel {
             shared_budget: false,
             share: 1,
         })
+    }
+
+    /// Makes cgroups, of which the first is the root. Nothing may have been allocated for a process yet.
+    pub(crate) fn set_cgroups(&mut self, cgroups: Vec<Cgroup>) {
+        let managed = self.alloc.zones.iter().map(|zone| zone.managed).sum();
+        let (rules, nodes, cpus) = (self.reclaim.rules, self.machine.nodes.len(), self.clocks.len());
+        self.reclaim = Reclaim::new(rules, nodes, cgroups, cpus, managed);
     }
 
     /// What allocations cost on this machine.

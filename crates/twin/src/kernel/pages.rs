@@ -1,7 +1,7 @@
 //! Pages of processes and files from their allocation to their end: what they hold, their LRU list, their writing.
 
 use super::{Kernel, KernelError};
-use crate::alloc::{Caller, ZONES};
+use crate::alloc::{Allocated, AllocationFailure, Caller, NodeMask, Request, ZONES};
 use crate::page::{Flag, Pfn};
 use crate::vmstat::NodeItem;
 
@@ -21,6 +21,31 @@ impl Kernel {
         flags.iter().for_each(|&flag| {
             frames.set_flag(page, flag, true);
         });
+        let pages = 1i64 << frames.order(page);
+        self.reclaim.charge(caller.cgroup, pages);
+    }
+
+    /// Allocates for a page of a process or file, whose cgroup has room for it.
+    #[inline]
+    pub(crate) fn allocate_charged(
+        &mut self,
+        caller: &mut Caller,
+        request: &Request,
+    ) -> Result<Allocated, AllocationFailure> {
+        if caller.cgroup > 0
+            && let Some(cgroup) = self.reclaim.over_limit(caller.cgroup, 1 << request.order)
+        {
+            let (from, nodes) = (self.machine.node_of(caller.cpu), NodeMask::ALL);
+            let (over_limit, cpu, free) = (Some(cgroup), caller.cpu, 0);
+            return Err(AllocationFailure { request: *request, over_limit, cpu, from, nodes, free });
+        }
+        self.allocate_unchecked(caller, request)
+    }
+
+    /// A page that is about to be freed belongs to its cgroup no more.
+    pub(crate) fn uncharge(&mut self, page: Pfn) {
+        let pages = 1i64 << self.alloc.frames.order(page);
+        self.reclaim.charge(self.alloc.frames.cgroup(page), -pages);
     }
 
     /// The same, and it goes to its list at once.
@@ -53,20 +78,22 @@ impl Kernel {
     /// A page of a process or file is freed.
     pub(crate) fn release(&mut self, caller: &Caller, page: Pfn) -> Result<(), KernelError> {
         self.reclaim.forget(&mut self.alloc.frames, &mut self.stat, caller.cpu, page);
+        self.uncharge(page);
         Ok(self.free_unchecked(caller.cpu, caller.task, page)?)
     }
 
     /// A page takes the place of another in memory, which is freed: it holds the same and is as old.
     pub(crate) fn replace(&mut self, caller: &Caller, old: Pfn, new: Pfn) -> Result<(), KernelError> {
         let frames = &mut self.alloc.frames;
-        for flag in
-            [Flag::Active, Flag::Unevictable, Flag::Referenced, Flag::Dirty, Flag::Workingset, Flag::Swapbacked]
+        for flag in [Flag::Active, Flag::Unevictable, Flag::Referenced, Flag::Dirty, Flag::Workingset, Flag::Swapbacked]
         {
             let has = frames.has(old, flag);
             frames.set_flag(new, flag, has);
         }
         frames.set_content(new, frames.content(old));
-        frames.set_cgroup(new, frames.cgroup(old));
+        let (cgroup, pages) = (frames.cgroup(old), 1i64 << frames.order(old));
+        frames.set_cgroup(new, cgroup);
+        self.reclaim.charge(cgroup, pages);
         self.add_to_lru(caller.cpu, new);
         self.release(caller, old)
     }

@@ -48,8 +48,7 @@ pub(super) fn prepare(world: &World<'_>, control: &mut Control, node: usize) {
         let high: u64 = zones().map(|zone| alloc.zones[zone].marks.high + alloc.zones[zone].boost).sum();
         let file = file + lru.pages(number, List::ActiveFile);
         let anon = lru.pages(number, List::InactiveAnon);
-        control.file_is_tiny =
-            file + free <= high && !control.may_deactivate[0] && anon >> control.priority > 0;
+        control.file_is_tiny = file + free <= high && !control.may_deactivate[0] && anon >> control.priority > 0;
     }
 }
 
@@ -62,8 +61,20 @@ pub(super) fn counts(world: &World<'_>, control: &Control, vec: &Lruvec, protect
         let scan = protected(vec.size(list, control.highest)) >> control.priority;
         match balance {
             Balance::Equal => scan,
-            Balance::Anon => if list.is_file() { 0 } else { scan },
-            Balance::File => if list.is_file() { scan } else { 0 },
+            Balance::Anon => {
+                if list.is_file() {
+                    0
+                } else {
+                    scan
+                }
+            }
+            Balance::File => {
+                if list.is_file() {
+                    scan
+                } else {
+                    0
+                }
+            }
             Balance::Parts(parts) => scan * parts[usize::from(list.is_file())] / (parts[0] + parts[1]),
         }
     })

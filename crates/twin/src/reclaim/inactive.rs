@@ -26,6 +26,8 @@ struct Came {
     ref_keep: u64,
     unmap_fail: u64,
     reclaimed: u64,
+    /// Other CPUs may have pages in their TLBs that were taken out of page tables.
+    to_flush: bool,
 }
 
 /// What becomes of a page.
@@ -58,7 +60,11 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
         super::Who::Direct => events.pgscan_direct += scanned,
         super::Who::Cgroup(_) => {}
     }
-    if file { events.pgscan_file += scanned } else { events.pgscan_anon += scanned }
+    if file {
+        events.pgscan_file += scanned
+    } else {
+        events.pgscan_anon += scanned
+    }
     world.spend(world.memory.costs.scan_page * scanned);
     if taken == 0 {
         return 0;
@@ -80,6 +86,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
             }
         }
     }
+    world.flush(&mut came.to_flush);
     world.kernel.stat.events.reclaim.pgactivate += came.activate[0] + came.activate[1];
     world.put_back(kept);
     world.kernel.stat.pages.add(node, isolated, -(taken as i64));
@@ -89,7 +96,11 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
         super::Who::Direct => events.pgsteal_direct += came.reclaimed,
         super::Who::Cgroup(_) => {}
     }
-    if file { events.pgsteal_file += came.reclaimed } else { events.pgsteal_anon += came.reclaimed }
+    if file {
+        events.pgsteal_file += came.reclaimed
+    } else {
+        events.pgsteal_anon += came.reclaimed
+    }
     let reclaim = &mut world.kernel.reclaim;
     let cost = match reclaim.rules.cost_of_rotations {
         true => came.pageout * super::BATCH + (scanned - came.reclaimed),
@@ -101,6 +112,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
     world.spend(world.memory.costs.free_page * came.reclaimed);
     // The last that was put on the list of pages to free is the first of it.
     for page in freed.into_iter().rev() {
+        world.kernel.uncharge(page);
         let gone = world.kernel.free_unchecked(cpu, world.task, page);
         debug_assert!(gone.is_ok(), "what was on a list was allocated");
     }
@@ -186,7 +198,7 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
         }
     }
     // 7. Nobody maps it any more.
-    world.memory.unmap(kernel, page, content);
+    came.to_flush |= world.memory.unmap(kernel, world.cpu, page, content);
     // 8. It is written.
     if world.kernel.alloc.frames.has(page, Flag::Dirty) {
         if file {
@@ -201,6 +213,8 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
         if only_if_clean || file && !control.fs || !control.may_writepage {
             return Fate::Keep;
         }
+        // Nobody may write to it any more.
+        world.flush(&mut came.to_flush);
         let done = world.pageout(page, content, file);
         came.pageout += pages;
         if !done {
@@ -218,6 +232,13 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
 }
 
 impl World<'_> {
+    /// Waits until other CPUs have flushed what was taken from them, if anything was (`try_to_unmap_flush`).
+    fn flush(&mut self, wanted: &mut bool) {
+        if std::mem::take(wanted) {
+            self.spend(self.memory.costs.shootdown);
+        }
+    }
+
     /// Starts the write of a page; true if it is over already.
     fn pageout(&mut self, page: Pfn, content: u32, file: bool) -> bool {
         let done = self.memory.write_out(self.kernel, self.cpu, page, content);

@@ -72,7 +72,6 @@ impl Lruvec {
     pub(crate) fn pages(&self, list: List) -> u64 {
         self.size[list as usize].iter().sum()
     }
-
 }
 
 /// `inactive_is_low`: fewer inactive pages than keep enough of them in sight.

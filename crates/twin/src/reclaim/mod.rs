@@ -12,6 +12,7 @@
 //! | sleeping until somebody else makes progress | [`throttle`] |
 //! | refaults | [`workingset`] |
 //! | shrinkers | [`slab`] |
+//! | limits of cgroups | [`memcg`] |
 //!
 //! A reclaim is a state machine that goes on from batch to batch ([`Poll`]), so that it shares its CPU with others and can
 //! sleep anywhere. The state of lists and nodes is the kernel's ([`Reclaim`]); where pages are mapped, which were
@@ -27,6 +28,7 @@ mod isolate;
 mod kswapd;
 mod lru;
 mod lruvec;
+mod memcg;
 mod node;
 mod slab;
 mod throttle;
@@ -36,6 +38,7 @@ pub(crate) use control::{Control, Who};
 pub(crate) use direct::Direct;
 pub(crate) use kswapd::Kswapd;
 pub(crate) use lru::{List, Lru};
+pub use memcg::Cgroup;
 pub(crate) use slab::Shrinker;
 pub(crate) use throttle::Reason;
 
@@ -120,6 +123,9 @@ pub(crate) struct Reclaim {
     pub nodes: Vec<Node>,
     /// By CPU.
     batches: Vec<Batches>,
+    /// All cgroups, the root first, and the pages that each has.
+    cgroups: Vec<Cgroup>,
+    usage: Vec<u64>,
     /// Caches of the kernel that can be shrunk.
     pub shrinkers: Vec<Shrinker>,
     /// Pages of swap that are free; `None`: there is no swap.
@@ -168,15 +174,17 @@ impl World<'_> {
 }
 
 impl Reclaim {
-    /// Empty lists; `pages` is the memory of the machine, `parents` are those of all cgroups.
-    pub(crate) fn new(rules: Rules, nodes: usize, parents: Vec<usize>, cpus: usize, pages: u64) -> Reclaim {
-        let lru = Lru::new(nodes, parents);
+    /// Empty lists; `pages` is the memory of the machine, the first cgroup is the root.
+    pub(crate) fn new(rules: Rules, nodes: usize, cgroups: Vec<Cgroup>, cpus: usize, pages: u64) -> Reclaim {
+        let lru = Lru::new(nodes, cgroups.iter().map(|cgroup| cgroup.parent).collect());
         let bits = workingset::age_bits(lru.len());
         Reclaim {
             rules,
             lru,
             nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
             batches: vec![Batches::default(); cpus],
+            usage: vec![0; cgroups.len()],
+            cgroups,
             shrinkers: Vec::new(),
             free_swap: None,
             bucket_order: (u64::BITS - pages.leading_zeros()).saturating_sub(bits),

@@ -137,7 +137,9 @@ impl NodePass {
         }
         let (alloc, reclaim) = (&world.kernel.alloc, &world.kernel.reclaim);
         let zones = self.node * ZONES..=self.node * ZONES + control.highest as usize;
-        if zones.clone().any(|zone| alloc.zones[zone].populated() && world.is_suitable(zone, control.order, control.highest))
+        if zones
+            .clone()
+            .any(|zone| alloc.zones[zone].populated() && world.is_suitable(zone, control.order, control.highest))
         {
             return false;
         }

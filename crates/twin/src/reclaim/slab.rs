@@ -36,7 +36,7 @@ impl Shrinker {
 
 /// How many objects to scan of so many at a priority, and of these what the priority alone asks for.
 fn to_scan(freeable: u64, seeks: u64, deferred: u64, priority: u32) -> (u64, u64) {
-    let delta = if seeks > 0 { (freeable >> priority) * 4 / seeks } else { freeable / 2 };
+    let delta = ((freeable >> priority) * 4).checked_div(seeks).unwrap_or(freeable / 2);
     (((deferred >> priority) + delta).min(2 * freeable), delta)
 }
 

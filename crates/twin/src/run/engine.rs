@@ -9,7 +9,7 @@ use super::balancing::{self, Balancing};
 use super::process::{self, Doing, Process, Thread};
 use super::sample::Sampler;
 use super::{Options, Ran, RunError};
-use crate::access::{AccessState, Load};
+use crate::access::{AccessState, Cpus, Load};
 use crate::alloc::AllocationFailure;
 use crate::build::{self, BuildError};
 use crate::clock::{Ns, Timers};
@@ -114,6 +114,7 @@ impl<'a> Engine<'a> {
         let costs = build::fault_costs(&scenario.machine);
         let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
         let (swap, disk) = build::disks(&scenario.machine);
+        kernel.set_cgroups(build::cgroups(scenario));
         kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);
         let mut memory = AccessState::new(load, costs, scenario.run.seed);
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
@@ -327,6 +328,7 @@ impl<'a> Engine<'a> {
             Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) => None,
         });
         self.memory.end_epoch(accessors);
+        self.note_cpus();
         // No CPU can be at work before this time any more.
         self.kernel.probe.drain((clock / PS_PER_NS).saturating_sub(1), self.sink);
         (self.options.progress)(clock / PS_PER_NS);
@@ -335,6 +337,26 @@ impl<'a> Engine<'a> {
         self.numa_tick(clock);
         (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
         self.numa_begin_epoch(clock, self.epoch_end)
+    }
+
+    /// Notes where each region's threads are, so that reclaim knows whose TLBs hold its pages.
+    fn note_cpus(&mut self) {
+        if !self.reclaims() {
+            return;
+        }
+        self.memory.regions.iter_mut().for_each(|region| region.cpus = Cpus::None);
+        for process in self.processes.iter().filter(|process| process.phase.is_some()) {
+            let cpus = self.threads[process.threads.clone()].iter().map(|thread| thread.caller.cpu);
+            let cpus = cpus.fold(Cpus::None, Cpus::and);
+            for &region in process.regions.iter().chain(&process.image) {
+                let of = &mut self.memory.regions[region].cpus;
+                *of = match cpus {
+                    Cpus::One(cpu) => of.and(cpu),
+                    Cpus::Several => cpus,
+                    Cpus::None => *of,
+                };
+            }
+        }
     }
 
     /// For how long those wait that wait for a sample.

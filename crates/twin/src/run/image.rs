@@ -9,7 +9,7 @@
 
 use super::RunError;
 use super::engine::Engine;
-use crate::access::{Shape, Mapping, Region, Unit};
+use crate::access::{Mapping, Region, Shape, Unit};
 use crate::alloc::{Caller, Policy};
 use crate::kernel::KernelError;
 use crate::machine::PAGE_SIZE;

@@ -45,7 +45,8 @@ impl Engine<'_> {
                 let number = self.kernel.reclaim.lru.number(vec.node as usize, 0);
                 let to = self.kernel.reclaim.lru.vec_mut(number);
                 (to.cost, to.nonresident_age) = ([vec.anon_cost, vec.file_cost], vec.nonresident_age);
-                (to.refaults, to.activated) = ([vec.refaults_anon, vec.refaults_file], [vec.refaults_anon, vec.refaults_file]);
+                (to.refaults, to.activated) =
+                    ([vec.refaults_anon, vec.refaults_file], [vec.refaults_anon, vec.refaults_file]);
             }
         }
         for batch in batches() {

@@ -80,7 +80,7 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 39] = [
+const WRITTEN: [Kind; 41] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -94,6 +94,8 @@ const WRITTEN: [Kind; 39] = [
     Kind::MmVmscanWakeupKswapd,
     Kind::MmVmscanDirectReclaimBegin,
     Kind::MmVmscanDirectReclaimEnd,
+    Kind::MmVmscanMemcgReclaimBegin,
+    Kind::MmVmscanMemcgReclaimEnd,
     Kind::MmShrinkSlabStart,
     Kind::MmShrinkSlabEnd,
     Kind::MmVmscanLruIsolate,

@@ -155,7 +155,8 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
                 phases.insert(0, populate(said, &thread.parts, scenario.run.seed));
                 places.insert(0, Vec::new());
             }
-            let caller = Caller::new(0, Task { pid, tgid }, policy);
+            let cgroup = build::cgroup_number(scenario, said.cgroup.as_deref().unwrap_or(""));
+            let caller = Caller { cgroup, ..Caller::new(0, Task { pid, tgid }, policy) };
             let (doing, sleeps, touched, stall) = Default::default();
             let (pinned, throttled) = (thread.pinned, None);
             let thread =

@@ -7,7 +7,7 @@
 use super::RunError;
 use super::engine::{Due, Engine, Step, Stop};
 use super::process::{Doing, Process, Thread};
-use crate::alloc::{AllocationFailure, Caller, Policy, ZONES};
+use crate::alloc::{AllocationFailure, Caller, Policy, ZONES, ZoneKind};
 use crate::kernel::{PS_PER_NS, Ps};
 use crate::probe::Task;
 use crate::reclaim::{Control, Direct, Kswapd, MAX_RETRIES, Poll, Reason, Who, World};
@@ -106,7 +106,7 @@ impl Engine<'_> {
         let known = self.threads[thread].stall.take().filter(|stall| stall.failure.request == failure.request);
         let first = known.is_none();
         let mut stall = known.unwrap_or(fresh);
-        if !stall.drained {
+        if !stall.drained && failure.over_limit.is_none() {
             // What was reclaimed may lie on other CPUs' lists.
             stall.drained = true;
             let online = self.kernel.stat.online().to_vec();
@@ -116,12 +116,14 @@ impl Engine<'_> {
         }
         let order = failure.request.order;
         if !first {
-            if failure.request.no_retry || order > COSTLY_ORDER {
+            // Reading ahead gives up at a limit too, but only when nothing more can be reclaimed.
+            if failure.over_limit.is_none() && (failure.request.no_retry || order > COSTLY_ORDER) {
                 self.memory.denied = true;
                 return Ok(Step::On);
             }
             stall.fruitless = if stall.reclaimed > 0 { 0 } else { stall.fruitless + 1 };
-            if stall.fruitless > MAX_RETRIES || !self.is_worth_retrying(&failure) {
+            let hopeless = failure.over_limit.is_none() && !self.is_worth_retrying(&failure);
+            if stall.fruitless > MAX_RETRIES || hopeless {
                 self.kernel.stat.events.reclaim.oom_kill += 1;
                 return Err(Stop::OutOfMemory(thread, failure));
             }
@@ -131,12 +133,14 @@ impl Engine<'_> {
         let zones = self.kernel.alloc.zonelist(failure.from).iter().map(|&zone| zone as usize);
         let zones = zones.filter(|&zone| {
             let of = &self.kernel.alloc.zones[zone];
-            of.kind <= request.highest && failure.nodes.has(of.node)
+            failure.over_limit.is_some() || of.kind <= request.highest && failure.nodes.has(of.node)
         });
         let zones = zones.collect();
-        let world =
-            World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
-        let control = Control::new(Who::Direct, request.order, request.highest, request.gfp);
+        let world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
+        let control = match failure.over_limit {
+            Some(cgroup) => Control::new(Who::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
+            None => Control::new(Who::Direct, request.order, request.highest, request.gfp),
+        };
         stall.direct = Some(Direct::new(&world, control, zones));
         (stall.drained, stall.failure) = (false, failure);
         self.threads[thread].stall = Some(stall);

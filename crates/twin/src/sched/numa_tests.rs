@@ -28,10 +28,20 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
     let (design, dialect) = (Design::Off, Dialect::V6_1);
     let vmstat = VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, dialect };
     let queues = RunQueues::new(&machine);
-    let kernel = Kernel::new(machine, costs, KernelRules { alloc: alloc::Rules::V6_1, vmstat, reclaim: reclaim::Rules::V6_1 }, Probe::off()).unwrap();
+    let kernel = Kernel::new(
+        machine,
+        costs,
+        KernelRules { alloc: alloc::Rules::V6_1, vmstat, reclaim: reclaim::Rules::V6_1 },
+        Probe::off(),
+    )
+    .unwrap();
     let curve = Curve::new(&[]).unwrap();
     let path = Path { idle_ns: 100.0, peak: 1e9 };
-    let memory = AccessState::new(Load::new(Memory::new(2, vec![path; 4], curve.clone(), curve).unwrap()), FaultCosts::default(), 1);
+    let memory = AccessState::new(
+        Load::new(Memory::new(2, vec![path; 4], curve.clone(), curve).unwrap()),
+        FaultCosts::default(),
+        1,
+    );
     let topology = Topology::new(vec![vec![10, 20], vec![20, 10]], vec![vec![0, 1], vec![2, 3]], false);
     let costs = Costs {
         process_start: 0,

@@ -52,8 +52,13 @@ node_items! {
 /// LRU lists; [`NodeItem`] begins with them in the same order.
 pub const LISTS: usize = 5;
 /// Rows of a zone's pages on the LRU lists, in the same order.
-const ZONE_NAMES: [&str; LISTS] =
-    ["nr_zone_inactive_anon", "nr_zone_active_anon", "nr_zone_inactive_file", "nr_zone_active_file", "nr_zone_unevictable"];
+const ZONE_NAMES: [&str; LISTS] = [
+    "nr_zone_inactive_anon",
+    "nr_zone_active_anon",
+    "nr_zone_inactive_file",
+    "nr_zone_active_file",
+    "nr_zone_unevictable",
+];
 /// Dirty pages of a zone and those under writeback.
 const WRITE_PENDING: &str = "nr_zone_write_pending";
 

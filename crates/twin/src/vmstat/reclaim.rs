@@ -52,6 +52,9 @@ mod tests {
         let events = ReclaimEvents { pgscan_file: 3, allocstall: [0, 0, 5, 0, 0], ..ReclaimEvents::default() };
         assert_eq!(events.row("pgscan_file"), Some(3));
         assert_eq!((events.row("allocstall_normal"), events.row("allocstall_dma32")), (Some(5), Some(0)));
-        assert_eq!((events.row("pgskip_movable"), events.row("pgskip_other"), events.row("pgfree")), (Some(0), None, None));
+        assert_eq!(
+            (events.row("pgskip_movable"), events.row("pgskip_other"), events.row("pgfree")),
+            (Some(0), None, None)
+        );
     }
 }
