@@ -4,7 +4,8 @@
 use super::BuildError;
 use crate::page::MAX_CGROUPS;
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region};
+use mmtwin_scenario::kernel::{Congestion, LruScope};
+use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region, RegionKind};
 
 /// Sysctls that may be written while the workload runs.
 const WRITABLE: [&str; 4] = ["vm.numa_stat", "vm.stat_interval", "vm.min_free_kbytes", "vm.watermark_scale_factor"];
@@ -30,7 +31,14 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
                 return refuse(format!("region \"{}\" of process \"{}\": {what}", region.name, process.name), why);
             }
         }
+        let is_file = |region: &Region| region.kind == RegionKind::File;
         for phase in &process.phases {
+            let writes = phase.accesses.iter().filter(|access| access.write.get() > 0.0);
+            let mut files = process.regions.iter().filter(|region| is_file(region));
+            if let Some(region) = files.find(|region| writes.clone().any(|access| access.region == region.name)) {
+                let place = format!("writing to region \"{}\" of process \"{}\"", region.name, process.name);
+                return refuse(place, "nobody writes dirty pages of files back");
+            }
             for action in &phase.actions {
                 if let Some((what, why)) = unmodelled_action(action) {
                     return refuse(format!("process \"{}\": {what}", process.name), why);
@@ -41,7 +49,11 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode > 1) {
         return refuse("kernel.numa_balancing above 1".into(), "memory has no tiers");
     }
-    let notes = vec!["compaction does not happen: memory that is scattered stays so".to_string()];
+    let mut notes = vec!["compaction does not happen: memory that is scattered stays so".to_string()];
+    let reclaim = &scenario.kernel.reclaim;
+    if reclaim.lru == LruScope::Zone || reclaim.congestion != Congestion::Throttle {
+        notes.push("memory is reclaimed by the rules of 6.1, whatever the kernel".into());
+    }
     Ok(notes)
 }
 
@@ -65,6 +77,9 @@ fn is_protected(cgroup: &Cgroup) -> bool {
 }
 
 fn unmodelled_region(region: &Region) -> Option<(&'static str, &'static str)> {
+    if region.kind == RegionKind::File && region.populate {
+        return Some(("populate", "it writes, and nobody writes dirty pages of files back"));
+    }
     (region.huge == Huge::Hugetlb).then_some(("huge = \"hugetlb\"", "there are no reserved huge pages"))
 }
 

@@ -75,6 +75,22 @@ impl Costs {
     }
 }
 
+#[cfg(test)]
+impl Costs {
+    /// Next to nothing, on a machine of some nodes.
+    pub(crate) fn least(nodes: usize) -> Costs {
+        Costs {
+            process_start: 0,
+            hint_fault: 1,
+            scan_pte: 1,
+            walk_pte: 1,
+            tlb_flush: [0; 2],
+            migrate_page: 1,
+            copy_huge: vec![vec![1; nodes]; nodes],
+        }
+    }
+}
+
 /// What a hinting fault works on.
 pub(crate) struct Env<'a> {
     pub kernel: &'a mut Kernel,

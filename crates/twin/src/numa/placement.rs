@@ -167,8 +167,8 @@ fn set_period(scene: &mut Scene<'_>, task: &mut Task, types: FaultTypes) {
     let group = scene.groups.of(task);
     let (old, locality) = (task.numa_scan_period, task.locality);
     let (later, rule) = scene.rules.update_task_scan_period(task, types, scene.rss, group);
-    if let Some(later) = later {
-        scene.mm.numa_next_scan = scene.jiffies + later;
+    if let Some(later) = later.filter(|_| scene.moment.at >= scene.mm.next_scan_said) {
+        (scene.mm.numa_next_scan, scene.mm.next_scan_said) = (scene.jiffies + later, scene.moment.at);
     }
     write_adapted(scene.probe, scene.moment.at, (old, task), rule, locality, types);
 }

@@ -123,13 +123,15 @@ impl Numa {
             hit: false,
         };
         window.run();
-        let spent = (kernel.clock(cpu) - begun) / PS_PER_NS;
+        let spent = kernel.clock(cpu) - begun;
         self.mms[number].scan = (kernel.now(cpu), passes);
         let of = &mut self.tasks[task];
-        of.spent.scan += kernel.clock(cpu) - begun;
-        of.exec += spent * PS_PER_NS;
+        of.spent.scan += spent;
+        of.exec += spent;
         if rules.era > Era::V3_18 {
-            of.node_stamp += 32 * spent;
+            // What it has run is up to date at ticks, and the scan begins after one.
+            let ticks = spent / PS_PER_NS / rules.tick();
+            of.node_stamp += 32 * ticks * rules.tick();
         }
     }
 }
@@ -326,22 +328,13 @@ mod tests {
     fn nobody(release: &str) -> (Numa, AccessState) {
         let rules = Rules::of(release);
         let topology = Topology::new(vec![vec![10]], vec![vec![0]], false);
-        let costs = Costs {
-            process_start: 0,
-            hint_fault: 1,
-            scan_pte: 1,
-            walk_pte: 1,
-            tlb_flush: [0; 2],
-            migrate_page: 1,
-            copy_huge: vec![vec![1]],
-        };
         let tasks = (0..3).map(|pid| Task::new(pid, 0, 0, None)).collect();
         let (mappings, vmas) = Default::default();
         let mm = Mm { mappings, vmas, ..Mm::default() };
         let curve = Curve::new(&[]).unwrap();
         let memory = Memory::new(1, vec![Path { idle_ns: 1.0, peak: 1e9 }], curve.clone(), curve).unwrap();
         let memory = AccessState::new(Load::new(memory), FaultCosts::default(), 1);
-        (Numa::new(rules, topology, costs, tasks, vec![mm], vec!["p".into()]), memory)
+        (Numa::new(rules, topology, Costs::least(1), tasks, vec![mm], vec!["p".into()]), memory)
     }
 
     #[test]

@@ -136,6 +136,8 @@ pub(crate) struct Mm {
     pub mappings: Vec<usize>,
     /// Jiffies; 0 before the first attempt.
     pub numa_next_scan: u64,
+    /// When a placement last said so: what one of an earlier time says later in the simulation is overruled.
+    pub next_scan_said: Ns,
     /// Address at which the next scan begins.
     pub numa_scan_offset: u64,
     /// Completed passes, those of a scan under way included.

@@ -194,6 +194,10 @@ impl Engine<'_> {
         until: Ps,
     ) -> Result<Step, Stop> {
         let cpu = who.cpu;
+        if std::mem::take(&mut self.memory.denied) {
+            working.part.failures += 1;
+            return Ok(Step::Ended);
+        }
         while self.kernel.clock(cpu) < until {
             if working.freeing {
                 if let Some(page) = working.held.pop() {

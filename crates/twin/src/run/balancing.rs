@@ -8,13 +8,14 @@
 use super::RunError;
 use super::engine::{Engine, Step, Stop};
 use super::process::Doing;
+use super::recorder::Recorder;
 use crate::access::{Came, Hit, Unit, walked};
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::{PS_PER_NS, Ps};
 use crate::machine::PAGE_SIZE;
-use crate::numa::{Env, Numa, Spent, write_group, write_period};
-use crate::sched::{Balancer, Move};
+use crate::numa::{Env, Mm, Numa, Spent, Task, write_group, write_period};
+use crate::sched::{Balancer, Level, Move};
 use mmtwin_event::Kind;
 use mmtwin_event::results::BalancingTime;
 use mmtwin_event::rules::Rule;
@@ -29,6 +30,8 @@ const SLICES: Ps = 8;
 const COMM: usize = 15;
 /// `prio` of a task without a nice value.
 const DEFAULT_PRIO: i32 = 120;
+/// Random numbers for images of processes: objects apart from those of pools.
+const IMAGE: u64 = 1 << 63;
 /// Picoseconds in which what the scheduler knows of a thread's past counts half: 32 ms.
 const HALF_LIFE: f64 = 32e9;
 
@@ -43,7 +46,9 @@ struct Pending {
 /// NUMA balancing of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Balancing {
+    /// The recorder's task, if there is one, is behind those of the threads.
     pub numa: Numa,
+    pub recorder: Option<Recorder>,
     balancer: Balancer,
     /// By thread, in order of time.
     pending: Vec<VecDeque<Pending>>,
@@ -58,11 +63,11 @@ pub(super) struct Balancing {
 }
 
 impl Balancing {
-    pub(super) fn new(numa: Numa, cpus: usize, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
+    fn new(numa: Numa, recorder: Option<Recorder>, cpus: usize, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
         let threads = numa.tasks.len();
         let (pending, before) = (vec![VecDeque::new(); threads], vec![0; threads]);
         let told = vec![BalancingTime::default(); numa.mms.len()];
-        Balancing { numa, balancer: Balancer::new(cpus), pending, ticked: 0, before, told, image }
+        Balancing { numa, recorder, balancer: Balancer::new(cpus), pending, ticked: 0, before, told, image }
     }
 }
 
@@ -176,8 +181,9 @@ impl Engine<'_> {
             *before = exec;
         }
         *ticked = clock;
+        let workload = self.threads.len() - self.kswapds.len();
         for cpu in 0..self.queues.cpus() as u32 {
-            let Some(thread) = self.queues.running(cpu) else { continue };
+            let Some(thread) = self.queues.running(cpu).filter(|&thread| thread < workload) else { continue };
             let before = numa.tasks[thread].numa_scan_period;
             let is_due = numa.task_tick_numa(thread, &self.memory, now);
             if numa.tasks[thread].numa_scan_period != before {
@@ -189,24 +195,36 @@ impl Engine<'_> {
         }
     }
 
-    /// An epoch begins: idle CPUs pull threads, and what will be touched is drawn.
-    pub(super) fn numa_begin_epoch(&mut self, clock: Ps, end: Ps) -> Result<(), RunError> {
-        if self.balancing.is_none() {
-            return Ok(());
-        }
+    /// The tick goes on: CPUs pull threads from those that have more.
+    pub(super) fn numa_balance(&mut self, clock: Ps) -> Result<(), RunError> {
         for cpu in 0..self.queues.cpus() as u32 {
-            if self.queues.len(cpu) > 0 || !self.kernel.stat.is_online(cpu) {
-                continue;
+            for level in [Level::Node, Level::Machine] {
+                let Some(Balancing { numa, balancer, .. }) = &mut self.balancing else { return Ok(()) };
+                let stat = &self.kernel.stat;
+                if !stat.is_online(cpu) {
+                    continue;
+                }
+                let (online, now) = (|cpu| stat.is_online(cpu), clock / PS_PER_NS);
+                let place = (cpu, level);
+                for thread in balancer.balance(place, &self.queues, numa, online, &mut self.kernel.probe, now) {
+                    self.move_thread(thread, cpu)?;
+                }
             }
-            let Some(Balancing { numa, balancer, .. }) = &mut self.balancing else { continue };
-            if let Some(thread) = balancer.pull(cpu, &self.queues, numa, &mut self.kernel.probe, clock / PS_PER_NS) {
-                self.move_thread(thread, cpu)?;
+            if let Some(Balancing { balancer, .. }) = &mut self.balancing {
+                balancer.ticked(cpu, &self.queues);
             }
+        }
+        Ok(())
+    }
+
+    /// An epoch begins: what will be touched is drawn.
+    pub(super) fn numa_begin_epoch(&mut self, clock: Ps, end: Ps) {
+        if self.balancing.is_none() {
+            return;
         }
         if self.memory.mappings.iter().any(|mapping| mapping.marked() > 0) {
             self.draw(clock, end);
         }
-        Ok(())
     }
 
     /// Draws the first touches of marked pages of the time from `clock` to `end`.
@@ -221,8 +239,14 @@ impl Engine<'_> {
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
             let from = if runs { self.kernel.clock(at.caller.cpu).max(clock) } else { clock };
             if runs {
-                let marked = image[thread].iter().filter(|(mapping, unit)| self.memory.mappings[*mapping].has(*unit));
-                found.extend(marked.map(|&(mapping, unit)| (mapping, unit, from, thread)));
+                // Every turn touches all of it, so the first of those who share a page is any of them.
+                let random = self.memory.hint_random.of(IMAGE | thread as u64);
+                for (number, &(mapping, unit)) in (0..).zip(&image[thread]) {
+                    if self.memory.mappings[mapping].has(unit) {
+                        let at = from + random.below(clock.wrapping_add(number), accessor.pace as u64);
+                        found.push((mapping, unit, at, thread));
+                    }
+                }
             }
             let sleeps = accessor.list.iter().any(|access| access.touching.sleep > 0);
             // Who sleeps between touches wakes within the time.
@@ -347,9 +371,11 @@ impl Engine<'_> {
 
     /// A thread goes to another CPU, with its place in the queue.
     pub(super) fn move_thread(&mut self, thread: usize, to: u32) -> Result<(), RunError> {
-        let from = self.threads[thread].caller.cpu;
+        let from = self.cpu_of(thread);
         let (at, runs) = (self.kernel.clock(from), self.queues.holds(from, thread));
-        self.queues.replace(from, to);
+        if thread < self.workload_threads() {
+            self.queues.replace(from, to);
+        }
         self.set_cpu(thread, to);
         if runs {
             if self.queues.dequeue(from, thread) {
@@ -366,6 +392,12 @@ impl Engine<'_> {
 
     /// What a thread and its statistics know of its CPU.
     pub(super) fn set_cpu(&mut self, thread: usize, cpu: u32) {
+        if let (Some(recorder), Some(balancing)) = (self.recorder(), &mut self.balancing)
+            && recorder == thread
+        {
+            balancing.numa.tasks[recorder].cpu = cpu;
+            return;
+        }
         let from = std::mem::replace(&mut self.threads[thread].caller.cpu, cpu);
         let nodes = (self.kernel.machine.node_of(from), self.kernel.machine.node_of(cpu));
         // A CPU that was idle is behind.
@@ -402,7 +434,7 @@ impl Engine<'_> {
     /// A CPU for a thread that wakes: its own if that is idle, else an idle one of its node.
     pub(super) fn wake_up_cpu(&self, thread: usize) -> Option<u32> {
         let Balancing { numa, .. } = self.balancing.as_ref()?;
-        let own = self.threads[thread].caller.cpu;
+        let own = self.cpu_of(thread);
         if self.queues.len(own) == 0 {
             return None;
         }
@@ -414,7 +446,7 @@ impl Engine<'_> {
     /// Ids of the living threads, and what `/proc/PID/sched` says of each.
     pub(super) fn numa_tasks(&self) -> Vec<(i32, String)> {
         let Some(Balancing { numa, .. }) = &self.balancing else { return Vec::new() };
-        let living = numa.tasks.iter().enumerate().filter(|(_, task)| task.alive);
+        let living = numa.tasks.iter().take(self.workload_threads()).enumerate().filter(|(_, task)| task.alive);
         let text = |(number, task): (usize, &crate::numa::Task)| {
             (task.pid, numa.sched_text(number, self.kernel.machine.node_of(task.cpu)))
         };
@@ -442,8 +474,16 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError>
     engine.memory.mappings = build::mappings(scenario, &processes, &engine.memory.regions);
     let image = super::image::load(engine)?;
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
-    let threads: Vec<_> = engine.threads.iter().map(thread).collect();
-    let numa = build::numa(scenario, &engine.memory.mappings, &threads);
+    let threads: Vec<_> = engine.threads[..engine.workload_threads()].iter().map(thread).collect();
+    let mut numa = build::numa(scenario, &engine.memory.mappings, &threads);
     engine.kernel.stat.events.numa.on = true;
-    Ok(Some(Balancing::new(numa, engine.queues.cpus(), image)))
+    for &(node, thread) in &engine.kswapds {
+        let (pid, mm) = (engine.threads[thread].caller.task.pid, numa.mms.len());
+        numa.mms.push(Mm::default());
+        let mut task = Task::new(pid, pid, mm, Some(engine.kernel.machine.cpus_of(node)));
+        task.cpu = engine.threads[thread].caller.cpu;
+        numa.tasks.push(task);
+    }
+    let recorder = Recorder::of(scenario, &engine.kernel.machine, &mut numa);
+    Ok(Some(Balancing::new(numa, recorder, engine.queues.cpus(), image)))
 }

@@ -146,8 +146,8 @@ impl<'a> Engine<'a> {
         engine.begin_with_shrinkers(&shrinkers);
         let state = &engine.options.state;
         state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
-        engine.balancing = balancing::of(&mut engine)?;
         engine.start_kswapds();
+        engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }
 
@@ -165,10 +165,12 @@ impl<'a> Engine<'a> {
         if !self.options.state.zones.is_empty() {
             self.kernel.queue_updates(begin);
         }
-        for (number, process) in self.scenario.processes.iter().enumerate() {
-            self.due.set(begin + self.sampling() + process.start.0, 0, Due::Start(number));
-        }
+        // A state is read when the first sample has been taken, so that nobody has to wait for that.
+        let sampling = if self.options.state.zones.is_empty() { self.sampling() } else { 0 };
         self.due.set(begin, 0, Due::Sample);
+        for (number, process) in self.scenario.processes.iter().enumerate() {
+            self.due.set(begin + sampling + process.start.0, 0, Due::Start(number));
+        }
         // Without processes there is nothing to wait for.
         let last = if self.scenario.processes.is_empty() { 0 } else { HORIZON };
         let duration = self.scenario.run.duration.map_or(last, |duration| duration.0.min(HORIZON));
@@ -200,7 +202,7 @@ impl<'a> Engine<'a> {
         }
         now = now.max(self.exited);
         self.kernel.run_timers(now);
-        self.sample(now);
+        self.sample(now)?;
         self.kernel.probe.drain(Ns::MAX, self.sink);
         let more = self.numa_notes();
         self.results.sort_by_key(|(process, _)| *process);
@@ -247,7 +249,7 @@ impl<'a> Engine<'a> {
                 self.attend(timer.cpu)?;
             }
             Due::Sample => {
-                self.sample(timer.at);
+                self.sample(timer.at)?;
                 let interval = self.scenario.run.sample.0;
                 if interval > 0 {
                     self.due.set(timer.at + interval, 0, Due::Sample);
@@ -275,6 +277,9 @@ impl<'a> Engine<'a> {
         }
         let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
         let until = self.epoch_end.min(due);
+        if self.recorder() == Some(thread) {
+            return Ok(self.record(thread, until)?);
+        }
         if self.run_loops_together(until)? {
             return Ok(());
         }
@@ -301,6 +306,7 @@ impl<'a> Engine<'a> {
     /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
         let before = self.threads[thread].stall.is_some();
+        self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
         let step = match &mut self.threads[thread].doing {
             Doing::Nothing => Ok(Step::Ended),
             Doing::Kswapd(_) => Ok(self.balance_node(thread, until)),
@@ -335,8 +341,10 @@ impl<'a> Engine<'a> {
         let epoch = self.scenario.run.epoch.0 * PS_PER_NS;
         self.epoch_end = clock - clock % epoch + epoch;
         self.numa_tick(clock);
+        self.numa_balance(clock)?;
         (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
-        self.numa_begin_epoch(clock, self.epoch_end)
+        self.numa_begin_epoch(clock, self.epoch_end);
+        Ok(())
     }
 
     /// Notes where each region's threads are, so that reclaim knows whose TLBs hold its pages.
@@ -365,7 +373,7 @@ impl<'a> Engine<'a> {
         if machine.cpu.shared_budget { machine.cost.sample.0.div_ceil(PS_PER_NS) } else { 0 }
     }
 
-    pub(super) fn sample(&mut self, at: Ns) {
+    pub(super) fn sample(&mut self, at: Ns) -> Result<(), RunError> {
         let regions = self.processes.iter().flat_map(|process| {
             let names = process.regions.iter().zip(&process.region_names);
             names.map(|(&number, name)| (process.name.as_str(), name.as_str(), number))
@@ -376,12 +384,13 @@ impl<'a> Engine<'a> {
         let tasks = self.numa_tasks();
         self.sampler.sample(&mut self.kernel, &placed, &tasks, at, self.sink);
         let time = self.scenario.machine.cost.sample.0;
-        if self.kernel.spend_beside(time) {
+        if !self.wake_recorder(time, at)? && self.kernel.spend_beside(time) {
             // Who had a CPU has had it all the time.
             for cpu in 0..self.queues.cpus() as u32 {
                 self.queues.running(cpu).into_iter().for_each(|thread| self.numa_ran(thread, time));
             }
         }
+        Ok(())
     }
 
     pub(super) fn make_ready(&mut self, cpu: u32) {

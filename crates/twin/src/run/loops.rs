@@ -64,7 +64,8 @@ impl Engine<'_> {
 
     /// The page loop that a thread is in, if it holds one page at most and has no rate.
     fn plain_loop(&self, thread: usize) -> Option<(Request, Looper)> {
-        let at = &self.threads[thread];
+        // The recorder is none of them.
+        let at = self.threads.get(thread)?;
         let Doing::Action(number, working) = &at.doing else { return None };
         let phase = self.processes[at.process].phase?;
         let (work, caller) = page_work(&at.phases[phase].actions[*number].kind, &at.caller, &self.scenario.machine)?;

@@ -12,6 +12,7 @@ mod initial;
 mod loops;
 mod phases;
 mod process;
+mod recorder;
 mod sample;
 mod stall;
 mod tally;

@@ -200,7 +200,7 @@ impl Engine<'_> {
     /// A phase of a process ends, and the next begins when the sample of its end has been taken.
     pub(super) fn end_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         self.close_phase(process, at)?;
-        self.sample(at);
+        self.sample(at)?;
         self.next_phase(process, at + self.sampling())
     }
 
@@ -271,6 +271,15 @@ impl Engine<'_> {
         for &thread in &moving {
             self.queues.dequeue(cpu, thread);
             self.queues.leave(cpu);
+        }
+        let kswapds: Vec<usize> = self.kswapds.iter().map(|kswapd| kswapd.1).filter(here).collect();
+        for kswapd in kswapds {
+            let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));
+            self.move_thread(kswapd, other.unwrap_or(cpu))?;
+        }
+        if let Some(recorder) = self.recorder().filter(|&task| self.queues.holds(cpu, task)) {
+            let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));
+            self.move_thread(recorder, other.unwrap_or(cpu))?;
         }
         self.kernel.set_offline(cpu)?;
         for (thread, runs) in moving.into_iter().zip(running) {

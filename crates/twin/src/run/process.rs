@@ -44,6 +44,8 @@ pub(super) struct Thread {
     pub touched: Option<Accessor>,
     /// An allocation that it has to reclaim for.
     pub stall: Option<Stall>,
+    /// Its allocation has failed for good.
+    pub denied: bool,
     /// Why it sleeps, if that is in reclaim.
     pub throttled: Throttled,
 }
@@ -157,11 +159,7 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
             }
             let cgroup = build::cgroup_number(scenario, said.cgroup.as_deref().unwrap_or(""));
             let caller = Caller { cgroup, ..Caller::new(0, Task { pid, tgid }, policy) };
-            let (doing, sleeps, touched, stall) = Default::default();
-            let (pinned, throttled) = (thread.pinned, None);
-            let thread =
-                Thread { process: index, phases, places, pinned, caller, doing, sleeps, touched, stall, throttled };
-            threads.push(thread);
+            threads.push(Thread { pinned: thread.pinned, ..Thread::new(index, phases, places, caller) });
         }
         let mut own = Vec::new();
         for (number, said_region) in said.regions.iter().enumerate() {
@@ -245,9 +243,24 @@ fn populate(process: &say::Process, parts: &[std::ops::Range<u64>], seed: u64) -
 impl Thread {
     /// A thread of the kernel: kswapd.
     pub(super) fn of_kernel(process: usize, caller: Caller, kswapd: Kswapd) -> Thread {
-        let (phases, places, pinned, sleeps, touched) = Default::default();
-        let (doing, stall, throttled) = (Doing::Kswapd(Box::new(kswapd)), None, None);
-        Thread { process, phases, places, pinned, caller, doing, sleeps, touched, stall, throttled }
+        Thread { doing: Doing::Kswapd(Box::new(kswapd)), ..Thread::new(process, Vec::new(), Vec::new(), caller) }
+    }
+
+    /// A thread that has not begun.
+    fn new(process: usize, phases: Vec<ThreadPhase>, places: Vec<Vec<usize>>, caller: Caller) -> Thread {
+        Thread {
+            process,
+            phases,
+            places,
+            pinned: None,
+            caller,
+            doing: Doing::Nothing,
+            sleeps: 0,
+            touched: None,
+            stall: None,
+            denied: false,
+            throttled: None,
+        }
     }
 }
 

@@ -49,6 +49,11 @@ impl Engine<'_> {
         }
     }
 
+    /// Threads of the workload; those of the kernel come behind them.
+    pub(super) fn workload_threads(&self) -> usize {
+        self.threads.len() - self.kswapds.len()
+    }
+
     /// Who waits for memory, pages or reclaim has something to do: time goes in small steps.
     pub(super) fn reclaims(&self) -> bool {
         self.kswapds.iter().any(|&(_, thread)| self.queues.holds(self.threads[thread].caller.cpu, thread))
@@ -72,7 +77,9 @@ impl Engine<'_> {
         for node in std::mem::take(&mut self.kernel.reclaim.wakes) {
             let Some(&(_, thread)) = self.kswapds.iter().find(|(of, _)| *of == node) else { continue };
             let to = self.kswapd_cpu(node, self.threads[thread].caller.cpu);
-            self.threads[thread].caller.cpu = to;
+            if to != self.threads[thread].caller.cpu {
+                self.set_cpu(thread, to);
+            }
             self.threads[thread].sleeps += 1;
             self.apart = false;
             let idle = self.queues.enqueue_first(to, thread);
@@ -118,7 +125,7 @@ impl Engine<'_> {
         if !first {
             // Reading ahead gives up at a limit too, but only when nothing more can be reclaimed.
             if failure.over_limit.is_none() && (failure.request.no_retry || order > COSTLY_ORDER) {
-                self.memory.denied = true;
+                self.threads[thread].denied = true;
                 return Ok(Step::On);
             }
             stall.fruitless = if stall.reclaimed > 0 { 0 } else { stall.fruitless + 1 };

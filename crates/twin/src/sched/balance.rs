@@ -1,29 +1,56 @@
-//! Balancing load: `load_balance` as the pull of one waiting task from the busiest CPU to an idle one,
-//! `can_migrate_task`, `migrate_degrades_locality`; wake-up on an idle CPU of the node. 3.13 to 6.12.
+//! Balancing load: `rebalance_domains`, `newidle_balance`, `load_balance`, `should_we_balance`, `find_busiest_queue`,
+//! `detach_tasks`, `can_migrate_task`, `need_active_balance`, `migrate_degrades_locality`; 6.1.
 //!
-//! Within a node an idle CPU pulls at every tick, between nodes once in as many milliseconds as the machine has CPUs.
-//! Left out: everything finer of the kernel's balancer: groups, active balancing, cache domains within a node. Of the
-//! two hooks of 3.13 only what is on by default. Checked by `numa_tests.rs`.
+//! Two domains, the CPUs of a node and all nodes; how uneven they are is in [`imbalance`](super::imbalance). A CPU that
+//! has become idle balances at the next tick. Left out: domains of cores and of nodes at several distances, what limits
+//! newly idle balancing (`avg_idle`), serialisation, tasks of other classes, pinned tasks as a reason of their own. Of
+//! older kernels the intervals and the locality hook are theirs, the arithmetic is that of 6.1; of the two hooks of 3.13
+//! only what is on by default. Checked by `numa_tests.rs`.
 
 use super::RunQueues;
+use super::imbalance::{Fbq, Group, Idle, Imbalance, Shape, find_busiest_group};
 use crate::clock::Ns;
-use crate::numa::{Numa, group_weight, nid_of, task_weight};
+use crate::numa::{Era, Numa, group_weight, nid_of, task_weight};
 use crate::probe::{Probe, Task as Who};
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::NumaBalance;
 use mmtwin_scenario::kernel::BalancerHook;
 
-/// Nanoseconds of a millisecond.
-const MS: Ns = 1_000_000;
+/// Failed attempts that a domain of one node forgives before it moves hot tasks.
+const NODE_NICE_TRIES: u32 = 1;
+/// `imbalance_pct` of a domain of one node.
+const NODE_PERCENT: i64 = 117;
+/// Load of a runnable task.
+const LOAD: i64 = 1024;
+
+/// A scheduling domain of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// The CPUs of its node.
+    Node,
+    /// All nodes.
+    Machine,
+}
+
+/// What a CPU remembers of a domain.
+#[derive(Clone, Copy, Debug, Default)]
+struct Domain {
+    /// Jiffies of the last attempt.
+    last: u64,
+    /// Milliseconds between two, while the CPU is idle; 0: as at the start.
+    interval: u64,
+    /// Attempts that moved nothing (`nr_balance_failed`).
+    failed: u32,
+}
 
 /// What balancing remembers.
 #[derive(Clone, Debug)]
 pub(crate) struct Balancer {
-    /// By CPU: when it may pull from other nodes again.
-    next: Vec<Ns>,
-    /// By CPU: attempts that moved nothing (`nr_balance_failed`).
-    failed: Vec<u32>,
+    /// By CPU, then level.
+    domains: Vec<[Domain; 2]>,
+    /// By CPU: it was idle at the last tick.
+    idle: Vec<bool>,
 }
 
 /// What a move between nodes does to a task's memory.
@@ -34,103 +61,264 @@ enum Locality {
     Neutral,
 }
 
+/// An attempt of a CPU to balance a domain.
+struct Attempt<'a> {
+    cpu: u32,
+    /// Node of the CPU.
+    node: usize,
+    level: Level,
+    idle: Idle,
+    failed: u32,
+    queues: &'a RunQueues,
+    numa: &'a Numa,
+    now: Ns,
+}
+
 impl Balancer {
     pub(crate) fn new(cpus: usize) -> Balancer {
-        Balancer { next: vec![0; cpus], failed: vec![0; cpus] }
+        Balancer { domains: vec![Default::default(); cpus], idle: vec![true; cpus] }
     }
 
-    /// The task that an idle CPU pulls now, if any.
-    pub(crate) fn pull(
+    /// A tick of a CPU is over: what it has tried belongs to the time before.
+    pub(crate) fn ticked(&mut self, cpu: u32, queues: &RunQueues) {
+        self.idle[cpu as usize] = queues.len(cpu) == 0;
+    }
+
+    /// The tasks that a CPU pulls now in a domain, if that is due. `online` says which CPUs are.
+    pub(crate) fn balance(
         &mut self,
-        cpu: u32,
+        (cpu, level): (u32, Level),
         queues: &RunQueues,
         numa: &Numa,
+        online: impl Fn(u32) -> bool,
         probe: &mut Probe,
         now: Ns,
-    ) -> Option<usize> {
-        let node = |cpu: u32| numa.topology.cpus.iter().position(|cpus| cpus.contains(&cpu));
-        let own = node(cpu)?;
-        let near = busiest(numa.topology.cpus[own].iter().copied(), queues);
-        let may_run = |task: &usize| numa.tasks[*task].may_run_on(cpu);
-        if let Some(task) = near.and_then(|from| queues.waiting(from).find(may_run)) {
-            return Some(task);
+    ) -> Vec<usize> {
+        let Some(node) = numa.topology.cpus.iter().position(|cpus| cpus.contains(&cpu)) else { return Vec::new() };
+        let weight = match level {
+            Level::Node => numa.topology.cpus[node].len(),
+            Level::Machine => queues.cpus(),
+        } as u64;
+        let idle = match (queues.len(cpu) == 0, self.idle[cpu as usize]) {
+            (false, _) => Idle::Not,
+            (true, false) => Idle::Newly,
+            (true, true) => Idle::Idle,
+        };
+        let domain = &mut self.domains[cpu as usize][level as usize];
+        let jiffies = numa.rules.jiffies(now);
+        let interval = domain.interval.max(weight);
+        if idle != Idle::Newly {
+            // A busy CPU balances less often, and not at one time with those above it.
+            let busy = if numa.rules.era < Era::V6_1 { 32 } else { 16 };
+            let wait = match idle {
+                Idle::Not => (numa.rules.ms_to_jiffies(interval * busy)).saturating_sub(1),
+                Idle::Idle | Idle::Newly => numa.rules.ms_to_jiffies(interval),
+            };
+            let longest = numa.rules.hz * queues.cpus() as u64 / 10;
+            if weight < 2 || jiffies < domain.last + wait.clamp(1, longest.max(1)) {
+                return Vec::new();
+            }
+            domain.last = jiffies;
         }
-        if now < self.next[cpu as usize] {
+        let failed = domain.failed;
+        let attempt = Attempt { cpu, node, level, idle, failed, queues, numa, now };
+        let pulled = attempt.pull(online, probe);
+        match &pulled {
+            Some(tasks) if !tasks.is_empty() => (domain.failed, domain.interval) = (0, weight),
+            Some(_) => {
+                domain.failed += u32::from(idle != Idle::Newly);
+                domain.interval = weight;
+            }
+            None => {
+                domain.failed = 0;
+                if idle != Idle::Newly {
+                    domain.interval = (interval * 2).min(2 * weight);
+                }
+            }
+        }
+        pulled.unwrap_or_default()
+    }
+}
+
+impl Attempt<'_> {
+    /// The tasks to pull; `None` if there is no imbalance.
+    fn pull(&self, online: impl Fn(u32) -> bool, probe: &mut Probe) -> Option<Vec<usize>> {
+        let (topology, queues) = (&self.numa.topology, self.queues);
+        let own = |cpus: &[u32]| cpus.iter().copied().filter(|&cpu| online(cpu)).collect::<Vec<u32>>();
+        // The CPU's own group first, the others in turn.
+        let groups: Vec<Vec<u32>> = match self.level {
+            Level::Node => {
+                let cpus = own(&topology.cpus[self.node]);
+                let at = cpus.iter().position(|&cpu| cpu == self.cpu)?;
+                cpus[at..].iter().chain(&cpus[..at]).map(|&cpu| vec![cpu]).collect()
+            }
+            Level::Machine => {
+                let nodes = (self.node..topology.nodes()).chain(0..self.node);
+                nodes.map(|nid| own(&topology.cpus[nid])).filter(|cpus| !cpus.is_empty()).collect()
+            }
+        };
+        // One CPU balances for its group: the first idle one, or the first.
+        let first = groups[0].iter().copied().find(|&cpu| queues.len(cpu) == 0).unwrap_or(groups[0][0]);
+        if self.idle != Idle::Newly && first != self.cpu {
             return None;
         }
-        self.next[cpu as usize] = now + queues.cpus() as Ns * MS;
-        let from = busiest((0..queues.cpus() as u32).filter(|&at| node(at) != Some(own)), queues)?;
-        let others = node(from)?;
-        let forced = self.failed[cpu as usize] > numa.rules.cache_nice_tries;
-        let mut may_move = |&task: &usize| {
-            let locality = match numa.rules.said.balancer_hook {
-                BalancerHook::Pair => pair(numa, task, others, own),
-                BalancerHook::Weights => weights(numa, queues, task, (from, others), own),
-            };
-            let hot = now.saturating_sub(numa.tasks[task].exec_start) < numa.rules.migration_cost;
-            let stays = locality == Locality::Degrades || locality == Locality::Neutral && hot;
-            let moves = may_run(&task) && (!stays || forced);
-            if probe.on(Kind::NumaBalance) && may_run(&task) {
-                let rule = match locality {
-                    _ if stays && forced => Rule::Forced,
-                    Locality::Improves => Rule::Improves,
-                    Locality::Degrades => Rule::Degrades,
-                    Locality::Neutral if hot => Rule::CacheHot,
-                    Locality::Neutral => Rule::Neutral,
-                };
-                write(probe, numa, task, rule, [(from, others), (cpu, own)], moves, now);
+        let numa = self.level == Level::Machine;
+        let percent = if numa { self.numa.rules.imbalance_pct as i64 } else { NODE_PERCENT };
+        let sums: Vec<Group> = groups.iter().map(|cpus| self.sum(cpus)).collect();
+        let (number, imbalance) = find_busiest_group(&sums, Shape { numa, percent }, self.idle)?;
+        let fbq = if numa { sums[number].fbq() } else { Fbq::All };
+        let from = self.find_busiest_queue(&groups[number], imbalance, fbq)?;
+        let mut tasks = self.detach(from, imbalance, probe);
+        let tries = self.failed > self.nice_tries() + 2;
+        if tasks.is_empty() && self.idle != Idle::Newly && matches!(imbalance, Imbalance::Tasks(_)) && tries {
+            // Even the running one goes.
+            tasks.extend(queues.running(from).filter(|&task| self.numa.tasks[task].may_run_on(self.cpu)));
+        }
+        Some(tasks)
+    }
+
+    fn nice_tries(&self) -> u32 {
+        if self.level == Level::Machine { self.numa.rules.cache_nice_tries } else { NODE_NICE_TRIES }
+    }
+
+    fn sum(&self, cpus: &[u32]) -> Group {
+        let mut group = Group { cpus: cpus.len() as i64, ..Group::default() };
+        for &cpu in cpus {
+            group.idle += i64::from(self.queues.len(cpu) == 0);
+            let node = self.numa.topology.cpus.iter().position(|cpus| cpus.contains(&cpu));
+            for task in self.queues.all(cpu) {
+                let preferred = self.numa.tasks[task].numa_preferred_nid;
+                group.running += 1;
+                group.numa += i64::from(preferred.is_some());
+                group.preferred += i64::from(preferred.is_some() && preferred == node);
             }
-            moves
+        }
+        group
+    }
+
+    fn find_busiest_queue(&self, cpus: &[u32], imbalance: Imbalance, fbq: Fbq) -> Option<u32> {
+        let mut busiest = None;
+        for &cpu in cpus {
+            let running = self.queues.len(cpu) as i64;
+            let useless = match imbalance {
+                Imbalance::Load(amount) => running == 1 && LOAD > amount,
+                Imbalance::Util(_) => running <= 1,
+                Imbalance::Tasks(_) => false,
+            };
+            if running == 0 || useless || self.sum(&[cpu]).fbq() > fbq {
+                continue;
+            }
+            // A busy CPU is utilised fully, however many wait.
+            let most = if matches!(imbalance, Imbalance::Util(_)) { 1 } else { running };
+            if busiest.is_none_or(|(best, _)| most > best) {
+                busiest = Some((most, cpu));
+            }
+        }
+        busiest.map(|(_, cpu)| cpu)
+    }
+
+    /// Takes waiting tasks off a queue, those that ran longest ago first.
+    fn detach(&self, from: u32, imbalance: Imbalance, probe: &mut Probe) -> Vec<usize> {
+        let mut tasks = Vec::new();
+        let running = self.queues.len(from);
+        let (mut amount, each) = match imbalance {
+            Imbalance::Load(amount) => (amount, LOAD),
+            Imbalance::Util(amount) => (amount, LOAD / running.max(1) as i64),
+            Imbalance::Tasks(amount) => (amount, 1),
         };
-        let task = queues.waiting(from).find(|task| may_move(task));
-        self.failed[cpu as usize] = if task.is_some() { 0 } else { self.failed[cpu as usize] + 1 };
-        task
+        let smallest = match imbalance {
+            Imbalance::Tasks(_) => 0,
+            Imbalance::Load(_) | Imbalance::Util(_) => each >> self.failed.min(i64::BITS - 1),
+        };
+        for task in self.queues.all(from).skip(1) {
+            if self.idle != Idle::Not && running - tasks.len() <= 1 || amount <= 0 {
+                break;
+            }
+            if !self.can_migrate(task, from, probe) || smallest > amount {
+                continue;
+            }
+            amount -= each;
+            tasks.push(task);
+            if self.idle == Idle::Newly {
+                break;
+            }
+        }
+        tasks
     }
-}
 
-/// Writes `numa_balance`: CPUs with their nodes, from and to.
-fn write(
-    probe: &mut Probe,
-    numa: &Numa,
-    task: usize,
-    rule: Rule,
-    [from, to]: [(u32, usize); 2],
-    pulled: bool,
-    now: Ns,
-) {
-    let of = &numa.tasks[task];
-    let event = NumaBalance {
-        pid: of.pid,
-        rule: rule.number(),
-        src_cpu: from.0 as i32,
-        src_nid: from.1 as i32,
-        dst_cpu: to.0 as i32,
-        dst_nid: to.1 as i32,
-        preferred_nid: nid_of(of.numa_preferred_nid),
-        pulled,
-    };
-    probe.write(now, to.0, Who::default(), &event, b"");
-}
-
-/// The CPU with most tasks, of those with one waiting; the lowest of several.
-fn busiest(cpus: impl Iterator<Item = u32>, queues: &RunQueues) -> Option<u32> {
-    cpus.filter(|&cpu| queues.len(cpu) > 1).min_by_key(|&cpu| (std::cmp::Reverse(queues.len(cpu)), cpu))
-}
-
-/// `migrate_degrades_locality` of 4.14 and newer, for a move to an idle CPU.
-fn weights(numa: &Numa, queues: &RunQueues, task: usize, (cpu, from): (u32, usize), to: usize) -> Locality {
-    let of = &numa.tasks[task];
-    if of.numa_faults.is_empty() {
-        return Locality::Neutral;
+    fn can_migrate(&self, task: usize, from: u32, probe: &mut Probe) -> bool {
+        let of = &self.numa.tasks[task];
+        if !of.may_run_on(self.cpu) {
+            return false;
+        }
+        let forced = self.failed > self.nice_tries();
+        let hot = self.now.saturating_sub(of.exec_start) < self.numa.rules.migration_cost;
+        let others = match self.level {
+            Level::Node => None,
+            Level::Machine => self.numa.topology.cpus.iter().position(|cpus| cpus.contains(&from)),
+        };
+        let Some(others) = others else { return !hot || forced };
+        let locality = match self.numa.rules.said.balancer_hook {
+            BalancerHook::Pair => pair(self.numa, task, others, self.node),
+            BalancerHook::Weights => self.weights(task, from, others),
+        };
+        let stays = locality == Locality::Degrades || locality == Locality::Neutral && hot;
+        let moves = !stays || forced;
+        if probe.on(Kind::NumaBalance) {
+            let rule = match locality {
+                _ if stays && forced => Rule::Forced,
+                Locality::Improves => Rule::Improves,
+                Locality::Degrades => Rule::Degrades,
+                Locality::Neutral if hot => Rule::CacheHot,
+                Locality::Neutral => Rule::Neutral,
+            };
+            self.write(task, rule, (from, others), moves, probe);
+        }
+        moves
     }
-    if of.numa_preferred_nid == Some(from) {
-        // Somebody else could go instead.
-        let home = |&other: &usize| numa.tasks[other].numa_preferred_nid == Some(from);
-        let all = queues.all(cpu).filter(home).count();
-        return if queues.len(cpu) > all { Locality::Degrades } else { Locality::Neutral };
+
+    /// Writes `numa_balance`.
+    fn write(&self, task: usize, rule: Rule, (from, others): (u32, usize), pulled: bool, probe: &mut Probe) {
+        let of = &self.numa.tasks[task];
+        let event = NumaBalance {
+            pid: of.pid,
+            rule: rule.number(),
+            src_cpu: from as i32,
+            src_nid: others as i32,
+            dst_cpu: self.cpu as i32,
+            dst_nid: self.node as i32,
+            preferred_nid: nid_of(of.numa_preferred_nid),
+            pulled,
+        };
+        probe.write(self.now, self.cpu, Who::default(), &event, b"");
     }
-    // The pulling CPU is idle, so weights do not count.
-    if of.numa_preferred_nid == Some(to) { Locality::Improves } else { Locality::Neutral }
+
+    /// `migrate_degrades_locality` of 4.14 and newer.
+    fn weights(&self, task: usize, cpu: u32, from: usize) -> Locality {
+        let (numa, of, to) = (self.numa, &self.numa.tasks[task], self.node);
+        if of.numa_faults.is_empty() {
+            return Locality::Neutral;
+        }
+        if of.numa_preferred_nid == Some(from) {
+            // Somebody else could go instead.
+            let home = |&other: &usize| numa.tasks[other].numa_preferred_nid == Some(from);
+            let all = self.queues.all(cpu).filter(home).count();
+            return if self.queues.len(cpu) > all { Locality::Degrades } else { Locality::Neutral };
+        }
+        if of.numa_preferred_nid == Some(to) {
+            return Locality::Improves;
+        }
+        // To leave a core idle is worse than a bad place.
+        if self.idle == Idle::Idle {
+            return Locality::Neutral;
+        }
+        let distance = numa.topology.distance(from, to);
+        let weight = |nid| match of.numa_group {
+            Some(_) => group_weight(&numa.topology, &numa.groups, of, nid, distance),
+            None => task_weight(&numa.topology, of, nid, distance),
+        };
+        if weight(to) < weight(from) { Locality::Degrades } else { Locality::Improves }
+    }
 }
 
 /// `migrate_improves_locality` of 3.13; its opposite is off by default.

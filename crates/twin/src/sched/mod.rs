@@ -7,12 +7,13 @@
 //! switch. Checked by tests here.
 
 mod balance;
+mod imbalance;
 mod numa_compare;
 mod numa_migrate;
 #[cfg(test)]
 mod numa_tests;
 
-pub(crate) use balance::Balancer;
+pub(crate) use balance::{Balancer, Level};
 pub(crate) use numa_migrate::Move;
 
 use crate::machine::Machine;
@@ -103,11 +104,6 @@ impl RunQueues {
     /// Threads of a CPU, the running one first.
     pub(crate) fn all(&self, cpu: u32) -> impl Iterator<Item = usize> {
         self.queues[cpu as usize].iter().copied()
-    }
-
-    /// Threads that wait for a CPU, the next one last.
-    pub(crate) fn waiting(&self, cpu: u32) -> impl Iterator<Item = usize> {
-        self.queues[cpu as usize].iter().skip(1).rev().copied()
     }
 
     /// True if nothing runs on a CPU and its siblings.

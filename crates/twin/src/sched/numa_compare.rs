@@ -5,6 +5,7 @@
 //! assumed where a small imbalance between nodes is allowed. Of kernels before 3.18 the search is taken from that.
 //! Checked by `numa_tests.rs`.
 
+use super::imbalance::{adjust_numa_imbalance, imb_numa_nr};
 use super::numa_migrate::{Busy, LOAD, NodeStats};
 use crate::numa::{Env, Era, Numa};
 use mmtwin_event::Kind;
@@ -210,11 +211,10 @@ impl<'a, 'k> Search<'a, 'k> {
     }
 
     /// Tasks by which a node with spare capacity would have too many.
-    fn imbalance(&self, dst: &NodeStats) -> u64 {
+    fn imbalance(&self, dst: &NodeStats) -> i64 {
         let (src, dst_running) = (self.src.nr_running.saturating_sub(1), dst.nr_running + 1);
-        let imbalance = dst_running.saturating_sub(src);
-        let allowed = (dst.weight / 8).max(1);
-        if dst_running <= allowed && imbalance <= 2 { 0 } else { imbalance }
+        let imbalance = dst_running.saturating_sub(src) as i64;
+        adjust_numa_imbalance(imbalance, dst_running as i64, imb_numa_nr(dst.weight as i64))
     }
 
     /// Moving so much load leaves the nodes further apart than they are.

@@ -1,7 +1,7 @@
 //! Tests of the search for a CPU and of balancing, on two nodes of two CPUs.
 
 use super::numa_compare::Search;
-use super::{Balancer, Move, RunQueues};
+use super::{Balancer, Level, Move, RunQueues};
 use crate::access::{AccessState, FaultCosts, Load};
 use crate::alloc;
 use crate::kernel::{Kernel, KernelRules};
@@ -43,15 +43,6 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
         1,
     );
     let topology = Topology::new(vec![vec![10, 20], vec![20, 10]], vec![vec![0, 1], vec![2, 3]], false);
-    let costs = Costs {
-        process_start: 0,
-        hint_fault: 1,
-        scan_pte: 1,
-        walk_pte: 1,
-        tlb_flush: [0; 2],
-        migrate_page: 1,
-        copy_huge: vec![vec![1; 2]; 2],
-    };
     let task = |(number, &(cpu, faults)): (usize, &(u32, [u64; 2]))| {
         let mut task = Task::new(number as i32, 0, 0, None);
         (task.cpu, task.alive, task.numa_faults) = (cpu, true, vec![0; 16]);
@@ -64,7 +55,7 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
     let list = tasks.iter().enumerate().map(task).collect();
     let (mappings, vmas) = Default::default();
     let mm = Mm { mappings, numa_scan_seq: 1, users: 1, vmas, ..Mm::default() };
-    let numa = Numa::new(Rules::of(release), topology, costs, list, vec![mm], vec!["p".into()]);
+    let numa = Numa::new(Rules::of(release), topology, Costs::least(2), list, vec![mm], vec!["p".into()]);
     let mut scene = Scene { kernel, memory, queues, numa };
     for (number, &(cpu, _)) in tasks.iter().enumerate() {
         scene.queues.enqueue(cpu, number);
@@ -129,30 +120,50 @@ fn dead_tasks_are_no_partners() {
     assert_eq!((search.best_cpu, search.best_task), (None, None));
 }
 
+/// What a CPU pulls at some ticks in a row, at the last of them.
+fn pulled(at: &Scene, balancer: &mut Balancer, place: (u32, Level), ticks: u64) -> Vec<usize> {
+    let mut last = Vec::new();
+    for tick in 0..ticks {
+        let now = 1_000_000_000 + tick * 4_000_000;
+        last = balancer.balance(place, &at.queues, &at.numa, |_| true, &mut Probe::off(), now);
+    }
+    last
+}
+
 #[test]
 fn idle_cpus_pull_what_may_come() {
     let tasks = [(0, [100, 0]), (0, [100, 0]), (0, [100, 0]), (2, [0, 100]), (3, [0, 100])];
-    let at = scene("6.1", &tasks);
-    let mut balancer = Balancer::new(4);
-    // The last one waiting, within the node.
-    assert_eq!(balancer.pull(1, &at.queues, &at.numa, &mut Probe::off(), 0), Some(2));
-    let from_far = |preferred: [usize; 3], times: u64| {
+    // The one that ran longest ago, and no more than half of what there is more.
+    assert_eq!(pulled(&scene("6.1", &tasks), &mut Balancer::new(4), (1, Level::Node), 1), [1]);
+    let from_far = |cpu: u32, preferred: [usize; 3], ticks: u64| {
         let mut at = scene("6.1", &[(0, [100, 0]), (0, [100, 0]), (0, [100, 0])]);
         for (task, nid) in preferred.into_iter().enumerate() {
             at.numa.tasks[task].numa_preferred_nid = Some(nid);
         }
-        let mut balancer = Balancer::new(4);
-        let mut last = None;
-        for time in 0..times {
-            last = balancer.pull(3, &at.queues, &at.numa, &mut Probe::off(), 1_000_000_000 + time * 4_000_000);
-        }
-        last
+        pulled(&at, &mut Balancer::new(4), (cpu, Level::Machine), ticks)
     };
     // All are at home: nobody else could go instead.
-    assert_eq!(from_far([0, 0, 0], 1), Some(2));
-    // One that is not should go first.
-    assert_eq!(from_far([0, 0, 1], 1), Some(2));
-    assert_eq!(from_far([1, 0, 0], 1), None);
-    // After three failures it is moved all the same.
-    assert_eq!(from_far([1, 0, 0], 4), Some(2));
+    assert_eq!(from_far(2, [0, 0, 0], 1), [1, 2]);
+    assert_eq!(from_far(3, [0, 0, 0], 1), [0; 0], "the node's first idle CPU does it");
+    // One that is not at home goes first, unless it runs.
+    assert_eq!(from_far(2, [0, 0, 1], 1), [2]);
+    assert_eq!(from_far(2, [1, 0, 0], 1), [0; 0]);
+    // After three failures they are moved all the same.
+    assert_eq!(from_far(2, [1, 0, 0], 4), [1, 2]);
+}
+
+#[test]
+fn busy_cpus_pull_less_often() {
+    let at = scene("6.1", &[(0, [100, 0]), (0, [100, 0]), (1, [100, 0])]);
+    let place = (1, Level::Node);
+    let mut balancer = Balancer::new(4);
+    balancer.ticked(1, &at.queues);
+    // 512 of load are missing, a task is 1024: it counts half after a failure. Two milliseconds, times 16.
+    assert_eq!([1, 7].map(|ticks| pulled(&at, &mut Balancer::new(4), place, ticks)), [[0; 0], [0; 0]]);
+    assert_eq!(pulled(&at, &mut balancer, place, 8), [1]);
+    // One that has just become idle does not wait.
+    let empty = scene("6.1", &[(0, [100, 0]), (0, [100, 0])]);
+    let mut balancer = Balancer::new(4);
+    balancer.ticked(1, &at.queues);
+    assert_eq!([1, 2].map(|_| pulled(&empty, &mut balancer, place, 1)), [[1], [1]]);
 }

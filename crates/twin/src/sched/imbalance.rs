@@ -1,0 +1,230 @@
+//! How uneven load is: `update_sd_lb_stats`, `find_busiest_group`, `calculate_imbalance`, `adjust_numa_imbalance`; 6.1,
+//! for the other kernels too.
+//!
+//! A domain's groups are the CPUs of a node, or the nodes. A runnable task is a load of 1024 and fills a CPU, so
+//! utilisation is that of busy CPUs. Left out: misfit tasks, asymmetric capacity, groups that are uneven because of
+//! affinity, load and utilisation that lag behind what runs. Checked by tests here.
+
+/// Load of a runnable task, and capacity of a CPU.
+const LOAD: i64 = 1024;
+/// Tasks by which two nodes may differ while they have little to do.
+const NUMA_IMBALANCE_MIN: i64 = 2;
+
+/// What the tasks of a group are to NUMA balancing, as far as all of them are it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fbq {
+    /// Some have no preferred node.
+    Regular,
+    /// Some are not on theirs.
+    Remote,
+    /// All are at home.
+    All,
+}
+
+/// Tasks and CPUs of a group.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Group {
+    pub running: i64,
+    pub cpus: i64,
+    pub idle: i64,
+    /// Of the running, those with a preferred node, and those that are on it.
+    pub numa: i64,
+    pub preferred: i64,
+}
+
+/// How busy a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    HasSpare,
+    FullyBusy,
+    Overloaded,
+}
+
+/// What a CPU does that balances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Idle {
+    Not,
+    Idle,
+    Newly,
+}
+
+/// What is to be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Imbalance {
+    Load(i64),
+    Util(i64),
+    Tasks(i64),
+}
+
+/// A domain: its CPUs' groups share a cache, or are nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub numa: bool,
+    /// `imbalance_pct`.
+    pub percent: i64,
+}
+
+impl Group {
+    fn capacity(&self) -> i64 {
+        self.cpus * LOAD
+    }
+
+    fn util(&self) -> i64 {
+        (self.cpus - self.idle) * LOAD
+    }
+
+    /// `avg_load`: load per capacity of a CPU.
+    fn average(&self) -> i64 {
+        self.running * LOAD * LOAD / self.capacity().max(1)
+    }
+
+    fn kind(&self, percent: i64) -> Kind {
+        let (capacity, util, runnable) = (self.capacity(), self.util(), self.running * LOAD);
+        let crowded = capacity * percent < runnable * 100;
+        if self.running > self.cpus && (capacity * 100 < util * percent || crowded) {
+            return Kind::Overloaded;
+        }
+        let spare = self.running < self.cpus || !crowded && capacity * 100 > util * percent;
+        if spare { Kind::HasSpare } else { Kind::FullyBusy }
+    }
+
+    /// `fbq_classify_group`, `fbq_classify_rq`.
+    pub(super) fn fbq(&self) -> Fbq {
+        match (self.running > self.numa, self.running > self.preferred) {
+            (true, _) => Fbq::Regular,
+            (false, true) => Fbq::Remote,
+            (false, false) => Fbq::All,
+        }
+    }
+}
+
+/// Tasks that one node may have more than another with spare CPUs, while few run there; of a node with these CPUs and
+/// one last-level cache.
+pub(super) fn imb_numa_nr(cpus: i64) -> i64 {
+    (cpus / 8).max(1)
+}
+
+/// `adjust_numa_imbalance`: 0 where a small imbalance is allowed. `running` is what the destination would have.
+pub(super) fn adjust_numa_imbalance(imbalance: i64, running: i64, allowed: i64) -> i64 {
+    if running <= allowed && imbalance <= NUMA_IMBALANCE_MIN { 0 } else { imbalance }
+}
+
+/// The group to pull from and what is to be pulled, for a CPU of the first group; the others follow in the order in
+/// which they are looked at.
+pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: Idle) -> Option<(usize, Imbalance)> {
+    let (local, others) = groups.split_first()?;
+    let kind = |of: &Group| of.kind(shape.percent);
+    let mut busiest: Option<(usize, Group)> = None;
+    for (number, of) in (1..).zip(others).filter(|(_, of)| of.running > 0) {
+        let busier = busiest.is_none_or(|(_, best)| match kind(of).cmp(&kind(&best)) {
+            std::cmp::Ordering::Equal if kind(of) == Kind::HasSpare => {
+                of.idle < best.idle || of.idle == best.idle && of.running > best.running
+            }
+            std::cmp::Ordering::Equal => of.average() > best.average(),
+            order => order.is_gt(),
+        });
+        if busier {
+            busiest = Some((number, *of));
+        }
+    }
+    let (number, busiest) = busiest?;
+    let (own, theirs) = (kind(local), kind(&busiest));
+    let all = |of: fn(&Group) -> i64| groups.iter().map(of).sum::<i64>();
+    let average = all(|of| of.running) * LOAD * LOAD / all(Group::capacity).max(1);
+    if own > theirs {
+        return None;
+    }
+    if own == Kind::Overloaded {
+        let even = 100 * busiest.average() <= shape.percent * local.average();
+        if local.average() >= busiest.average() || local.average() >= average || even {
+            return None;
+        }
+    }
+    // Nodes prefer their siblings, CPUs have none.
+    let force = shape.numa && own == Kind::HasSpare && busiest.running > local.running + 1;
+    if !force && theirs != Kind::Overloaded {
+        let even = busiest.cpus > 1 && local.idle <= busiest.idle + 1;
+        if idle == Idle::Not || even || busiest.running == 1 {
+            return None;
+        }
+    }
+    let imbalance = calculate_imbalance(local, &busiest, average, shape, idle);
+    let (Imbalance::Load(amount) | Imbalance::Util(amount) | Imbalance::Tasks(amount)) = imbalance;
+    (amount > 0).then_some((number, imbalance))
+}
+
+fn calculate_imbalance(local: &Group, busiest: &Group, average: i64, shape: Shape, idle: Idle) -> Imbalance {
+    let (own, theirs) = (local.kind(shape.percent), busiest.kind(shape.percent));
+    if own == Kind::HasSpare {
+        if theirs > Kind::FullyBusy && shape.numa {
+            let spare = local.capacity().max(local.util()) - local.util();
+            return if spare == 0 && idle != Idle::Not { Imbalance::Tasks(1) } else { Imbalance::Util(spare) };
+        }
+        let mut tasks = (busiest.running - local.running).max(0);
+        if shape.numa {
+            tasks = adjust_numa_imbalance(tasks, local.running + 1, imb_numa_nr(local.cpus));
+        }
+        return Imbalance::Tasks(tasks >> 1);
+    }
+    // Not more than this group has less, nor than the other has more, than all have.
+    if own < Kind::Overloaded && (local.average() >= busiest.average() || local.average() >= average) {
+        return Imbalance::Load(0);
+    }
+    let more = (busiest.average() - average) * busiest.capacity();
+    let less = (average - local.average()) * local.capacity();
+    Imbalance::Load(more.min(less) / LOAD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODES: Shape = Shape { numa: true, percent: 117 };
+    const CPUS: Shape = Shape { numa: false, percent: 117 };
+
+    /// A node of two CPUs with so many tasks.
+    fn node(running: i64) -> Group {
+        Group { running, cpus: 2, idle: (2 - running).max(0), numa: running, preferred: running }
+    }
+
+    fn nodes(running: &[i64], idle: Idle) -> Option<(usize, Imbalance)> {
+        let groups: Vec<Group> = running.iter().map(|&running| node(running)).collect();
+        find_busiest_group(&groups, NODES, idle)
+    }
+
+    #[test]
+    fn nodes_with_room_take_from_overloaded_ones() {
+        assert_eq!(nodes(&[0, 1, 3, 3], Idle::Idle), Some((2, Imbalance::Util(2048))));
+        assert_eq!(nodes(&[1, 1, 3], Idle::Newly), Some((2, Imbalance::Util(1024))));
+        // Two tasks on two CPUs may stay, though this node has none: the imbalance is small.
+        assert_eq!(nodes(&[0, 2, 2], Idle::Idle), None);
+        assert_eq!(nodes(&[1, 2, 2], Idle::Idle), None);
+        assert_eq!(nodes(&[0, 0], Idle::Idle), None);
+    }
+
+    #[test]
+    fn busy_nodes_take_their_part_of_the_excess() {
+        // 1536 there, 1024 here, 1152 on average: 128 a CPU are missing here.
+        assert_eq!(nodes(&[2, 3, 2, 2], Idle::Not), Some((1, Imbalance::Load(256))));
+        assert_eq!(nodes(&[3, 2, 2, 2], Idle::Not), None);
+        assert_eq!(nodes(&[3, 4], Idle::Not), Some((1, Imbalance::Load(512))));
+        assert_eq!(nodes(&[4, 4], Idle::Not), None);
+        assert_eq!(nodes(&[2, 2], Idle::Not), None);
+    }
+
+    #[test]
+    fn cpus_of_a_node_share_its_tasks() {
+        let cpu = |running| Group { running, cpus: 1, idle: i64::from(running == 0), ..Group::default() };
+        let of = |own, other, idle| find_busiest_group(&[cpu(own), cpu(other)], CPUS, idle);
+        assert_eq!(of(0, 2, Idle::Idle), Some((1, Imbalance::Tasks(1))));
+        assert_eq!(of(0, 1, Idle::Idle), None);
+        assert_eq!(of(1, 2, Idle::Not), Some((1, Imbalance::Load(512))));
+        assert_eq!(of(1, 1, Idle::Not), None);
+    }
+
+    #[test]
+    fn groups_are_what_their_tasks_are() {
+        let of = |numa, preferred| Group { numa, preferred, ..node(2) }.fbq();
+        assert_eq!([of(1, 1), of(2, 1), of(2, 2)], [Fbq::Regular, Fbq::Remote, Fbq::All]);
+    }
+}
