@@ -472,7 +472,7 @@ vocabulary! {
             pid: i32, gid: i32, rule: NumaRule, src_cpu: i32, src_nid: i32, preferred_nid: i32, nid: i32, best_cpu: i32,
             best_pid: i32, best_imp: i64,
         }
-        /// The load balancer considers a task of another node for an idle CPU.
+        /// A CPU that balances load considers a task of another node.
         NumaBalance "numa_balance" {
             pid: i32, rule: NumaRule, src_cpu: i32, src_nid: i32, dst_cpu: i32, dst_nid: i32, preferred_nid: i32, pulled: bool,
         }

@@ -92,7 +92,7 @@ pub(super) fn migrate_task(ev: &Event<'_>, of: &SchedMigrateTask, names: &Names)
 /// The step of the load balancer's look at a task.
 pub(super) fn balanced(ev: &Event<'_>, of: &NumaBalance, names: &Names) -> Step {
     let what = format!(
-        "idle CPU {} (node {}) {} {} from CPU {} (node {}); it prefers {}",
+        "CPU {} (node {}) {} {} from CPU {} (node {}); it prefers {}",
         of.dst_cpu,
         of.dst_nid,
         if of.pulled { "pulls" } else { "does not pull" },

@@ -68,7 +68,7 @@ pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, R
         for area in areas(threads.clone()) {
             let owner = area.touched.first().map_or(threads.start, |(thread, _)| *thread);
             // The first thread has used its stack before it populates anything.
-            let policy = if owner == threads.start { Policy::Default } else { first_policy(engine, number)? };
+            let policy = policy(engine, number, owner != threads.start)?;
             let policy = match policy {
                 Policy::Interleave(mask) => mask.nth(address / PAGE_SIZE).map_or(policy, Policy::Preferred),
                 policy => policy,
@@ -77,6 +77,7 @@ pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, R
             engine.processes[number].image.push(region);
             let mut mapping = Mapping::new(number, region, area.pages, address);
             mapping.pace = ALWAYS;
+            mapping.balance = build::balance(&engine.scenario.processes[number].policy, &engine.scenario.machine);
             address += (area.pages + 1) * PAGE_SIZE;
             for (thread, pages) in area.touched {
                 let units = pages.map(|page| (engine.memory.mappings.len(), Unit { page, huge: false }));
@@ -88,10 +89,11 @@ pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, R
     Ok(touched)
 }
 
-/// The policy under which a process's threads first need their stacks: that of the first region they populate.
-fn first_policy(engine: &Engine<'_>, process: usize) -> Result<Policy, BuildError> {
+/// The policy under which a process's memory is first needed; for stacks that are used while it `populates`, that of the
+/// first region it populates.
+fn policy(engine: &Engine<'_>, process: usize, populates: bool) -> Result<Policy, BuildError> {
     let said = &engine.scenario.processes[process];
-    let populated = said.regions.iter().find(|region| region.populate);
+    let populated = said.regions.iter().find(|region| region.populate && populates);
     let policy = populated.and_then(|region| region.populate_policy.as_ref()).unwrap_or(&said.policy);
     build::policy(policy, &engine.scenario.machine)
 }
