@@ -102,7 +102,7 @@ impl Balancer {
         let idle = match (queues.len(cpu) == 0, self.idle[cpu as usize]) {
             (false, _) => Idle::Not,
             (true, false) => Idle::Newly,
-            (true, true) => Idle::Idle,
+            (true, true) => Idle::Yes,
         };
         let domain = &mut self.domains[cpu as usize][level as usize];
         let jiffies = numa.rules.jiffies(now);
@@ -112,7 +112,7 @@ impl Balancer {
             let busy = if numa.rules.era < Era::V6_1 { 32 } else { 16 };
             let wait = match idle {
                 Idle::Not => (numa.rules.ms_to_jiffies(interval * busy)).saturating_sub(1),
-                Idle::Idle | Idle::Newly => numa.rules.ms_to_jiffies(interval),
+                Idle::Yes | Idle::Newly => numa.rules.ms_to_jiffies(interval),
             };
             let longest = numa.rules.hz * queues.cpus() as u64 / 10;
             if weight < 2 || jiffies < domain.last + wait.clamp(1, longest.max(1)) {
@@ -309,7 +309,7 @@ impl Attempt<'_> {
             return Locality::Improves;
         }
         // To leave a core idle is worse than a bad place.
-        if self.idle == Idle::Idle {
+        if self.idle == Idle::Yes {
             return Locality::Neutral;
         }
         let distance = numa.topology.distance(from, to);

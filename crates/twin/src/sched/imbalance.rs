@@ -44,7 +44,7 @@ enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Idle {
     Not,
-    Idle,
+    Yes,
     Newly,
 }
 
@@ -194,12 +194,12 @@ mod tests {
 
     #[test]
     fn nodes_with_room_take_from_overloaded_ones() {
-        assert_eq!(nodes(&[0, 1, 3, 3], Idle::Idle), Some((2, Imbalance::Util(2048))));
+        assert_eq!(nodes(&[0, 1, 3, 3], Idle::Yes), Some((2, Imbalance::Util(2048))));
         assert_eq!(nodes(&[1, 1, 3], Idle::Newly), Some((2, Imbalance::Util(1024))));
         // Two tasks on two CPUs may stay, though this node has none: the imbalance is small.
-        assert_eq!(nodes(&[0, 2, 2], Idle::Idle), None);
-        assert_eq!(nodes(&[1, 2, 2], Idle::Idle), None);
-        assert_eq!(nodes(&[0, 0], Idle::Idle), None);
+        assert_eq!(nodes(&[0, 2, 2], Idle::Yes), None);
+        assert_eq!(nodes(&[1, 2, 2], Idle::Yes), None);
+        assert_eq!(nodes(&[0, 0], Idle::Yes), None);
     }
 
     #[test]
@@ -216,8 +216,8 @@ mod tests {
     fn cpus_of_a_node_share_its_tasks() {
         let cpu = |running| Group { running, cpus: 1, idle: i64::from(running == 0), ..Group::default() };
         let of = |own, other, idle| find_busiest_group(&[cpu(own), cpu(other)], CPUS, idle);
-        assert_eq!(of(0, 2, Idle::Idle), Some((1, Imbalance::Tasks(1))));
-        assert_eq!(of(0, 1, Idle::Idle), None);
+        assert_eq!(of(0, 2, Idle::Yes), Some((1, Imbalance::Tasks(1))));
+        assert_eq!(of(0, 1, Idle::Yes), None);
         assert_eq!(of(1, 2, Idle::Not), Some((1, Imbalance::Load(512))));
         assert_eq!(of(1, 1, Idle::Not), None);
     }
