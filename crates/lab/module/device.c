@@ -7,10 +7,10 @@
  *   vmalloc-test           allocates and frees vmalloc areas in kernel threads, as the kernel's own test_vmalloc does
  *                          in its tests fix_size_alloc_test, full_fit_alloc_test and long_busy_list_alloc_test
  *
- * and shows in /proc/mmtwin_pagesets what the kernel's own files do not.
+ * and shows in /proc/mmtwin_* what the kernel's own files do not.
  *
- * Built and run with Debian's kernels 6.1 and 6.12 for x86-64; it uses exported functions only. Not for a machine that
- * does other work: with page-fill it takes all the memory there is.
+ * Built and run with Debian's kernels 6.1 and 6.12 for x86-64. Not for a machine that does other work: with page-fill
+ * it takes all the memory there is, and it looks into lists that it has no lock of.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -85,20 +85,20 @@ static struct miscdevice device = {
 
 static int __init begin(void)
 {
-	int error = mmtwin_pagesets_begin();
+	int error = mmtwin_files_begin();
 
 	if (error)
 		return error;
 	error = misc_register(&device);
 	if (error)
-		mmtwin_pagesets_end();
+		mmtwin_files_end();
 	return error;
 }
 
 static void __exit end(void)
 {
 	misc_deregister(&device);
-	mmtwin_pagesets_end();
+	mmtwin_files_end();
 }
 
 module_init(begin);

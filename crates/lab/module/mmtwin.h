@@ -75,6 +75,9 @@ struct mmtwin_vmalloc {
 #include <linux/list.h>
 #include <linux/mutex.h>
 
+struct mem_cgroup;
+struct seq_file;
+
 /* An open file. */
 struct mmtwin_file {
 	struct mutex lock;
@@ -86,8 +89,14 @@ struct mmtwin_file {
 int mmtwin_pages(struct mmtwin_file *file, struct mmtwin_pages *work);
 void mmtwin_free(struct mmtwin_file *file);
 int mmtwin_vmalloc(struct mmtwin_vmalloc *work);
-int mmtwin_pagesets_begin(void);
-void mmtwin_pagesets_end(void);
+int mmtwin_files_begin(void);
+void mmtwin_files_end(void);
+int mmtwin_show_pagesets(struct seq_file *file, void *unused);
+int mmtwin_show_lru(struct seq_file *file, void *unused);
+int mmtwin_show_shrinkers(struct seq_file *file, void *unused);
+int mmtwin_show_nodes(struct seq_file *file, void *unused);
+struct mem_cgroup *mmtwin_root_cgroup(void);
+void *mmtwin_symbol(const char *name);
 #endif
 
 #endif

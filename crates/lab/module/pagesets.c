@@ -14,13 +14,10 @@
  */
 #include <linux/list.h>
 #include <linux/mmzone.h>
-#include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/version.h>
 
 #include "mmtwin.h"
-
-#define NAME "mmtwin_pagesets"
 
 static unsigned int blocks(struct list_head *list)
 {
@@ -49,7 +46,7 @@ static void show_lists(struct seq_file *file, struct per_cpu_pages *pages)
 	}
 }
 
-static int show(struct seq_file *file, void *unused)
+int mmtwin_show_pagesets(struct seq_file *file, void *unused)
 {
 	struct per_cpu_pages *pages;
 	struct zone *zone;
@@ -77,14 +74,4 @@ static int show(struct seq_file *file, void *unused)
 		}
 	}
 	return 0;
-}
-
-int mmtwin_pagesets_begin(void)
-{
-	return proc_create_single(NAME, 0400, NULL, show) ? 0 : -ENOMEM;
-}
-
-void mmtwin_pagesets_end(void)
-{
-	remove_proc_entry(NAME, NULL);
 }

@@ -12,7 +12,7 @@
 use crate::Refusal;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::machine::Machine;
-use mmtwin_scenario::workload::RegionKind;
+use mmtwin_scenario::workload::{ActionKind, Phase, RegionKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Offset in memory behind which addresses continue at [`HIGH`].
@@ -277,7 +277,7 @@ fn hmat(machine: &Machine) -> Vec<PairPlan> {
     pairs.collect()
 }
 
-/// Size of a file system that holds the workload's files, if it has any.
+/// Size of a file system that holds the workload's files, if it has any or looks for some.
 fn files(scenario: &Scenario) -> Option<u64> {
     let mut sizes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for process in &scenario.processes {
@@ -290,6 +290,11 @@ fn files(scenario: &Scenario) -> Option<u64> {
             let size = sizes.entry(key).or_default();
             *size = (*size).max(region.size.0);
         }
+    }
+    // Names are looked up where files are.
+    let looks_up = |phase: &Phase| phase.actions.iter().any(|action| matches!(action.kind, ActionKind::Lookup { .. }));
+    if scenario.processes.iter().flat_map(|process| &process.phases).any(looks_up) {
+        sizes.entry(("", "")).or_default();
     }
     let total = sizes.values().copied().reduce(u64::saturating_add)?;
     Some(total.saturating_add(total / FILE_SYSTEM_SHARE).saturating_add(FILE_SYSTEM))

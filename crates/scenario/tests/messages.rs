@@ -227,6 +227,7 @@ fn workloads_that_cannot_run() {
     let endless = "s.toml:10:1: the phase never ends: give it a `duration`, or a `count` to everything in it";
     assert_eq!(phase("[[process.phase.action]]\nkind = \"page-loop\""), endless);
     assert_eq!(phase("[[process.phase.action]]\nkind = \"module-cycle\"\nname = \"xfs\""), endless);
+    assert_eq!(phase("[[process.phase.action]]\nkind = \"lookup\""), endless);
     let access = |text: &str| phase(&format!("duration = \"1 s\"\n[[process.phase.access]]\n{text}"));
     assert_eq!(access("region = \"x\"\npattern = \"uniform\""), "s.toml:13:10: process \"a\" has no region \"x\"");
     assert_eq!(

@@ -85,6 +85,7 @@ fn workload(patterns: &[(u8, u64, f64)]) -> String {
             7 => action(format!("kind = \"read\"\nfile = \"zoneinfo\"\ninterval = \"{number} us\"\ncount = {count}")),
             8 => action(format!("kind = \"sysctl\"\nname = \"vm.swappiness\"\nvalue = {number}")),
             9 => action(format!("kind = \"module-cycle\"\nname = \"xfs\"\ncount = {count}")),
+            10 => action(format!("kind = \"lookup\"\ncount = {count}")),
             _ => action(format!("kind = \"sleep\"\ntime = \"{number} ns\"")),
         });
     }
@@ -101,7 +102,7 @@ proptest! {
         adjacent in any::<bool>(),
         distances in prop::collection::vec(11u32..255, 36),
         bundle in prop::sample::select(bundle_names().collect::<Vec<_>>()),
-        patterns in prop::collection::vec((0u8..11, 0u64..100_000, 0.0f64..1.0), 0..6),
+        patterns in prop::collection::vec((0u8..12, 0u64..100_000, 0.0f64..1.0), 0..6),
         seed in 0i64..i64::MAX,
     ) {
         let text = format!(

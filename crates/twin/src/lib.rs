@@ -17,6 +17,7 @@ pub mod machine;
 mod numa;
 pub mod page;
 pub mod probe;
+pub mod reclaim;
 pub mod run;
 mod sched;
 pub mod vmalloc;

@@ -233,7 +233,7 @@ proptest! {
                             }
                         }
                         Err(KernelError::Allocation(failure)) => {
-                            prop_assert_eq!(failure.order, order);
+                            prop_assert_eq!(failure.request.order, order);
                             prop_assert_eq!(&before, &snapshots(&kernel));
                         }
                         Err(error) => prop_assert!(false, "{error}"),
@@ -495,7 +495,11 @@ fn events_tell_refills_steals_and_returns() {
         Kind::MmPagePcpuDrain,
         Kind::MmPageAllocExtfrag,
     ];
-    let rules = KernelRules { alloc: Rules::V4_13, vmstat: vmstat(Design::InZone, None) };
+    let rules = KernelRules {
+        alloc: Rules::V4_13,
+        vmstat: vmstat(Design::InZone, None),
+        reclaim: mmtwin_twin::reclaim::Rules::V6_1,
+    };
     let mut kernel = Kernel::new(machine(1, 1, 1, 8 * GIB), BROADWELL, rules, Probe::new(kinds)).unwrap();
     let mut task = caller(0, Policy::Default);
     let pages: Vec<Pfn> = (0..200).map(|_| kernel.allocate(&mut task, &Request::KERNEL).unwrap()).collect();
@@ -531,7 +535,7 @@ fn small_movable_requests_take_the_smallest_foreign_block() {
     let nodes = vec![Node { memory: vec![Range { start: 512, end: 1024 + 4 }], reserved: Vec::new() }];
     let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
     let alloc = Rules { transparent_hugepage: false, avoid_fragmentation: false, ..Rules::V6_1 };
-    let rules = KernelRules { alloc, vmstat: vmstat(Design::InZone, None) };
+    let rules = KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::reclaim::Rules::V6_1 };
     let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::new(kinds)).unwrap();
     let page = kernel.allocate(&mut caller(0, Policy::Default), &Request::USER).unwrap();
     let mut seen = Seen::default();
@@ -568,7 +572,11 @@ fn idle_cpus_fold_late_or_at_once() {
 #[test]
 fn impossible_kernels_say_why() {
     let build = |threshold, costs| {
-        let rules = KernelRules { alloc: Rules::V4_13, vmstat: vmstat(Design::InZone, threshold) };
+        let rules = KernelRules {
+            alloc: Rules::V4_13,
+            vmstat: vmstat(Design::InZone, threshold),
+            reclaim: mmtwin_twin::reclaim::Rules::V6_1,
+        };
         Kernel::new(machine(1, 1, 1, GIB), costs, rules, Probe::off()).map(|_| ())
     };
     assert_eq!(build(Some(0), BROADWELL), Err(KernelError::Threshold));

@@ -25,6 +25,8 @@ pub enum Use {
     LineFetch = 8,
     /// Which pages that are marked for a hinting fault some accesses touch.
     HintFault = 9,
+    /// Which pages were touched since reclaim looked.
+    Young = 10,
 }
 
 /// Random numbers of one use.

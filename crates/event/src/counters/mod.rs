@@ -18,10 +18,16 @@
 //!
 //! Validated on files of kernels 6.1 and 6.18; older layouts of zoneinfo after the kernel's documentation.
 
+mod lru;
+mod node_memory;
 mod pagesets;
+mod shrinkers;
 mod zoneinfo;
 
+pub use lru::{Backing, Batch, Lru, Lruvec, Run, lru};
+pub use node_memory::node_memory;
 pub use pagesets::{Pageset, pagesets};
+pub use shrinkers::{Shrinker, shrinkers};
 pub use zoneinfo::zoneinfo;
 
 /// Counters of one key at one moment.

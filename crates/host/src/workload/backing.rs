@@ -6,16 +6,25 @@ use super::worker;
 use crate::Error;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::units::{Bytes, PAGE};
-use mmtwin_scenario::workload::{Huge, Region, RegionKind};
+use mmtwin_scenario::workload::{ActionKind, Huge, Region, RegionKind};
 use rustix::fs::{MemfdFlags, memfd_create, statfs, statvfs};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// File systems that are memory themselves: `TMPFS_MAGIC` and `RAMFS_MAGIC` of the kernel.
 const IN_MEMORY: [rustix::fs::FsWord; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Blocks of a file that are in memory while it is made.
+const AT_ONCE: u64 = 16;
+
+/// A page, where a disk takes it from without a copy.
+#[derive(Clone, Copy)]
+#[repr(C, align(4096))]
+struct Aligned([u8; PAGE as usize]);
 
 /// The files of a run, open.
 #[derive(Debug, Default)]
@@ -72,7 +81,10 @@ pub fn distinct(scenario: &Scenario) -> Vec<&Region> {
 pub fn refusal(scenario: &Scenario, directory: &Path) -> Option<Refusal> {
     let regions = distinct(scenario);
     let wanted = regions.iter().filter(|r| r.kind == RegionKind::File).map(|r| worker::length(r)).sum::<u64>();
-    if wanted == 0 {
+    let actions = scenario.processes.iter().flat_map(|process| &process.phases).flat_map(|phase| &phase.actions);
+    // A file system in memory keeps no dentries of names that do not exist.
+    let looks_up = actions.map(|action| &action.kind).any(|kind| matches!(kind, ActionKind::Lookup { .. }));
+    if wanted == 0 && !looks_up {
         return None;
     }
     let given = match (statfs(directory), statvfs(directory)) {
@@ -99,19 +111,26 @@ fn in_memory(region: &Region) -> Result<File, Error> {
 fn on_disk(region: &Region, directory: &Path) -> Result<File, Error> {
     let path = directory.join(format!(".mmtwin-{}-{}", std::process::id(), region.name.replace('/', "-")));
     let fail = |e| Error::io(path.display().to_string(), e);
-    let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(fail)?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(fail)?;
+    // Past the page cache where that is possible: a file larger than memory would begin the run with memory reclaimed.
+    let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&path);
     std::fs::remove_file(&path).map_err(fail)?;
+    let mut writer = direct.as_ref().unwrap_or(&file);
     // Blocks that are written: reading one that is only reserved needs no disk.
-    let block: Vec<u8> = (0..256 * PAGE).map(|byte| (byte / 7) as u8).collect();
+    let block: Vec<Aligned> = (0..256).map(|page| Aligned([(page / 7) as u8; PAGE as usize])).collect();
+    // SAFETY: pages that follow each other without gaps, of bytes.
+    let block = unsafe { std::slice::from_raw_parts(block.as_ptr().cast::<u8>(), size_of_val(block.as_slice())) };
     let length = worker::length(region);
     let mut written = 0;
     while written < length {
         let part = (length - written).min(block.len() as u64);
-        file.write_all(&block[..part as usize]).map_err(fail)?;
+        writer.write_all(&block[..part as usize]).map_err(fail)?;
         written += part;
+        if written % (AT_ONCE * block.len() as u64) == 0 || written == length {
+            file.sync_all().map_err(fail)?;
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).map_err(|e| fail(e.into()))?;
+        }
     }
-    file.sync_all().map_err(fail)?;
-    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).map_err(|e| fail(e.into()))?;
     Ok(file)
 }
 

@@ -20,6 +20,8 @@ pub struct Plan {
     pub pace: Pace,
     /// By region: the file behind it, open in the recorder.
     pub files: Vec<Option<PathBuf>>,
+    /// Where these files were made.
+    pub directory: PathBuf,
     /// File to write its pid into, to be in its cgroup.
     pub cgroup: Option<PathBuf>,
 }
@@ -130,7 +132,8 @@ mod tests {
         // Longer than one read.
         let files = vec![Some(PathBuf::from("f".repeat(10_000)))];
         let pace = Pace { ticks: 1.5, rounds: 0.25 };
-        a.send(&Plan { scenario: serde_json::Value::Null, process: 1, pace, files, cgroup: None }).unwrap();
+        let (scenario, directory) = (serde_json::Value::Null, PathBuf::from("/data"));
+        a.send(&Plan { scenario, process: 1, pace, files, directory, cgroup: None }).unwrap();
         let plan = b.wait::<Plan>().unwrap().unwrap();
         assert_eq!((plan.pace, plan.files[0].as_ref().unwrap().as_os_str().len()), (pace, 10_000));
         drop(a);

@@ -90,7 +90,7 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     let session = Session::create(writer, plan, buffer, sampler, manifest);
     let result = session.and_then(|session| {
         session.notes.iter().for_each(|note| say(note));
-        with(session, scenario, &settings, &backing)
+        with(session, scenario, &settings, &backing, directory)
     });
     if result.is_err() && !Recording::is_one(&options.output) {
         // Nothing was recorded, and the next attempt should find its name free.
@@ -118,7 +118,13 @@ struct Waiting {
     result: Option<PhaseResult>,
 }
 
-fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Backing) -> Result<Outcome, Error> {
+fn with(
+    session: Session,
+    scenario: &Scenario,
+    settings: &Settings,
+    backing: &Backing,
+    directory: &Path,
+) -> Result<Outcome, Error> {
     let mut signals = Signals::take()?;
     let balances = scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode != 0);
     aside::step(scenario, balances);
@@ -131,6 +137,7 @@ fn with(session: Session, scenario: &Scenario, settings: &Settings, backing: &Ba
             process: index as u32,
             pace,
             files: backing.of(index, process.regions.len()),
+            directory: directory.to_path_buf(),
             cgroup: settings.procs(process.cgroup.as_deref()),
         };
         team.push(Member::start(process, &plan, balances)?);

@@ -9,13 +9,17 @@ use std::io::Read;
 use std::path::Path;
 
 /// What takes memory itself to read comes first; the page lists, which are to be as the workload finds them, last.
-const FILES: [&str; 7] = [
+const FILES: [&str; 11] = [
+    "/proc/swaps",
     "/proc/slabinfo",
     "/proc/pagetypeinfo",
     "/proc/meminfo",
     "/proc/vmstat",
     "/proc/buddyinfo",
     "/proc/zoneinfo",
+    "/proc/mmtwin_shrinkers",
+    "/proc/mmtwin_nodes",
+    "/proc/mmtwin_lru",
     "/proc/mmtwin_pagesets",
 ];
 /// More than any of them has on a machine of a few hundred CPUs: a buffer that grows would change what is read.
@@ -27,7 +31,7 @@ pub(super) fn read(team: &[Member], for_balancing: bool) -> State {
     let cpus = if for_balancing { team.iter().map(cpus).collect() } else { Vec::new() };
     let nodes = evidence::nodes(Path::new("/sys/devices/system/node"));
     let numastat = nodes.iter().map(|node| format!("/sys/devices/system/node/node{}/numastat", node.id));
-    let paths: Vec<String> = numastat.chain(FILES.map(str::to_string)).collect();
+    let paths: Vec<String> = devices().into_iter().chain(numastat).chain(FILES.map(str::to_string)).collect();
     let mut buffer = vec![0; BUFFER];
     buffer.clear();
     let mut parts = Vec::with_capacity(paths.len());
@@ -41,6 +45,14 @@ pub(super) fn read(team: &[Member], for_balancing: bool) -> State {
     let text = |part: std::ops::Range<usize>| String::from_utf8_lossy(&buffer[part]).into_owned();
     let files = paths.iter().zip(parts).filter_map(|(path, part)| Some((path.clone(), text(part?)))).collect();
     State { at, cpus, files }
+}
+
+/// Files of what the kernel knows of the devices that it writes to.
+fn devices() -> Vec<String> {
+    let entries = std::fs::read_dir("/sys/kernel/debug/bdi").into_iter().flatten().flatten();
+    let mut files: Vec<String> = entries.map(|entry| format!("{}/stats", entry.path().display())).collect();
+    files.sort_unstable();
+    files
 }
 
 /// CPUs of a process's threads in the order in which they were started.

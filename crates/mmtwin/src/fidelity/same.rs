@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::reading::Analysed;
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
+use mmtwin_scenario::units::Time;
 use serde_json::Value;
 
 /// Most differences that are shown.
@@ -73,13 +74,24 @@ fn differences(a: &Value, b: &Value, path: String, found: &mut Vec<String>) {
 /// Where a scenario differs from what a guest was asked for when it was recorded. How fast the machine is decides
 /// nothing there, and what scenarios could not say then it was not asked for.
 pub(super) fn asked_of_guest(recorded: &Value, today: &Value) -> Vec<String> {
-    let mut today = today.clone();
-    forget_new(recorded, &mut today);
+    let (mut recorded, mut today) = (recorded.clone(), today.clone());
+    forget_new(&recorded, &mut today);
+    [&mut recorded, &mut today].into_iter().for_each(round);
     let mut found = Vec::new();
-    differences(recorded, &today, String::new(), &mut found);
-    let speed = ["machine.cpu.", "machine.cost.", "machine.line."];
-    found.retain(|difference| !speed.iter().any(|place| difference.starts_with(place)));
+    differences(&recorded, &today, String::new(), &mut found);
+    let disks = ["machine.disk.bandwidth", "machine.disk.queue_depth", "machine.swap.bandwidth"];
+    let speed = ["machine.cpu.", "machine.cost.", "machine.line."].into_iter().chain(disks);
+    found.retain(|difference| !speed.clone().any(|place| difference.starts_with(place)));
     found
+}
+
+/// A guest's disk is slow by whole milliseconds.
+fn round(scenario: &mut Value) {
+    const MS: u64 = 1_000_000;
+    let Some(latency) = scenario.pointer_mut("/machine/disk/latency") else { return };
+    if let Ok(Time(ns)) = serde_json::from_value(latency.clone()) {
+        *latency = Value::from((ns + MS / 2) / MS);
+    }
 }
 
 /// Removes the keys that a recorded scenario does not have.
@@ -103,13 +115,18 @@ mod tests {
 
     #[test]
     fn a_guest_was_asked_for_all_but_speed_and_what_is_new() {
-        let recorded = json!({"machine": {"cpus": 8, "cost": {"a": 1}}, "process": [{"threads": 1}]});
-        let mut today =
-            json!({"machine": {"cpus": 8, "cost": {"a": 2, "b": 1}}, "process": [{"threads": 1, "nice": 0}]});
+        let disk = |bandwidth: &str, latency: &str| json!({"bandwidth": bandwidth, "latency": latency});
+        let recorded = json!({"machine": {"cpus": 8, "cost": {"a": 1}, "disk": disk("2 GB/s", "100 us")}, "process": [{"threads": 1}]});
+        let mut today = json!({
+            "machine": {"cpus": 8, "cost": {"a": 2, "b": 1}, "disk": disk("1 GB/s", "0 ns")},
+            "process": [{"threads": 1, "nice": 0}]
+        });
         assert_eq!(asked_of_guest(&recorded, &today), Vec::<String>::new());
         today["machine"]["cpus"] = json!(4);
         today["process"][0] = json!({});
-        let found = ["machine.cpus: 8 against 4", "process.#0.threads: 1 against null"];
+        today["machine"]["disk"]["latency"] = json!("2 ms");
+        let found =
+            ["machine.cpus: 8 against 4", "machine.disk.latency: 0 against 2", "process.#0.threads: 1 against null"];
         assert_eq!(asked_of_guest(&recorded, &today), found);
     }
 

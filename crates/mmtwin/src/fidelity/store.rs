@@ -8,7 +8,9 @@ use crate::running::{LabOptions, on_lab};
 use mmtwin_lab::{Mode, guests_at_once};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::input::Options;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -17,6 +19,8 @@ use tempfile::TempDir;
 const LEVEL: i32 = 19;
 /// Files that are not kept.
 const DROPPED: [&str; 1] = ["run.json"];
+/// The file with the kernel's symbols, megabytes of which the events name a few.
+const SYMBOLS: &str = "formats/kallsyms";
 
 /// Seeds of a cell.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
@@ -95,12 +99,36 @@ fn pack(recording: &Path, archive: &Path) -> Result<(), Failure> {
     let mut files = Vec::new();
     collect(recording, recording, &mut files)?;
     files.sort();
+    let (mut kept, pages) = (tempfile::NamedTempFile::new()?, files.iter().filter(|name| name.ends_with(".pages")));
+    if files.iter().any(|name| name == SYMBOLS) {
+        let pages = pages.map(|name| fs::read(recording.join(name))).collect::<Result<Vec<_>, _>>()?;
+        kept.write_all(named(&fs::read_to_string(recording.join(SYMBOLS))?, &pages).as_bytes())?;
+    }
     for name in files.iter().filter(|name| !DROPPED.contains(&name.as_str())) {
-        tar.append_path_with_name(recording.join(name), name)?;
+        let path = if name == SYMBOLS { kept.path().to_path_buf() } else { recording.join(name) };
+        tar.append_path_with_name(path, name)?;
     }
     tar.into_inner()?.finish()?;
     part.persist(archive).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// The lines of `/proc/kallsyms` whose addresses are in pages of events, wherever a field may begin, each with the one
+/// behind it, which tells its size.
+fn named(symbols: &str, pages: &[Vec<u8>]) -> String {
+    let address = |line: &str| u64::from_str_radix(line.split(' ').next()?, 16).ok();
+    let mut by_address: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (number, line) in symbols.lines().enumerate() {
+        by_address.entry(address(line).unwrap_or(0)).or_default().push(number);
+    }
+    let words = pages.iter().flat_map(|page| page.windows(8).step_by(4));
+    let words = words.filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
+    let mut kept: BTreeSet<usize> = BTreeSet::new();
+    for found in words.filter(|word| by_address.contains_key(word)).collect::<BTreeSet<u64>>() {
+        by_address.range(found..).take(2).for_each(|(_, numbers)| kept.extend(numbers));
+    }
+    let line = |(number, line): (usize, &str)| kept.contains(&number).then(|| format!("{line}\n"));
+    symbols.lines().enumerate().filter_map(line).collect()
 }
 
 fn collect(root: &Path, at: &Path, files: &mut Vec<String>) -> Result<(), Failure> {
@@ -121,4 +149,21 @@ fn unpack(archive: &Path) -> Result<TempDir, Failure> {
     let file = File::open(archive).map_err(named)?;
     tar::Archive::new(zstd::Decoder::new(file).map_err(named)?).unpack(scratch.path()).map_err(named)?;
     Ok(scratch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_that_events_name_are_kept() {
+        let symbols = "0000000000001000 T a\n0000000000001040 t b\n0000000000001040 t same\n0000000000001080 T c\n\
+                       00000000000010c0 t d\t[module]\n";
+        let mut page = vec![0; 4];
+        page.extend(0x1040u64.to_le_bytes());
+        page.extend([7; 3]);
+        let kept = "0000000000001040 t b\n0000000000001040 t same\n0000000000001080 T c\n";
+        assert_eq!(named(symbols, &[page]), kept);
+        assert_eq!(named(symbols, &[vec![1; 5], Vec::new()]), "");
+    }
 }

@@ -15,6 +15,9 @@ use mmtwin_twin::run::State;
 pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
     let name = &recorded.analysis.source.name;
     let mut problems = Vec::new();
+    let file = |path: &str| recorded.state.as_ref().and_then(|state| state.files.get(path)).map(String::as_str);
+    let lru = file("/proc/mmtwin_lru").map(|text| counters::lru(text, &mut problems));
+    let shrinkers = counters::shrinkers(file("/proc/mmtwin_shrinkers").unwrap_or(""), &mut problems);
     let cpus = recorded.state.as_ref().map_or(Vec::new(), |state| state.cpus.clone());
     let (rows, pagesets, at) = match &recorded.state {
         Some(state) => {
@@ -30,7 +33,7 @@ pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
     let zones: Vec<ZoneState> = rows.iter().filter_map(|row| zone_state(row, &pagesets)).collect();
     match problems.first() {
         Some(problem) => Err(Failure::Error(format!("{name}: state.json: line {}: {}", problem.line, problem.message))),
-        None => Ok((!zones.is_empty()).then_some(State { at, zones, cpus })),
+        None => Ok((!zones.is_empty()).then_some(State { at, zones, lru, shrinkers, cpus })),
     }
 }
 

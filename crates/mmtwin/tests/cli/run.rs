@@ -166,10 +166,11 @@ fn impossible_machines_and_unknown_words_are_told_with_their_place() {
 fn what_the_twin_does_not_do_is_said_before_anything_is_written() {
     let scratch = scratch();
     let output = scratch.path().join("rec");
-    let region = "[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\nkind = \"file\"\n";
+    let region = "[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\nhuge = \"hugetlb\"\n";
     let run = run(&scenario(SMALL, region), &["-o", output.to_str().expect("UTF-8")]);
     assert_eq!(run.status, 1);
-    let message = "error: region \"r\" of process \"p\": kind = \"file\": not modelled; there is no page cache";
+    let message = "error: region \"r\" of process \"p\": huge = \"hugetlb\": not modelled; there are no \
+                   reserved huge pages";
     assert!(run.err.contains(message), "{}", run.err);
     assert!(!output.exists());
 }

@@ -41,6 +41,8 @@ pub struct Costs {
     pub tlb_flush: Cost,
     /// Flushing the TLBs of all CPUs by interrupts: per CPU.
     pub tlb_flush_per_cpu: Cost,
+    /// Waiting until the other CPUs of a process have flushed pages of it that reclaim takes.
+    pub tlb_shootdown: Cost,
     /// Reading a statistics file without its rows.
     pub stat_file: Cost,
     /// Making one row of a statistics file from a counter that is in this CPU's cache.
@@ -51,6 +53,8 @@ pub struct Costs {
     pub sample: Cost,
     /// A minor page fault without the page's allocation.
     pub page_fault: Cost,
+    /// A call that reads or writes a page of a file that is in memory.
+    pub file_call: Cost,
     /// Starting a program, until it does what it was started for.
     pub process_start: Cost,
     /// A NUMA hinting fault without a migration.
@@ -63,7 +67,9 @@ pub struct Costs {
     pub migrate_page: Cost,
     /// Looking at one page while an LRU list is scanned.
     pub reclaim_scan_page: Cost,
-    /// Unmapping and freeing one page in reclaim.
+    /// Asking the page tables that map a page in reclaim whether it was used, and taking it out of them.
+    pub reclaim_rmap_page: Cost,
+    /// Freeing one page in reclaim, besides giving it back.
     pub reclaim_free_page: Cost,
     /// Scanning one slab object.
     pub slab_scan_object: Cost,

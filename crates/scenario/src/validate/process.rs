@@ -248,7 +248,8 @@ fn is_endless(action: &ActionKind) -> bool {
         ActionKind::PageLoop { count, .. }
         | ActionKind::PageFill { count, .. }
         | ActionKind::Read { count, .. }
-        | ActionKind::ModuleCycle { count, .. } => count.is_none(),
+        | ActionKind::ModuleCycle { count, .. }
+        | ActionKind::Lookup { count } => count.is_none(),
         _ => false,
     }
 }

@@ -5,26 +5,40 @@
 //! ([`explicit`]) makes every touch; it is what the sampled one is checked against (`tests/access.rs`).
 
 mod binomial;
+mod cache;
 mod explicit;
 mod hints;
 mod load;
 mod marks;
 mod pool;
+mod readahead;
 mod region;
+mod rmap;
 mod sampled;
+mod swap;
 mod tables;
+mod young;
 
+pub(crate) use cache::{Reader, Touched};
 pub(crate) use hints::{Hit, walked};
 pub(crate) use load::Load;
 pub(crate) use marks::{Balance, HUGE_PAGES, Mapping, Unit};
 pub(crate) use pool::Pool;
-pub(crate) use region::{Entry, FaultCosts, Region};
+pub(crate) use region::{Cpus, Entry, FaultCosts, Region, Shape};
+pub(crate) use sampled::Rest;
+pub(crate) use swap::Swap;
+use young::Log;
 
 use crate::alloc::{AllocationFailure, Caller};
-use crate::clock::Random;
+use crate::clock::{Random, Use};
 use crate::kernel::{Kernel, Ps};
+use crate::machine::Device;
 use crate::page::Pfn;
 use mmtwin_workload::program::Touching;
+use std::collections::BTreeMap;
+
+/// Pages of a window of 128 KiB (`VM_READAHEAD_PAGES`).
+const READAHEAD_PAGES: u64 = 32;
 
 /// Memory and what all accesses share.
 #[derive(Debug)]
@@ -43,9 +57,81 @@ pub(crate) struct AccessState {
     pub mappings: Vec<Mapping>,
     /// First touches of marked pages.
     pub hint_random: Random,
+    /// Swap space; of size 0 if there is none.
+    pub swap: Swap,
+    /// The disk below files.
+    pub disk: Device,
+    /// Pages that a window holds at most (`read_ahead_kb`).
+    pub readahead_pages: u64,
+    /// Pages that are being read, and when they will be there.
+    pub reading: BTreeMap<Pfn, Ps>,
+    /// Writes that have begun, by when they end, since the engine asked.
+    pub ends: Vec<(Ps, Pfn)>,
+    /// The request that failed last is not tried again.
+    pub denied: bool,
+    /// The flusher threads are to write.
+    pub flush: bool,
+    /// Touches by epoch, for those who ask which pages are young; somebody has asked.
+    logs: Vec<Log>,
+    looked: bool,
+    /// Epochs since then.
+    epoch: u32,
+    young_random: Random,
 }
 
 impl AccessState {
+    /// No regions yet, on a machine without swap whose disk takes no time.
+    pub(crate) fn new(load: Load, costs: FaultCosts, seed: u64) -> AccessState {
+        let disk = Device::new(0, 0, true);
+        AccessState {
+            regions: Vec::new(),
+            pools: Vec::new(),
+            load,
+            costs,
+            random: Random::new(seed, Use::FirstTouch),
+            mappings: Vec::new(),
+            hint_random: Random::new(seed, Use::HintFault),
+            swap: Swap::new(disk, 0),
+            disk,
+            readahead_pages: READAHEAD_PAGES,
+            reading: BTreeMap::new(),
+            ends: Vec::new(),
+            denied: false,
+            flush: false,
+            logs: Vec::new(),
+            looked: false,
+            epoch: 0,
+            young_random: Random::new(seed, Use::Young),
+        }
+    }
+
+    /// The flusher threads are to write what is dirty.
+    pub(crate) fn wake_flushers(&mut self) {
+        self.flush = true;
+    }
+
+    /// Handles the fault of a touch. After a wait the same touch comes again.
+    pub(crate) fn fault(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        (region, reader): (usize, &mut Reader),
+        page: u64,
+        write: bool,
+    ) -> Result<Touched, AllocationFailure> {
+        let of = &mut self.regions[region];
+        if of.file {
+            return self.file_fault(kernel, caller, (region, reader), page);
+        }
+        match of.entry(page) {
+            Entry::Gone(_) => self.swap_in(kernel, caller, region, page, write),
+            Entry::Absent | Entry::Zero | Entry::Present(_) => {
+                of.fault(kernel, caller, &self.costs, page, write)?;
+                Ok(Touched::Done)
+            }
+        }
+    }
+
     /// Marks units of one huge page's length for hinting faults and lets them wait for touches in all pools of their
     /// mapping; those that were marked are left out.
     pub(crate) fn mark_all<'u>(&mut self, mapping: usize, units: &'u mut Vec<Unit>) -> std::vec::Drain<'u, Unit> {
@@ -88,6 +174,7 @@ impl AccessState {
     /// A pool is no longer drawn from.
     pub(crate) fn drop_pool(&mut self, pool: usize) {
         self.pools[pool] = None;
+        self.regions.iter_mut().for_each(|region| region.pools.retain(|&at| at != pool));
         self.mappings.iter_mut().for_each(|mapping| mapping.pools.retain(|&at| at != pool));
     }
 }
@@ -103,6 +190,8 @@ pub(crate) struct Accessor {
     pub explicit: bool,
     /// Picoseconds that a turn took last; 0 before the first. Sampled touches only.
     pub pace: f64,
+    /// What is left of turns that were interrupted. Sampled touches only.
+    pub rest: Rest,
 }
 
 /// One access of a thread.
@@ -122,6 +211,11 @@ pub(crate) struct Accessing {
     pub faults: u64,
     /// CPU time so far.
     pub time: Ps,
+    /// What it reads ahead.
+    pub reader: Reader,
+    /// Where its touches are written down, and how many were.
+    pub log: Option<usize>,
+    pub logged: u64,
 }
 
 /// How far a thread came.

@@ -6,7 +6,7 @@
 //! access has brought in meanwhile stays in its list until it is picked, which changes no probability.
 
 use super::hints::Hints;
-use super::marks::Mapping;
+use super::marks::{Bits, Mapping};
 use super::region::{Entry, Region};
 use crate::kernel::Kernel;
 use mmtwin_workload::{Classes, Permutation};
@@ -42,6 +42,20 @@ pub(crate) struct Pool {
     pub mean: Mean,
     /// Pages have come or gone since `mean` was computed.
     pub stale: bool,
+    /// Pages of the region that it draws from, and in which order of popularity.
+    range: Range<u64>,
+    permutation: Permutation,
+    /// First rank of each class.
+    firsts: Vec<u64>,
+    /// What it needs to know once pages are taken from it.
+    taken: Option<Taken>,
+}
+
+/// Of each page: its class, and whether it waits in the list of those that are absent.
+#[derive(Clone, Debug)]
+struct Taken {
+    class_of: Vec<u8>,
+    listed: Bits,
 }
 
 /// What a touch of a pool comes to in the mean, over its classes.
@@ -84,7 +98,51 @@ impl Pool {
                 }
             }
         }
-        Pool { classes: list, number, draws: 0, hints, mean: Mean::default(), stale: true }
+        let firsts = classes.list().iter().map(|class| class.first).collect();
+        let (range, permutation) = (range.clone(), *permutation);
+        let (mean, stale, taken) = (Mean::default(), true, None);
+        Pool { classes: list, number, draws: 0, hints, mean, stale, range, permutation, firsts, taken }
+    }
+
+    /// A page has gone from a node: the next touch finds it missing.
+    pub(crate) fn missing(&mut self, page: u64, node: usize) {
+        if !self.range.contains(&page) {
+            return;
+        }
+        self.stale = true;
+        let first = self.range.start;
+        let taken =
+            self.taken.get_or_insert_with(|| Taken::new(&self.classes, &self.permutation, &self.firsts, &self.range));
+        let class = &mut self.classes[usize::from(taken.class_of[(page - first) as usize])];
+        if taken.listed.insert(page - first) {
+            class.absent.push(page as u32);
+            class.by_node[node] = class.by_node[node].saturating_sub(1);
+        }
+    }
+
+    /// Probability that a touch is of a page.
+    pub(crate) fn probability(&mut self, page: u64) -> f64 {
+        if !self.range.contains(&page) {
+            return 0.0;
+        }
+        let first = self.range.start;
+        let of = match &self.classes[..] {
+            [_] => 0,
+            classes => {
+                let new = || Taken::new(classes, &self.permutation, &self.firsts, &self.range);
+                usize::from(self.taken.get_or_insert_with(new).class_of[(page - first) as usize])
+            }
+        };
+        self.classes[of].share / self.classes[of].pages as f64
+    }
+
+    /// Takes a random page of a class off the list of those that are absent.
+    pub(crate) fn pick_absent(&mut self, class: usize, at: u64) -> u32 {
+        let page = self.classes[class].absent.swap_remove(at as usize);
+        if let Some(taken) = &mut self.taken {
+            taken.listed.remove(u64::from(page) - self.range.start);
+        }
+        page
     }
 
     /// Brings what touches come to in the mean up to date.
@@ -115,11 +173,26 @@ impl Pool {
     }
 }
 
+impl Taken {
+    fn new(classes: &[Class], permutation: &Permutation, firsts: &[u64], range: &Range<u64>) -> Taken {
+        let pages = range.end - range.start;
+        let mut class_of = vec![0; pages as usize];
+        for (number, (class, first)) in classes.iter().zip(firsts).enumerate().skip(1) {
+            (*first..first + class.pages).for_each(|rank| class_of[permutation.page(rank) as usize] = number as u8);
+        }
+        let mut listed = Bits::new(pages);
+        classes.iter().flat_map(|class| &class.absent).for_each(|&page| {
+            listed.insert(u64::from(page) - range.start);
+        });
+        Taken { class_of, listed }
+    }
+}
+
 impl Class {
     /// Notes a page as the page table has it.
     pub(crate) fn add(&mut self, page: u32, region: &Region, kernel: &Kernel, hints: Option<&mut Hints>) {
         match region.entry(page.into()) {
-            Entry::Absent => self.absent.push(page),
+            Entry::Absent | Entry::Gone(_) => self.absent.push(page),
             Entry::Zero => self.zero.push(page),
             Entry::Present(pfn) => {
                 self.by_node[kernel.machine.node_of_page(pfn.into()).unwrap_or(0)] += 1;

@@ -2,19 +2,25 @@
 //!
 //! Models `do_anonymous_page`, `do_huge_pmd_anonymous_page`, `wp_page_copy` of the zero page and `shmem_fault`, 4.13 to
 //! 6.18: a read of anonymous memory maps the shared zero page and allocates nothing, a write allocates, with a huge
-//! page where one fits and is allowed; shared memory is allocated by either. Page tables are in `tables`. Left out: cgroup
-//! charges, the page cache of files, khugepaged. Checked by tests here and through the counters in `tests/run.rs`.
+//! page where one fits and is allowed; shared memory is allocated by either. Page tables are in `tables`, pages of files in
+//! `cache`, those that reclaim has taken in `swap`. Left out: khugepaged. Checked by tests here and through the counters in
+//! `tests/run.rs`.
 
 use super::Unit;
+use super::marks::Bits;
 use super::tables::Tables;
 use crate::alloc::{AllocationFailure, Caller, PAGEBLOCK_ORDER, Policy, Request};
 use crate::kernel::{Kernel, KernelError, Ps};
-use crate::page::{NO_PAGE, Pfn, State};
+use crate::page::{Flag, NO_PAGE, Pfn, State};
+use crate::vmstat::NodeItem;
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// Maps the zero page.
 const ZERO: Pfn = NO_PAGE - 1;
+/// Entries from here on are no page frames: all but the last two are what reclaim left, a place in swap or a shadow of 30
+/// bits.
+const GONE: Pfn = 1 << 31;
 /// Pages of a huge page.
 const HUGE: u64 = 1 << PAGEBLOCK_ORDER;
 
@@ -22,7 +28,7 @@ const HUGE: u64 = 1 << PAGEBLOCK_ORDER;
 const USER: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|__GFP_ZERO", ..Request::USER };
 /// A huge page that is not worth waiting for.
 const HUGE_USER: Request =
-    Request { order: PAGEBLOCK_ORDER, may_wait: false, gfp: "GFP_TRANSHUGE_LIGHT", ..Request::USER };
+    Request { order: PAGEBLOCK_ORDER, may_wait: false, kswapd: false, gfp: "GFP_TRANSHUGE_LIGHT", ..Request::USER };
 
 /// What a page-table entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +37,10 @@ pub(crate) enum Entry {
     Absent,
     /// It was read: the zero page is mapped.
     Zero,
-    /// A page of its own.
+    /// A page of its own; of a file: in the page cache.
     Present(Pfn),
+    /// Reclaim has taken it: anonymous and shared memory is at this place in swap, a file's page has left this shadow.
+    Gone(u32),
 }
 
 /// How many pages of a part of a region are where.
@@ -54,35 +62,135 @@ pub(crate) struct Region {
     pub tables: Tables,
     /// By thread for a private region, else one.
     parts: Vec<Part>,
-    /// Anonymous memory; else shared memory.
+    /// Number of its first page among the pages of all regions, by which frames know what they hold.
+    base: u32,
+    /// Anonymous memory; else shared memory or a file.
     pub anon: bool,
+    /// A file on the disk.
+    pub file: bool,
+    /// Pages of a file that are mapped.
+    mapped: Bits,
+    /// Pages that were touched since reclaim looked.
+    young: Bits,
+    /// Mapped executable.
+    pub exec: bool,
+    /// Never reclaimed.
+    pub locked: bool,
+    /// Its pages cannot be let go, as others hold them: buffers of a file system.
+    pub held: bool,
     /// Huge pages are allowed.
     pub huge: bool,
     /// Its policy, or that of its process.
     pub policy: Policy,
     /// Processes that map it and have not ended.
     pub users: u32,
+    /// Pools that draw from it.
+    pub pools: Vec<usize>,
+    /// CPUs of the threads that map it: none, one, or several.
+    pub cpus: Cpus,
+    /// Where touches of it are written down.
+    pub logs: Vec<usize>,
+    /// By page: 1 + the epoch in which reclaim looked last; empty before the first look.
+    stamps: Vec<u32>,
 }
 
 /// What faults cost, in picoseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FaultCosts {
     /// A fault without the allocation.
     pub fault: Ps,
     /// To clear a huge page.
     pub clear_huge: Ps,
+    /// A call that reads or writes a page of a file.
+    pub file_call: Ps,
+    /// To look at a page of an LRU list.
+    pub scan_page: Ps,
+    /// To wait until other CPUs have flushed pages that are taken.
+    pub shootdown: Ps,
+    /// To ask the page tables about a page and to take it out of them.
+    pub rmap_page: Ps,
+    /// To free a page in reclaim.
+    pub free_page: Ps,
+    /// To scan an object of a shrinker.
+    pub scan_object: Ps,
+}
+
+/// Where the threads of a region's processes run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cpus {
+    None,
+    One(u32),
+    Several,
+}
+
+impl Cpus {
+    /// And on one more.
+    pub(crate) fn and(self, cpu: u32) -> Cpus {
+        match self {
+            Cpus::None => Cpus::One(cpu),
+            Cpus::One(other) if other == cpu => self,
+            Cpus::One(_) | Cpus::Several => Cpus::Several,
+        }
+    }
+
+    /// True if some run on another CPU.
+    pub(crate) fn elsewhere(self, cpu: u32) -> bool {
+        !matches!(self, Cpus::None) && self != Cpus::One(cpu)
+    }
+}
+
+/// What a region is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Pages, and parts of equal size that they are divided into.
+    pub pages: u64,
+    pub parts: u64,
+    /// Anonymous memory, else a file on the disk or in memory.
+    pub anon: bool,
+    pub file: bool,
+    pub huge: bool,
+    pub exec: bool,
+    pub locked: bool,
+    pub policy: Policy,
 }
 
 impl Region {
-    /// A region of so many pages, divided evenly into parts, on a machine with `nodes` nodes; all absent.
-    pub(crate) fn new(pages: u64, parts: u64, nodes: usize, anon: bool, huge: bool, policy: Policy) -> Region {
+    /// A region on a machine with `nodes` nodes, whose first page has number `base` among those of all regions; all
+    /// absent.
+    pub(crate) fn new(shape: Shape, nodes: usize, base: u32) -> Region {
+        let Shape { pages, parts, anon, file, huge, exec, locked, policy } = shape;
         let parts = parts.clamp(1, pages.max(1));
         let edge = |i: u64| (u128::from(pages) * u128::from(i) / u128::from(parts)) as u64;
         let part = |i: u64| Part { absent: edge(i + 1) - edge(i), zero: 0, by_node: vec![0; nodes] };
         let parts = (0..parts).map(part).collect();
         let tables = Tables::new(pages);
         let entries = vec![NO_PAGE; pages as usize];
-        Region { entries, tables, parts, anon, huge, policy, users: 0 }
+        let (mapped, young) = (Bits::new(if file { pages } else { 0 }), Bits::new(pages));
+        Region {
+            entries,
+            tables,
+            parts,
+            base,
+            anon,
+            file,
+            mapped,
+            young,
+            exec,
+            locked,
+            held: false,
+            huge,
+            policy,
+            users: 0,
+            pools: Vec::new(),
+            cpus: Cpus::None,
+            logs: Vec::new(),
+            stamps: Vec::new(),
+        }
+    }
+
+    /// Number of its first page among the pages of all regions.
+    pub(crate) fn base(&self) -> u32 {
+        self.base
     }
 
     /// The part that a page belongs to.
@@ -149,7 +257,7 @@ impl Region {
     pub(crate) fn huge_at(&self, block: u64, kernel: &Kernel) -> Option<Pfn> {
         let pfn = *self.entries.get((block * HUGE) as usize).filter(|_| self.huge)?;
         let frames = &kernel.alloc.frames;
-        (pfn < ZERO && frames.state(pfn) == State::Allocated && frames.order(pfn) == PAGEBLOCK_ORDER).then_some(pfn)
+        (pfn < GONE && frames.state(pfn) == State::Allocated && frames.order(pfn) == PAGEBLOCK_ORDER).then_some(pfn)
     }
 
     /// Pages, touched or not.
@@ -163,7 +271,8 @@ impl Region {
         match self.entries[page as usize] {
             NO_PAGE => Entry::Absent,
             ZERO => Entry::Zero,
-            pfn => Entry::Present(pfn),
+            pfn if pfn < GONE => Entry::Present(pfn),
+            gone => Entry::Gone(gone & !GONE),
         }
     }
 
@@ -171,7 +280,59 @@ impl Region {
     #[inline]
     pub(crate) fn is_mapped(&self, page: u64, write: bool) -> bool {
         let entry = self.entries[page as usize];
-        entry < ZERO || entry == ZERO && !write
+        entry < GONE && (!self.file || self.mapped.has(page)) || entry == ZERO && !write
+    }
+
+    /// A mapped page is touched.
+    #[inline]
+    pub(crate) fn touch(&mut self, page: u64) {
+        self.young.insert(page);
+    }
+
+    /// True if one of some pages was touched since this was asked.
+    pub(crate) fn take_young(&mut self, pages: Range<u64>) -> bool {
+        let mut any = false;
+        while let Some(page) = self.young.next(pages.start).filter(|&page| page < pages.end) {
+            any = self.young.remove(page);
+        }
+        any
+    }
+
+    /// Reclaim looks at a page in an epoch; when it did before, if it was the same page of memory.
+    pub(crate) fn stamp(&mut self, page: u64, epoch: u32) -> Option<u32> {
+        if self.stamps.is_empty() {
+            self.stamps = vec![0; self.entries.len()];
+        }
+        std::mem::replace(&mut self.stamps[page as usize], epoch + 1).checked_sub(1)
+    }
+
+    /// Maps a page of a file that is in the page cache; false if it was mapped.
+    pub(crate) fn map_cached(&mut self, page: u64) -> bool {
+        self.young.insert(page);
+        self.mapped.insert(page)
+    }
+
+    /// Takes a file's page out of all page tables; false if it was in none.
+    pub(crate) fn unmap_cached(&mut self, page: u64) -> bool {
+        self.mapped.remove(page)
+    }
+
+    /// A page has come to a place where there was none.
+    pub(crate) fn put(&mut self, page: u64, pfn: Pfn, node: usize) {
+        self.map(page, pfn, node);
+    }
+
+    /// Reclaim takes a page: its place in swap or its shadow stays.
+    pub(crate) fn take(&mut self, page: u64, gone: u32, node: usize) {
+        self.entries[page as usize] = GONE | gone;
+        let part = self.part_mut(page);
+        part.by_node[node] -= 1;
+        part.absent += 1;
+    }
+
+    /// The number of a page among the pages of all regions.
+    pub(crate) fn content(&self, page: u64) -> u32 {
+        self.base + page as u32
     }
 
     /// Handles the fault of an access on the caller's CPU, which spends the time. The page is mapped afterwards; the
@@ -184,13 +345,12 @@ impl Region {
         page: u64,
         write: bool,
     ) -> Result<(), AllocationFailure> {
-        kernel.stat.events.faults += 1;
-        kernel.spend(caller.cpu, costs.fault);
         self.tables.reach(kernel, caller, page)?;
         let block = page / HUGE * HUGE;
         let fits = self.huge && block + HUGE <= self.len();
         let whole = fits && (block..block + HUGE).all(|page| self.entries[page as usize] == NO_PAGE);
         if self.anon && !write {
+            note_fault(kernel, caller.cpu, costs);
             let pages = if whole { block..block + HUGE } else { page..page + 1 };
             for page in pages {
                 self.entries[page as usize] = ZERO;
@@ -201,19 +361,50 @@ impl Region {
         }
         if whole {
             let mut who = caller.for_page(self.policy, block / HUGE);
-            if let Ok(got) = kernel.allocate_unchecked(&mut who, &HUGE_USER) {
+            if let Ok(got) = kernel.allocate_charged(&mut who, &HUGE_USER) {
+                note_fault(kernel, caller.cpu, costs);
                 kernel.stat.events.thp_fault_alloc += 1;
                 kernel.spend(caller.cpu, costs.clear_huge);
                 let node = kernel.alloc.zones[got.zone].node;
                 (block..block + HUGE).zip(got.page..).for_each(|(page, pfn)| self.map(page, pfn, node));
+                self.adopt(kernel, caller, block, got.page);
                 return Ok(());
             }
             kernel.stat.events.thp_fault_fallback += 1;
         }
         let mut who = caller.for_page(self.policy, page);
-        let got = kernel.allocate_unchecked(&mut who, &USER)?;
+        let got = kernel.allocate_charged(&mut who, &USER)?;
+        note_fault(kernel, caller.cpu, costs);
         self.map(page, got.page, kernel.alloc.zones[got.zone].node);
+        self.adopt(kernel, caller, page, got.page);
         Ok(())
+    }
+
+    /// A block that has been allocated for a page of anonymous or shared memory goes to its list.
+    fn adopt(&mut self, kernel: &mut Kernel, caller: &Caller, page: u64, pfn: Pfn) {
+        kernel.adopt(caller, pfn, self.content(page), &[Flag::Swapbacked], self.locked);
+        self.count(kernel, pfn, 1);
+        self.young.insert(page);
+    }
+
+    /// Counts a block of the region that has come (1) or goes (-1).
+    fn count(&self, kernel: &mut Kernel, pfn: Pfn, sign: i64) {
+        let (node, pages) = (kernel.node_of_frame(pfn), sign << kernel.alloc.frames.order(pfn));
+        self.items().iter().for_each(|&item| kernel.stat.pages.add(node, item, pages));
+    }
+
+    /// The counters of its pages: mapped ones, and those of a file whether they are mapped or not.
+    pub(crate) fn items(&self) -> &'static [NodeItem] {
+        match (self.anon, self.file) {
+            (true, _) => &[NodeItem::AnonPages],
+            (_, true) => &[NodeItem::FilePages],
+            _ => &[NodeItem::FilePages, NodeItem::Shmem, NodeItem::Mapped],
+        }
+    }
+
+    /// True if a page is in memory.
+    pub(crate) fn is_cached(&self, page: u64) -> bool {
+        self.entries[page as usize] < GONE
     }
 
     fn map(&mut self, page: u64, pfn: Pfn, node: usize) {
@@ -229,10 +420,17 @@ impl Region {
 
     /// Gives all pages back, on a caller's CPU. Nothing is mapped afterwards.
     pub(crate) fn unmap(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
-        for pfn in std::mem::take(&mut self.entries) {
+        for (page, pfn) in (0..).zip(std::mem::take(&mut self.entries)) {
             // The first page of a huge page stands for all of it.
-            if pfn < ZERO && kernel.alloc.frames.state(pfn) == State::Allocated {
-                kernel.free_unchecked(caller.cpu, caller.task, pfn)?;
+            if pfn < GONE && kernel.alloc.frames.state(pfn) == State::Allocated {
+                self.count(kernel, pfn, -1);
+                if self.file && self.mapped.has(page) {
+                    kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -1);
+                }
+                if kernel.alloc.frames.has(pfn, Flag::Dirty) && self.file {
+                    kernel.count_dirty(pfn, -1);
+                }
+                kernel.release(caller, pfn)?;
             }
         }
         self.tables.free(kernel, caller)?;
@@ -241,14 +439,25 @@ impl Region {
     }
 }
 
+/// A fault is handled.
+fn note_fault(kernel: &mut Kernel, cpu: u32, costs: &FaultCosts) {
+    kernel.stat.events.faults += 1;
+    kernel.spend(cpu, costs.fault);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shape(pages: u64, parts: u64) -> Shape {
+        let (exec, locked, policy) = (false, false, Policy::Default);
+        Shape { pages, parts, anon: true, file: false, huge: false, exec, locked, policy }
+    }
+
     #[test]
     fn parts_are_those_of_the_threads() {
         for (pages, parts) in [(10u64, 3u64), (7, 7), (5, 9), (1000, 13)] {
-            let region = Region::new(pages, parts, 2, true, false, Policy::Default);
+            let region = Region::new(shape(pages, parts), 2, 0);
             let n = parts.min(pages);
             for i in 0..n {
                 let range = pages * i / n..pages * (i + 1) / n;

@@ -9,7 +9,7 @@
 use super::binomial::binomial;
 use super::hints::Hints;
 use super::pool::{Class, Pool};
-use super::{AccessState, Accessing, Accessor, Came, Entry, Region};
+use super::{AccessState, Accessing, Accessor, Came, Entry, Region, Touched};
 use crate::alloc::{AllocationFailure, Caller};
 use crate::clock::Random;
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
@@ -18,7 +18,7 @@ use mmtwin_workload::Stream;
 
 /// A page to bring in.
 #[derive(Clone, Copy, Debug)]
-struct Fault {
+pub(crate) struct Fault {
     /// Place in the accessor's list.
     access: usize,
     /// Class of its pool; 0 for walks.
@@ -27,6 +27,20 @@ struct Fault {
     /// It is read, then written if both.
     read: bool,
     write: bool,
+}
+
+/// Faults of turns that were taken, and the time between them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rest {
+    /// The next one last.
+    faults: Vec<Fault>,
+    /// Time before each, and after the last.
+    gap: Ps,
+    last: Ps,
+    /// The thread sleeps afterwards.
+    asleep: Option<Ps>,
+    /// The next fault was begun.
+    begun: bool,
 }
 
 /// What a turn of all active accesses takes, in picoseconds.
@@ -50,8 +64,13 @@ pub(super) fn run(
     let cpu = caller.cpu;
     let from = kernel.machine.node_of(cpu);
     let (fault_time, share) = ((state.costs.fault + kernel.allocation_time(cpu)) as f64, kernel.share() as f64);
-    let mut faults = Vec::new();
-    while kernel.clock(cpu) < until {
+    loop {
+        if let Some(came) = finish(accessor, state, kernel, caller, until)? {
+            return Ok(came);
+        }
+        if kernel.clock(cpu) >= until || kernel.reclaim.wants_attention() {
+            break;
+        }
         let start = kernel.clock(cpu);
         for pool in accessor.list.iter().filter_map(|access| access.pool) {
             state.pools[pool].as_mut().into_iter().for_each(Pool::refresh);
@@ -68,7 +87,7 @@ pub(super) fn run(
         accessor.pace = ((turn.busy + turn.faults * fault_time) * share + turn.asleep).max(1.0);
         let fit = (until - start) as f64 / accessor.pace;
         let turns = (fit as u64).clamp(1, most);
-        faults.clear();
+        let mut faults = std::mem::take(&mut accessor.rest.faults);
         for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
             access.time += (turns as f64 * busy(access, state, from) * share) as Ps;
             note_load(access, state, from, turns);
@@ -77,16 +96,38 @@ pub(super) fn run(
         }
         let busy = (turns as f64 * turn.busy) as Ps;
         let gap = busy / (faults.len() as Ps + 1);
-        for fault in &faults {
-            kernel.spend(cpu, gap);
-            bring_in(fault, &mut accessor.list[fault.access], state, kernel, caller)?;
-        }
-        kernel.spend(cpu, busy - gap * faults.len() as Ps);
-        if turn.asleep > 0.0 {
-            return Ok(Came::Asleep(kernel.clock(cpu) + (turns as f64 * turn.asleep) as Ps));
-        }
+        let (last, asleep) = (busy - gap * faults.len() as Ps, (turns as f64 * turn.asleep) as Ps);
+        faults.reverse();
+        accessor.rest = Rest { faults, gap, last, asleep: (turn.asleep > 0.0).then_some(asleep), begun: false };
     }
     Ok(if accessor.list.iter().any(Accessing::active) { Came::On } else { Came::Done })
+}
+
+/// Has the faults of the turns that were taken, up to a time or until others have to hear of something.
+fn finish(
+    accessor: &mut Accessor,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+    until: Ps,
+) -> Result<Option<Came>, AllocationFailure> {
+    let cpu = caller.cpu;
+    while let Some(&fault) = accessor.rest.faults.last() {
+        if kernel.clock(cpu) >= until || kernel.reclaim.wants_attention() {
+            return Ok(Some(Came::On));
+        }
+        // A fault that failed or waited has had its time.
+        if !std::mem::replace(&mut accessor.rest.begun, true) {
+            kernel.spend(cpu, accessor.rest.gap);
+        }
+        if let Touched::Wait(until) = bring_in(&fault, &mut accessor.list[fault.access], state, kernel, caller)? {
+            return Ok(Some(Came::Asleep(until)));
+        }
+        accessor.rest.begun = false;
+        accessor.rest.faults.pop();
+    }
+    kernel.spend(cpu, std::mem::take(&mut accessor.rest.last));
+    Ok(accessor.rest.asleep.take().map(|time| Came::Asleep(kernel.clock(cpu) + time)))
 }
 
 /// The share of an access's touches that goes to each node, from those of its pages that have one; to `None` those of
@@ -215,8 +256,9 @@ fn pick(
     }
     for _ in 0..absent {
         let (draw, kind) = (pool.draw(), pool.draw());
+        let at = random.below(object, draw, pool.classes[base.class].absent.len() as u64);
+        let page = pool.pick_absent(base.class, at);
         let class = &mut pool.classes[base.class];
-        let page = class.absent.swap_remove(random.below(object, draw, class.absent.len() as u64) as usize);
         // Of the touched pages some are written first, some read first and written later, the others only read.
         let kind = random.fraction(object, kind) * touched;
         let first = writes * touched;
@@ -241,7 +283,7 @@ fn keep(
 ) {
     match region.entry(fault.page.into()) {
         Entry::Zero if fault.write => faults.push(fault),
-        Entry::Absent => faults.push(fault),
+        Entry::Absent | Entry::Gone(_) => faults.push(fault),
         Entry::Zero | Entry::Present(_) => class.add(fault.page, region, kernel, hints),
     }
 }
@@ -253,19 +295,22 @@ fn bring_in(
     state: &mut AccessState,
     kernel: &mut Kernel,
     caller: &mut Caller,
-) -> Result<(), AllocationFailure> {
-    let region = &mut state.regions[access.region];
+) -> Result<Touched, AllocationFailure> {
+    let number = access.region;
     let (page, start) = (u64::from(fault.page), kernel.clock(caller.cpu));
     for (wanted, write) in [(fault.read, false), (fault.write, true)] {
-        if wanted && !region.is_mapped(page, write) {
-            access.faults += 1;
-            region.fault(kernel, caller, &state.costs, page, write)?;
+        while wanted && !state.regions[number].is_mapped(page, write) {
+            match state.fault(kernel, caller, (number, &mut access.reader), page, write)? {
+                Touched::Done => access.faults += 1,
+                wait @ Touched::Wait(_) => return Ok(wait),
+            }
         }
     }
+    let region = &state.regions[number];
     access.time += kernel.clock(caller.cpu) - start;
     if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
         pool.stale = true;
         pool.classes[fault.class].add(fault.page, region, kernel, pool.hints.as_mut());
     }
-    Ok(())
+    Ok(Touched::Done)
 }

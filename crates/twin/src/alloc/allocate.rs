@@ -1,9 +1,9 @@
 //! Allocation and free: `get_page_from_freelist`, `rmqueue`, the part of `__alloc_pages_slowpath` that does not
 //! reclaim, `zone_statistics`, `free_unref_page`; 4.13 to 6.18.
 //!
-//! The zonelist is walked with the low watermark, then with the minimum and the reserves that the request may use, then
-//! once more after all CPUs' lists were given back if the caller may wait. Left out: reclaim, compaction, waking kswapd,
-//! zone_reclaim_mode, dirty limits, cpusets, the highatomic reserve. Checked by `tests/allocator.rs`.
+//! The zonelist is walked with the low watermark, then, kswapd woken, with the minimum and the reserves that the request
+//! may use; who may wait reclaims then (`kernel/slowpath.rs`). Left out: compaction, zone_reclaim_mode, dirty limits,
+//! cpusets, the highatomic reserve. Checked by `tests/allocator.rs`.
 
 use super::buddy::named;
 use super::marks::Reserves;
@@ -35,71 +35,76 @@ pub struct Allocated {
     pub looked_at: u32,
 }
 
-/// A walk of a zonelist.
-#[derive(Clone, Copy)]
-struct Walk<'a> {
-    request: &'a Request,
+/// A search for pages: walks of a zonelist.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Search<'a> {
+    pub request: &'a Request,
     choice: Choice,
     /// Node of the CPU that runs.
     local: usize,
+    /// The low mark does not count any more: what may be taken below the minimum.
     urgent: Option<Reserves>,
+    /// Zones whose words had to be fetched from another core's cache.
+    fetched: u32,
 }
 
 impl PageAllocator {
-    /// Allocates; `local` is the node of the CPU that runs.
-    pub fn allocate(
-        &mut self,
-        ctx: &mut Context<'_>,
-        caller: &mut Caller,
-        local: usize,
-        request: &Request,
-    ) -> Result<Allocated, AllocationFailure> {
+    /// Begins a search; `local` is the node of the CPU that runs.
+    pub(crate) fn begin<'a>(&self, caller: &mut Caller, local: usize, request: &'a Request) -> Search<'a> {
         let mut choice = choose(caller, local, self.zonelists.len());
         if request.this_node {
             choice.allowed.0 &= 1 << choice.node;
         }
-        let mut fetched = 0;
-        let walk = Walk { request, choice, local, urgent: None };
-        if let Some(got) = self.walk(ctx, walk, &mut fetched) {
-            return Ok(got);
-        }
+        Search { request, choice, local, urgent: None, fetched: 0 }
+    }
+
+    /// Zones that a search may take pages of, in order.
+    pub(crate) fn zones_of(&self, search: &Search<'_>) -> impl Iterator<Item = usize> {
+        let Search { request, choice, .. } = *search;
+        let list = self.zonelists[choice.node].iter().map(|&zone| zone as usize);
+        list.filter(move |&zone| self.is_usable(zone, request, choice))
+    }
+
+    fn is_usable(&self, zone: usize, request: &Request, choice: Choice) -> bool {
+        let zone = &self.zones[zone];
+        zone.kind <= request.highest && choice.allowed.has(zone.node)
+    }
+
+    /// From now on a search goes down to the minimum, and takes of the reserves what its request may.
+    pub(crate) fn urge(&self, search: &mut Search<'_>) {
+        let request = search.request;
         if request.atomic && !request.this_node {
             // Who cannot wait gets what there is, wherever it is: the node mask no longer counts, also for what is
             // a hit (`ALLOC_CPUSET` is cleared, and the preferred zone is looked up anew).
-            choice.allowed = NodeMask::ALL;
+            search.choice.allowed = NodeMask::ALL;
         }
-        let walk = Walk { choice, urgent: Some(Reserves { high: request.high, harder: request.atomic }), ..walk };
-        let mut got = self.walk(ctx, walk, &mut fetched);
-        if got.is_none() && request.may_wait {
-            (0..ctx.stat.cpus()).for_each(|cpu| self.drain_pages(ctx, cpu));
-            got = self.walk(ctx, walk, &mut fetched);
-        }
-        got.ok_or_else(|| {
-            self.note_allocation(ctx, request, None);
-            AllocationFailure {
-                order: request.order,
-                gfp: request.gfp,
-                cpu: ctx.cpu,
-                nodes: choice.allowed,
-                free: self.populated().map(|zone| self.free_pages(zone)).sum(),
-            }
-        })
+        search.urgent = Some(Reserves { high: request.high, harder: request.atomic });
     }
 
+    /// A search has found nothing.
+    pub(crate) fn fail(&self, ctx: &mut Context<'_>, search: &Search<'_>) -> AllocationFailure {
+        let request = search.request;
+        AllocationFailure {
+            request: *request,
+            over_limit: None,
+            cpu: ctx.cpu,
+            from: search.choice.node,
+            nodes: search.choice.allowed,
+            free: self.populated().map(|zone| self.free_pages(zone)).sum(),
+        }
+    }
+
+    /// Walks the zonelist once.
     #[inline]
-    fn walk(&mut self, ctx: &mut Context<'_>, walk: Walk<'_>, fetched: &mut u32) -> Option<Allocated> {
-        let Walk { request, choice, .. } = walk;
-        let usable = |this: &Self, zone: usize| {
-            let zone = &this.zones[zone];
-            zone.kind <= request.highest && choice.allowed.has(zone.node)
-        };
+    pub(crate) fn allocate(&mut self, ctx: &mut Context<'_>, search: &mut Search<'_>) -> Option<Allocated> {
+        let Search { request, choice, .. } = *search;
         let mut apart = None;
         let (mut preferred, mut looked_at) = (None, 0);
         let mut at = 0;
         while let Some(&zone) = self.zonelists[choice.node].get(at) {
             let zone = zone as usize;
             at += 1;
-            if !usable(self, zone) {
+            if !self.is_usable(zone, request, choice) {
                 continue;
             }
             let preferred = *preferred.get_or_insert(zone);
@@ -110,7 +115,7 @@ impl PageAllocator {
                 continue;
             }
             looked_at += 1;
-            *fetched += u32::from(ctx.stat.lines.read(zone, ctx.cpu));
+            search.fetched += u32::from(ctx.stat.lines.read(zone, ctx.cpu));
             let free = ctx.stat.plain(zone, ZoneItem::FreePages);
             if self.rules.per_cpu_high == PerCpuHigh::Auto && !self.zones[zone].below_high {
                 let (of, none) = (&self.zones[zone], Reserves::default());
@@ -118,12 +123,12 @@ impl PageAllocator {
                     !of.watermark_ok(request.order, of.marks.high, free, request.highest, none);
             }
             let marks = &self.zones[zone].marks;
-            let (mark, reserves) = walk.urgent.map_or((marks.low, Reserves::default()), |urgent| (marks.min, urgent));
+            let (mark, reserves) = search.urgent.map_or((marks.low, Reserves::default()), |urgent| (marks.min, urgent));
             if self.zones[zone].watermark_ok(request.order, mark, free, request.highest, reserves)
                 && let Some(page) = self.take(ctx, zone, request, keep_apart)
             {
-                let counted = self.count(ctx, preferred, zone, walk);
-                return Some(Allocated { page, zone, preferred, counted, fetched: *fetched, looked_at });
+                let counted = self.count(ctx, preferred, zone, search);
+                return Some(Allocated { page, zone, preferred, counted, fetched: search.fetched, looked_at });
             }
             if keep_apart && at == self.zonelists[choice.node].len() {
                 (apart, at) = (Some(false), 0);
@@ -162,7 +167,7 @@ impl PageAllocator {
 
     /// Charges the NUMA counters; the number of increments.
     #[inline]
-    fn count(&self, ctx: &mut Context<'_>, preferred: usize, zone: usize, walk: Walk<'_>) -> u32 {
+    fn count(&self, ctx: &mut Context<'_>, preferred: usize, zone: usize, walk: &Search<'_>) -> u32 {
         let node = self.zones[zone].node;
         let mut counted = 2;
         if node == self.zones[preferred].node {
@@ -181,7 +186,7 @@ impl PageAllocator {
     }
 
     #[inline]
-    fn note_allocation(&self, ctx: &mut Context<'_>, request: &Request, page: Option<Pfn>) {
+    pub(crate) fn note_allocation(&self, ctx: &mut Context<'_>, request: &Request, page: Option<Pfn>) {
         if !ctx.probe.on(Kind::MmPageAlloc) {
             return;
         }

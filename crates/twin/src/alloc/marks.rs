@@ -1,10 +1,10 @@
 //! Watermarks and the reserve of low zones: `init_per_zone_wmark_min`, `__setup_per_zone_wmarks`,
 //! `setup_per_zone_lowmem_reserve`, `__zone_watermark_ok`, `boost_watermark`; 4.13 to 6.18.
 //!
-//! Left out: the highatomic reserve and CMA; of kswapd there is only that it ends a boost. Checked on the marks that
+//! Left out: the highatomic reserve and CMA. Checked on the marks that
 //! kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`).
 
-use super::{MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator, Rules, Zone, ZoneKind};
+use super::{MAX_ORDER, PAGEBLOCK_ORDER, Rules, Zone, ZoneKind};
 use crate::machine::PAGE_SHIFT;
 
 /// Watermarks of a zone, pages.
@@ -92,14 +92,6 @@ impl Zone {
             return;
         }
         self.boost = (self.boost + (1 << PAGEBLOCK_ORDER)).min(max.max(1 << PAGEBLOCK_ORDER));
-    }
-}
-
-impl PageAllocator {
-    /// Ends all boosts, as kswapd does: a boost wakes it, and when it has looked for pages it takes the boost back
-    /// (`balance_pgdat`). It finds none here.
-    pub(crate) fn end_boosts(&mut self) {
-        self.zones.iter_mut().for_each(|zone| zone.boost = 0);
     }
 }
 

@@ -14,6 +14,7 @@ mod zone;
 mod zonelist;
 
 pub use allocate::Allocated;
+pub(crate) use allocate::Search;
 pub use marks::Marks;
 pub use pageset::{PerCpuPages, PerCpuState};
 pub use policy::{NodeMask, Policy};
@@ -87,6 +88,15 @@ impl PageAllocator {
     pub(crate) fn occupy(&mut self, zone: usize, order: u32) -> bool {
         let block = self.take_any(zone, order);
         block.map(|(of, page)| self.frames.set(page, State::Allocated, order, of, zone)).is_some()
+    }
+
+    /// Takes a block of a type, or of another one if there is none, as if it had been allocated. It takes no time and is not
+    /// counted.
+    pub(crate) fn take_for(&mut self, zone: usize, order: u32, migratetype: Migratetype) -> Option<Pfn> {
+        let own = self.take_smallest(zone, order, migratetype).map(|page| (migratetype, page));
+        let (of, page) = own.or_else(|| self.take_any(zone, order))?;
+        self.frames.set(page, State::Allocated, order, of, zone);
+        Some(page)
     }
 
     /// Takes a free block of whatever type off the lists.

@@ -4,7 +4,7 @@
 //! A CPU allocates from the head of its own list and frees to it; an empty list is refilled with a batch from the buddy
 //! lists, a long one gives a batch back from its tail. How large batches and lists are is what the releases differ in
 //! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages come back.
-//! Left out: `percpu_pagelist_fraction`, the shorter lists while reclaim is active, and the draining of all lists after a
+//! Left out: `percpu_pagelist_fraction`, and the draining of all lists after a
 //! run of frees of higher order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the
 //! property test of `tests/allocator.rs`, and by `nr_free_pages` after an exit (docs/fidelity.md).
 
@@ -116,7 +116,7 @@ impl PerCpuPages {
     }
 
     /// Pages to give back after a free; 0 if the list is not too long.
-    fn excess(&mut self, how: PerCpuHigh, below_high: bool) -> u64 {
+    fn excess(&mut self, how: PerCpuHigh, below_high: bool, reclaim_active: bool) -> u64 {
         match how {
             PerCpuHigh::SixBatches => {
                 if self.count >= self.high {
@@ -126,13 +126,14 @@ impl PerCpuPages {
                 }
             }
             PerCpuHigh::LowMark => {
-                if self.count < self.high {
+                let high = if reclaim_active { self.high.min(4 * self.batch) } else { self.high };
+                if self.count < high {
                     return 0;
                 }
-                if self.high < self.batch {
+                if high < self.batch {
                     return 1;
                 }
-                let most = self.high - self.batch;
+                let most = high - self.batch;
                 let batch = self.batch << self.free_doublings;
                 if batch < most && self.free_doublings < MAX_DOUBLINGS {
                     self.free_doublings += 1;
@@ -142,14 +143,18 @@ impl PerCpuPages {
             PerCpuHigh::Auto => {
                 let mut high = self.high.clamp(self.high_min, self.high_max);
                 self.high = high;
-                if below_high && self.high_min != self.high_max {
+                let tuned = self.high_min != self.high_max;
+                if reclaim_active {
+                    self.high = high.saturating_sub(self.freed.max(self.batch)).max(self.high_min);
+                    high = self.high.min(4 * self.batch);
+                } else if below_high && tuned {
                     self.high = high.saturating_sub(self.freed.max(self.batch)).max(self.high_min);
                     high = self.count.max(self.high_min);
                 }
                 if self.count < high {
                     return 0;
                 }
-                if !below_high {
+                if !below_high && !reclaim_active {
                     // Of what comes next more is kept.
                     self.high = high.max((self.freed + self.batch).clamp(self.high_min, self.high_max));
                 }
@@ -269,14 +274,14 @@ impl PageAllocator {
     pub(super) fn free_per_cpu(&mut self, ctx: &mut Context<'_>, zone: usize, page: Pfn, order: u32, list: usize) {
         let migratetype = Migratetype::ALL[list % TYPES];
         self.frames.set(page, State::PerCpu, order, migratetype, zone);
-        let set = &mut self.pagesets[zone][ctx.cpu as usize];
+        let (of, set) = (&self.zones[zone], &mut self.pagesets[zone][ctx.cpu as usize]);
         set.lists[list].push_head(&mut self.frames, page);
         set.count += 1 << order;
         set.alloc_doublings >>= 1;
         if set.freed < set.batch << MAX_DOUBLINGS {
             set.freed = (set.freed + (1 << order)).min(set.batch << MAX_DOUBLINGS);
         }
-        let excess = set.excess(self.rules.per_cpu_high, self.zones[zone].below_high);
+        let excess = set.excess(self.rules.per_cpu_high, of.below_high, of.reclaim_active);
         if excess > 0 {
             self.give_back(ctx, zone, ctx.cpu, excess, list);
             let (of, free) = (&self.zones[zone], ctx.stat.plain(zone, ZoneItem::FreePages));
@@ -367,11 +372,11 @@ mod tests {
     #[test]
     fn returns_double_while_nothing_is_allocated() {
         let mut set = PerCpuPages { count: 500, high: 218, batch: 31, ..PerCpuPages::default() };
-        let excess: Vec<u64> = (0..5).map(|_| set.excess(PerCpuHigh::LowMark, false)).collect();
+        let excess: Vec<u64> = (0..5).map(|_| set.excess(PerCpuHigh::LowMark, false, false)).collect();
         assert_eq!(excess, [31, 62, 124, 187, 187]);
-        assert_eq!(set.excess(PerCpuHigh::SixBatches, false), 31);
+        assert_eq!(set.excess(PerCpuHigh::SixBatches, false, false), 31);
         set.count = 217;
-        assert_eq!([PerCpuHigh::SixBatches, PerCpuHigh::LowMark].map(|how| set.excess(how, false)), [0, 0]);
+        assert_eq!([PerCpuHigh::SixBatches, PerCpuHigh::LowMark].map(|how| set.excess(how, false, false)), [0, 0]);
     }
 
     #[test]
@@ -390,12 +395,12 @@ mod tests {
         set.count = 9000;
         assert_eq!((set.decay(), set.high), (9000 - 6984, 6984));
         set.freed = 3000;
-        assert_eq!(set.excess(PerCpuHigh::Auto, false), 3000);
+        assert_eq!(set.excess(PerCpuHigh::Auto, false, false), 3000);
         // In want of pages the length falls by what was freed, and what is there goes back as if the list were full.
         set.count = 500;
-        assert_eq!((set.excess(PerCpuHigh::Auto, true), set.high), (0, 6984 - 3000));
+        assert_eq!((set.excess(PerCpuHigh::Auto, true, false), set.high), (0, 6984 - 3000));
         set.count = 2000;
-        assert_eq!((set.excess(PerCpuHigh::Auto, true), set.high), (2000 - 63, 1000));
+        assert_eq!((set.excess(PerCpuHigh::Auto, true, false), set.high), (2000 - 63, 1000));
         assert_eq!((set.refill(0, PerCpuHigh::Auto, true), set.high), (63, 1000));
     }
 }

@@ -24,6 +24,10 @@ pub struct Request {
     pub atomic: bool,
     /// Must be served by the node that was asked (`__GFP_THISNODE`).
     pub this_node: bool,
+    /// kswapd is woken for it (`__GFP_KSWAPD_RECLAIM`).
+    pub kswapd: bool,
+    /// One reclaim is all it waits for (`__GFP_NORETRY`).
+    pub no_retry: bool,
     /// The flags as the kernel prints them in events.
     pub gfp: &'static str,
 }
@@ -38,6 +42,8 @@ impl Request {
         high: false,
         atomic: false,
         this_node: false,
+        kswapd: true,
+        no_retry: false,
         gfp: "GFP_KERNEL",
     };
     /// A page for a process.
@@ -66,6 +72,8 @@ pub struct Caller {
     pub task: Task,
     /// NUMA policy.
     pub policy: Policy,
+    /// Cgroup that its memory is charged to; 0 is the root.
+    pub(crate) cgroup: usize,
     /// Node that interleaving took last.
     pub(crate) interleaved: u32,
 }
@@ -74,7 +82,7 @@ impl Caller {
     /// A task on a CPU.
     pub fn new(cpu: u32, task: Task, policy: Policy) -> Caller {
         // Interleaving goes on after this node, so it begins with the first.
-        Caller { cpu, task, policy, interleaved: u32::MAX }
+        Caller { cpu, task, policy, cgroup: 0, interleaved: u32::MAX }
     }
 
     /// The same task for page number `index` of a memory area under a policy: interleaving goes by the page's place
@@ -104,20 +112,34 @@ pub struct Context<'a> {
 
 /// No zone could serve a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "page allocation failure: order:{order}, mode:{gfp}, CPU {cpu}, nodemask={nodes}, {free} pages free in all zones"
-)]
+#[error("{}", self.said())]
 pub struct AllocationFailure {
-    /// log2 of the pages.
-    pub order: u32,
-    /// Flags.
-    pub gfp: &'static str,
+    /// What was asked for.
+    pub request: Request,
+    /// The cgroup whose limit is met; `None`: memory is short.
+    pub over_limit: Option<usize>,
     /// CPU that asked.
     pub cpu: u32,
+    /// Node whose zonelist was walked.
+    pub from: usize,
     /// Nodes that were allowed.
     pub nodes: NodeMask,
     /// Free pages of all zones at that moment.
     pub free: u64,
+}
+
+impl AllocationFailure {
+    fn said(&self) -> String {
+        let AllocationFailure { request, over_limit, cpu, nodes, free, .. } = self;
+        let Request { order, gfp, .. } = request;
+        match over_limit {
+            Some(number) => format!("memory cgroup {number} is at its limit: order:{order}, mode:{gfp}, CPU {cpu}"),
+            None => format!(
+                "page allocation failure: order:{order}, mode:{gfp}, CPU {cpu}, nodemask={nodes}, {free} pages free in \
+                 all zones"
+            ),
+        }
+    }
 }
 
 /// A page was to be freed that is not the first of an allocated block.

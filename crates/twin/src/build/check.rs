@@ -2,8 +2,10 @@
 //! mechanism that simply does not happen.
 
 use super::BuildError;
+use crate::page::MAX_CGROUPS;
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region, RegionKind, Via};
+use mmtwin_scenario::kernel::{Congestion, LruScope};
+use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region, RegionKind};
 
 /// Sysctls that may be written while the workload runs.
 const WRITABLE: [&str; 4] = ["vm.numa_stat", "vm.stat_interval", "vm.min_free_kbytes", "vm.watermark_scale_factor"];
@@ -14,8 +16,11 @@ const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
 /// Refuses what is not modelled; notes, in sentences, what does not happen.
 pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     let refuse = |place: String, why: &str| Err(BuildError::NotModelledAt(place, why.into()));
-    if let Some(cgroup) = scenario.cgroups.iter().find(|cgroup| is_limited(cgroup)) {
-        return refuse(format!("limits of cgroup {}", cgroup.name), "memory is not charged to cgroups");
+    if let Some(cgroup) = scenario.cgroups.iter().find(|cgroup| is_protected(cgroup)) {
+        return refuse(format!("cgroup {}", cgroup.name), "of its limits only memory.max");
+    }
+    if scenario.cgroups.len() >= MAX_CGROUPS {
+        return refuse(format!("{} cgroups", scenario.cgroups.len()), "a page knows one of 63");
     }
     for process in &scenario.processes {
         if longest(process) > LONGEST_NS {
@@ -26,9 +31,13 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
                 return refuse(format!("region \"{}\" of process \"{}\": {what}", region.name, process.name), why);
             }
         }
+        let is_file = |region: &Region| region.kind == RegionKind::File;
         for phase in &process.phases {
-            if phase.accesses.iter().any(|access| access.via == Via::Syscall) {
-                return refuse(format!("process \"{}\": via = \"syscall\"", process.name), "there is no page cache");
+            let writes = phase.accesses.iter().filter(|access| access.write.get() > 0.0);
+            let mut files = process.regions.iter().filter(|region| is_file(region));
+            if let Some(region) = files.find(|region| writes.clone().any(|access| access.region == region.name)) {
+                let place = format!("writing to region \"{}\" of process \"{}\"", region.name, process.name);
+                return refuse(place, "nobody writes dirty pages of files back");
             }
             for action in &phase.actions {
                 if let Some((what, why)) = unmodelled_action(action) {
@@ -40,7 +49,11 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode > 1) {
         return refuse("kernel.numa_balancing above 1".into(), "memory has no tiers");
     }
-    let notes = vec!["reclaim and compaction do not happen: memory that is full stays full".to_string()];
+    let mut notes = vec!["compaction does not happen: memory that is scattered stays so".to_string()];
+    let reclaim = &scenario.kernel.reclaim;
+    if reclaim.lru == LruScope::Zone || reclaim.congestion != Congestion::Throttle {
+        notes.push("memory is reclaimed by the rules of 6.1, whatever the kernel".into());
+    }
     Ok(notes)
 }
 
@@ -58,14 +71,14 @@ fn longest(process: &Process) -> u64 {
     phases.chain([process.start.0]).max().unwrap_or(0)
 }
 
-fn is_limited(cgroup: &Cgroup) -> bool {
+fn is_protected(cgroup: &Cgroup) -> bool {
     let memory = &cgroup.memory;
-    [memory.max, memory.high, memory.low, memory.min].iter().any(Option::is_some)
+    [memory.high, memory.low, memory.min, memory.swap.max].iter().any(Option::is_some)
 }
 
 fn unmodelled_region(region: &Region) -> Option<(&'static str, &'static str)> {
-    if region.kind == RegionKind::File {
-        return Some(("kind = \"file\"", "there is no page cache; \"anon\" and \"shmem\" are modelled"));
+    if region.kind == RegionKind::File && region.populate {
+        return Some(("populate", "it writes, and nobody writes dirty pages of files back"));
     }
     (region.huge == Huge::Hugetlb).then_some(("huge = \"hugetlb\"", "there are no reserved huge pages"))
 }
@@ -78,6 +91,7 @@ fn unmodelled_action(action: &Action) -> Option<(String, &'static str)> {
         ActionKind::ModuleCycle { name, .. } => {
             Some((format!("module-cycle of {name}"), "kernel modules are not loaded"))
         }
+        ActionKind::Lookup { .. } => Some(("looking up names".into(), "there are no dentries")),
         ActionKind::Sysctl { name, .. } if !WRITABLE.contains(&name.as_str()) => {
             Some((format!("writing {name}"), "only sysctls of counters and watermarks take effect in a run"))
         }

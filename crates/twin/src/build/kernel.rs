@@ -3,15 +3,18 @@
 use super::BuildError;
 use crate::alloc::{PerCpuHigh, Rules, SpreadLoad};
 use crate::kernel::KernelRules;
+use crate::reclaim;
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
-use mmtwin_scenario::kernel::{Files, NeedsUpdate, NumaCounters, PageAlloc, Pageset, Thp, Threshold, Watermarks};
+use mmtwin_scenario::kernel::{
+    CgroupWalk, Files, NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, Thp, Threshold, Watermarks,
+};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// Rules of the page allocator and of the counters.
 pub fn rules(of: &Kernel) -> Result<KernelRules, BuildError> {
-    Ok(KernelRules { alloc: alloc(of), vmstat: vmstat(of)? })
+    Ok(KernelRules { alloc: alloc(of), vmstat: vmstat(of)?, reclaim: reclaim(of) })
 }
 
 fn alloc(of: &Kernel) -> Rules {
@@ -37,6 +40,18 @@ fn alloc(of: &Kernel) -> Rules {
         movable_apart: watermarks == Watermarks::ScaleFactorMovable,
         lowmem_reserve_ratio: [0, 1, 2, 3].map(|i| ratios.get(i).copied().unwrap_or(0).into()),
         spread_load: if is_at_least(of, 5, 18) { SpreadLoad::ByCount } else { SpreadLoad::ByPlace },
+    }
+}
+
+fn reclaim(of: &Kernel) -> reclaim::Rules {
+    reclaim::Rules {
+        lru_batch: if is_at_least(of, 6, 11) { 31 } else { 15 },
+        cost_of_rotations: of.reclaim.scan_balance == ScanBalance::CostRotations,
+        skip_limit: of.reclaim.skip_limit.into(),
+        rotating_walk: of.reclaim.cgroup_walk == CgroupWalk::Rotating,
+        swappiness: of.sysctl.vm_swappiness.into(),
+        laptop_mode: of.sysctl.vm_laptop_mode != 0,
+        hz: of.hz.into(),
     }
 }
 

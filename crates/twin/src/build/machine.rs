@@ -1,8 +1,9 @@
 //! The machine: memory ranges from zones, costs in cycles.
 
+use crate::access::{FaultCosts, Swap};
 use crate::alloc::ZoneKind;
 use crate::kernel::ZoneState;
-use crate::machine::{Cpu, LoopCosts, Machine, MachineError, Node, PageCosts};
+use crate::machine::{Cpu, Device, LoopCosts, Machine, MachineError, Node, PageCosts};
 use crate::machine::{Curve, Memory, MemoryError, Path};
 use mmtwin_scenario::machine as say;
 use mmtwin_scenario::units::Cost;
@@ -10,6 +11,8 @@ use std::ops::Range;
 
 /// Page frames of the first 640 KiB without frame 0; the kernel gives none of them to the allocator.
 const BIOS: Range<u64> = 1..0x9f;
+/// A disk with less latency than this is memory, which a guest of the lab has as it is: 1 ms.
+const ASYNCHRONOUS: u64 = 1_000_000;
 /// First page frame behind the first MiB.
 const FIRST_MIB_END: u64 = 256;
 
@@ -63,6 +66,30 @@ pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
     zones.sort_by_key(|zone| zone.start_pfn);
     let apart = zones.windows(2).all(|pair| pair[0].end_pfn() <= pair[1].start_pfn);
     if apart { machine } else { of.clone() }
+}
+
+/// Swap and the disk below files.
+pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
+    let disk = Device::new(of.disk.latency.0, of.disk.bandwidth.0, of.disk.latency.0 < ASYNCHRONOUS);
+    let swap = of.swap.map_or((Device::new(0, 0, true), 0), |swap| {
+        (Device::new(swap.latency.0, swap.bandwidth.0, swap.synchronous), swap.size.pages())
+    });
+    (Swap::new(swap.0, swap.1), disk)
+}
+
+/// What faults, calls and reclaim cost.
+pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
+    let cost = &of.cost;
+    FaultCosts {
+        fault: cost.page_fault.0,
+        clear_huge: clear_huge(of),
+        file_call: cost.file_call.0,
+        scan_page: cost.reclaim_scan_page.0,
+        rmap_page: cost.reclaim_rmap_page.0,
+        shootdown: cost.tlb_shootdown.0,
+        free_page: cost.reclaim_free_page.0,
+        scan_object: cost.slab_scan_object.0,
+    }
 }
 
 /// What allocations cost. A CPU whose core has another busy thread takes `smt_slowdown` times as long for its own

@@ -2,6 +2,7 @@
 //!
 //! The one place that knows both. What a scenario can say and no mechanism models is refused here, never passed over.
 
+mod cgroup;
 mod check;
 mod kernel;
 mod machine;
@@ -10,10 +11,12 @@ mod numa;
 mod policy;
 mod vmalloc;
 
+pub(crate) use cgroup::{cgroup_number, cgroups};
 pub use check::check;
 pub use kernel::rules;
 pub(crate) use machine::clear_huge_on;
 pub use machine::{clear_huge, costs, machine, memory, with_zones};
+pub(crate) use machine::{disks, fault_costs};
 pub use manifest::manifest;
 pub use numa::balances;
 #[cfg(test)]

@@ -10,6 +10,8 @@
 
 mod batched;
 mod loops;
+mod pages;
+mod slowpath;
 mod state;
 
 pub use loops::{AllocLoop, CpuLoops, LoopResult, Looper};
@@ -22,6 +24,7 @@ use crate::clock::{Ns, OfObject, Random, Use};
 use crate::machine::{CounterType, LoopCosts, Machine, MachineError, PageCosts};
 use crate::page::{Frames, Pfn};
 use crate::probe::{Probe, Task};
+use crate::reclaim::{Cgroup, Reclaim, Rules as ReclaimRules};
 use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, Work, ZoneItem};
 use thiserror::Error;
 
@@ -41,6 +44,8 @@ pub struct KernelRules {
     pub alloc: Rules,
     /// The counters.
     pub vmstat: VmStatRules,
+    /// Reclaim.
+    pub reclaim: ReclaimRules,
 }
 
 /// Why a kernel cannot be built or asked.
@@ -126,6 +131,8 @@ pub struct Kernel {
     pub stat: VmStat,
     /// The tracepoints.
     pub probe: Probe,
+    /// What reclaim knows.
+    pub(crate) reclaim: Reclaim,
     costs: PageCosts,
     refresh: Refresh,
     siblings: Vec<Vec<u32>>,
@@ -168,12 +175,15 @@ impl Kernel {
             }
         }
         alloc.set_pageset_sizes(&running_nodes(&machine, &stat));
+        let managed: u64 = alloc.zones.iter().map(|zone| zone.managed).sum();
+        let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![Cgroup::default()], cpus, managed);
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
         Ok(Kernel {
             machine,
             alloc,
             stat,
             probe,
+            reclaim,
             refresh,
             siblings,
             times: [&costs.alone, &costs.shared_core].map(|of| Times::of(&costs, of)),
@@ -185,6 +195,13 @@ impl Kernel {
             shared_budget: false,
             share: 1,
         })
+    }
+
+    /// Makes cgroups, of which the first is the root. Nothing may have been allocated for a process yet.
+    pub(crate) fn set_cgroups(&mut self, cgroups: Vec<Cgroup>) {
+        let managed = self.alloc.zones.iter().map(|zone| zone.managed).sum();
+        let (rules, nodes, cpus) = (self.reclaim.rules, self.machine.nodes.len(), self.clocks.len());
+        self.reclaim = Reclaim::new(rules, nodes, cgroups, cpus, managed);
     }
 
     /// What allocations cost on this machine.
@@ -265,7 +282,21 @@ impl Kernel {
         if request.order > crate::alloc::MAX_ORDER {
             return Err(KernelError::Order(request.order));
         }
-        Ok(self.allocate_unchecked(caller, request)?.page)
+        let got = match self.allocate_unchecked(caller, request) {
+            Err(failure) if failure.request.may_wait => {
+                // Nobody reclaims here; what lies on other CPUs' lists can be had.
+                self.stat.online().to_vec().into_iter().for_each(|cpu| self.drain_pages(cpu));
+                self.allocate_unchecked(caller, request)
+            }
+            got => got,
+        };
+        Ok(got?.page)
+    }
+
+    /// A CPU's lists of free pages go back.
+    pub(crate) fn drain_pages(&mut self, cpu: u32) {
+        let (alloc, mut ctx) = self.split(cpu, Task::default());
+        alloc.drain_pages(&mut ctx, cpu);
     }
 
     /// Frees on a CPU, which spends the time it takes.
@@ -282,7 +313,11 @@ impl Kernel {
     ) -> Result<Allocated, AllocationFailure> {
         let (cpu, local) = (caller.cpu, self.machine.node_of(caller.cpu));
         let (alloc, mut ctx) = self.split(cpu, caller.task);
-        let got = alloc.allocate(&mut ctx, caller, local, request)?;
+        let mut search = alloc.begin(caller, local, request);
+        let got = match alloc.allocate(&mut ctx, &mut search) {
+            Some(got) => got,
+            None => self.allocate_slowly(caller, search)?,
+        };
         let mut spent = self.times(cpu).allocate + u64::from(got.counted) * self.count_time(cpu);
         for _ in 0..got.fetched {
             spent += self.fetches[cpu as usize].next();

@@ -1,10 +1,12 @@
 //! The machine: nodes, CPUs, memory, and what they cost.
 
 mod costs;
+mod device;
 pub mod line;
 mod memory;
 mod topology;
 
 pub use costs::{CounterType, LoopCosts, PageCosts};
+pub use device::Device;
 pub use memory::{Curve, Memory, MemoryError, Path};
 pub use topology::{Cpu, LOCAL_DISTANCE, MAX_NODES, Machine, MachineError, Node, PAGE_SHIFT, PAGE_SIZE};

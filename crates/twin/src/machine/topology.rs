@@ -146,6 +146,11 @@ impl Machine {
         self.cpus[cpu as usize].node as usize
     }
 
+    /// CPUs of a node, ascending.
+    pub fn cpus_of(&self, node: usize) -> Vec<u32> {
+        (0..self.cpus.len() as u32).filter(|&cpu| self.node_of(cpu) == node).collect()
+    }
+
     /// Node whose memory a page is; `None` for a page that is no memory.
     pub fn node_of_page(&self, page: u64) -> Option<usize> {
         self.nodes.iter().position(|node| node.memory.iter().any(|range| range.contains(&page)))

@@ -25,6 +25,7 @@ const LINES: f64 = 64.0;
 /// A base page of the node that is asked.
 const BASE: Request = Request {
     may_wait: false,
+    kswapd: false,
     this_node: true,
     gfp: "GFP_HIGHUSER_MOVABLE|__GFP_THISNODE|__GFP_NOMEMALLOC|__GFP_NORETRY|__GFP_NOWARN",
     ..Request::USER
@@ -76,7 +77,10 @@ impl Numa {
         let last = env.kernel.alloc.frames.owner(old);
         env.kernel.alloc.frames.set_owner(got.page, last);
         env.memory.relocate(region, unit, got.page, src, dst);
-        let freed = env.kernel.free_unchecked(cpu, who, old);
+        let items = env.memory.regions[region].items();
+        items.iter().for_each(|&item| env.kernel.stat.pages.add(src, item, -(pages as i64)));
+        items.iter().for_each(|&item| env.kernel.stat.pages.add(dst, item, pages as i64));
+        let freed = env.kernel.replace(&caller, old, got.page);
         debug_assert!(freed.is_ok(), "what was mapped was allocated");
         true
     }

@@ -323,7 +323,6 @@ mod tests {
     use super::super::{Costs, Numa, Rules, Topology};
     use super::*;
     use crate::access::{FaultCosts, Load};
-    use crate::clock::{Random, Use};
     use crate::machine::{Curve, Memory, Path};
 
     fn nobody(release: &str) -> (Numa, AccessState) {
@@ -334,15 +333,7 @@ mod tests {
         let mm = Mm { mappings, vmas, ..Mm::default() };
         let curve = Curve::new(&[]).unwrap();
         let memory = Memory::new(1, vec![Path { idle_ns: 1.0, peak: 1e9 }], curve.clone(), curve).unwrap();
-        let memory = AccessState {
-            regions: Vec::new(),
-            pools: Vec::new(),
-            load: Load::new(memory),
-            costs: FaultCosts { fault: 1, clear_huge: 1 },
-            random: Random::new(1, Use::FirstTouch),
-            mappings: Vec::new(),
-            hint_random: Random::new(1, Use::HintFault),
-        };
+        let memory = AccessState::new(Load::new(memory), FaultCosts::default(), 1);
         (Numa::new(rules, topology, Costs::least(1), tasks, vec![mm], vec!["p".into()]), memory)
     }
 

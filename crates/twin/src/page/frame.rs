@@ -1,9 +1,10 @@
 //! One 16-byte record per page frame.
 //!
-//! It stands for what the kernel keeps in `struct page`: state, order of the block a page heads, migratetype, zone, and
-//! two list links. Records are indexed by page frame number and begin as zeros, so frames of holes and of blocks that
-//! nobody has split cost address space only. Left out: reference and map counts, which nothing asks for yet; a page is
-//! free, on a per-CPU list or allocated. Checked by the allocator's property tests.
+//! It stands for what the kernel keeps in `struct page`: state, order of the block a page heads, migratetype, zone,
+//! flags, cgroup, and two list links. A page that is allocated is on no list of the allocator, so its links are its place
+//! on an LRU list and what it holds. Records are indexed by page frame number and begin as zeros, so frames of holes and
+//! of blocks that nobody has split cost address space only. Left out: reference and map counts; a page is free, on a
+//! per-CPU list or allocated. Checked by the allocator's property tests.
 
 use super::{NO_PAGE, Pfn};
 
@@ -41,11 +42,43 @@ pub enum State {
     Allocated,
 }
 
+/// Flags of an allocated page, as the kernel names them without `PG_`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Flag {
+    /// It is on an LRU list.
+    Lru = 1 << 17,
+    /// It belongs to an active list.
+    Active = 1 << 18,
+    /// It belongs to the unevictable list.
+    Unevictable = 1 << 19,
+    /// It was used since somebody looked.
+    Referenced = 1 << 20,
+    /// It differs from what is on the disk.
+    Dirty = 1 << 21,
+    /// It is being written.
+    Writeback = 1 << 22,
+    /// When its write ends it is to be reclaimed.
+    Reclaim = 1 << 23,
+    /// It has been part of the working set.
+    Workingset = 1 << 24,
+    /// Its place when it is not in memory is swap.
+    Swapbacked = 1 << 25,
+}
+
 const ORDER_SHIFT: u32 = 2;
 const TYPE_SHIFT: u32 = 6;
 const ZONE_SHIFT: u32 = 8;
+/// 9 bits: 64 nodes of 5 zones.
+const ZONE_MASK: u32 = 0x1ff;
+/// Numbers of cgroups begin at this bit, up to the last.
+const CGROUP_SHIFT: u32 = 26;
 
-/// All page frames. A record is: state, order, migratetype and zone; the page before and after on a list; the owner.
+/// Cgroups that a page can belong to, the root among them.
+pub const MAX_CGROUPS: usize = 1 << (32 - CGROUP_SHIFT);
+
+/// All page frames. A record is: state, order, migratetype, zone, flags and cgroup; the page before and after on a list
+/// of the allocator, or the place on an LRU list and the content; the owner.
 #[derive(Clone, Debug)]
 pub struct Frames {
     records: Vec<[u32; 4]>,
@@ -98,7 +131,58 @@ impl Frames {
     /// Number of the zone of a page that heads a block.
     #[inline]
     pub fn zone(&self, page: Pfn) -> usize {
-        (self.records[page as usize][0] >> ZONE_SHIFT) as usize
+        (self.records[page as usize][0] >> ZONE_SHIFT & ZONE_MASK) as usize
+    }
+
+    /// True if an allocated page has a flag.
+    #[inline]
+    pub fn has(&self, page: Pfn, flag: Flag) -> bool {
+        self.records[page as usize][0] & flag as u32 != 0
+    }
+
+    /// Gives an allocated page a flag or takes it; true if it had it.
+    #[inline]
+    pub(crate) fn set_flag(&mut self, page: Pfn, flag: Flag, to: bool) -> bool {
+        let word = &mut self.records[page as usize][0];
+        let had = *word & flag as u32 != 0;
+        *word = if to { *word | flag as u32 } else { *word & !(flag as u32) };
+        had
+    }
+
+    /// The cgroup that an allocated page is charged to; 0 is the root.
+    #[inline]
+    pub(crate) fn cgroup(&self, page: Pfn) -> usize {
+        (self.records[page as usize][0] >> CGROUP_SHIFT) as usize
+    }
+
+    /// Charges an allocated page to a cgroup below [`MAX_CGROUPS`].
+    #[inline]
+    pub(crate) fn set_cgroup(&mut self, page: Pfn, cgroup: usize) {
+        let word = &mut self.records[page as usize][0];
+        *word = *word << (32 - CGROUP_SHIFT) >> (32 - CGROUP_SHIFT) | (cgroup as u32) << CGROUP_SHIFT;
+    }
+
+    /// Place of a page on its LRU list, as its ring says.
+    #[inline]
+    pub(crate) fn place(&self, page: Pfn) -> u32 {
+        self.records[page as usize][1]
+    }
+
+    #[inline]
+    pub(crate) fn set_place(&mut self, page: Pfn, place: u32) {
+        self.records[page as usize][1] = place;
+    }
+
+    /// What an allocated page holds, as [`Frames::set_content`] has said.
+    #[inline]
+    pub(crate) fn content(&self, page: Pfn) -> u32 {
+        self.records[page as usize][2]
+    }
+
+    /// Says what an allocated page holds: the number of a page of some region.
+    #[inline]
+    pub(crate) fn set_content(&mut self, page: Pfn, content: u32) {
+        self.records[page as usize][2] = content;
     }
 
     /// Makes a page the head of a block.
@@ -165,6 +249,9 @@ mod tests {
         frames.set(2, State::PerCpu, 10, Migratetype::Reclaimable, 255);
         frames.set_links(2, [0, NO_PAGE]);
         frames.set_owner(2, 7);
+        assert!(!frames.set_flag(2, Flag::Swapbacked, true) && frames.has(2, Flag::Swapbacked));
+        frames.set_cgroup(2, 63);
+        assert!(!frames.has(2, Flag::Lru) && frames.cgroup(2) == 63 && frames.set_flag(2, Flag::Swapbacked, false));
         assert_eq!((frames.state(2), frames.order(2), frames.zone(2)), (State::PerCpu, 10, 255));
         assert_eq!(
             (frames.migratetype(2), frames.links(2), frames.owner(2)),

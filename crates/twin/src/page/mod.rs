@@ -2,9 +2,11 @@
 
 mod frame;
 mod list;
+mod ring;
 
-pub use frame::{Frames, Migratetype, State};
+pub use frame::{Flag, Frames, MAX_CGROUPS, Migratetype, State};
 pub use list::List;
+pub(crate) use ring::Ring;
 
 /// A page frame number.
 pub type Pfn = u32;

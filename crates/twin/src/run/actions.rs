@@ -59,6 +59,7 @@ fn request(gfp: Gfp) -> Request {
             migratetype: Migratetype::Movable,
             highest: ZoneKind::Movable,
             may_wait: false,
+            kswapd: false,
             gfp: "GFP_TRANSHUGE_LIGHT",
             ..Request::KERNEL
         },
@@ -80,6 +81,7 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
         ActionKind::CpuOnline { cpus } => ("cpu-online", list(cpus)),
         ActionKind::Sysctl { name, value } => ("sysctl", format!("{name} = {value}")),
         ActionKind::ModuleCycle { name, .. } => ("module-cycle", name.clone()),
+        ActionKind::Lookup { .. } => ("lookup", String::new()),
         ActionKind::Sleep { time } => ("sleep", time.to_string()),
     };
     (name.into(), detail)
@@ -98,7 +100,14 @@ impl Engine<'_> {
         let begun = self.kernel.clock(at.caller.cpu);
         let mut working = working.unwrap_or_else(|| Working { begun, ..Working::default() });
         working.resume(begun);
-        let step = self.act_on(thread, action, &mut working, until)?;
+        let step = match self.act_on(thread, action, &mut working, until) {
+            Ok(step) => step,
+            Err(stop) => {
+                // It may get its memory yet, and goes on then.
+                self.threads[thread].doing = Doing::Action(number, Some(working));
+                return Err(stop);
+            }
+        };
         let working = match step {
             Step::Ended => {
                 self.end_action(thread, number, working);
@@ -169,8 +178,9 @@ impl Engine<'_> {
                 working.part.operations = 1;
             }
             ActionKind::VmallocTest { .. } => return self.gather(thread, action, working),
-            // The former are above, the latter is refused before the run.
-            ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } | ActionKind::ModuleCycle { .. } => {}
+            // The former are above, the latter are refused before the run.
+            ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } => {}
+            ActionKind::ModuleCycle { .. } | ActionKind::Lookup { .. } => {}
         }
         Ok(Step::Ended)
     }
@@ -184,6 +194,10 @@ impl Engine<'_> {
         until: Ps,
     ) -> Result<Step, Stop> {
         let cpu = who.cpu;
+        if std::mem::take(&mut self.memory.denied) {
+            working.part.failures += 1;
+            return Ok(Step::Ended);
+        }
         while self.kernel.clock(cpu) < until {
             if working.freeing {
                 if let Some(page) = working.held.pop() {

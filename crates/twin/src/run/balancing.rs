@@ -14,7 +14,7 @@ use crate::build;
 use crate::clock::Ns;
 use crate::kernel::{PS_PER_NS, Ps};
 use crate::machine::PAGE_SIZE;
-use crate::numa::{Env, Numa, Spent, write_group, write_period};
+use crate::numa::{Env, Mm, Numa, Spent, Task, write_group, write_period};
 use crate::sched::{Balancer, Level, Move};
 use mmtwin_event::Kind;
 use mmtwin_event::results::BalancingTime;
@@ -159,9 +159,8 @@ impl Engine<'_> {
 
     /// A CPU has spent a thread's time.
     pub(super) fn numa_ran(&mut self, thread: usize, time: Ps) {
-        if let Some(balancing) = &mut self.balancing {
-            balancing.numa.tasks[thread].exec += time;
-        }
+        let task = self.balancing.as_mut().and_then(|balancing| balancing.numa.tasks.get_mut(thread));
+        task.into_iter().for_each(|task| task.exec += time);
     }
 
     /// The tick of all CPUs at the end of an epoch; who is due scans.
@@ -182,8 +181,9 @@ impl Engine<'_> {
             *before = exec;
         }
         *ticked = clock;
+        let workload = self.threads.len() - self.kswapds.len();
         for cpu in 0..self.queues.cpus() as u32 {
-            let Some(thread) = self.queues.running(cpu).filter(|&thread| thread < self.threads.len()) else { continue };
+            let Some(thread) = self.queues.running(cpu).filter(|&thread| thread < workload) else { continue };
             let before = numa.tasks[thread].numa_scan_period;
             let is_due = numa.task_tick_numa(thread, &self.memory, now);
             if numa.tasks[thread].numa_scan_period != before {
@@ -373,7 +373,7 @@ impl Engine<'_> {
     pub(super) fn move_thread(&mut self, thread: usize, to: u32) -> Result<(), RunError> {
         let from = self.cpu_of(thread);
         let (at, runs) = (self.kernel.clock(from), self.queues.holds(from, thread));
-        if thread < self.threads.len() {
+        if thread < self.workload_threads() {
             self.queues.replace(from, to);
         }
         self.set_cpu(thread, to);
@@ -446,7 +446,7 @@ impl Engine<'_> {
     /// Ids of the living threads, and what `/proc/PID/sched` says of each.
     pub(super) fn numa_tasks(&self) -> Vec<(i32, String)> {
         let Some(Balancing { numa, .. }) = &self.balancing else { return Vec::new() };
-        let living = numa.tasks.iter().take(self.threads.len()).enumerate().filter(|(_, task)| task.alive);
+        let living = numa.tasks.iter().take(self.workload_threads()).enumerate().filter(|(_, task)| task.alive);
         let text = |(number, task): (usize, &crate::numa::Task)| {
             (task.pid, numa.sched_text(number, self.kernel.machine.node_of(task.cpu)))
         };
@@ -474,9 +474,16 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError>
     engine.memory.mappings = build::mappings(scenario, &processes, &engine.memory.regions);
     let image = super::image::load(engine)?;
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
-    let threads: Vec<_> = engine.threads.iter().map(thread).collect();
+    let threads: Vec<_> = engine.threads[..engine.workload_threads()].iter().map(thread).collect();
     let mut numa = build::numa(scenario, &engine.memory.mappings, &threads);
     engine.kernel.stat.events.numa.on = true;
+    for &(node, thread) in &engine.kswapds {
+        let (pid, mm) = (engine.threads[thread].caller.task.pid, numa.mms.len());
+        numa.mms.push(Mm::default());
+        let mut task = Task::new(pid, pid, mm, Some(engine.kernel.machine.cpus_of(node)));
+        task.cpu = engine.threads[thread].caller.cpu;
+        numa.tasks.push(task);
+    }
     let recorder = Recorder::of(scenario, &engine.kernel.machine, &mut numa);
     Ok(Some(Balancing::new(numa, recorder, engine.queues.cpus(), image)))
 }

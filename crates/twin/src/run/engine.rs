@@ -9,11 +9,12 @@ use super::balancing::{self, Balancing};
 use super::process::{self, Doing, Process, Thread};
 use super::sample::Sampler;
 use super::{Options, Ran, RunError};
-use crate::access::{AccessState, FaultCosts, Load};
+use crate::access::{AccessState, Cpus, Load};
 use crate::alloc::AllocationFailure;
 use crate::build::{self, BuildError};
-use crate::clock::{Ns, Random, Timers, Use};
+use crate::clock::{Ns, Timers};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
+use crate::page::Pfn;
 use crate::probe::Probe;
 use crate::sched::RunQueues;
 use mmtwin_event::Sink;
@@ -25,6 +26,9 @@ use std::collections::BinaryHeap;
 /// Where every run ends: half of the time that picoseconds can count, so that no step can go beyond.
 pub(super) const HORIZON: Ns = 100 * 86_400_000_000_000;
 
+/// What a CPU does at least before another one's turn while memory is reclaimed: 50 us.
+const QUANTUM: Ps = 50_000_000;
+
 /// What is to happen at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
@@ -34,6 +38,8 @@ pub(super) enum Due {
     PhaseEnd(usize, usize),
     /// A thread has slept enough; the number of the sleep.
     Wake(usize, u64),
+    /// The write of a page ends.
+    Written(Pfn),
     /// Counters are recorded.
     Sample,
     /// The run ends.
@@ -91,6 +97,8 @@ pub(super) struct Engine<'a> {
     pub(super) results: Vec<(usize, PhaseResult)>,
     /// NUMA balancing, if it is on.
     pub(super) balancing: Option<Balancing>,
+    /// Nodes and the threads of their kswapds.
+    pub(super) kswapds: Vec<(usize, usize)>,
 }
 
 impl<'a> Engine<'a> {
@@ -102,19 +110,14 @@ impl<'a> Engine<'a> {
     ) -> Result<Engine<'a>, RunError> {
         let machine = build::with_zones(&scenario.machine, &options.state.zones);
         let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
-        options.state.zones.iter().try_for_each(|zone| kernel.go_on_from(zone))?;
         let process::Workload { processes, threads, regions } = process::workload(scenario)?;
-        let cost = &scenario.machine.cost;
-        let costs = FaultCosts { fault: cost.page_fault.0, clear_huge: build::clear_huge(&scenario.machine) };
-        let memory = AccessState {
-            regions,
-            pools: Vec::new(),
-            load: Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?),
-            costs,
-            random: Random::new(scenario.run.seed, Use::FirstTouch),
-            mappings: Vec::new(),
-            hint_random: Random::new(scenario.run.seed, Use::HintFault),
-        };
+        let costs = build::fault_costs(&scenario.machine);
+        let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
+        let (swap, disk) = build::disks(&scenario.machine);
+        kernel.set_cgroups(build::cgroups(scenario));
+        kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);
+        let mut memory = AccessState::new(load, costs, scenario.run.seed);
+        (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
         let cpus = kernel.machine.cpus.len();
         let mut engine = Engine {
             scenario,
@@ -133,8 +136,17 @@ impl<'a> Engine<'a> {
             sampler: Sampler::new(&scenario.run.counters),
             results: Vec::new(),
             balancing: None,
+            kswapds: Vec::new(),
             kernel,
         };
+        if let Some(lru) = engine.options.state.lru.take() {
+            engine.begin_with_lru(&lru)?;
+        }
+        let shrinkers = std::mem::take(&mut engine.options.state.shrinkers);
+        engine.begin_with_shrinkers(&shrinkers);
+        let state = &engine.options.state;
+        state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
+        engine.start_kswapds();
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }
@@ -144,7 +156,7 @@ impl<'a> Engine<'a> {
         for thread in &self.threads {
             let comm = self.processes[thread.process].name.as_bytes();
             let (pid, tgid) = (thread.caller.task.pid, thread.caller.task.tgid);
-            let cgroup = self.scenario.processes[thread.process].cgroup.as_deref();
+            let cgroup = self.scenario.processes.get(thread.process).and_then(|process| process.cgroup.as_deref());
             self.sink.task(&mmtwin_event::Task { pid, tgid, comm, cgroup });
         }
         let begin = self.options.state.at.min(HORIZON);
@@ -160,7 +172,7 @@ impl<'a> Engine<'a> {
             self.due.set(begin + sampling + process.start.0, 0, Due::Start(number));
         }
         // Without processes there is nothing to wait for.
-        let last = if self.processes.is_empty() { 0 } else { HORIZON };
+        let last = if self.scenario.processes.is_empty() { 0 } else { HORIZON };
         let duration = self.scenario.run.duration.map_or(last, |duration| duration.0.min(HORIZON));
         self.due.set(begin + duration, 0, Due::Stop);
         let mut now = begin;
@@ -174,7 +186,7 @@ impl<'a> Engine<'a> {
                     break self.out_of_memory(thread, &failure, now);
                 }
             }
-            if self.processes.iter().all(|process| process.ended) && !self.processes.is_empty() {
+            if self.processes.iter().all(|process| process.ended) && !self.scenario.processes.is_empty() {
                 break Ending::Completed;
             }
         };
@@ -232,6 +244,10 @@ impl<'a> Engine<'a> {
                 self.wake(thread, timer.at * PS_PER_NS)?;
             }
             Due::PhaseEnd(..) | Due::Wake(..) => {}
+            Due::Written(page) => {
+                self.written(page, timer.cpu);
+                self.attend(timer.cpu)?;
+            }
             Due::Sample => {
                 self.sample(timer.at)?;
                 let interval = self.scenario.run.sample.0;
@@ -270,11 +286,10 @@ impl<'a> Engine<'a> {
         // One CPU at a time, so that they meet the allocator, or marked pages, in order.
         let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
-        let step = match &mut self.threads[thread].doing {
-            Doing::Nothing => Step::Ended,
-            Doing::Action(..) => self.act(thread, in_order)?,
-            Doing::Touching(_) if self.options.explicit && self.balancing.is_some() => self.touch(thread, in_order)?,
-            Doing::Touching(_) => self.touch(thread, until)?,
+        let together = if self.reclaims() { until.min(in_order.max(clock + QUANTUM)) } else { until };
+        let step = match self.reclaim(thread, together) {
+            Some(step) => step,
+            None => self.step_on(thread, in_order, together)?,
         };
         self.numa_ran(thread, self.kernel.clock(cpu) - begin);
         match step {
@@ -283,14 +298,43 @@ impl<'a> Engine<'a> {
             Step::Waiting => self.stop_running(thread)?,
             Step::Ended => self.go_on(thread)?,
         }
+        self.attend(cpu)?;
         self.make_ready(cpu);
         Ok(())
     }
 
+    /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
+    fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
+        let before = self.threads[thread].stall.is_some();
+        self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
+        let step = match &mut self.threads[thread].doing {
+            Doing::Nothing => Ok(Step::Ended),
+            Doing::Kswapd(_) => Ok(self.balance_node(thread, until)),
+            Doing::Action(..) => self.act(thread, in_order),
+            Doing::Touching(_) if self.options.explicit && self.balancing.is_some() => self.touch(thread, in_order),
+            Doing::Touching(_) => self.touch(thread, until),
+        };
+        match step {
+            Err(Stop::OutOfMemory(thread, failure)) => self.stalled(thread, failure),
+            step => {
+                if before {
+                    // It has got its memory.
+                    self.threads[thread].stall = None;
+                }
+                step
+            }
+        }
+    }
+
     fn end_epoch(&mut self, clock: Ps) -> Result<(), RunError> {
         self.apart = false;
-        self.kernel.alloc.end_boosts();
         self.memory.load.end_epoch(clock);
+        let accessors = self.threads.iter_mut().filter_map(|thread| match &mut thread.doing {
+            Doing::Touching(accessor) => Some(accessor),
+            Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) => None,
+        });
+        self.memory.end_epoch(accessors);
+        self.note_cpus();
         // No CPU can be at work before this time any more.
         self.kernel.probe.drain((clock / PS_PER_NS).saturating_sub(1), self.sink);
         (self.options.progress)(clock / PS_PER_NS);
@@ -301,6 +345,26 @@ impl<'a> Engine<'a> {
         (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
         self.numa_begin_epoch(clock, self.epoch_end);
         Ok(())
+    }
+
+    /// Notes where each region's threads are, so that reclaim knows whose TLBs hold its pages.
+    fn note_cpus(&mut self) {
+        if !self.reclaims() {
+            return;
+        }
+        self.memory.regions.iter_mut().for_each(|region| region.cpus = Cpus::None);
+        for process in self.processes.iter().filter(|process| process.phase.is_some()) {
+            let cpus = self.threads[process.threads.clone()].iter().map(|thread| thread.caller.cpu);
+            let cpus = cpus.fold(Cpus::None, Cpus::and);
+            for &region in process.regions.iter().chain(&process.image) {
+                let of = &mut self.memory.regions[region].cpus;
+                *of = match cpus {
+                    Cpus::One(cpu) => of.and(cpu),
+                    Cpus::Several => cpus,
+                    Cpus::None => *of,
+                };
+            }
+        }
     }
 
     /// For how long those wait that wait for a sample.

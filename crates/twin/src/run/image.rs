@@ -12,7 +12,7 @@
 
 use super::RunError;
 use super::engine::Engine;
-use crate::access::{Mapping, Region, Unit};
+use crate::access::{Mapping, Region, Shape, Unit};
 use crate::alloc::{Caller, Policy};
 use crate::build::{self, BuildError};
 use crate::kernel::KernelError;
@@ -59,10 +59,10 @@ fn areas(threads: Range<usize>) -> Vec<Area> {
 /// Makes the image of every process. Gives back what each thread keeps touching, as units of mappings.
 pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, RunError> {
     let mut touched = vec![Vec::new(); engine.threads.len()];
-    let cpus: Vec<u32> = (0..engine.threads.len()).map(|thread| engine.first_cpu(thread)).collect();
+    let cpus: Vec<u32> = (0..engine.workload_threads()).map(|thread| engine.first_cpu(thread)).collect();
     // They take their places when they start.
     cpus.iter().for_each(|&cpu| engine.queues.leave(cpu));
-    for number in 0..engine.processes.len() {
+    for number in 0..engine.scenario.processes.len() {
         let threads = engine.processes[number].threads.clone();
         let mut address = FIRST_ADDRESS;
         for area in areas(threads.clone()) {
@@ -106,7 +106,9 @@ fn present(
     area: &Area,
 ) -> Result<usize, RunError> {
     let nodes = engine.kernel.machine.nodes.len();
-    let mut region = Region::new(area.pages, 1, nodes, true, false, policy);
+    let (pages, parts, anon, file, huge, exec, locked) = (area.pages, 1, true, false, false, false, false);
+    let shape = Shape { pages, parts, anon, file, huge, exec, locked, policy };
+    let mut region = Region::new(shape, nodes, engine.memory.next_base());
     region.users = 1;
     let mut caller = Caller { cpu, policy: Policy::Default, ..engine.threads[owner].caller };
     for page in 0..area.present {

@@ -8,11 +8,13 @@ mod actions;
 mod balancing;
 mod engine;
 mod image;
+mod initial;
 mod loops;
 mod phases;
 mod process;
 mod recorder;
 mod sample;
+mod stall;
 mod tally;
 mod vmalloc_test;
 
@@ -20,6 +22,7 @@ use crate::build::{self, BuildError};
 use crate::clock::Ns;
 use crate::kernel::{Kernel, KernelError, ZoneState};
 use crate::vmalloc::StressError;
+use mmtwin_event::counters;
 use mmtwin_event::results::Results;
 use mmtwin_event::words::glob;
 use mmtwin_event::{Kind, Sink, era};
@@ -46,6 +49,10 @@ pub struct State {
     pub at: Ns,
     /// Zones that differ from the machine's, or have fewer free pages than after boot.
     pub zones: Vec<ZoneState>,
+    /// What is on the LRU lists; `None`: nothing.
+    pub lru: Option<counters::Lru>,
+    /// What can be shrunk besides, in the kernel's order.
+    pub shrinkers: Vec<counters::Shrinker>,
     /// By process and thread: the CPU that it begins on, if it may run there. Without one it is chosen.
     pub cpus: Vec<Vec<u32>>,
 }
@@ -74,7 +81,7 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 27] = [
+const WRITTEN: [Kind; 41] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -83,6 +90,20 @@ const WRITTEN: [Kind; 27] = [
     Kind::AllocVmapArea,
     Kind::FreeVmapAreaNoflush,
     Kind::PurgeVmapAreaLazy,
+    Kind::MmVmscanKswapdSleep,
+    Kind::MmVmscanKswapdWake,
+    Kind::MmVmscanWakeupKswapd,
+    Kind::MmVmscanDirectReclaimBegin,
+    Kind::MmVmscanDirectReclaimEnd,
+    Kind::MmVmscanMemcgReclaimBegin,
+    Kind::MmVmscanMemcgReclaimEnd,
+    Kind::MmShrinkSlabStart,
+    Kind::MmShrinkSlabEnd,
+    Kind::MmVmscanLruIsolate,
+    Kind::MmVmscanWriteFolio,
+    Kind::MmVmscanLruShrinkInactive,
+    Kind::MmVmscanLruShrinkActive,
+    Kind::MmVmscanThrottled,
     Kind::MmMigratePages,
     Kind::MmNumaMigrateRatelimit,
     Kind::SchedMoveNuma,

@@ -4,12 +4,13 @@ use super::RunError;
 use super::engine::{Due, Engine};
 use super::process::Doing;
 use super::tally::Tally;
-use crate::access::{Accessing, Accessor, Pool};
+use crate::access::{Accessing, Accessor, Pool, Reader, Rest};
 use crate::alloc::AllocationFailure;
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::PS_PER_NS;
 use mmtwin_event::results::Ending;
+use mmtwin_workload::program::Touching;
 use mmtwin_workload::{Pattern, program};
 
 impl Engine<'_> {
@@ -115,7 +116,7 @@ impl Engine<'_> {
         let Some(phase) = self.processes[process].phase else { return Ok(()) };
         let next = match &at.doing {
             Doing::Action(number, _) => Some(number + 1),
-            Doing::Touching(_) | Doing::Nothing => None,
+            Doing::Touching(_) | Doing::Nothing | Doing::Kswapd(_) => None,
         };
         if let Doing::Touching(accessor) = std::mem::take(&mut at.doing) {
             at.touched = Some(accessor);
@@ -152,7 +153,7 @@ impl Engine<'_> {
     fn shared_pools(&self, process: usize) -> Vec<(usize, usize)> {
         let touching = self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread].doing {
             Doing::Touching(accessor) => Some(accessor),
-            Doing::Nothing | Doing::Action(..) => self.threads[thread].touched.as_ref(),
+            Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) => self.threads[thread].touched.as_ref(),
         });
         let accesses = touching.flat_map(|accessor| &accessor.list);
         let shared = accesses.filter(|access| access.touching.shared);
@@ -163,7 +164,9 @@ impl Engine<'_> {
     fn accessor(&mut self, thread: usize, phase: usize, shared: &mut Vec<(usize, usize)>) -> Accessor {
         let at = &self.threads[thread];
         let process = &self.processes[at.process];
-        let explicit = self.options.explicit;
+        // Reading ahead depends on the order of the touches of a file.
+        let of_file = |touching: &Touching| self.memory.regions[process.regions[touching.region]].file;
+        let explicit = self.options.explicit || at.phases[phase].accesses.iter().any(of_file);
         let mut list = Vec::new();
         for touching in &at.phases[phase].accesses {
             let region = process.regions[touching.region];
@@ -178,16 +181,20 @@ impl Engine<'_> {
                     let marks = mapping.map(|mapping| &self.memory.mappings[mapping]);
                     let pool = Pool::new((classes, permutation), pages, of, &self.kernel, (number as u64, marks));
                     self.memory.pools.push(Some(pool));
+                    self.memory.regions[region].pools.push(number);
                     mapping.into_iter().for_each(|mapping| self.memory.mappings[mapping].pools.push(number));
                     shared.push((touching.number, number));
                     number
                 })),
                 Pattern::Draws(..) | Pattern::Walk(_) => None,
             };
-            let (faults, time, walked) = (0, 0, touching.stream.count);
-            list.push(Accessing { touching: touching.clone(), region, mapping, walked, pool, faults, time });
+            let (faults, time, walked, reader) = (0, 0, touching.stream.count, Reader::default());
+            let (touching, log, logged) = (touching.clone(), None, 0);
+            list.push(Accessing { touching, region, mapping, walked, pool, faults, time, reader, log, logged });
         }
-        Accessor { list, turn: 0, explicit, pace: 0.0 }
+        let mut accessor = Accessor { list, turn: 0, explicit, pace: 0.0, rest: Rest::default() };
+        self.memory.open_logs(&mut accessor);
+        accessor
     }
 
     /// A phase of a process ends, and the next begins when the sample of its end has been taken.
@@ -204,10 +211,11 @@ impl Engine<'_> {
             self.numa_forget(thread);
             let this = &mut self.threads[thread];
             this.sleeps += 1;
+            this.stall = None;
             match std::mem::take(&mut this.doing) {
                 Doing::Action(number, Some(working)) => self.end_action(thread, number, working),
                 Doing::Touching(accessor) => this.touched = Some(accessor),
-                Doing::Action(_, None) | Doing::Nothing => {}
+                Doing::Action(_, None) | Doing::Nothing | Doing::Kswapd(_) => {}
             }
         }
         let said = &self.scenario.processes[process];
@@ -263,6 +271,11 @@ impl Engine<'_> {
         for &thread in &moving {
             self.queues.dequeue(cpu, thread);
             self.queues.leave(cpu);
+        }
+        let kswapds: Vec<usize> = self.kswapds.iter().map(|kswapd| kswapd.1).filter(here).collect();
+        for kswapd in kswapds {
+            let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));
+            self.move_thread(kswapd, other.unwrap_or(cpu))?;
         }
         if let Some(recorder) = self.recorder().filter(|&task| self.queues.holds(cpu, task)) {
             let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));

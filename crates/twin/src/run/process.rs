@@ -1,13 +1,15 @@
 //! Processes and threads while they run.
 
+use super::stall::{Stall, Throttled};
 use super::tally::{Part, Tally};
-use crate::access::{Accessor, Region};
+use crate::access::{Accessor, Region, Shape};
 use crate::alloc::{Caller, Policy};
 use crate::build::{self, BuildError};
 use crate::clock::Ns;
 use crate::kernel::Ps;
 use crate::page::Pfn;
 use crate::probe::Task;
+use crate::reclaim::Kswapd;
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::Thp;
@@ -40,6 +42,12 @@ pub(super) struct Thread {
     pub sleeps: u64,
     /// What it has touched in this phase.
     pub touched: Option<Accessor>,
+    /// An allocation that it has to reclaim for.
+    pub stall: Option<Stall>,
+    /// Its allocation has failed for good.
+    pub denied: bool,
+    /// Why it sleeps, if that is in reclaim.
+    pub throttled: Throttled,
 }
 
 /// What a thread does.
@@ -52,6 +60,8 @@ pub(super) enum Doing {
     Action(usize, Option<Working>),
     /// Touching memory.
     Touching(Accessor),
+    /// Keeping memory of a node free.
+    Kswapd(Box<Kswapd>),
 }
 
 /// An action under way.
@@ -147,10 +157,9 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
                 phases.insert(0, populate(said, &thread.parts, scenario.run.seed));
                 places.insert(0, Vec::new());
             }
-            let caller = Caller::new(0, Task { pid, tgid }, policy);
-            let (doing, sleeps, touched) = Default::default();
-            let pinned = thread.pinned;
-            threads.push(Thread { process: index, phases, places, pinned, caller, doing, sleeps, touched });
+            let cgroup = build::cgroup_number(scenario, said.cgroup.as_deref().unwrap_or(""));
+            let caller = Caller { cgroup, ..Caller::new(0, Task { pid, tgid }, policy) };
+            threads.push(Thread { pinned: thread.pinned, ..Thread::new(index, phases, places, caller) });
         }
         let mut own = Vec::new();
         for (number, said_region) in said.regions.iter().enumerate() {
@@ -159,7 +168,8 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
             let policy = build::policy(policy, &scenario.machine)?;
             let key = said_region.file.as_deref();
             let at = key.and_then(|file| files.get(file).copied()).unwrap_or_else(|| {
-                regions.push(region(said_region, said.threads, scenario, policy));
+                let base = regions.last().map_or(0, |region: &Region| region.base() + region.len() as u32);
+                regions.push(region(said_region, said.threads, scenario, policy, base));
                 regions.len() - 1
             });
             key.map(|file| files.insert(file, at));
@@ -201,7 +211,7 @@ fn places(process: &say::Process, phase: &Phase, thread: u32) -> Vec<usize> {
     phase.actions.iter().enumerate().filter(|(_, action)| takes_part(action)).map(|(place, _)| place).collect()
 }
 
-fn region(said: &say::Region, threads: u32, scenario: &Scenario, policy: Policy) -> Region {
+fn region(said: &say::Region, threads: u32, scenario: &Scenario, policy: Policy, base: u32) -> Region {
     let anon = said.kind == RegionKind::Anon;
     let huge = anon
         && match scenario.kernel.thp {
@@ -210,7 +220,9 @@ fn region(said: &say::Region, threads: u32, scenario: &Scenario, policy: Policy)
             Thp::Never => false,
         };
     let parts = if said.sharing == Sharing::Private { u64::from(threads) } else { 1 };
-    Region::new(said.size.pages(), parts, scenario.machine.nodes.len(), anon, huge, policy)
+    let (pages, file, exec, locked) = (said.size.pages(), said.kind == RegionKind::File, said.exec, said.locked);
+    let shape = Shape { pages, parts, anon, file, huge, exec, locked, policy };
+    Region::new(shape, scenario.machine.nodes.len(), base)
 }
 
 /// The phase in which a thread writes every page of its parts once, in order.
@@ -228,7 +240,51 @@ fn populate(process: &say::Process, parts: &[std::ops::Range<u64>], seed: u64) -
     ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: wanted.map(touching).collect() }
 }
 
+impl Thread {
+    /// A thread of the kernel: kswapd.
+    pub(super) fn of_kernel(process: usize, caller: Caller, kswapd: Kswapd) -> Thread {
+        Thread { doing: Doing::Kswapd(Box::new(kswapd)), ..Thread::new(process, Vec::new(), Vec::new(), caller) }
+    }
+
+    /// A thread that has not begun.
+    fn new(process: usize, phases: Vec<ThreadPhase>, places: Vec<Vec<usize>>, caller: Caller) -> Thread {
+        Thread {
+            process,
+            phases,
+            places,
+            pinned: None,
+            caller,
+            doing: Doing::Nothing,
+            sleeps: 0,
+            touched: None,
+            stall: None,
+            denied: false,
+            throttled: None,
+        }
+    }
+}
+
 impl Process {
+    /// A thread of the kernel has a process of its own, which has no phases.
+    pub(super) fn of_kernel(name: String, thread: usize) -> Process {
+        Process {
+            name,
+            threads: thread..thread + 1,
+            regions: Vec::new(),
+            image: Vec::new(),
+            region_names: Vec::new(),
+            phases: Vec::new(),
+            phase: None,
+            begun: 0,
+            working: 0,
+            reached: 0,
+            gathered: Vec::new(),
+            tallies: Vec::new(),
+            kept: Vec::new(),
+            ended: true,
+        }
+    }
+
     /// What the phase that runs has achieved, as it ends at a time.
     pub(super) fn result(&self, said: &say::Process, threads: &[Thread], regions: &[Region], end: Ns) -> PhaseResult {
         let Some(phase) = self.phase.map(|at| &self.phases[at]) else { return PhaseResult::default() };

@@ -8,7 +8,7 @@
 //! only what is on by default. Checked by `numa_tests.rs`.
 
 use super::RunQueues;
-use super::imbalance::{Fbq, Group, Idle, Imbalance, Shape, find_busiest_group};
+use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, Shape, find_busiest_group};
 use crate::clock::Ns;
 use crate::numa::{Era, Numa, group_weight, nid_of, task_weight};
 use crate::probe::{Probe, Task as Who};
@@ -67,7 +67,7 @@ struct Attempt<'a> {
     /// Node of the CPU.
     node: usize,
     level: Level,
-    idle: Idle,
+    idle: CpuIdle,
     failed: u32,
     queues: &'a RunQueues,
     numa: &'a Numa,
@@ -100,19 +100,19 @@ impl Balancer {
             Level::Machine => queues.cpus(),
         } as u64;
         let idle = match (queues.len(cpu) == 0, self.idle[cpu as usize]) {
-            (false, _) => Idle::Not,
-            (true, false) => Idle::Newly,
-            (true, true) => Idle::Yes,
+            (false, _) => CpuIdle::Not,
+            (true, false) => CpuIdle::Newly,
+            (true, true) => CpuIdle::Long,
         };
         let domain = &mut self.domains[cpu as usize][level as usize];
         let jiffies = numa.rules.jiffies(now);
         let interval = domain.interval.max(weight);
-        if idle != Idle::Newly {
+        if idle != CpuIdle::Newly {
             // A busy CPU balances less often, and not at one time with those above it.
             let busy = if numa.rules.era < Era::V6_1 { 32 } else { 16 };
             let wait = match idle {
-                Idle::Not => (numa.rules.ms_to_jiffies(interval * busy)).saturating_sub(1),
-                Idle::Yes | Idle::Newly => numa.rules.ms_to_jiffies(interval),
+                CpuIdle::Not => (numa.rules.ms_to_jiffies(interval * busy)).saturating_sub(1),
+                CpuIdle::Long | CpuIdle::Newly => numa.rules.ms_to_jiffies(interval),
             };
             let longest = numa.rules.hz * queues.cpus() as u64 / 10;
             if weight < 2 || jiffies < domain.last + wait.clamp(1, longest.max(1)) {
@@ -126,12 +126,12 @@ impl Balancer {
         match &pulled {
             Some(tasks) if !tasks.is_empty() => (domain.failed, domain.interval) = (0, weight),
             Some(_) => {
-                domain.failed += u32::from(idle != Idle::Newly);
+                domain.failed += u32::from(idle != CpuIdle::Newly);
                 domain.interval = weight;
             }
             None => {
                 domain.failed = 0;
-                if idle != Idle::Newly {
+                if idle != CpuIdle::Newly {
                     domain.interval = (interval * 2).min(2 * weight);
                 }
             }
@@ -159,7 +159,7 @@ impl Attempt<'_> {
         };
         // One CPU balances for its group: the first idle one, or the first.
         let first = groups[0].iter().copied().find(|&cpu| queues.len(cpu) == 0).unwrap_or(groups[0][0]);
-        if self.idle != Idle::Newly && first != self.cpu {
+        if self.idle != CpuIdle::Newly && first != self.cpu {
             return None;
         }
         let numa = self.level == Level::Machine;
@@ -170,7 +170,7 @@ impl Attempt<'_> {
         let from = self.find_busiest_queue(&groups[number], imbalance, fbq)?;
         let mut tasks = self.detach(from, imbalance, probe);
         let tries = self.failed > self.nice_tries() + 2;
-        if tasks.is_empty() && self.idle != Idle::Newly && matches!(imbalance, Imbalance::Tasks(_)) && tries {
+        if tasks.is_empty() && self.idle != CpuIdle::Newly && matches!(imbalance, Imbalance::Tasks(_)) && tries {
             // Even the running one goes.
             tasks.extend(queues.running(from).filter(|&task| self.numa.tasks[task].may_run_on(self.cpu)));
         }
@@ -231,7 +231,7 @@ impl Attempt<'_> {
             Imbalance::Load(_) | Imbalance::Util(_) => each >> self.failed.min(i64::BITS - 1),
         };
         for task in self.queues.all(from).skip(1) {
-            if self.idle != Idle::Not && running - tasks.len() <= 1 || amount <= 0 {
+            if self.idle != CpuIdle::Not && running - tasks.len() <= 1 || amount <= 0 {
                 break;
             }
             if !self.can_migrate(task, from, probe) || smallest > amount {
@@ -239,7 +239,7 @@ impl Attempt<'_> {
             }
             amount -= each;
             tasks.push(task);
-            if self.idle == Idle::Newly {
+            if self.idle == CpuIdle::Newly {
                 break;
             }
         }
@@ -309,7 +309,7 @@ impl Attempt<'_> {
             return Locality::Improves;
         }
         // To leave a core idle is worse than a bad place.
-        if self.idle == Idle::Yes {
+        if self.idle == CpuIdle::Long {
             return Locality::Neutral;
         }
         let distance = numa.topology.distance(from, to);

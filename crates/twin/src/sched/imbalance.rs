@@ -42,9 +42,9 @@ enum Kind {
 
 /// What a CPU does that balances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Idle {
+pub(super) enum CpuIdle {
     Not,
-    Yes,
+    Long,
     Newly,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn adjust_numa_imbalance(imbalance: i64, running: i64, allowed: i64) 
 
 /// The group to pull from and what is to be pulled, for a CPU of the first group; the others follow in the order in
 /// which they are looked at.
-pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: Idle) -> Option<(usize, Imbalance)> {
+pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: CpuIdle) -> Option<(usize, Imbalance)> {
     let (local, others) = groups.split_first()?;
     let kind = |of: &Group| of.kind(shape.percent);
     let mut busiest: Option<(usize, Group)> = None;
@@ -144,7 +144,7 @@ pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: Idle) -> 
     let force = shape.numa && own == Kind::HasSpare && busiest.running > local.running + 1;
     if !force && theirs != Kind::Overloaded {
         let even = busiest.cpus > 1 && local.idle <= busiest.idle + 1;
-        if idle == Idle::Not || even || busiest.running == 1 {
+        if idle == CpuIdle::Not || even || busiest.running == 1 {
             return None;
         }
     }
@@ -153,12 +153,12 @@ pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: Idle) -> 
     (amount > 0).then_some((number, imbalance))
 }
 
-fn calculate_imbalance(local: &Group, busiest: &Group, average: i64, shape: Shape, idle: Idle) -> Imbalance {
+fn calculate_imbalance(local: &Group, busiest: &Group, average: i64, shape: Shape, idle: CpuIdle) -> Imbalance {
     let (own, theirs) = (local.kind(shape.percent), busiest.kind(shape.percent));
     if own == Kind::HasSpare {
         if theirs > Kind::FullyBusy && shape.numa {
             let spare = local.capacity().max(local.util()) - local.util();
-            return if spare == 0 && idle != Idle::Not { Imbalance::Tasks(1) } else { Imbalance::Util(spare) };
+            return if spare == 0 && idle != CpuIdle::Not { Imbalance::Tasks(1) } else { Imbalance::Util(spare) };
         }
         let mut tasks = (busiest.running - local.running).max(0);
         if shape.numa {
@@ -187,39 +187,39 @@ mod tests {
         Group { running, cpus: 2, idle: (2 - running).max(0), numa: running, preferred: running }
     }
 
-    fn nodes(running: &[i64], idle: Idle) -> Option<(usize, Imbalance)> {
+    fn nodes(running: &[i64], idle: CpuIdle) -> Option<(usize, Imbalance)> {
         let groups: Vec<Group> = running.iter().map(|&running| node(running)).collect();
         find_busiest_group(&groups, NODES, idle)
     }
 
     #[test]
     fn nodes_with_room_take_from_overloaded_ones() {
-        assert_eq!(nodes(&[0, 1, 3, 3], Idle::Yes), Some((2, Imbalance::Util(2048))));
-        assert_eq!(nodes(&[1, 1, 3], Idle::Newly), Some((2, Imbalance::Util(1024))));
+        assert_eq!(nodes(&[0, 1, 3, 3], CpuIdle::Long), Some((2, Imbalance::Util(2048))));
+        assert_eq!(nodes(&[1, 1, 3], CpuIdle::Newly), Some((2, Imbalance::Util(1024))));
         // Two tasks on two CPUs may stay, though this node has none: the imbalance is small.
-        assert_eq!(nodes(&[0, 2, 2], Idle::Yes), None);
-        assert_eq!(nodes(&[1, 2, 2], Idle::Yes), None);
-        assert_eq!(nodes(&[0, 0], Idle::Yes), None);
+        assert_eq!(nodes(&[0, 2, 2], CpuIdle::Long), None);
+        assert_eq!(nodes(&[1, 2, 2], CpuIdle::Long), None);
+        assert_eq!(nodes(&[0, 0], CpuIdle::Long), None);
     }
 
     #[test]
     fn busy_nodes_take_their_part_of_the_excess() {
         // 1536 there, 1024 here, 1152 on average: 128 a CPU are missing here.
-        assert_eq!(nodes(&[2, 3, 2, 2], Idle::Not), Some((1, Imbalance::Load(256))));
-        assert_eq!(nodes(&[3, 2, 2, 2], Idle::Not), None);
-        assert_eq!(nodes(&[3, 4], Idle::Not), Some((1, Imbalance::Load(512))));
-        assert_eq!(nodes(&[4, 4], Idle::Not), None);
-        assert_eq!(nodes(&[2, 2], Idle::Not), None);
+        assert_eq!(nodes(&[2, 3, 2, 2], CpuIdle::Not), Some((1, Imbalance::Load(256))));
+        assert_eq!(nodes(&[3, 2, 2, 2], CpuIdle::Not), None);
+        assert_eq!(nodes(&[3, 4], CpuIdle::Not), Some((1, Imbalance::Load(512))));
+        assert_eq!(nodes(&[4, 4], CpuIdle::Not), None);
+        assert_eq!(nodes(&[2, 2], CpuIdle::Not), None);
     }
 
     #[test]
     fn cpus_of_a_node_share_its_tasks() {
         let cpu = |running| Group { running, cpus: 1, idle: i64::from(running == 0), ..Group::default() };
         let of = |own, other, idle| find_busiest_group(&[cpu(own), cpu(other)], CPUS, idle);
-        assert_eq!(of(0, 2, Idle::Yes), Some((1, Imbalance::Tasks(1))));
-        assert_eq!(of(0, 1, Idle::Yes), None);
-        assert_eq!(of(1, 2, Idle::Not), Some((1, Imbalance::Load(512))));
-        assert_eq!(of(1, 1, Idle::Not), None);
+        assert_eq!(of(0, 2, CpuIdle::Long), Some((1, Imbalance::Tasks(1))));
+        assert_eq!(of(0, 1, CpuIdle::Long), None);
+        assert_eq!(of(1, 2, CpuIdle::Not), Some((1, Imbalance::Load(512))));
+        assert_eq!(of(1, 1, CpuIdle::Not), None);
     }
 
     #[test]

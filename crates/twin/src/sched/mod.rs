@@ -66,6 +66,13 @@ impl RunQueues {
         queue.len() == 1
     }
 
+    /// A thread that has slept wants to run, and takes its CPU at once. True if that was idle.
+    pub(crate) fn enqueue_first(&mut self, cpu: u32, thread: usize) -> bool {
+        let queue = &mut self.queues[cpu as usize];
+        queue.push_front(thread);
+        queue.len() == 1
+    }
+
     /// A thread no longer wants to run. True if its CPU is idle now.
     pub(crate) fn dequeue(&mut self, cpu: u32, thread: usize) -> bool {
         let queue = &mut self.queues[cpu as usize];

@@ -4,11 +4,11 @@ use super::numa_compare::Search;
 use super::{Balancer, Level, Move, RunQueues};
 use crate::access::{AccessState, FaultCosts, Load};
 use crate::alloc;
-use crate::clock::{Random, Use};
 use crate::kernel::{Kernel, KernelRules};
 use crate::machine::{Cpu, Curve, LoopCosts, Machine, Memory, PageCosts, Path};
 use crate::numa::{Costs, Env, Mm, Numa, Rules, Task, Topology};
 use crate::probe::Probe;
+use crate::reclaim;
 use crate::vmstat::{Design, Dialect, VmStatRules};
 
 const COSTS: LoopCosts = LoopCosts { work: 200.0, count_s8: 1.0, count_u16: 1.0, count_word: 1.0 };
@@ -28,18 +28,20 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
     let (design, dialect) = (Design::Off, Dialect::V6_1);
     let vmstat = VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, dialect };
     let queues = RunQueues::new(&machine);
-    let kernel = Kernel::new(machine, costs, KernelRules { alloc: alloc::Rules::V6_1, vmstat }, Probe::off()).unwrap();
+    let kernel = Kernel::new(
+        machine,
+        costs,
+        KernelRules { alloc: alloc::Rules::V6_1, vmstat, reclaim: reclaim::Rules::V6_1 },
+        Probe::off(),
+    )
+    .unwrap();
     let curve = Curve::new(&[]).unwrap();
     let path = Path { idle_ns: 100.0, peak: 1e9 };
-    let memory = AccessState {
-        regions: Vec::new(),
-        pools: Vec::new(),
-        load: Load::new(Memory::new(2, vec![path; 4], curve.clone(), curve).unwrap()),
-        costs: FaultCosts { fault: 1, clear_huge: 1 },
-        random: Random::new(1, Use::FirstTouch),
-        mappings: Vec::new(),
-        hint_random: Random::new(1, Use::HintFault),
-    };
+    let memory = AccessState::new(
+        Load::new(Memory::new(2, vec![path; 4], curve.clone(), curve).unwrap()),
+        FaultCosts::default(),
+        1,
+    );
     let topology = Topology::new(vec![vec![10, 20], vec![20, 10]], vec![vec![0, 1], vec![2, 3]], false);
     let task = |(number, &(cpu, faults)): (usize, &(u32, [u64; 2]))| {
         let mut task = Task::new(number as i32, 0, 0, None);

@@ -20,8 +20,13 @@ impl VmStat {
         match name {
             "nr_free_pages" => self.plain(zone, ZoneItem::FreePages),
             "nr_free_pages_blocks" => alloc.free_pages_from(zone, PAGEBLOCK_ORDER),
-            _ => 0,
+            _ => self.pages.zone_row(zone, name).unwrap_or(0),
         }
+    }
+
+    /// Value of a row of a node or of all nodes.
+    pub(super) fn node_row(&self, node: Option<usize>, name: &str) -> u64 {
+        self.pages.node_row(node, name).unwrap_or(0)
     }
 
     fn event_row(&self, name: &str) -> u64 {
@@ -35,7 +40,7 @@ impl VmStat {
                 "pgfault" => self.events.faults,
                 "thp_fault_alloc" => self.events.thp_fault_alloc,
                 "thp_fault_fallback" => self.events.thp_fault_fallback,
-                _ => self.events.numa.row(name).unwrap_or(0),
+                _ => self.events.numa.row(name).or_else(|| self.events.reclaim.row(name)).unwrap_or(0),
             },
         }
     }
@@ -49,6 +54,9 @@ impl VmStat {
             || events.contains(&name)
             || pages.contains(&name)
             || self.events.numa.row(name).is_some()
+            || self.events.reclaim.row(name).is_some()
+            || self.pages.node_row(None, name).is_some()
+            || self.pages.zone_row(0, name).is_some()
     }
 
     /// True if a row of a statistics file shows a counter at all, kept or not.
@@ -101,9 +109,9 @@ impl VmStat {
                 numa_row(name, &numa).unwrap_or_else(|| zones.map(|&zone| self.zone_row(alloc, zone, name)).sum());
             let _ = writeln!(text, "{name} {value}");
         }
-        self.rules.dialect.node_rows().for_each(|name| {
-            let _ = writeln!(text, "{name} 0");
-        });
+        for name in self.rules.dialect.node_rows() {
+            let _ = writeln!(text, "{name} {}", self.node_row(Some(node), name));
+        }
         (text, cost)
     }
 
@@ -120,9 +128,9 @@ impl VmStat {
             };
             let _ = writeln!(text, "{name} {value}");
         }
-        self.rules.dialect.node_rows().for_each(|name| {
-            let _ = writeln!(text, "{name} 0");
-        });
+        for name in self.rules.dialect.node_rows() {
+            let _ = writeln!(text, "{name} {}", self.node_row(None, name));
+        }
         for name in self.rules.dialect.other_rows() {
             let _ = writeln!(text, "{name} {}", self.event_row(name));
         }

@@ -12,6 +12,8 @@ mod in_zone;
 mod lines;
 mod numa;
 mod off;
+mod pages;
+mod reclaim;
 mod refresh;
 mod separate;
 mod switched;
@@ -26,6 +28,8 @@ pub use in_zone::InZone;
 pub use lines::Lines;
 pub use numa::{File, NUMA_ITEMS, NumaCounters, NumaItem};
 pub use off::Off;
+pub use pages::{LISTS, NodeItem, Pages};
+pub use reclaim::ReclaimEvents;
 pub use refresh::{Refresh, Work};
 pub use separate::{SERIES_THRESHOLD, Separate, SeparateCounters};
 pub use switched::Switched;
@@ -112,6 +116,8 @@ pub struct Events {
     pub thp_fault_fallback: u64,
     /// NUMA balancing.
     pub numa: NumaEvents,
+    /// Reclaim and what goes with it.
+    pub reclaim: ReclaimEvents,
 }
 
 /// Event counters of NUMA balancing and of the migrations it makes.
@@ -165,6 +171,8 @@ pub struct VmStat {
     pub numa: Box<dyn NumaCounters>,
     /// Event counters.
     pub events: Events,
+    /// Pages by what they hold.
+    pub pages: Pages,
     /// Who has which zone's words in its caches.
     pub lines: Lines,
     rules: VmStatRules,
@@ -194,6 +202,7 @@ impl VmStat {
         let mut stat = VmStat {
             numa,
             events: Events::default(),
+            pages: Pages::new(count),
             lines: Lines::new(count, siblings),
             rules,
             zone: Differential::new(count, cpus, ZONE_ITEMS, Overflow::Overstep),

@@ -19,7 +19,7 @@ impl VmStat {
             if zone.populated() && last_node != Some(zone.node) {
                 last_node = Some(zone.node);
                 text.push_str("  per-node stats\n");
-                dialect.node_rows().for_each(|name| row(&mut text, name, 0));
+                dialect.node_rows().for_each(|name| row(&mut text, name, self.node_row(Some(zone.node), name)));
             }
             self.print_sizes(&mut text, number, zone);
             if !zone.populated() {

@@ -39,7 +39,13 @@ pub fn vmstat(design: Design, threshold: Option<u32>) -> VmStatRules {
 }
 
 pub fn kernel(machine: Machine, alloc: Rules, vmstat: VmStatRules) -> Kernel {
-    Kernel::new(machine, BROADWELL, KernelRules { alloc, vmstat }, Probe::off()).unwrap()
+    Kernel::new(
+        machine,
+        BROADWELL,
+        KernelRules { alloc, vmstat, reclaim: mmtwin_twin::reclaim::Rules::V6_1 },
+        Probe::off(),
+    )
+    .unwrap()
 }
 
 pub const DESIGNS: [Design; 6] = [

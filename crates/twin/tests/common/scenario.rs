@@ -1,6 +1,7 @@
 //! Scenarios run in memory.
 
-use mmtwin_event::{CounterRow, Event, Sink};
+use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
+use mmtwin_event::{CounterRow, Event, Kind, Sink};
 use mmtwin_twin::run::{Options, Ran, State, run};
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -17,6 +18,8 @@ pub struct Finished {
     counters: BTreeMap<(String, String, String), u64>,
     /// Events in order, as (time, CPU, name).
     pub events: Vec<(u64, u32, String)>,
+    /// Scanned and reclaimed pages of all `mm_vmscan_lru_shrink_inactive` events of kswapd, and of others.
+    pub shrunk: [(u64, u64); 2],
 }
 
 impl Deref for Finished {
@@ -43,12 +46,19 @@ impl Finished {
 struct Kept {
     counters: BTreeMap<(String, String, String), u64>,
     events: Vec<(u64, u32, String)>,
+    shrunk: [(u64, u64); 2],
     at: u64,
 }
 
 impl Sink for Kept {
     fn event(&mut self, event: &Event<'_>) {
         self.events.push((event.ts, event.cpu, event.name.to_string()));
+        if event.kind == Kind::MmVmscanLruShrinkInactive {
+            let of = event.typed::<MmVmscanLruShrinkInactive>();
+            // The first task of a scenario is number 1000; threads of the kernel come before.
+            let sum = &mut self.shrunk[usize::from(event.pid >= 1000)];
+            *sum = (sum.0 + of.nr_scanned, sum.1 + of.nr_reclaimed);
+        }
     }
     fn counters(&mut self, row: &CounterRow<'_>) {
         assert!(row.at >= self.at, "counters in order of time");
@@ -69,7 +79,7 @@ fn run_it(text: &str, explicit: bool) -> Result<Finished, String> {
     let options = Options { state: State::default(), explicit, events, progress: &mut |_| {} };
     let ran = run(&scenario, options, &mut kept).map_err(|error| error.to_string())?;
     assert!(kept.events.is_sorted_by_key(|event| (event.0, event.1)), "events in order");
-    Ok(Finished { ran, counters: kept.counters, events: kept.events })
+    Ok(Finished { ran, counters: kept.counters, events: kept.events, shrunk: kept.shrunk })
 }
 
 /// Runs a scenario.

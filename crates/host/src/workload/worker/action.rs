@@ -1,7 +1,7 @@
 //! What an administrator does: reading statistics, taking CPUs off and on, writing sysctls, loading modules.
 
 use super::purges::Purges;
-use super::{cycle, module};
+use super::{cycle, lookup, module};
 use crate::{Error, clock};
 use mmtwin_event::results::ActionResult;
 use mmtwin_scenario::Machine;
@@ -23,6 +23,7 @@ pub fn name(action: &ActionKind) -> ActionName {
         ActionKind::CpuOnline { .. } => ActionName::CpuOnline,
         ActionKind::Sysctl { .. } => ActionName::Sysctl,
         ActionKind::ModuleCycle { .. } => ActionName::ModuleCycle,
+        ActionKind::Lookup { .. } => ActionName::Lookup,
         ActionKind::Sleep { .. } => ActionName::Sleep,
     }
 }
@@ -61,6 +62,10 @@ pub struct Doer<'a> {
     pub process: &'a Process,
     /// Where it runs.
     pub machine: &'a Machine,
+    /// Where files of regions are made.
+    pub directory: &'a Path,
+    /// Its number in the process.
+    pub number: u32,
     /// Threads that do the action.
     pub threads: u32,
     /// True for the first of them.
@@ -109,6 +114,11 @@ pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<Ac
             if let Some(purges) = purges {
                 purges.end(&mut result);
             }
+        }
+        ActionKind::Lookup { count } => {
+            let begin = clock::now();
+            result.operations = lookup::perform(doer.directory, &doer.process.name, doer.number, *count, deadline)?;
+            result.time = clock::now() - begin;
         }
         ActionKind::Sleep { time } => {
             result.detail = time.to_string();
@@ -170,12 +180,15 @@ mod tests {
         let text = "[machine]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"1 GiB\"\n[kernel]\nrelease = \"6.1\"\n\
                     [[process]]\nname = \"p\"\n";
         let scenario = mmtwin_scenario::parse("s", text, Path::new(""), &[]).unwrap();
-        let doer = Doer { process: &scenario.processes[0], machine: &scenario.machine, threads: 1, first: true };
+        let (process, machine, directory) = (&scenario.processes[0], &scenario.machine, Path::new("."));
+        let doer = Doer { process, machine, directory, number: 0, threads: 1, first: true };
         let file = ReadFile::Vmstat;
         let read = ActionKind::Read { file, node: None, count: Some(3), interval: Time(0) };
         let result = perform(&read, &doer, u64::MAX).unwrap();
         assert_eq!((result.kind.as_str(), result.detail.as_str(), result.operations), ("read", "vmstat", 3));
         assert_eq!(result.mean, Some(result.time as f64 / 3.0));
+        let lookup = perform(&ActionKind::Lookup { count: Some(7) }, &doer, u64::MAX).unwrap();
+        assert_eq!((lookup.kind.as_str(), lookup.operations), ("lookup", 7));
         let sleep = perform(&ActionKind::Sleep { time: Time(1_000_000_000_000) }, &doer, 0).unwrap();
         assert_eq!((sleep.detail.as_str(), sleep.operations), ("1000 s", 1));
         let nodes = files(ReadFile::Numastat, None, 2);

@@ -7,6 +7,7 @@
 
 mod action;
 mod cycle;
+mod lookup;
 mod module;
 mod purges;
 mod region;
@@ -31,6 +32,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::Duration;
@@ -132,6 +134,8 @@ struct Crew<'a> {
     machine: &'a Machine,
     programs: Vec<Thread>,
     regions: Vec<Mapped>,
+    /// Where files of regions are made.
+    directory: PathBuf,
     allowed: Vec<u32>,
     toucher: Toucher,
     /// By phase and access of the scenario: nanoseconds of a touch beside itself.
@@ -159,6 +163,7 @@ impl<'a> Crew<'a> {
         Ok(Crew {
             process,
             machine,
+            directory: plan.directory.clone(),
             regions: regions.collect::<Result<_, _>>()?,
             allowed,
             toucher,
@@ -280,7 +285,8 @@ impl<'a> Crew<'a> {
             if threads.contains(&(number as u32)) && clock::now() < deadline {
                 let first = threads.first() == Some(&(number as u32));
                 let (process, machine) = (self.process, self.machine);
-                let doer = action::Doer { process, machine, threads: threads.len() as u32, first };
+                let (directory, number, threads) = (&self.directory, number as u32, threads.len() as u32);
+                let doer = action::Doer { process, machine, directory, number, threads, first };
                 report.actions.push((i, action::perform(&action.kind, &doer, deadline)?));
             }
         }

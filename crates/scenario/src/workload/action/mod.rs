@@ -102,6 +102,12 @@ pub enum ActionKind {
         /// Cycles per thread; `None`: until the phase ends.
         count: Option<u64>,
     },
+    /// Looks up names of files that do not exist, where the files of regions are: each leaves a dentry, which stays until
+    /// reclaim shrinks that cache.
+    Lookup {
+        /// Names per thread, each another; `None`: until the phase ends.
+        count: Option<u64>,
+    },
     /// Does nothing for a time, without using the CPU.
     Sleep {
         /// How long.

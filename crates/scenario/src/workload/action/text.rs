@@ -27,6 +27,8 @@ variant! {
         Sysctl = "sysctl",
         /// Loads a kernel module and unloads it again.
         ModuleCycle = "module-cycle",
+        /// Looks up names that do not exist.
+        Lookup = "lookup",
         /// Does nothing for a time.
         Sleep = "sleep",
     }
@@ -56,8 +58,8 @@ pub(crate) struct ActionText {
     /// Allocations held before they are freed (page-loop; default 1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<u64>,
-    /// Allocations, readings or cycles per thread (page-loop, page-fill, read, module-cycle); absent: until the phase
-    /// ends.
+    /// Allocations, readings, cycles or names per thread (page-loop, page-fill, read, module-cycle, lookup); absent: until
+    /// the phase ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
     /// Pages per second and thread (page-loop, page-fill); absent: as fast as it goes.
@@ -119,6 +121,7 @@ fn keys(name: ActionName) -> &'static [&'static str] {
         ActionName::CpuOffline | ActionName::CpuOnline => &["cpus"],
         ActionName::Sysctl => &["name", "value"],
         ActionName::ModuleCycle => &["name", "count"],
+        ActionName::Lookup => &["count"],
         ActionName::Sleep => &["time"],
     }
 }
@@ -215,6 +218,7 @@ impl TryFrom<ActionText> for Action {
                 }
                 ActionKind::ModuleCycle { name, count }
             }
+            ActionName::Lookup => ActionKind::Lookup { count },
             ActionName::Sleep => ActionKind::Sleep { time: text.time.ok_or_else(|| needs("time"))? },
         };
         Ok(Action { threads, kind })
@@ -259,6 +263,10 @@ impl From<Action> for ActionText {
             ActionKind::ModuleCycle { name, count } => {
                 (text.name, text.count) = (Some(name), count);
                 ActionName::ModuleCycle
+            }
+            ActionKind::Lookup { count } => {
+                text.count = count;
+                ActionName::Lookup
             }
             ActionKind::Sleep { time } => {
                 text.time = Some(time);

@@ -1,0 +1,243 @@
+//! The page cache: `filemap_read`, `filemap_fault`, `filemap_map_pages`, `page_cache_ra_unbounded`, `filemap_add_folio`,
+//! `ext4_write_begin` (6.1 to 6.12, ext4 with 4 KiB blocks and pages).
+//!
+//! A read that finds its page missing reads a window of pages ([`Readahead`]) and waits for the disk, unless that is
+//! memory. Pages of files are charged to who reads them first. Left out: large folios, locks, direct I/O, holes,
+//! the pages of a file system's own. Checked against guests (docs/fidelity.md).
+
+use super::readahead::{Readahead, Window};
+use super::{AccessState, Entry};
+use crate::alloc::{AllocationFailure, Caller, Request};
+use crate::kernel::{Kernel, PS_PER_NS, Ps};
+use crate::page::{Flag, Pfn};
+use crate::vmstat::NodeItem;
+
+/// A page of a file that somebody waits for.
+const PAGE: Request =
+    Request { gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE", ..Request::USER };
+/// A page of a file that may be needed: not worth a second try.
+const AHEAD: Request = Request {
+    no_retry: true,
+    gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE",
+    ..Request::USER
+};
+/// Pages that a fault maps together (`fault_around_bytes`).
+const AROUND: u64 = 16;
+
+/// How a touch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touched {
+    Done,
+    /// The page is there from then on.
+    Wait(Ps),
+}
+
+/// Files as their readers know them, and windows that are being read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reader {
+    ra: Readahead,
+    /// Pages of a window that still have to be brought in.
+    pending: Option<Window>,
+    /// Those that are there, to be read as one request.
+    brought: Vec<Pfn>,
+}
+
+impl AccessState {
+    /// A call reads or writes a page of a file. On failure the same call goes on where it was.
+    pub(crate) fn file_call(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        (region, reader): (usize, &mut Reader),
+        page: u64,
+        write: bool,
+    ) -> Result<Touched, AllocationFailure> {
+        let limits = (self.readahead_pages, self.regions[region].len());
+        self.finish(kernel, caller, region, reader)?;
+        let pfn = match self.regions[region].entry(page) {
+            Entry::Present(pfn) => pfn,
+            _ => {
+                let entries = &self.regions[region];
+                let missing = |from, max| (from..from + max).find(|&at| at >= limits.1 || !entries.is_cached(at));
+                reader.pending = reader.ra.on_demand(page, false, limits, missing);
+                self.finish(kernel, caller, region, reader)?;
+                match self.regions[region].entry(page) {
+                    Entry::Present(pfn) => pfn,
+                    // Reading ahead has given up before it came here.
+                    _ => self.bring_one(kernel, caller, region, page)?,
+                }
+            }
+        };
+        // A mark and the end of a write are one flag; a page that is read is not being written.
+        let marked = kernel.alloc.frames.has(pfn, Flag::Reclaim) && !kernel.alloc.frames.has(pfn, Flag::Writeback);
+        if marked && !write {
+            kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+            let entries = &self.regions[region];
+            let missing = |from, max| (from..from + max).find(|&at| at >= limits.1 || !entries.is_cached(at));
+            reader.pending = reader.ra.on_demand(page, true, limits, missing);
+            self.finish(kernel, caller, region, reader)?;
+        }
+        if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            return Ok(Touched::Wait(until));
+        }
+        kernel.spend(caller.cpu, self.costs.file_call);
+        if write {
+            self.dirty(kernel, pfn);
+        } else {
+            kernel.mark_accessed(caller.cpu, pfn);
+            reader.ra.note(page);
+        }
+        Ok(Touched::Done)
+    }
+
+    /// A fault on a page of a file that is not mapped.
+    pub(crate) fn file_fault(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        (region, reader): (usize, &mut Reader),
+        page: u64,
+    ) -> Result<Touched, AllocationFailure> {
+        let limits = (self.readahead_pages, self.regions[region].len());
+        self.finish(kernel, caller, region, reader)?;
+        self.regions[region].tables.reach(kernel, caller, page)?;
+        let pfn = match self.regions[region].entry(page) {
+            Entry::Present(pfn) => {
+                if kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false) {
+                    let entries = &self.regions[region];
+                    let missing = |from, max| (from..from + max).find(|&at| at >= limits.1 || !entries.is_cached(at));
+                    reader.pending = reader.ra.on_demand(page, true, limits, missing);
+                    self.finish(kernel, caller, region, reader)?;
+                }
+                pfn
+            }
+            _ => {
+                kernel.stat.events.reclaim.pgmajfault += 1;
+                reader.pending = reader.ra.around(page, limits);
+                self.finish(kernel, caller, region, reader)?;
+                match self.regions[region].entry(page) {
+                    Entry::Present(pfn) => pfn,
+                    _ => self.bring_one(kernel, caller, region, page)?,
+                }
+            }
+        };
+        if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            return Ok(Touched::Wait(until));
+        }
+        kernel.stat.events.faults += 1;
+        kernel.spend(caller.cpu, self.costs.fault);
+        // Its neighbours that are in memory are mapped with it, but the marked one, which is to be seen when it is touched.
+        let first = page / AROUND * AROUND;
+        for at in first..(first + AROUND).min(limits.1) {
+            if let Entry::Present(pfn) = self.regions[region].entry(at)
+                && !self.reading.contains_key(&pfn)
+                && (at == page || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
+                && self.regions[region].map_cached(at)
+            {
+                kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, 1);
+                reader.ra.hit();
+            }
+        }
+        Ok(Touched::Done)
+    }
+
+    /// Brings in what is left of a window.
+    fn finish(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        reader: &mut Reader,
+    ) -> Result<(), AllocationFailure> {
+        let denied = std::mem::take(&mut self.denied);
+        let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
+            self.read(kernel, caller.cpu, &mut reader.brought);
+            return Ok(());
+        };
+        while window.start < window.end {
+            let page = window.start;
+            if self.regions[region].is_cached(page) {
+                self.read(kernel, caller.cpu, &mut reader.brought);
+            } else {
+                let brought = self.bring(kernel, caller, region, page, &AHEAD);
+                let pfn = brought.inspect_err(|_| reader.pending = Some(window))?;
+                reader.brought.push(pfn);
+                if window.mark == Some(page) {
+                    kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, true);
+                }
+            }
+            window.start += 1;
+        }
+        self.read(kernel, caller.cpu, &mut reader.brought);
+        Ok(())
+    }
+
+    /// Reads pages that lie one after another, as one request.
+    fn read(&mut self, kernel: &mut Kernel, cpu: u32, pages: &mut Vec<Pfn>) {
+        let count = pages.len() as u64;
+        if count == 0 {
+            return;
+        }
+        kernel.stat.events.reclaim.pgpgin += 4 * count;
+        if self.disk.synchronous {
+            kernel.spend(cpu, self.disk.transfer(count));
+            return pages.clear();
+        }
+        let done = self.disk.submit(kernel.clock(cpu), count);
+        self.reading.extend(pages.drain(..).map(|page| (page, done)));
+    }
+
+    /// Brings in a page that somebody waits for, by itself.
+    fn bring_one(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        page: u64,
+    ) -> Result<Pfn, AllocationFailure> {
+        let pfn = self.bring(kernel, caller, region, page, &PAGE)?;
+        self.read(kernel, caller.cpu, &mut vec![pfn]);
+        Ok(pfn)
+    }
+
+    /// Allocates a page of a file, to be read.
+    fn bring(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        page: u64,
+        request: &Request,
+    ) -> Result<Pfn, AllocationFailure> {
+        let mut who = caller.for_page(self.regions[region].policy, page);
+        let pfn = kernel.allocate_charged(&mut who, request)?.page;
+        let node = kernel.node_of_frame(pfn);
+        let gone = self.regions[region].entry(page);
+        kernel.prepare(caller, pfn, self.regions[region].content(page), &[]);
+        if let Entry::Gone(shadow) = gone {
+            kernel.refault(pfn, shadow);
+        }
+        kernel.add_to_lru(caller.cpu, pfn);
+        self.regions[region].put(page, pfn, node);
+        kernel.stat.pages.add(node, NodeItem::FilePages, 1);
+        Ok(pfn)
+    }
+
+    /// When a page that is being read will be there; `None` if it is.
+    fn read_ends(&mut self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> Option<Ps> {
+        let done = *self.reading.get(&pfn)?;
+        if done > kernel.clock(cpu) {
+            return Some(done.div_ceil(PS_PER_NS) * PS_PER_NS);
+        }
+        self.reading.remove(&pfn);
+        None
+    }
+
+    /// A page of a file is written to.
+    pub(crate) fn dirty(&mut self, kernel: &mut Kernel, pfn: Pfn) {
+        if !kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true) {
+            kernel.count_dirty(pfn, 1);
+            kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Dirtied, 1);
+        }
+    }
+}

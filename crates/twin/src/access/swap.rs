@@ -1,0 +1,176 @@
+//! Swap: `folio_alloc_swap`, `do_swap_page` (6.1 to 6.12).
+//!
+//! A page that reclaim takes gets a place in swap, is written, and waits in swap's cache until it is freed. Memory used as
+//! swap is read without that cache, and the place is free at once; from a disk a page keeps its place until it is
+//! written. Left out: read-ahead, several devices, clusters, the places that CPUs keep.
+
+use super::cache::Touched;
+use super::{AccessState, Entry};
+use crate::alloc::{AllocationFailure, Caller, Request};
+use crate::kernel::Kernel;
+use crate::machine::Device;
+use crate::page::{Flag, NO_PAGE, Pfn};
+use crate::vmstat::NodeItem;
+use std::collections::BTreeMap;
+
+/// A page that comes back.
+const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
+
+/// A place.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// Page in swap's cache, or [`NO_PAGE`].
+    cached: Pfn,
+    shadow: u32,
+}
+
+/// Swap space.
+#[derive(Clone, Debug)]
+pub(crate) struct Swap {
+    pub device: Device,
+    size: u32,
+    /// Places that were ever used.
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Pages of memory that have a place, by frame.
+    places: BTreeMap<Pfn, u32>,
+}
+
+impl Swap {
+    /// Space for so many pages.
+    pub(crate) fn new(device: Device, size: u64) -> Swap {
+        let size = size.min(1 << 30) as u32;
+        Swap { device, size, slots: Vec::new(), free: Vec::new(), places: BTreeMap::new() }
+    }
+
+    /// Pages that fit in.
+    pub(crate) fn pages(&self) -> u64 {
+        self.size.into()
+    }
+
+    /// First place of a page in memory; `None` if it has none.
+    pub(crate) fn slot_of(&self, page: Pfn) -> Option<u32> {
+        self.places.get(&page).copied()
+    }
+
+    /// So many places one after another, if there are.
+    fn take(&mut self, count: u32) -> Option<u32> {
+        if count == 1
+            && let Some(slot) = self.free.pop()
+        {
+            return Some(slot);
+        }
+        let first = self.slots.len() as u32;
+        (first + count <= self.size).then(|| {
+            self.slots.resize((first + count) as usize, Slot { cached: NO_PAGE, shadow: 0 });
+            first
+        })
+    }
+
+    /// A page has left memory; its places stay, with a shadow.
+    pub(super) fn leave_cache(&mut self, page: Pfn, shadow: u32) {
+        let Some(first) = self.places.remove(&page) else { return };
+        let own = self.slots[first as usize..].iter_mut().take_while(|slot| slot.cached == page);
+        own.for_each(|slot| *slot = Slot { cached: NO_PAGE, shadow });
+    }
+}
+
+impl AccessState {
+    /// True if a page has a place in swap.
+    pub(crate) fn has_slot(&self, page: Pfn) -> bool {
+        self.swap.slot_of(page).is_some()
+    }
+
+    /// Gives a page a place in swap and takes it into swap's cache; false if there is none.
+    pub(crate) fn take_slots(&mut self, kernel: &mut Kernel, page: Pfn) -> bool {
+        let pages = 1u32 << kernel.alloc.frames.order(page);
+        let Some(first) = self.swap.take(pages) else { return false };
+        self.swap.slots[first as usize..][..pages as usize].iter_mut().for_each(|slot| slot.cached = page);
+        self.swap.places.insert(page, first);
+        kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free.saturating_sub(pages.into()));
+        kernel.alloc.frames.set_flag(page, Flag::Dirty, true);
+        let node = kernel.node_of_frame(page);
+        [NodeItem::FilePages, NodeItem::SwapCached]
+            .into_iter()
+            .for_each(|item| kernel.stat.pages.add(node, item, pages.into()));
+        true
+    }
+
+    /// Gives the places of a page in memory back; it leaves swap's cache.
+    pub(crate) fn free_slots(&mut self, kernel: &mut Kernel, page: Pfn) {
+        let Some(first) = self.swap.slot_of(page) else { return };
+        let pages = 1u32 << kernel.alloc.frames.order(page);
+        self.swap.leave_cache(page, 0);
+        (first..first + pages).for_each(|slot| self.free_slot(kernel, slot));
+        let node = kernel.node_of_frame(page);
+        [NodeItem::FilePages, NodeItem::SwapCached]
+            .into_iter()
+            .for_each(|item| kernel.stat.pages.add(node, item, -i64::from(pages)));
+    }
+
+    /// Gives a place back that nobody holds a page of.
+    pub(crate) fn free_slot(&mut self, kernel: &mut Kernel, slot: u32) {
+        self.swap.free.push(slot);
+        kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free + 1);
+    }
+
+    /// A touch of a page that is in swap.
+    pub(crate) fn swap_in(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        page: u64,
+        write: bool,
+    ) -> Result<Touched, AllocationFailure> {
+        let Entry::Gone(slot) = self.regions[region].entry(page) else { return Ok(Touched::Done) };
+        let Slot { cached, shadow } = self.swap.slots[slot as usize];
+        let pfn = if cached != NO_PAGE {
+            // A huge page is mapped by base pages from now on.
+            cached + (slot - self.swap.slot_of(cached).unwrap_or(slot))
+        } else {
+            let mut who = caller.for_page(self.regions[region].policy, page);
+            let pfn = kernel.allocate_charged(&mut who, &PAGE)?.page;
+            kernel.prepare(caller, pfn, self.regions[region].content(page), &[Flag::Swapbacked]);
+            kernel.refault(pfn, shadow);
+            kernel.add_to_lru(caller.cpu, pfn);
+            let reclaim = &mut kernel.stat.events.reclaim;
+            reclaim.pgmajfault += 1;
+            reclaim.pswpin += 1;
+            reclaim.pgpgin += 4;
+            pfn
+        };
+        kernel.stat.events.faults += 1;
+        kernel.spend(caller.cpu, self.costs.fault);
+        let node = kernel.node_of_frame(pfn);
+        self.regions[region].put(page, pfn, node);
+        self.regions[region].touch(page);
+        let items = self.regions[region].items();
+        let items = if cached == NO_PAGE { items } else { &items[items.len() - 1..] };
+        items.iter().for_each(|&item| kernel.stat.pages.add(node, item, 1));
+        let synchronous = self.swap.device.synchronous;
+        if cached != NO_PAGE {
+            if write && !kernel.alloc.frames.has(pfn, Flag::Writeback) {
+                self.free_slots(kernel, pfn);
+            }
+            return Ok(Touched::Done);
+        }
+        if synchronous {
+            kernel.spend(caller.cpu, self.swap.device.transfer(1));
+        }
+        if synchronous || write {
+            self.free_slot(kernel, slot);
+        } else {
+            self.swap.slots[slot as usize].cached = pfn;
+            self.swap.places.insert(pfn, slot);
+            [NodeItem::FilePages, NodeItem::SwapCached]
+                .into_iter()
+                .for_each(|item| kernel.stat.pages.add(node, item, 1));
+        }
+        if synchronous {
+            return Ok(Touched::Done);
+        }
+        let done = self.swap.device.submit(kernel.clock(caller.cpu), 1);
+        Ok(Touched::Wait(done))
+    }
+}

@@ -1,0 +1,18 @@
+//! Cgroups with their limits.
+
+use crate::reclaim::Cgroup;
+use mmtwin_scenario::Scenario;
+
+/// The root and the scenario's cgroups, in its order.
+pub(crate) fn cgroups(scenario: &Scenario) -> Vec<Cgroup> {
+    let of = |said: &mmtwin_scenario::workload::Cgroup| {
+        let above = said.name.rsplit_once('/').map_or("", |(above, _)| above);
+        Cgroup { parent: cgroup_number(scenario, above), max: said.memory.max.map(|max| max.pages()) }
+    };
+    std::iter::once(Cgroup::default()).chain(scenario.cgroups.iter().map(of)).collect()
+}
+
+/// Number of a cgroup by its name; 0, the root, if there is none of that name.
+pub(crate) fn cgroup_number(scenario: &Scenario, name: &str) -> usize {
+    scenario.cgroups.iter().position(|cgroup| cgroup.name == name).map_or(0, |place| place + 1)
+}

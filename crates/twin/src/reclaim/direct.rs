@@ -1,0 +1,177 @@
+//! Direct reclaim: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages`, `shrink_zones` (6.1 to 6.12).
+//!
+//! Left out: the wait for reserves (`pfmemalloc`), soft limits. Checked against guests (docs/fidelity.md).
+
+use super::node::{COSTLY_ORDER, NodePass};
+use super::throttle::Throttle;
+use super::{Control, DEF_PRIORITY, Poll, Who, World, compact_gap};
+use crate::alloc::ZONES;
+use crate::vmstat::ZoneItem;
+use mmtwin_event::value::{Bytes, Gfp};
+use mmtwin_event::vocabulary::{
+    MmVmscanDirectReclaimBegin, MmVmscanDirectReclaimEnd, MmVmscanMemcgReclaimBegin, MmVmscanMemcgReclaimEnd,
+};
+
+/// A task that reclaims.
+#[derive(Clone, Debug)]
+pub(crate) struct Direct {
+    control: Control,
+    /// Zones that the request may use, in order, and which of them is next.
+    zones: Vec<usize>,
+    next: usize,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Begin,
+    /// A new pass from the first priority on.
+    Stall,
+    Zones,
+    Node(Box<NodePass>),
+    Asleep(Throttle),
+    AfterPriority,
+}
+
+impl Direct {
+    /// A task's reclaim, with the zones that it may take pages of.
+    pub(crate) fn new(world: &World<'_>, control: Control, zones: Vec<usize>) -> Direct {
+        let may_writepage = !world.kernel.reclaim.rules.laptop_mode;
+        Direct { control: Control { may_writepage, ..control }, zones, next: 0, stage: Stage::Begin }
+    }
+
+    /// Goes on; at the end, the pages that were reclaimed, or 1 if compaction can go on.
+    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<u64> {
+        match &mut self.stage {
+            Stage::Begin => {
+                self.write_begin(world);
+                self.stage = Stage::Stall;
+            }
+            Stage::Stall => {
+                if !self.control.is_cgroup() {
+                    world.kernel.stat.events.reclaim.allocstall[self.control.highest as usize] += 1;
+                }
+                self.begin_priority();
+            }
+            Stage::Zones => {
+                if !self.next_zone(world)
+                    && let Some(&first) = self.zones.first()
+                    && let Some((throttle, until)) = world.consider_throttle(&self.control, first / ZONES)
+                {
+                    self.stage = Stage::Asleep(throttle);
+                    return Poll::Sleep(until, Some((first / ZONES, throttle.reason)));
+                }
+            }
+            Stage::Node(pass) => match pass.step(world, &mut self.control) {
+                Poll::On => {}
+                Poll::Sleep(until, why) => return Poll::Sleep(until, why),
+                Poll::Done(_) => self.stage = Stage::Zones,
+            },
+            Stage::Asleep(throttle) => {
+                world.unthrottle(*throttle);
+                self.stage = Stage::AfterPriority;
+            }
+            Stage::AfterPriority => return self.after_priority(world),
+        }
+        Poll::On
+    }
+
+    fn begin_priority(&mut self) {
+        self.control.scanned = 0;
+        self.next = 0;
+        self.stage = Stage::Zones;
+    }
+
+    /// The next node that a zone of the request lies on; false at the end of the pass.
+    fn next_zone(&mut self, world: &World<'_>) -> bool {
+        self.stage = Stage::AfterPriority;
+        while let Some(&zone) = self.zones.get(self.next) {
+            let seen = self.zones[..self.next].iter().any(|before| before / ZONES == zone / ZONES);
+            self.next += 1;
+            if !self.control.is_cgroup() && self.control.order > COSTLY_ORDER && self.is_ready(world, zone) {
+                self.control.compaction_ready = true;
+            } else if !seen {
+                self.stage = Stage::Node(Box::new(NodePass::new(zone / ZONES)));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// `compaction_ready`: reclaim would not help compaction any further.
+    fn is_ready(&self, world: &World<'_>, zone: usize) -> bool {
+        let (of, highest) = (&world.kernel.alloc.zones[zone], self.control.highest);
+        let free = world.kernel.stat.plain(zone, ZoneItem::FreePages);
+        if of.watermark_ok(self.control.order, of.marks.min, free, highest, Default::default()) {
+            return true;
+        }
+        let mark = of.marks.high + compact_gap(self.control.order);
+        world.is_suitable(zone, self.control.order, highest)
+            && of.watermark_ok(0, mark, free, highest, Default::default())
+    }
+
+    fn after_priority(&mut self, world: &mut World<'_>) -> Poll<u64> {
+        let control = &mut self.control;
+        let enough = control.reclaimed >= control.nr_to_reclaim || control.compaction_ready;
+        if !enough && control.priority > 0 {
+            control.may_writepage |= control.priority < DEF_PRIORITY - 2;
+            control.priority -= 1;
+            self.begin_priority();
+            return Poll::On;
+        }
+        let target = match control.who {
+            Who::Cgroup(cgroup) => cgroup,
+            Who::Kswapd | Who::Direct => 0,
+        };
+        let mut nodes: Vec<usize> = self.zones.iter().map(|zone| zone / ZONES).collect();
+        nodes.dedup();
+        nodes.into_iter().for_each(|node| world.snapshot_refaults(node, target));
+        if control.reclaimed == 0 && !control.compaction_ready {
+            // Active lists and protected cgroups that were spared are not spared now.
+            let again = if control.skipped_deactivate {
+                (control.force_deactivate, control.skipped_deactivate) = (true, false);
+                true
+            } else if control.low_skipped {
+                (control.force_deactivate, control.low_reclaim, control.low_skipped) = (false, true, false);
+                true
+            } else {
+                false
+            };
+            if again {
+                control.priority = DEF_PRIORITY;
+                self.stage = Stage::Stall;
+                return Poll::On;
+            }
+        }
+        let reclaimed = if control.reclaimed == 0 { u64::from(control.compaction_ready) } else { control.reclaimed };
+        self.write_end(world, reclaimed);
+        Poll::Done(reclaimed)
+    }
+
+    fn write_begin(&self, world: &mut World<'_>) {
+        let gfp = self.control.gfp;
+        let gfp_flags = Gfp(Bytes { start: 0, len: gfp.len() as u32 }.to_slot());
+        let (order, may_writepage) = (self.control.order as i32, Some(self.control.may_writepage.into()));
+        let (at, cpu, task) = (world.now(), world.cpu, world.task);
+        let probe = &mut world.kernel.probe;
+        match self.control.is_cgroup() {
+            true => {
+                let event = MmVmscanMemcgReclaimBegin { order, gfp_flags, may_writepage };
+                probe.write(at, cpu, task, &event, gfp.as_bytes());
+            }
+            false => {
+                let event = MmVmscanDirectReclaimBegin { order, gfp_flags, may_writepage };
+                probe.write(at, cpu, task, &event, gfp.as_bytes());
+            }
+        }
+    }
+
+    fn write_end(&self, world: &mut World<'_>, nr_reclaimed: u64) {
+        let (at, cpu, task) = (world.now(), world.cpu, world.task);
+        let probe = &mut world.kernel.probe;
+        match self.control.is_cgroup() {
+            true => probe.write(at, cpu, task, &MmVmscanMemcgReclaimEnd { nr_reclaimed }, b""),
+            false => probe.write(at, cpu, task, &MmVmscanDirectReclaimEnd { nr_reclaimed }, b""),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Taking pages from the tail of a list: `isolate_lru_folios`, `too_many_isolated` (6.1 to 6.18).
+//!
+//! Pages of zones that do not help are set aside and put back at the head. Left out: pages whose references are held.
+//! The historic walk over neighbours (lumpy reclaim) is not here.
+
+use super::{Control, List, World};
+use crate::alloc::{ZONES, ZoneKind};
+use crate::page::{Flag, Pfn};
+use mmtwin_event::vocabulary::MmVmscanLruIsolate;
+
+/// Pages that were taken.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Isolated {
+    /// Oldest first.
+    pub pages: Vec<Pfn>,
+    /// Base pages of them.
+    pub taken: u64,
+    /// Base pages that were looked at.
+    pub scanned: u64,
+}
+
+/// Takes up to `wanted` pages of a lruvec's list.
+pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, list: List, wanted: u64) -> Isolated {
+    let kernel = &mut *world.kernel;
+    let (frames, reclaim, stat) = (&mut kernel.alloc.frames, &mut kernel.reclaim, &mut kernel.stat);
+    let limit = reclaim.rules.skip_limit;
+    let mut isolated = Isolated::default();
+    let (mut aside, mut skipped, mut scan) = (Vec::new(), 0, 0);
+    while scan < wanted {
+        let Some(page) = reclaim.lru.take_oldest(number, list) else { break };
+        let pages = 1u64 << frames.order(page);
+        isolated.scanned += pages;
+        let kind = frames.zone(page) % ZONES;
+        if kind > control.highest as usize && (limit == 0 || skipped < limit) {
+            stat.events.reclaim.pgskip[kind] += pages;
+            skipped += pages;
+            aside.push(page);
+            continue;
+        }
+        scan += pages;
+        frames.set_flag(page, Flag::Lru, false);
+        isolated.taken += pages;
+        isolated.pages.push(page);
+    }
+    for page in aside {
+        reclaim.lru.vec_mut(number).lists[list as usize].push_head(frames, page);
+    }
+    for &page in &isolated.pages {
+        reclaim.lru.resize(frames, &mut stat.pages, number, list, page, false);
+    }
+    let event = MmVmscanLruIsolate {
+        highest_zoneidx: Some(highest_zoneidx(control.highest)),
+        order: control.order as i32,
+        nr_requested: wanted,
+        nr_scanned: isolated.scanned,
+        nr_skipped: Some(skipped),
+        nr_taken: isolated.taken,
+        isolate_mode: Some(0),
+        lru: Some(mmtwin_event::value::Lru(list as u32)),
+        file: None,
+        contig_taken: None,
+        contig_dirty: None,
+        contig_failed: None,
+    };
+    let (at, cpu, task) = (world.now(), world.cpu, world.task);
+    world.kernel.probe.write(at, cpu, task, &event, b"");
+    isolated
+}
+
+/// The number of a zone kind in the kernel's `enum zone_type`.
+pub(super) fn highest_zoneidx(kind: ZoneKind) -> i32 {
+    kind as i32
+}

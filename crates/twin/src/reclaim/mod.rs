@@ -1,0 +1,200 @@
+//! Page reclaim: `mm/vmscan.c`, `mm/swap.c`, `mm/workingset.c`. Reference is 6.1 with the classic LRU; 6.12 by rules.
+//!
+//! | what | file |
+//! |---|---|
+//! | LRU lists, batches of CPUs before them | [`lru`], [`batches`] |
+//! | one reclaim: its target and what it may do | [`control`] |
+//! | how much of each list to scan | [`balance`] |
+//! | pages taken from a list's tail | [`isolate`] |
+//! | what becomes of inactive and of active pages | [`inactive`], [`active`] |
+//! | a lruvec, a node with its cgroups and slabs | [`lruvec`], [`node`] |
+//! | who reclaims: kswapd, and tasks that find no memory | [`kswapd`], [`direct`] |
+//! | sleeping until somebody else makes progress | [`throttle`] |
+//! | refaults | [`workingset`] |
+//! | shrinkers | [`slab`] |
+//! | limits of cgroups | [`memcg`] |
+//!
+//! A reclaim is a state machine that goes on from batch to batch ([`Poll`]), so that it shares its CPU with others and can
+//! sleep anywhere. The state of lists and nodes is the kernel's ([`Reclaim`]); where pages are mapped, which were
+//! touched and how they are written is said by [`crate::access`].
+
+mod active;
+mod balance;
+mod batches;
+mod control;
+mod direct;
+mod inactive;
+mod isolate;
+mod kswapd;
+mod lru;
+mod lruvec;
+mod memcg;
+mod node;
+mod slab;
+mod throttle;
+mod workingset;
+
+pub(crate) use control::{Control, Who};
+pub(crate) use direct::Direct;
+pub(crate) use kswapd::Kswapd;
+pub(crate) use lru::{List, Lru};
+pub use memcg::Cgroup;
+pub(crate) use slab::Shrinker;
+pub(crate) use throttle::Reason;
+
+use crate::access::AccessState;
+use crate::alloc::ZoneKind;
+use crate::clock::Ns;
+use crate::kernel::{Kernel, Ps};
+use crate::probe::Task;
+use batches::Batches;
+
+/// Priority that a scan begins with: 1/4096 of a list.
+pub(crate) const DEF_PRIORITY: u32 = 12;
+/// Pages of a batch, and the least that a reclaim aims at (`SWAP_CLUSTER_MAX`).
+pub(crate) const BATCH: u64 = 32;
+/// Fruitless runs after which kswapd gives up, and of the allocator (`MAX_RECLAIM_RETRIES`).
+pub(crate) const MAX_RETRIES: u32 = 16;
+
+/// Free pages that compaction needs to work for an order (`compact_gap`).
+pub(crate) fn compact_gap(order: u32) -> u64 {
+    2 << order
+}
+
+/// How reclaim of a release differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Pages of a CPU's batch for the LRU lists (`PAGEVEC_SIZE`): 15, from 6.11 on 31.
+    pub lru_batch: usize,
+    /// Writes cost as many pages as a batch, and pages that were kept cost too (6.2 and later).
+    pub cost_of_rotations: bool,
+    /// Pages of unusable zones that an isolation skips at most; 0: no limit.
+    pub skip_limit: u64,
+    /// Direct reclaim of cgroups stops when it has enough and goes on from there the next time.
+    pub rotating_walk: bool,
+    /// `vm.swappiness`.
+    pub swappiness: u64,
+    /// `vm.laptop_mode`.
+    pub laptop_mode: bool,
+    /// Ticks per second.
+    pub hz: u64,
+}
+
+impl Rules {
+    /// Kernel 6.1 with default sysctls, 250 ticks a second.
+    pub const V6_1: Rules = Rules {
+        lru_batch: 15,
+        cost_of_rotations: false,
+        skip_limit: 0,
+        rotating_walk: false,
+        swappiness: 60,
+        laptop_mode: false,
+        hz: 250,
+    };
+}
+
+/// What reclaim knows of a node (`struct pglist_data`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    /// Largest order that kswapd was asked for, and the highest zone; `None`: nothing is pending.
+    pub kswapd_order: u32,
+    pub kswapd_highest: Option<ZoneKind>,
+    /// kswapd waits to be woken, for good or for a while.
+    pub kswapd_waits: bool,
+    /// Runs in a row that reclaimed nothing.
+    pub kswapd_failures: u32,
+    /// Many dirty pages at the tail: kswapd writes them.
+    pub dirty: bool,
+    /// Many pages under writeback at the tail.
+    pub writeback: bool,
+    /// All dirty pages wait for congested devices.
+    pub congested: bool,
+    /// Tasks asleep in [`throttle`], by reason.
+    pub throttled: [u32; 4],
+    /// Pages written since tasks were throttled for writeback began to count.
+    pub written_at_throttle: u64,
+}
+
+/// What the kernel knows for reclaim.
+#[derive(Clone, Debug)]
+pub(crate) struct Reclaim {
+    pub rules: Rules,
+    pub lru: Lru,
+    pub nodes: Vec<Node>,
+    /// By CPU.
+    batches: Vec<Batches>,
+    /// All cgroups, the root first, and the pages that each has.
+    cgroups: Vec<Cgroup>,
+    usage: Vec<u64>,
+    /// Caches of the kernel that can be shrunk.
+    pub shrinkers: Vec<Shrinker>,
+    /// Pages of swap that are free; `None`: there is no swap.
+    pub free_swap: Option<u64>,
+    /// Bits of the age of evictions that are left out, so that it fits into a shadow.
+    bucket_order: u32,
+    /// Nodes whose kswapd is to be woken.
+    pub wakes: Vec<usize>,
+    /// Sleepers who may go on: node and reason.
+    pub unthrottled: Vec<(usize, Reason)>,
+}
+
+/// How far a reclaim came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Poll<T> {
+    /// It has done a batch and goes on.
+    On,
+    /// It sleeps until then, or until it is woken on a node for a reason.
+    Sleep(Ps, Option<(usize, Reason)>),
+    /// It is done.
+    Done(T),
+}
+
+/// All that a reclaim works on, and who does it where.
+pub(crate) struct World<'a> {
+    pub kernel: &'a mut Kernel,
+    pub memory: &'a mut AccessState,
+    pub cpu: u32,
+    pub task: Task,
+}
+
+impl World<'_> {
+    pub(crate) fn now(&self) -> Ns {
+        self.kernel.now(self.cpu)
+    }
+
+    /// Length of a tick.
+    pub(crate) fn jiffy(&self) -> Ns {
+        1_000_000_000 / self.kernel.reclaim.rules.hz
+    }
+
+    /// Work that takes some time.
+    pub(crate) fn spend(&mut self, time: Ps) {
+        self.kernel.spend(self.cpu, time);
+    }
+}
+
+impl Reclaim {
+    /// Empty lists; `pages` is the memory of the machine, the first cgroup is the root.
+    pub(crate) fn new(rules: Rules, nodes: usize, cgroups: Vec<Cgroup>, cpus: usize, pages: u64) -> Reclaim {
+        let lru = Lru::new(nodes, cgroups.iter().map(|cgroup| cgroup.parent).collect());
+        let bits = workingset::age_bits(lru.len());
+        Reclaim {
+            rules,
+            lru,
+            nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
+            batches: vec![Batches::default(); cpus],
+            usage: vec![0; cgroups.len()],
+            cgroups,
+            shrinkers: Vec::new(),
+            free_swap: None,
+            bucket_order: (u64::BITS - pages.leading_zeros()).saturating_sub(bits),
+            wakes: Vec::new(),
+            unthrottled: Vec::new(),
+        }
+    }
+
+    /// True if something has happened that others have to hear of at once.
+    pub(crate) fn wants_attention(&self) -> bool {
+        !self.wakes.is_empty() || !self.unthrottled.is_empty()
+    }
+}

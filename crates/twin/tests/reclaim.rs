@@ -1,0 +1,151 @@
+//! Reclaim in whole runs: events and counters agree, pages come back, touches by rates find the same as touches one by one.
+
+mod common;
+
+use common::scenario::{Finished, MACHINE, ran, ran_explicitly};
+use mmtwin_event::results::Ending;
+
+/// A small machine with swap that is memory.
+fn small(megabytes: u64, swap: &str) -> String {
+    format!(
+        "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"{megabytes} MiB\"\n\
+         [machine.swap]\nsize = \"{swap}\"\nsynchronous = true\nlatency = \"0 ns\"\nbandwidth = \"10 GB/s\"\n\
+         [kernel]\nrelease = \"6.1\"\nthp = \"never\"\nsysctl = {{ \"kernel.numa_balancing\" = 0 }}\n\
+         [run]\nevents = [\"vmscan:*\"]\n"
+    )
+}
+
+fn region(name: &str, megabytes: u64, kind: &str) -> String {
+    format!("[[process.region]]\nname = \"{name}\"\nsize = \"{megabytes} MiB\"\nkind = \"{kind}\"\n")
+}
+
+fn access(region: &str, rest: &str) -> String {
+    format!("[[process.phase.access]]\nregion = \"{region}\"\n{rest}\n")
+}
+
+/// What the kernel counts is what its events add up to, and what is on lists is what is in memory.
+fn agrees(run: &Finished) {
+    let count = |name: &str| run.counter("vmstat", "", name);
+    let [kswapd, direct] = run.shrunk;
+    assert_eq!((count("pgscan_kswapd"), count("pgsteal_kswapd")), kswapd);
+    assert_eq!((count("pgscan_direct"), count("pgsteal_direct")), direct);
+    assert_eq!(count("pgscan_anon") + count("pgscan_file"), kswapd.0 + direct.0);
+    assert_eq!(count("pgsteal_anon") + count("pgsteal_file"), kswapd.1 + direct.1);
+    let events = |name: &str| run.events.iter().filter(|event| event.2 == name).count() as u64;
+    assert_eq!(events("mm_vmscan_kswapd_wake"), count("pageoutrun"));
+    assert_eq!(events("mm_vmscan_direct_reclaim_begin"), events("mm_vmscan_direct_reclaim_end"));
+    assert_eq!(events("mm_vmscan_write_folio"), count("nr_vmscan_write"));
+    let isolated = count("nr_isolated_anon") + count("nr_isolated_file");
+    assert_eq!(isolated, 0);
+}
+
+#[test]
+fn a_reader_of_more_than_memory_reads_on() {
+    for (via, pattern) in [("syscall", "sequential"), ("mmap", "sequential")] {
+        let said = format!(
+            "{}[[process]]\nname = \"reader\"\n{}[[process.phase]]\n{}",
+            small(256, "0 B"),
+            region("file", 512, "file"),
+            access("file", &format!("pattern = \"{pattern}\"\nvia = \"{via}\"\ncount = 131072"))
+        );
+        let run = ran(&said);
+        agrees(&run);
+        let (read, steal) = (run.counter("vmstat", "", "pgpgin") / 4, run.counter("vmstat", "", "pgsteal_file"));
+        // A fault reads around its page, so that a mapped reader may read a page again.
+        let most = if via == "mmap" { 131_072 + 200 } else { 131_072 };
+        assert!((131_072..=most).contains(&read), "{via}: {read}");
+        let cached = run.counter("vmstat", "", "nr_file_pages");
+        assert_eq!(cached, 0, "{via}: nobody has the file any more");
+        assert!((65_536..131_072).contains(&steal), "{via}: {steal}");
+        assert_eq!(run.counter("vmstat", "", "workingset_refault_file"), read - 131_072, "{via}");
+    }
+}
+
+#[test]
+fn a_second_pass_over_a_file_refaults() {
+    let said = format!(
+        "{}[[process]]\nname = \"reader\"\n{}[[process.phase]]\n{}",
+        small(256, "0 B"),
+        region("file", 300, "file"),
+        access("file", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 153600")
+    );
+    let run = ran(&said);
+    agrees(&run);
+    // LRU keeps nothing of a loop that is longer than memory.
+    let refaults = run.counter("vmstat", "", "workingset_refault_file");
+    assert!((50_000..=76_800).contains(&refaults), "{refaults}");
+    // The distance is the whole file's, which is more than the active list and the rest of the inactive one have.
+    assert!(run.counter("vmstat", "", "workingset_activate_file") < refaults);
+}
+
+#[test]
+fn anonymous_memory_overflows_to_swap() {
+    let hot = "pattern = \"hot-cold\"\nhot = 0.2\nhot_touches = 0.9\nthink = \"5 us\"\nwrite = 1\ncount = 400000";
+    let said = format!(
+        "{}[[process]]\nname = \"heap\"\n{}populate = true\n[[process.phase]]\n{}",
+        small(256, "1 GiB"),
+        region("heap", 300, "anon"),
+        access("heap", hot)
+    );
+    let (sampled, explicit) = (ran(&said), ran_explicitly(&said));
+    for run in [&sampled, &explicit] {
+        agrees(run);
+        let count = |name: &str| run.counter("vmstat", "", name);
+        assert!(count("pswpout") > 15_000 && count("pswpin") > 1000, "{} {}", count("pswpout"), count("pswpin"));
+        assert!(count("pswpin") <= count("pswpout") && count("workingset_refault_anon") == count("pswpin"));
+        assert_eq!(run.results.ending, Ending::Completed);
+    }
+    // Rates find which pages are young as well as single touches do.
+    for name in ["pswpin", "pswpout", "pgscan_anon", "pgmajfault"] {
+        let [a, b] = [&sampled, &explicit].map(|run| run.counter("vmstat", "", name) as f64);
+        assert!((a / b - 1.0).abs() < 0.15, "{name}: {a} by rates, {b} one by one");
+    }
+}
+
+#[test]
+fn without_swap_anonymous_memory_ends_the_run() {
+    let said =
+        format!("{}[[process]]\nname = \"hog\"\n{}populate = true\n", small(256, "0 B"), region("heap", 300, "anon"));
+    let run = ran(&said);
+    assert!(matches!(run.results.ending, Ending::OutOfMemory { .. }));
+    assert_eq!((run.counter("vmstat", "", "oom_kill"), run.counter("vmstat", "", "pgsteal_anon")), (1, 0));
+    agrees(&run);
+}
+
+#[test]
+fn a_full_node_is_reclaimed_and_the_other_left_alone() {
+    let said = format!(
+        "{MACHINE}[[process]]\nname = \"reader\"\ncpus = \"0\"\npolicy = \"bind:0\"\n{}policy = \"bind:0\"\n\
+         [[process.phase]]\n{}[run]\nevents = [\"vmscan:*\"]\n",
+        region("file", 1400, "file"),
+        access("file", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 358400")
+    );
+    let run = ran(&said);
+    agrees(&run);
+    assert!(run.counter("vmstat", "", "pgsteal_kswapd") > 80_000);
+    let wakes: Vec<_> = run.events.iter().filter(|event| event.2 == "mm_vmscan_wakeup_kswapd").collect();
+    assert!(!wakes.is_empty());
+    assert!(run.counter("numastat", "1", "numa_hit") < 1000);
+}
+
+#[test]
+fn a_cgroup_at_its_limit_reclaims_its_own() {
+    let said = format!(
+        "{}[[cgroup]]\nname = \"/web\"\nmemory.max = \"64 MiB\"\n[[process]]\nname = \"in\"\ncgroup = \"/web\"\n{}\
+         [[process.phase]]\n{}[[process]]\nname = \"out\"\n{}populate = true\n[[process.phase]]\nduration = \"1 s\"\n{}",
+        small(512, "0 B"),
+        region("file", 128, "file"),
+        access("file", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 32768"),
+        region("heap", 64, "anon"),
+        access("heap", "pattern = \"uniform\"\nthink = \"1 ms\""),
+    );
+    let run = ran(&said);
+    let count = |name: &str| run.counter("vmstat", "", name);
+    // What is over 64 MiB of 128 goes, in passes of 32 pages or a few more, and nobody else's.
+    assert!((16_384..16_384 + 100).contains(&count("pgsteal_file")), "{}", count("pgsteal_file"));
+    assert_eq!((count("pgsteal_kswapd"), count("pgsteal_direct"), count("pgscan_anon")), (0, 0, 0));
+    let events = |name: &str| run.events.iter().filter(|event| event.2 == name).count() as u64;
+    let passes = events("mm_vmscan_memcg_reclaim_begin");
+    assert!((16_384 / 64..=16_384 / 32 + 1).contains(&passes), "{passes}");
+    assert_eq!(events("mm_vmscan_direct_reclaim_begin") + count("allocstall_movable"), 0);
+}
