@@ -9,6 +9,7 @@ use mmtwin_twin::build;
 use mmtwin_twin::kernel::{AllocLoop, Kernel, KernelRules};
 use mmtwin_twin::machine::{Cpu, LoopCosts, Machine, PageCosts};
 use mmtwin_twin::probe::{Probe, Task};
+use mmtwin_twin::reclaim;
 use mmtwin_twin::run::{Options, State, run};
 use mmtwin_twin::vmalloc::params::{Params, Workload};
 use mmtwin_twin::vmalloc::{Outcome, stress, stress_over_rates};
@@ -50,7 +51,8 @@ fn kernel(nodes: u32, cores: u32, pages: u64) -> Result<Kernel> {
     let costs = PageCosts { clock_khz: 2_000_000, alone: COSTS, shared_core: COSTS, refetch: 700.0, read_line: 700.0 };
     let (stat_interval, dialect) = (1_000_000_000, Dialect::V6_1);
     let vmstat = VmStatRules { design: Design::InZone, threshold: None, stat_interval, hz: 250, dialect };
-    Kernel::new(machine, costs, KernelRules { alloc: Rules::V6_1, vmstat }, Probe::off()).map_err(|e| e.to_string())
+    Kernel::new(machine, costs, KernelRules { alloc: Rules::V6_1, vmstat, reclaim: reclaim::Rules::V6_1 }, Probe::off())
+        .map_err(|e| e.to_string())
 }
 
 #[derive(Clone, Copy)]
