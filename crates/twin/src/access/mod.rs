@@ -69,8 +69,6 @@ pub(crate) struct AccessState {
     pub ends: Vec<(Ps, Pfn)>,
     /// The request that failed last is not tried again.
     pub denied: bool,
-    /// The flusher threads are to write.
-    pub flush: bool,
     /// Touches by epoch, for those who ask which pages are young; somebody has asked.
     logs: Vec<Log>,
     looked: bool,
@@ -97,17 +95,11 @@ impl AccessState {
             reading: BTreeMap::new(),
             ends: Vec::new(),
             denied: false,
-            flush: false,
             logs: Vec::new(),
             looked: false,
             epoch: 0,
             young_random: Random::new(seed, Use::Young),
         }
-    }
-
-    /// The flusher threads are to write what is dirty.
-    pub(crate) fn wake_flushers(&mut self) {
-        self.flush = true;
     }
 
     /// Handles the fault of a touch. After a wait the same touch comes again.

@@ -7,7 +7,7 @@ use crate::reclaim;
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    CgroupWalk, Files, NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, Thp, Threshold, Watermarks,
+    Files, NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, Thp, Threshold, Watermarks,
 };
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -48,7 +48,6 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         lru_batch: if is_at_least(of, 6, 11) { 31 } else { 15 },
         cost_of_rotations: of.reclaim.scan_balance == ScanBalance::CostRotations,
         skip_limit: of.reclaim.skip_limit.into(),
-        rotating_walk: of.reclaim.cgroup_walk == CgroupWalk::Rotating,
         swappiness: of.sysctl.vm_swappiness.into(),
         laptop_mode: of.sysctl.vm_laptop_mode != 0,
         hz: of.hz.into(),

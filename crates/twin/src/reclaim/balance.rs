@@ -1,6 +1,7 @@
 //! How much of each list to scan: `prepare_scan_count`, `get_scan_count` (5.8 to 6.18).
 //!
-//! Anonymous memory and files share the pressure by what reclaiming them has cost. Left out: offline cgroups, demotion.
+//! Anonymous memory and files share the pressure by what reclaiming them has cost. Left out: protected and offline
+//! cgroups, demotion.
 //! Checked by tests of the arithmetic here and by the counters of docs/fidelity.md.
 
 use super::lru::Lruvec;
@@ -52,13 +53,13 @@ pub(super) fn prepare(world: &World<'_>, control: &mut Control, node: usize) {
     }
 }
 
-/// Pages to scan of each list of a lruvec. `protected` is what a cgroup's protection leaves of a size.
-pub(super) fn counts(world: &World<'_>, control: &Control, vec: &Lruvec, protected: impl Fn(u64) -> u64) -> Counts {
+/// Pages to scan of each list of a lruvec.
+pub(super) fn counts(world: &World<'_>, control: &Control, vec: &Lruvec) -> Counts {
     let reclaim = &world.kernel.reclaim;
     let swap = control.may_swap && reclaim.free_swap.is_some_and(|free| free > 0);
     let balance = balance(control, swap, reclaim.rules.swappiness);
     List::EVICTABLE.map(|list| {
-        let scan = protected(vec.size(list, control.highest)) >> control.priority;
+        let scan = vec.size(list, control.highest) >> control.priority;
         match balance {
             Balance::Equal => scan,
             Balance::Anon => {

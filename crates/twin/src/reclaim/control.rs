@@ -46,9 +46,6 @@ pub(crate) struct Control {
     pub may_deactivate: [bool; 2],
     pub force_deactivate: bool,
     pub skipped_deactivate: bool,
-    /// Cgroups below `memory.low` are reclaimed too; some were left out.
-    pub low_reclaim: bool,
-    pub low_skipped: bool,
     pub cache_trim_mode: bool,
     pub file_is_tiny: bool,
     pub cost: PerType,
@@ -75,8 +72,6 @@ impl Control {
             may_deactivate: [false; 2],
             force_deactivate: false,
             skipped_deactivate: false,
-            low_reclaim: false,
-            low_skipped: false,
             cache_trim_mode: false,
             file_is_tiny: false,
             cost: [0; 2],

@@ -1,6 +1,7 @@
 //! Direct reclaim: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages`, `shrink_zones` (6.1 to 6.12).
 //!
-//! Left out: the wait for reserves (`pfmemalloc`), soft limits. Checked against guests (docs/fidelity.md).
+//! Left out: the wait for reserves (`pfmemalloc`), soft limits, protected cgroups, and that 6.12 goes through the cgroups
+//! in turns. Checked against guests (docs/fidelity.md).
 
 use super::node::{COSTLY_ORDER, NodePass};
 use super::throttle::Throttle;
@@ -127,17 +128,9 @@ impl Direct {
         nodes.dedup();
         nodes.into_iter().for_each(|node| world.snapshot_refaults(node, target));
         if control.reclaimed == 0 && !control.compaction_ready {
-            // Active lists and protected cgroups that were spared are not spared now.
-            let again = if control.skipped_deactivate {
+            // Active lists that were spared are not spared now.
+            if control.skipped_deactivate {
                 (control.force_deactivate, control.skipped_deactivate) = (true, false);
-                true
-            } else if control.low_skipped {
-                (control.force_deactivate, control.low_reclaim, control.low_skipped) = (false, true, false);
-                true
-            } else {
-                false
-            };
-            if again {
                 control.priority = DEF_PRIORITY;
                 self.stage = Stage::Stall;
                 return Poll::On;

@@ -1,8 +1,9 @@
 //! What becomes of a batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references` (6.1 to
 //! 6.12). The rules for a page stand in the kernel's order; the spec numbers them.
 //!
-//! Left out: locks that others hold, huge pages that are split for swap (they go as a whole), demotion, private data.
-//! Checked event by event and by counters against guests (docs/fidelity.md).
+//! Left out: waking the flusher threads, locks that others hold, huge pages that are split for swap (they go as a whole),
+//! demotion, private data. Checked event by event and by counters against guests
+//! (docs/fidelity.md).
 
 use super::isolate::{Isolated, isolate};
 use super::{Control, List, World};
@@ -115,9 +116,6 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
         world.kernel.uncharge(page);
         let gone = world.kernel.free_unchecked(cpu, world.task, page);
         debug_assert!(gone.is_ok(), "what was on a list was allocated");
-    }
-    if came.unqueued_dirty == taken {
-        world.memory.wake_flushers();
     }
     let seen = &mut control.seen;
     seen.dirty += came.dirty;

@@ -70,8 +70,6 @@ pub struct Rules {
     pub cost_of_rotations: bool,
     /// Pages of unusable zones that an isolation skips at most; 0: no limit.
     pub skip_limit: u64,
-    /// Direct reclaim of cgroups stops when it has enough and goes on from there the next time.
-    pub rotating_walk: bool,
     /// `vm.swappiness`.
     pub swappiness: u64,
     /// `vm.laptop_mode`.
@@ -82,15 +80,8 @@ pub struct Rules {
 
 impl Rules {
     /// Kernel 6.1 with default sysctls, 250 ticks a second.
-    pub const V6_1: Rules = Rules {
-        lru_batch: 15,
-        cost_of_rotations: false,
-        skip_limit: 0,
-        rotating_walk: false,
-        swappiness: 60,
-        laptop_mode: false,
-        hz: 250,
-    };
+    pub const V6_1: Rules =
+        Rules { lru_batch: 15, cost_of_rotations: false, skip_limit: 0, swappiness: 60, laptop_mode: false, hz: 250 };
 }
 
 /// What reclaim knows of a node (`struct pglist_data`).

@@ -67,7 +67,7 @@ impl NodePass {
                 self.next += 1;
                 let number = world.kernel.reclaim.lru.number(self.node, cgroup);
                 let vec = world.kernel.reclaim.lru.vec(number);
-                let counts = counts(world, control, vec, |size| size);
+                let counts = counts(world, control, vec);
                 self.stage = Stage::Lruvec(Pass::new(control, number, counts));
             }
             Stage::Lruvec(pass) => {
