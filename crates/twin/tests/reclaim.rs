@@ -94,6 +94,8 @@ fn anonymous_memory_overflows_to_swap() {
         assert!(count("pswpout") > 15_000 && count("pswpin") > 1000, "{} {}", count("pswpout"), count("pswpin"));
         assert!(count("pswpin") <= count("pswpout") && count("workingset_refault_anon") == count("pswpin"));
         assert_eq!(run.results.ending, Ending::Completed);
+        // Nothing of a process is left when it has ended.
+        assert_eq!((count("nr_anon_pages"), count("nr_swapcached"), count("nr_file_pages")), (0, 0, 0));
     }
     // Rates find which pages are young as well as single touches do.
     for name in ["pswpin", "pswpout", "pgscan_anon", "pgmajfault"] {

@@ -52,15 +52,11 @@ impl AccessState {
         page: u64,
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
-        let limits = (self.readahead_pages, self.regions[region].len());
         self.finish(kernel, caller, region, reader)?;
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => pfn,
             _ => {
-                let entries = &self.regions[region];
-                let missing = |from, max| (from..from + max).find(|&at| at >= limits.1 || !entries.is_cached(at));
-                reader.pending = reader.ra.on_demand(page, false, limits, missing);
-                self.finish(kernel, caller, region, reader)?;
+                self.ahead(kernel, caller, (region, reader), page, false)?;
                 match self.regions[region].entry(page) {
                     Entry::Present(pfn) => pfn,
                     // Reading ahead has given up before it came here.
@@ -72,10 +68,7 @@ impl AccessState {
         let marked = kernel.alloc.frames.has(pfn, Flag::Reclaim) && !kernel.alloc.frames.has(pfn, Flag::Writeback);
         if marked && !write {
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
-            let entries = &self.regions[region];
-            let missing = |from, max| (from..from + max).find(|&at| at >= limits.1 || !entries.is_cached(at));
-            reader.pending = reader.ra.on_demand(page, true, limits, missing);
-            self.finish(kernel, caller, region, reader)?;
+            self.ahead(kernel, caller, (region, reader), page, true)?;
         }
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
             return Ok(Touched::Wait(until));
@@ -104,10 +97,7 @@ impl AccessState {
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => {
                 if kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false) {
-                    let entries = &self.regions[region];
-                    let missing = |from, max| (from..from + max).find(|&at| at >= limits.1 || !entries.is_cached(at));
-                    reader.pending = reader.ra.on_demand(page, true, limits, missing);
-                    self.finish(kernel, caller, region, reader)?;
+                    self.ahead(kernel, caller, (region, reader), page, true)?;
                 }
                 pfn
             }
@@ -139,6 +129,21 @@ impl AccessState {
             }
         }
         Ok(Touched::Done)
+    }
+
+    /// Reads ahead of a reader that has come to a missing page or to the marked one.
+    fn ahead(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        (region, reader): (usize, &mut Reader),
+        page: u64,
+        marked: bool,
+    ) -> Result<(), AllocationFailure> {
+        let of = &self.regions[region];
+        let missing = |from, max| (from..from + max).find(|&at| at >= of.len() || !of.is_cached(at));
+        reader.pending = reader.ra.on_demand(page, marked, (self.readahead_pages, of.len()), missing);
+        self.finish(kernel, caller, region, reader)
     }
 
     /// Brings in what is left of a window.

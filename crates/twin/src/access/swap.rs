@@ -7,7 +7,7 @@
 use super::cache::Touched;
 use super::{AccessState, Entry};
 use crate::alloc::{AllocationFailure, Caller, Request};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, KernelError};
 use crate::machine::Device;
 use crate::page::{Flag, NO_PAGE, Pfn};
 use crate::vmstat::NodeItem;
@@ -112,6 +112,37 @@ impl AccessState {
     pub(crate) fn free_slot(&mut self, kernel: &mut Kernel, slot: u32) {
         self.swap.free.push(slot);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free + 1);
+    }
+
+    /// A region that nobody maps any more gives its places back.
+    pub(crate) fn leave_swap(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        region: usize,
+    ) -> Result<(), KernelError> {
+        if self.swap.slots.is_empty() || self.regions[region].file {
+            return Ok(());
+        }
+        let mut page = 0;
+        while page < self.regions[region].len() {
+            let mut pages = 1;
+            match self.regions[region].entry(page) {
+                Entry::Present(pfn) => self.free_slots(kernel, pfn),
+                Entry::Gone(slot) => match self.swap.slots[slot as usize].cached {
+                    NO_PAGE => self.free_slot(kernel, slot),
+                    // It is being written, or waits to be freed.
+                    cached => {
+                        pages = 1 << kernel.alloc.frames.order(cached);
+                        self.free_slots(kernel, cached);
+                        kernel.release(caller, cached)?;
+                    }
+                },
+                Entry::Absent | Entry::Zero => {}
+            }
+            page += pages;
+        }
+        Ok(())
     }
 
     /// A touch of a page that is in swap.

@@ -70,6 +70,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
     if taken == 0 {
         return 0;
     }
+    control.scanned += taken;
     let mut came = Came::default();
     let (mut kept, mut freed) = (Vec::new(), Vec::new());
     for page in pages {

@@ -155,8 +155,15 @@ impl Lru {
 
     /// Evictions and activations: the clocks up to the root go on.
     pub(crate) fn age(&mut self, number: usize, pages: u64) {
-        let all: Vec<usize> = self.and_above(number).collect();
-        all.into_iter().for_each(|at| self.vecs[at].nonresident_age += pages);
+        let (node, mut cgroup) = (number / self.parents.len(), number % self.parents.len());
+        loop {
+            let at = self.number(node, cgroup);
+            self.vecs[at].nonresident_age += pages;
+            if cgroup == 0 {
+                return;
+            }
+            cgroup = self.parents[cgroup];
+        }
     }
 
     /// Number of the lruvec that an allocated page belongs to.

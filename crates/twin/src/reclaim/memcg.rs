@@ -23,12 +23,13 @@ impl Reclaim {
     }
 
     /// Pages of a cgroup come or go.
+    #[inline]
     pub(crate) fn charge(&mut self, cgroup: usize, pages: i64) {
-        if cgroup == 0 {
-            return;
+        let mut at = cgroup;
+        while at != 0 {
+            self.usage[at] = self.usage[at].saturating_add_signed(pages);
+            at = self.cgroups[at].parent;
         }
-        let all: Vec<usize> = self.and_above(cgroup).collect();
-        all.into_iter().for_each(|at| self.usage[at] = self.usage[at].saturating_add_signed(pages));
     }
 
     /// A cgroup and those above it without the root, whose use nobody counts.

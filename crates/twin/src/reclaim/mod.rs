@@ -39,6 +39,7 @@ pub(crate) use direct::Direct;
 pub(crate) use kswapd::Kswapd;
 pub(crate) use lru::{List, Lru};
 pub use memcg::Cgroup;
+pub(crate) use node::COSTLY_ORDER;
 pub(crate) use slab::Shrinker;
 pub(crate) use throttle::Reason;
 

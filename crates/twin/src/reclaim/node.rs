@@ -23,8 +23,8 @@ pub(super) struct NodePass {
     /// Cgroups of this pass, the target first, and which is next.
     cgroups: Vec<usize>,
     next: usize,
-    /// What was reclaimed and scanned before this pass.
-    before: (u64, u64),
+    /// What was reclaimed before this pass.
+    before: u64,
     /// Some pass has reclaimed something.
     reclaimable: bool,
 }
@@ -42,7 +42,7 @@ enum Stage {
 
 impl NodePass {
     pub(super) fn new(node: usize) -> NodePass {
-        NodePass { node, stage: Stage::Prepare, cgroups: Vec::new(), next: 0, before: (0, 0), reclaimable: false }
+        NodePass { node, stage: Stage::Prepare, cgroups: Vec::new(), next: 0, before: 0, reclaimable: false }
     }
 
     /// Goes on; at the end, whether anything was reclaimed.
@@ -50,7 +50,7 @@ impl NodePass {
         match &mut self.stage {
             Stage::Prepare => {
                 control.seen = Seen::default();
-                self.before = (control.reclaimed, control.scanned);
+                self.before = control.reclaimed;
                 prepare(world, control, self.node);
                 let target = match control.who {
                     Who::Cgroup(cgroup) => cgroup,
@@ -80,7 +80,7 @@ impl NodePass {
                 }
             }
             Stage::After => {
-                self.reclaimable |= control.reclaimed > self.before.0;
+                self.reclaimable |= control.reclaimed > self.before;
                 self.stage = Stage::Congested;
                 if control.is_kswapd() && self.set_flags(world, control) {
                     return self.sleep(world, Reason::Writeback);
@@ -132,7 +132,7 @@ impl NodePass {
     /// A request of a high order needs more pages freed, and there are some.
     fn continues(&self, world: &World<'_>, control: &Control) -> bool {
         let high = control.order > COSTLY_ORDER || control.priority < super::DEF_PRIORITY - 2;
-        if control.order == 0 || !high || control.reclaimed == self.before.0 {
+        if control.order == 0 || !high || control.reclaimed == self.before {
             return false;
         }
         let (alloc, reclaim) = (&world.kernel.alloc, &world.kernel.reclaim);

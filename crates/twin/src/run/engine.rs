@@ -245,7 +245,7 @@ impl<'a> Engine<'a> {
             }
             Due::PhaseEnd(..) | Due::Wake(..) => {}
             Due::Written(page) => {
-                self.written(page, timer.cpu);
+                self.kernel.end_writeback(timer.cpu, page);
                 self.attend(timer.cpu)?;
             }
             Due::Sample => {

@@ -246,10 +246,10 @@ impl Engine<'_> {
             self.kernel.free_unchecked(caller.cpu, caller.task, page).map_err(crate::kernel::KernelError::from)?;
         }
         for number in regions.into_iter().chain(image) {
-            let region = &mut self.memory.regions[number];
-            region.users -= 1;
-            if region.users == 0 {
-                region.unmap(&mut self.kernel, &caller)?;
+            self.memory.regions[number].users -= 1;
+            if self.memory.regions[number].users == 0 {
+                self.memory.leave_swap(&mut self.kernel, &caller, number)?;
+                self.memory.regions[number].unmap(&mut self.kernel, &caller)?;
             }
         }
         self.exited = self.exited.max(self.kernel.clock(caller.cpu).div_ceil(PS_PER_NS));

@@ -10,13 +10,11 @@ use super::process::{Doing, Process, Thread};
 use crate::alloc::{AllocationFailure, Caller, Policy, ZONES, ZoneKind};
 use crate::kernel::{PS_PER_NS, Ps};
 use crate::probe::Task;
-use crate::reclaim::{Control, Direct, Kswapd, MAX_RETRIES, Poll, Reason, Who, World};
+use crate::reclaim::{COSTLY_ORDER, Control, Direct, Kswapd, MAX_RETRIES, Poll, Reason, Who, World};
 use crate::vmstat::ZoneItem;
 
 /// Id of the first kswapd.
 const FIRST_KSWAPD: i32 = 60;
-/// Orders above this are not worth endless tries (`PAGE_ALLOC_COSTLY_ORDER`).
-const COSTLY_ORDER: u32 = 3;
 
 /// An allocation that has failed and goes on.
 #[derive(Clone, Debug)]
@@ -207,11 +205,6 @@ impl Engine<'_> {
             }
         }
         Step::On
-    }
-
-    /// The write of a page ends.
-    pub(super) fn written(&mut self, page: crate::page::Pfn, cpu: u32) {
-        self.kernel.end_writeback(cpu, page);
     }
 }
 
