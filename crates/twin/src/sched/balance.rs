@@ -3,12 +3,11 @@
 //!
 //! Two domains, the CPUs of a node and all nodes; how uneven they are is in [`imbalance`](super::imbalance). A CPU that
 //! has become idle balances at the next tick. Left out: domains of cores and of nodes at several distances, what limits
-//! newly idle balancing (`avg_idle`), serialisation, tasks of other classes, pinned tasks as a reason of their own. Of
-//! older kernels the intervals and the locality hook are theirs, the arithmetic is that of 6.1; of the two hooks of 3.13
-//! only what is on by default. Checked by `numa_tests.rs`.
+//! newly idle balancing (`avg_idle`), serialisation, tasks of other classes, pinned tasks as a reason of their own; of the
+//! two hooks of 3.13 what is off by default. Checked by `numa_tests.rs`.
 
 use super::RunQueues;
-use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, Shape, find_busiest_group};
+use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, LOAD, Shape, find_busiest_group};
 use crate::clock::Ns;
 use crate::numa::{Era, Numa, group_weight, nid_of, task_weight};
 use crate::probe::{Probe, Task as Who};
@@ -21,8 +20,6 @@ use mmtwin_scenario::kernel::BalancerHook;
 const NODE_NICE_TRIES: u32 = 1;
 /// `imbalance_pct` of a domain of one node.
 const NODE_PERCENT: i64 = 117;
-/// Load of a runnable task.
-const LOAD: i64 = 1024;
 
 /// A scheduling domain of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,12 +162,14 @@ impl Attempt<'_> {
         let numa = self.level == Level::Machine;
         let percent = if numa { self.numa.rules.imbalance_pct as i64 } else { NODE_PERCENT };
         let sums: Vec<Group> = groups.iter().map(|cpus| self.sum(cpus)).collect();
-        let (number, imbalance) = find_busiest_group(&sums, Shape { numa, percent }, self.idle)?;
+        let (number, imbalance) = find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.era)?;
         let fbq = if numa { sums[number].fbq() } else { Fbq::All };
         let from = self.find_busiest_queue(&groups[number], imbalance, fbq)?;
         let mut tasks = self.detach(from, imbalance, probe);
+        let by_load = self.numa.rules.era < Era::V6_1;
+        let goes = matches!(imbalance, Imbalance::Tasks(_)) || by_load;
         let tries = self.failed > self.nice_tries() + 2;
-        if tasks.is_empty() && self.idle != CpuIdle::Newly && matches!(imbalance, Imbalance::Tasks(_)) && tries {
+        if tasks.is_empty() && self.idle != CpuIdle::Newly && goes && tries {
             // Even the running one goes.
             tasks.extend(queues.running(from).filter(|&task| self.numa.tasks[task].may_run_on(self.cpu)));
         }
@@ -228,6 +227,8 @@ impl Attempt<'_> {
         };
         let smallest = match imbalance {
             Imbalance::Tasks(_) => 0,
+            // Half a task too much was always accepted, later more after every failed attempt.
+            _ if self.numa.rules.era < Era::V6_1 => each / 2,
             Imbalance::Load(_) | Imbalance::Util(_) => each >> self.failed.min(i64::BITS - 1),
         };
         for task in self.queues.all(from).skip(1) {

@@ -1,36 +1,10 @@
-//! How uneven load is: `update_sd_lb_stats`, `find_busiest_group`, `calculate_imbalance`, `adjust_numa_imbalance`; 6.1,
-//! for the other kernels too.
-//!
-//! A domain's groups are the CPUs of a node, or the nodes. A runnable task is a load of 1024 and fills a CPU, so
-//! utilisation is that of busy CPUs. Left out: misfit tasks, asymmetric capacity, groups that are uneven because of
-//! affinity, load and utilisation that lag behind what runs. Checked by tests here.
+//! How uneven load is by the kind of busy that groups are: `find_busiest_group`, `calculate_imbalance`,
+//! `adjust_numa_imbalance`; 6.1.
 
-/// Load of a runnable task, and capacity of a CPU.
-const LOAD: i64 = 1024;
+use super::{CpuIdle, Group, Imbalance, LOAD, Shape, average};
+
 /// Tasks by which two nodes may differ while they have little to do.
 const NUMA_IMBALANCE_MIN: i64 = 2;
-
-/// What the tasks of a group are to NUMA balancing, as far as all of them are it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fbq {
-    /// Some have no preferred node.
-    Regular,
-    /// Some are not on theirs.
-    Remote,
-    /// All are at home.
-    All,
-}
-
-/// Tasks and CPUs of a group.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Group {
-    pub running: i64,
-    pub cpus: i64,
-    pub idle: i64,
-    /// Of the running, those with a preferred node, and those that are on it.
-    pub numa: i64,
-    pub preferred: i64,
-}
 
 /// How busy a group is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,80 +14,32 @@ enum Kind {
     Overloaded,
 }
 
-/// What a CPU does that balances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CpuIdle {
-    Not,
-    Long,
-    Newly,
-}
-
-/// What is to be moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Imbalance {
-    Load(i64),
-    Util(i64),
-    Tasks(i64),
-}
-
-/// A domain: its CPUs' groups share a cache, or are nodes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
-    pub numa: bool,
-    /// `imbalance_pct`.
-    pub percent: i64,
-}
-
-impl Group {
-    fn capacity(&self) -> i64 {
-        self.cpus * LOAD
-    }
-
-    fn util(&self) -> i64 {
-        (self.cpus - self.idle) * LOAD
-    }
-
-    /// `avg_load`: load per capacity of a CPU.
-    fn average(&self) -> i64 {
-        self.running * LOAD * LOAD / self.capacity().max(1)
-    }
-
-    fn kind(&self, percent: i64) -> Kind {
-        let (capacity, util, runnable) = (self.capacity(), self.util(), self.running * LOAD);
+impl Kind {
+    fn of(group: &Group, percent: i64) -> Kind {
+        let (capacity, util, runnable) = (group.capacity(), group.util(), group.running * LOAD);
         let crowded = capacity * percent < runnable * 100;
-        if self.running > self.cpus && (capacity * 100 < util * percent || crowded) {
+        if group.running > group.cpus && (capacity * 100 < util * percent || crowded) {
             return Kind::Overloaded;
         }
-        let spare = self.running < self.cpus || !crowded && capacity * 100 > util * percent;
+        let spare = group.running < group.cpus || !crowded && capacity * 100 > util * percent;
         if spare { Kind::HasSpare } else { Kind::FullyBusy }
-    }
-
-    /// `fbq_classify_group`, `fbq_classify_rq`.
-    pub(super) fn fbq(&self) -> Fbq {
-        match (self.running > self.numa, self.running > self.preferred) {
-            (true, _) => Fbq::Regular,
-            (false, true) => Fbq::Remote,
-            (false, false) => Fbq::All,
-        }
     }
 }
 
 /// Tasks that one node may have more than another with spare CPUs, while few run there; of a node with these CPUs and
 /// one last-level cache.
-pub(super) fn imb_numa_nr(cpus: i64) -> i64 {
+pub(in crate::sched) fn imb_numa_nr(cpus: i64) -> i64 {
     (cpus / 8).max(1)
 }
 
 /// `adjust_numa_imbalance`: 0 where a small imbalance is allowed. `running` is what the destination would have.
-pub(super) fn adjust_numa_imbalance(imbalance: i64, running: i64, allowed: i64) -> i64 {
+pub(in crate::sched) fn adjust_numa_imbalance(imbalance: i64, running: i64, allowed: i64) -> i64 {
     if running <= allowed && imbalance <= NUMA_IMBALANCE_MIN { 0 } else { imbalance }
 }
 
-/// The group to pull from and what is to be pulled, for a CPU of the first group; the others follow in the order in
-/// which they are looked at.
 pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: CpuIdle) -> Option<(usize, Imbalance)> {
     let (local, others) = groups.split_first()?;
-    let kind = |of: &Group| of.kind(shape.percent);
+    let kind = |of: &Group| Kind::of(of, shape.percent);
     let mut busiest: Option<(usize, Group)> = None;
     for (number, of) in (1..).zip(others).filter(|(_, of)| of.running > 0) {
         let busier = busiest.is_none_or(|(_, best)| match kind(of).cmp(&kind(&best)) {
@@ -129,8 +55,7 @@ pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: CpuIdle) 
     }
     let (number, busiest) = busiest?;
     let (own, theirs) = (kind(local), kind(&busiest));
-    let all = |of: fn(&Group) -> i64| groups.iter().map(of).sum::<i64>();
-    let average = all(|of| of.running) * LOAD * LOAD / all(Group::capacity).max(1);
+    let average = average(groups);
     if own > theirs {
         return None;
     }
@@ -154,7 +79,7 @@ pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: CpuIdle) 
 }
 
 fn calculate_imbalance(local: &Group, busiest: &Group, average: i64, shape: Shape, idle: CpuIdle) -> Imbalance {
-    let (own, theirs) = (local.kind(shape.percent), busiest.kind(shape.percent));
+    let (own, theirs) = (Kind::of(local, shape.percent), Kind::of(busiest, shape.percent));
     if own == Kind::HasSpare {
         if theirs > Kind::FullyBusy && shape.numa {
             let spare = local.capacity().max(local.util()) - local.util();
@@ -220,11 +145,5 @@ mod tests {
         assert_eq!(of(0, 1, CpuIdle::Long), None);
         assert_eq!(of(1, 2, CpuIdle::Not), Some((1, Imbalance::Load(512))));
         assert_eq!(of(1, 1, CpuIdle::Not), None);
-    }
-
-    #[test]
-    fn groups_are_what_their_tasks_are() {
-        let of = |numa, preferred| Group { numa, preferred, ..node(2) }.fbq();
-        assert_eq!([of(1, 1), of(2, 1), of(2, 2)], [Fbq::Regular, Fbq::Remote, Fbq::All]);
     }
 }
