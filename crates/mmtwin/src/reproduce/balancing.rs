@@ -1,8 +1,9 @@
 //! Runs of workloads under NUMA balancing: what they achieve, what they cost, what the kernel counts.
 
 use super::{Balancing, Found};
-use mmtwin_event::results::PhaseResult;
+use mmtwin_event::results::{BalancingTime, PhaseResult};
 use mmtwin_event::{CounterRow, Event, Sink};
+use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
 use mmtwin_twin::run::{Options, State, run};
 use std::collections::BTreeMap;
@@ -57,6 +58,22 @@ pub(super) fn measure(scenario: &Scenario) -> Result<Found, String> {
         values.insert("active_nodes", nodes as f64);
     }
     Ok(Found { values, balancing: Some(balancing), ..Found::default() })
+}
+
+/// The parts' medians over runs.
+pub(super) fn median(runs: &[Found]) -> Option<Balancing> {
+    let runs: Vec<Balancing> = runs.iter().filter_map(|run| run.balancing).collect();
+    let of = |part: fn(&Balancing) -> u64| {
+        let mut values: Vec<f64> = runs.iter().map(|run| part(run) as f64).collect();
+        values.sort_by(f64::total_cmp);
+        statistics::median(&values).map(|median| median as u64)
+    };
+    let time = BalancingTime {
+        scan: of(|run| run.time.scan)?,
+        fault: of(|run| run.time.fault)?,
+        migrate: of(|run| run.time.migrate)?,
+    };
+    Some(Balancing { time, of: of(|run| run.of)? })
 }
 
 /// Seconds of NUMA balancing.

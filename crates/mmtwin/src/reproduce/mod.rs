@@ -167,6 +167,7 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
         let mut found = runs[0].clone();
         if row.seeds > 1 {
             found.values = medians(&runs);
+            found.balancing = balancing::median(&runs);
         } else {
             runs.clear();
         }

@@ -202,6 +202,7 @@ impl Reproduction {
             let Interval { low, high, .. } = shift.interval;
             let verdict = match () {
                 () if low <= 0.0 && high >= 0.0 => "not distinguishable",
+                () if trial.published == 0.0 => "published: none",
                 () if (shift.estimate > 0.0) == (trial.published > 0.0) => "as published",
                 () => "the other way",
             };
