@@ -57,6 +57,8 @@ pub struct Judged {
     pub pages: Option<Agreement>,
     /// Runs of the kernel.
     pub runs: usize,
+    /// How far they are from each other in settling and in places ([`fidelity::balancing::apart`]).
+    pub apart: (Option<f64>, Option<f64>),
 }
 
 /// All cells of a directory: scenarios by name, then kernels, then modes. A kernel that a scenario is not for has no
@@ -163,7 +165,8 @@ impl Cell {
         })?;
         let (title, runs) = (self.scenario(1)?.title, kernel.len());
         let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin, background));
-        Ok(Judged { cell: self.clone(), title, fidelity, pages, runs })
+        let apart = fidelity::balancing::apart(&kernel);
+        Ok(Judged { cell: self.clone(), title, fidelity, pages, runs, apart })
     }
 }
 

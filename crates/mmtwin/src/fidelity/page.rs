@@ -90,7 +90,7 @@ fn page_by_page(text: &mut String, judged: &[Judged]) {
 
 /// The cells with NUMA balancing, by what it is judged by.
 fn numa_balancing(text: &mut String, judged: &[Judged]) {
-    let with: Vec<_> = judged.iter().filter_map(|of| Some((&of.cell, balanced(of.fidelity.as_ref()?)?))).collect();
+    let with: Vec<_> = judged.iter().filter_map(|of| Some((of, balanced(of.fidelity.as_ref()?)?))).collect();
     if with.is_empty() {
         return;
     }
@@ -99,15 +99,17 @@ fn numa_balancing(text: &mut String, judged: &[Judged]) {
         "How far the twin's medians are from the kernel's. **Bold**: a counter by more than 30 %, or outside the kernel's \
          range where that is wider; *italic*: fewer than 1000, not judged. *Settled* is how much later the twin has 90 % \
          of the pages on the nodes where they are at the end, *elsewhere* the greatest difference of a node's part of a \
-         region's pages at the end of a phase, in percentage points.",
+         region's pages at the end of a phase, in percentage points. In brackets, how far a run of the kernel is from \
+         its other runs by the same measure, in the median.",
     ));
     let names: Vec<&str> = COUNTERS.iter().map(|name| name.trim_start_matches("numa_")).collect();
     let _ = writeln!(text, "\n| scenario | kernel | mode | {} | settled | elsewhere |", names.join(" | "));
     let _ = writeln!(text, "|{}", "---|".repeat(COUNTERS.len() + 5));
-    for (cell, of) in &with {
+    for (Judged { cell, apart, .. }, of) in &with {
         let counts: Vec<String> = of.counts.iter().map(counted).collect();
-        let settled = of.settled.map_or("n/a".into(), |percent| format!("{percent:+.0} %"));
-        let elsewhere = of.elsewhere.map_or("n/a".into(), |points| format!("{points:.1}"));
+        let own = |own: Option<f64>| own.map_or("n/a".into(), |own| format!("{own:.0}"));
+        let settled = of.settled.map_or("n/a".into(), |percent| format!("{percent:+.0} % ({})", own(apart.0)));
+        let elsewhere = of.elsewhere.map_or("n/a".into(), |points| format!("{points:.1} ({})", own(apart.1)));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {settled} | {elsewhere} |",
@@ -119,20 +121,30 @@ fn numa_balancing(text: &mut String, judged: &[Judged]) {
     }
     let judged: Vec<bool> =
         with.iter().flat_map(|(_, of)| of.counts).flatten().filter_map(|count| count.good).collect();
-    let settled: Vec<f64> = with.iter().filter_map(|(_, of)| of.settled).collect();
-    let elsewhere: Vec<f64> = with.iter().filter_map(|(_, of)| of.elsewhere).collect();
     let median = median_error(with.iter().map(|(_, of): &(_, Balanced)| of)).unwrap_or(0.0);
+    let settled = within(with.iter().map(|(judged, of)| (of.settled, judged.apart.0)), 15.0);
+    let elsewhere = within(with.iter().map(|(judged, of)| (of.elsewhere, judged.apart.1)), 5.0);
     text.push('\n');
     text.push_str(&wrapped(&format!(
-        "Median error of the counters {median:.1} %, {} of {} beyond their bounds; settled within 15 % in {} of {} cells, \
-         within 5 percentage points in {} of {}.",
+        "Median error of the counters {median:.1} %, {} of {} beyond their bounds. Settled within 15 %: {settled}. Pages \
+         within 5 percentage points: {elsewhere}.",
         judged.iter().filter(|good| !**good).count(),
         judged.len(),
-        settled.iter().filter(|percent| percent.abs() <= 15.0).count(),
-        settled.len(),
-        elsewhere.iter().filter(|points| **points <= 5.0).count(),
-        elsewhere.len()
     )));
+}
+
+/// In how many cells the twin, and a run of the kernel among its others, are within a bound.
+fn within(cells: impl Iterator<Item = (Option<f64>, Option<f64>)>, bound: f64) -> String {
+    let cells: Vec<(f64, f64)> = cells.filter_map(|(twin, own)| Some((twin?.abs(), own?))).collect();
+    let count = |good: &dyn Fn(f64, f64) -> bool| cells.iter().filter(|(twin, own)| good(*twin, *own)).count();
+    let (twin, own) = (count(&|twin, _| twin <= bound), count(&|_, own| own <= bound));
+    let both = count(&|twin, own| twin <= bound && own <= bound);
+    let farther = count(&|twin, own| twin > bound.max(own));
+    format!(
+        "{twin} of {} cells; the kernel's own runs: {own}, the twin in {both} of these; farther than bound and kernel's own: \
+         {farther}",
+        cells.len()
+    )
 }
 
 fn counted(count: &Option<Count>) -> String {

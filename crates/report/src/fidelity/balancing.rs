@@ -5,7 +5,7 @@
 //! runs are farther apart than that, by lying between them. Fewer than 1000 are shown and not judged. Pages are settled
 //! when 90 % of them are on the nodes where they are at the end of the run; what counts is the number on each node.
 
-use super::{Fidelity, Row};
+use super::{Fidelity, Observed, Row, compare};
 use crate::statistics::median;
 use mmtwin_analysis::Analysis;
 use std::collections::BTreeMap;
@@ -48,6 +48,23 @@ pub fn balanced(fidelity: &Fidelity) -> Option<Balanced> {
     row(COUNTERS[0])?;
     let settled = row(SETTLED).and_then(Row::error_percent);
     Some(Balanced { counts: COUNTERS.map(|name| count(row(name)?)), settled, elsewhere: elsewhere(fidelity) })
+}
+
+/// How far the kernel's runs are from each other, judged as the twin is: each by the others, of settling the error in
+/// percent without its sign, of places the percentage points; medians. What the kernel itself does not repeat, no twin
+/// can be held to.
+pub fn apart(kernel: &[Observed]) -> (Option<f64>, Option<f64>) {
+    let judged = |at: usize| {
+        let others: Vec<Observed> = [&kernel[..at], &kernel[at + 1..]].concat();
+        balanced(&compare(&others, &kernel[at..=at], &[]))
+    };
+    let all: Vec<Balanced> = (0..kernel.len()).filter_map(judged).collect();
+    let middle = |of: fn(&Balanced) -> Option<f64>| {
+        let mut values: Vec<f64> = all.iter().filter_map(of).collect();
+        values.sort_by(f64::total_cmp);
+        median(&values)
+    };
+    (middle(|of| of.settled.map(f64::abs)), middle(|of| of.elsewhere))
 }
 
 fn count(row: &Row) -> Option<Count> {
@@ -144,6 +161,23 @@ mod tests {
         assert!((of.elsewhere.unwrap() - 10.0).abs() < 1e-9);
         assert_eq!((of.counts[1], of.settled, median_error([&of].into_iter())), (None, None, Some(5.0)));
         assert_eq!(balanced(&Fidelity::default()), None);
+    }
+
+    #[test]
+    fn runs_of_the_kernel_are_judged_by_each_other() {
+        let run = |marks: f64, settled: f64, pages: [f64; 2]| {
+            let mut run = Observed::default();
+            run.values.insert((0, COUNTERS[0].into()), marks);
+            run.values.insert((5, SETTLED.into()), settled);
+            for (node, pages) in pages.into_iter().enumerate() {
+                run.values.insert((3, format!("a/0 own pages on node {node}")), pages);
+            }
+            run
+        };
+        let all = [run(10.0, 2.0, [40.0, 60.0]), run(10.0, 2.0, [50.0, 50.0]), run(10.0, 3.0, [60.0, 40.0])];
+        // 2 beside 2.5, 2 beside 2.5, 3 beside 2; 40 of 100 beside 55, 50 beside 50, 60 beside 45.
+        assert_eq!(apart(&all), (Some(20.0), Some(15.0)));
+        assert_eq!(apart(&all[..1]), (None, None));
     }
 
     #[test]
