@@ -96,7 +96,7 @@ fn numa_balancing(text: &mut String, judged: &[Judged]) {
     }
     text.push_str("\n## NUMA balancing\n\n");
     text.push_str(&wrapped(
-        "How far the twin's medians are from the kernel's. **Bold**: a counter by more than 30 %, or outside the kernel's \
+        "How far the twin's medians are from the kernel's. **Bold**: a counter by more than 30 %, and not inside the kernel's \
          range where that is wider; *italic*: fewer than 1000, not judged. *Settled* is how much later the twin has 90 % \
          of the pages on the nodes where they are at the end, *elsewhere* the greatest difference of a node's part of a \
          region's pages at the end of a phase, in percentage points. In brackets, how far a run of the kernel is from \

@@ -1,8 +1,8 @@
 //! How well the twin's NUMA balancing agrees with the kernel's: the four counters it is judged by, when pages were where
 //! they stay, and where that was.
 //!
-//! A counter is judged by how far the twin's median is from the kernel's, and by 30 % at most; where the kernel's own
-//! runs are farther apart than that, by lying between them. Fewer than 1000 are shown and not judged. Pages are settled
+//! A counter is judged by how far the twin's median is from the kernel's: 30 % at most, or between the kernel's own runs
+//! where those are farther apart than that. Fewer than 1000 are shown and not judged. Pages are settled
 //! when 90 % of them are on the nodes where they are at the end of the run; what counts is the number on each node.
 
 use super::{Fidelity, Observed, Row, compare};
@@ -70,10 +70,7 @@ pub fn apart(kernel: &[Observed]) -> (Option<f64>, Option<f64>) {
 fn count(row: &Row) -> Option<Count> {
     let (kernel, error) = (row.of_kernel(), row.error_percent()?);
     let range = row.kernel.last()? - row.kernel.first()?;
-    let good = match 100.0 * range > GREATEST * kernel {
-        true => row.inside(),
-        false => error.abs() <= GREATEST,
-    };
+    let good = error.abs() <= GREATEST || 100.0 * range > GREATEST * kernel && row.inside();
     Some(Count { error, good: (kernel >= FEWEST).then_some(good) })
 }
 
@@ -145,6 +142,7 @@ mod tests {
         assert_eq!(of(&[1000.0, 1000.0, 1100.0], 1310.0), Count { error: 31.0, good: Some(false) });
         assert_eq!(of(&[1000.0, 2000.0, 4000.0], 3900.0), Count { error: 95.0, good: Some(true) });
         assert_eq!(of(&[1000.0, 2000.0, 4000.0], 900.0), Count { error: -55.0, good: Some(false) });
+        assert_eq!(of(&[1000.0, 1000.0, 1400.0], 990.0), Count { error: -1.0, good: Some(true) });
         assert_eq!(of(&[900.0, 900.0, 900.0], 90.0), Count { error: -90.0, good: None });
     }
 
