@@ -8,6 +8,7 @@
 
 pub mod balancing;
 pub mod curves;
+pub mod reclaim;
 
 use crate::model::{Body, Cell, Na, Table};
 use crate::statistics;
@@ -60,6 +61,35 @@ pub struct Fidelity {
     pub unknown: usize,
     /// When counters grew, of those that have enough samples.
     pub curves: Vec<CurveRow>,
+}
+
+/// Greatest error of a counter, in percent.
+pub const GREATEST: f64 = 30.0;
+/// Counts below are not judged.
+const FEWEST: f64 = 1000.0;
+
+/// A counter that a mechanism is judged by: how far the twin's median is from the kernel's, 30 % at most, or between the
+/// kernel's own runs where those are farther apart than that. Fewer than 1000 are shown and not judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Count {
+    /// How far the twin's median is above the kernel's, in percent.
+    pub error: f64,
+    /// As it should be; `None`: too small to be judged.
+    pub good: Option<bool>,
+}
+
+fn count(row: &Row) -> Option<Count> {
+    let (kernel, error) = (row.of_kernel(), row.error_percent()?);
+    let range = row.kernel.last()? - row.kernel.first()?;
+    let good = error.abs() <= GREATEST || 100.0 * range > GREATEST * kernel && row.inside();
+    Some(Count { error, good: (kernel >= FEWEST).then_some(good) })
+}
+
+/// The median error of those that are judged, in percent.
+pub fn median_of(counts: impl Iterator<Item = Count>) -> Option<f64> {
+    let mut errors: Vec<f64> = counts.filter(|count| count.good.is_some()).map(|count| count.error.abs()).collect();
+    errors.sort_by(f64::total_cmp);
+    statistics::median(&errors)
 }
 
 /// How a counter of a node or of the whole machine is called.
@@ -275,6 +305,26 @@ mod tests {
     fn run(values: &[(&str, f64)]) -> Observed {
         let values = values.iter().map(|(name, value)| ((0, name.to_string()), *value)).collect();
         Observed { values, ..Observed::default() }
+    }
+
+    #[test]
+    fn counters_are_judged_by_their_error_or_by_the_kernels_own_range() {
+        let of = |kernel: &[f64], twin: f64| {
+            count(&Row {
+                name: "x".into(),
+                group: MACHINE,
+                kernel: kernel.to_vec(),
+                background: None,
+                twin: vec![twin],
+            })
+            .unwrap()
+        };
+        assert_eq!(of(&[1000.0, 1000.0, 1100.0], 1290.0), Count { error: 29.0, good: Some(true) });
+        assert_eq!(of(&[1000.0, 1000.0, 1100.0], 1310.0), Count { error: 31.0, good: Some(false) });
+        assert_eq!(of(&[1000.0, 2000.0, 4000.0], 3900.0), Count { error: 95.0, good: Some(true) });
+        assert_eq!(of(&[1000.0, 2000.0, 4000.0], 900.0), Count { error: -55.0, good: Some(false) });
+        assert_eq!(of(&[1000.0, 1000.0, 1400.0], 990.0), Count { error: -1.0, good: Some(true) });
+        assert_eq!(of(&[900.0, 900.0, 900.0], 90.0), Count { error: -90.0, good: None });
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! docs/fidelity.md: all cells as a page.
 
 use super::{BACKGROUND, Judged, KERNELS, MODES, SEEDS};
-use mmtwin_report::fidelity::Fidelity;
-use mmtwin_report::fidelity::balancing::{Balanced, COUNTERS, Count, balanced, median_error};
+use mmtwin_report::fidelity::balancing::{Balanced, COUNTERS, balanced, median_error};
+use mmtwin_report::fidelity::{Count, Fidelity, median_of, reclaim};
 use mmtwin_report::model::{Body, Cell as Value, Table};
 use std::fmt::Write;
 
@@ -40,6 +40,7 @@ pub fn page(judged: &[Judged]) -> String {
     }
     page_by_page(&mut text, judged);
     numa_balancing(&mut text, judged);
+    of_reclaim(&mut text, judged);
     for Judged { cell, title, fidelity, .. } in judged {
         let _ = writeln!(text, "\n## {} on {}, mode {}\n", cell.name, cell.kernel, cell.mode);
         match fidelity {
@@ -145,6 +146,40 @@ fn within(cells: impl Iterator<Item = (Option<f64>, Option<f64>)>, bound: f64) -
          {farther}",
         cells.len()
     )
+}
+
+/// The cells in which memory was reclaimed, by what that is judged by.
+fn of_reclaim<'a>(text: &mut String, judged: &'a [Judged]) {
+    let counters = |of: &'a Judged| Some((&of.cell, reclaim::counters(of.fidelity.as_ref()?)));
+    let with: Vec<_> = judged.iter().filter_map(counters).filter(|(_, all)| !all.is_empty()).collect();
+    if with.is_empty() {
+        return;
+    }
+    text.push_str("\n## Reclaim\n\n");
+    text.push_str(&wrapped(
+        "Counters of pages scanned, reclaimed, activated, deactivated and refaulted, of stalls, of kswapd's runs and of \
+         pages swapped out. Judged are those that exceed 1000 on the kernel; *beyond* are those that the twin's median is \
+         farther from than 30 %, and not inside the kernel's range.",
+    ));
+    text.push_str("\n| scenario | kernel | mode | judged | median error | beyond |\n|---|---|---|---|---|---|\n");
+    for (cell, all) in &with {
+        let judged = all.iter().filter(|(_, count)| count.good.is_some()).count();
+        let beyond = all.iter().filter(|(_, count)| count.good == Some(false));
+        let beyond: Vec<String> = beyond.map(|(name, count)| format!("{name} {:+.0} %", count.error)).collect();
+        let median = median_of(all.iter().map(|(_, count)| *count));
+        let median = median.map_or("n/a".into(), |median| format!("{median:.1} %"));
+        let beyond = beyond.join(", ");
+        let _ = writeln!(text, "| {} | {} | {} | {judged} | {median} | {beyond} |", cell.name, cell.kernel, cell.mode);
+    }
+    let all = || with.iter().flat_map(|(_, all)| all.iter().map(|(_, count)| *count));
+    let median = median_of(all()).unwrap_or(0.0);
+    let judged: Vec<bool> = all().filter_map(|count| count.good).collect();
+    let beyond = judged.iter().filter(|good| !**good).count();
+    text.push('\n');
+    text.push_str(&wrapped(&format!(
+        "Median error of all counters {median:.1} %, {beyond} of {} beyond their bounds.",
+        judged.len()
+    )));
 }
 
 fn counted(count: &Option<Count>) -> String {

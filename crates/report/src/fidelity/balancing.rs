@@ -1,11 +1,9 @@
 //! How well the twin's NUMA balancing agrees with the kernel's: the four counters it is judged by, when pages were where
 //! they stay, and where that was.
 //!
-//! A counter is judged by how far the twin's median is from the kernel's: 30 % at most, or between the kernel's own runs
-//! where those are farther apart than that. Fewer than 1000 are shown and not judged. Pages are settled
-//! when 90 % of them are on the nodes where they are at the end of the run; what counts is the number on each node.
+//! Pages are settled when 90 % of them are on the nodes where they are at the end of the run; what counts is the number on each node.
 
-use super::{Fidelity, Observed, Row, compare};
+use super::{Count, Fidelity, Observed, Row, compare, count, median_of};
 use crate::statistics::median;
 use mmtwin_analysis::Analysis;
 use std::collections::BTreeMap;
@@ -15,21 +13,8 @@ pub const COUNTERS: [&str; 4] =
     ["numa_pte_updates", "numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated"];
 /// The quantity of when pages were where they stay.
 pub const SETTLED: &str = "seconds until 90 % of pages are where they end";
-/// Greatest error of a counter, in percent.
-pub const GREATEST: f64 = 30.0;
-/// Counts below are not judged.
-const FEWEST: f64 = 1000.0;
 /// Part of the pages that is where it stays.
 const PART: f64 = 0.9;
-
-/// A counter of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Count {
-    /// How far the twin's median is above the kernel's, in percent.
-    pub error: f64,
-    /// As it should be; `None`: too small to be judged.
-    pub good: Option<bool>,
-}
 
 /// A scenario's NUMA balancing.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,13 +52,6 @@ pub fn apart(kernel: &[Observed]) -> (Option<f64>, Option<f64>) {
     (middle(|of| of.settled.map(f64::abs)), middle(|of| of.elsewhere))
 }
 
-fn count(row: &Row) -> Option<Count> {
-    let (kernel, error) = (row.of_kernel(), row.error_percent()?);
-    let range = row.kernel.last()? - row.kernel.first()?;
-    let good = error.abs() <= GREATEST || 100.0 * range > GREATEST * kernel && row.inside();
-    Some(Count { error, good: (kernel >= FEWEST).then_some(good) })
-}
-
 /// Rows of where pages are at the ends of phases are named `process/phase region pages on node N`.
 fn elsewhere(fidelity: &Fidelity) -> Option<f64> {
     let mut regions: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
@@ -92,10 +70,7 @@ fn elsewhere(fidelity: &Fidelity) -> Option<f64> {
 
 /// The median error of all counters that are judged, in percent.
 pub fn median_error<'a>(all: impl Iterator<Item = &'a Balanced>) -> Option<f64> {
-    let judged = all.flat_map(|of| of.counts).flatten().filter(|count| count.good.is_some());
-    let mut errors: Vec<f64> = judged.map(|count| count.error.abs()).collect();
-    errors.sort_by(f64::total_cmp);
-    median(&errors)
+    median_of(all.flat_map(|of| of.counts).flatten())
 }
 
 /// Seconds from the first sample with all pages to when most of them are on the nodes where they are at the end, between
@@ -133,17 +108,6 @@ mod tests {
 
     fn row(name: &str, kernel: &[f64], twin: f64) -> Row {
         Row { name: name.into(), group: 0, kernel: kernel.to_vec(), background: None, twin: vec![twin] }
-    }
-
-    #[test]
-    fn counters_are_judged_by_their_error_or_by_the_kernels_own_range() {
-        let of = |kernel: &[f64], twin: f64| count(&row("x", kernel, twin)).unwrap();
-        assert_eq!(of(&[1000.0, 1000.0, 1100.0], 1290.0), Count { error: 29.0, good: Some(true) });
-        assert_eq!(of(&[1000.0, 1000.0, 1100.0], 1310.0), Count { error: 31.0, good: Some(false) });
-        assert_eq!(of(&[1000.0, 2000.0, 4000.0], 3900.0), Count { error: 95.0, good: Some(true) });
-        assert_eq!(of(&[1000.0, 2000.0, 4000.0], 900.0), Count { error: -55.0, good: Some(false) });
-        assert_eq!(of(&[1000.0, 1000.0, 1400.0], 990.0), Count { error: -1.0, good: Some(true) });
-        assert_eq!(of(&[900.0, 900.0, 900.0], 90.0), Count { error: -90.0, good: None });
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //!
 //! CPUs may share one budget, as those of an emulator with a single thread do: the busy ones take turns in equal slices,
 //! and idle time is skipped. Of N busy CPUs each gets every Nth slice, so its work takes N times as long, however short
-//! the slices are; that is what is charged. What is left out is the order of slices within an epoch. Checked by a test
-//! here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
+//! the slices are; that is what is charged. A slice is the time to the next tick divided by all CPUs, as QEMU has it
+//! (`icount_percpu_budget`); it counts only while memory is reclaimed, elsewhere the order of slices within an epoch is
+//! left out. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
 
 mod batched;
 mod loops;
@@ -147,6 +148,8 @@ pub struct Kernel {
     neighbours: Vec<u32>,
     /// All CPUs share the time of one.
     shared_budget: bool,
+    /// Time between two ticks.
+    tick: Ps,
     /// How many times longer work takes than on a CPU with a budget of its own.
     share: u64,
 }
@@ -193,6 +196,7 @@ impl Kernel {
             busy: vec![false; cpus],
             neighbours: vec![0; cpus],
             shared_budget: false,
+            tick: 1_000_000_000_000 / u64::from(rules.vmstat.hz.max(1)),
             share: 1,
         })
     }
@@ -225,6 +229,12 @@ impl Kernel {
     /// How many times longer work takes now than it does alone on the machine.
     pub(crate) fn share(&self) -> u64 {
         self.share
+    }
+
+    /// What a CPU does at once while others run, from a time on: a slice of the budget that all share, or nothing.
+    pub(crate) fn slice(&self, clock: Ps) -> Ps {
+        let slice = (self.tick - clock % self.tick) / self.clocks.len() as u64;
+        if self.shared_budget { slice * self.share } else { 0 }
     }
 
     /// Time of a CPU.

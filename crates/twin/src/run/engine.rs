@@ -286,7 +286,11 @@ impl<'a> Engine<'a> {
         // One CPU at a time, so that they meet the allocator, or marked pages, in order.
         let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
-        let together = if self.reclaims() { until.min(in_order.max(clock + QUANTUM)) } else { until };
+        let together = if self.reclaims() {
+            until.min(in_order.max(clock + self.kernel.slice(clock).max(QUANTUM)))
+        } else {
+            until
+        };
         let step = match self.reclaim(thread, together) {
             Some(step) => step,
             None => self.step_on(thread, in_order, together)?,
