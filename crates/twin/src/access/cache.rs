@@ -141,8 +141,8 @@ impl AccessState {
         marked: bool,
     ) -> Result<(), AllocationFailure> {
         let of = &self.regions[region];
-        let missing = |from, max| (from..from + max).find(|&at| at >= of.len() || !of.is_cached(at));
-        reader.pending = reader.ra.on_demand(page, marked, (self.readahead_pages, of.len()), missing);
+        let cached = |page| of.is_cached(page);
+        reader.pending = reader.ra.on_demand(page, marked, (self.readahead_pages, of.len()), cached);
         self.finish(kernel, caller, region, reader)
     }
 

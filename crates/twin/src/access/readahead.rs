@@ -1,9 +1,9 @@
 //! Which pages of a file are read together: `ondemand_readahead`, `do_sync_mmap_readahead`, `do_async_mmap_readahead`
 //! (5.18 to 6.9).
 //!
-//! A window of pages is read ahead of a reader; when it comes to the page that is marked, the next window is read. Left
-//! out: large folios, the search of the page cache for a stream's history (`try_context_readahead`), requests of more
-//! than a page, advice. Checked by tests here and against guests, whose reads it has to equal (docs/fidelity.md).
+//! A window of pages is read ahead of a reader; when it comes to the page that is marked, the next window is read. A
+//! reader that jumps is taken for a stream where pages before its place are in memory (`try_context_readahead`). Left
+//! out: large folios, requests of more than a page, advice. Checked by tests here and against guests, whose reads it has to equal (docs/fidelity.md).
 
 /// Misses of mapped reads after which nothing is read around them (`MMAP_LOTSAMISS`).
 const LOTS_OF_MISSES: u32 = 100;
@@ -51,13 +51,13 @@ impl Readahead {
     }
 
     /// A call comes to a page that is not in memory (`marked` false), or to the marked one. `max` pages are read at most,
-    /// of a file with `len`. `missing` finds the first page that is not in memory from one on, within as many.
+    /// of a file with `len`. `cached` says which pages are in memory.
     pub(crate) fn on_demand(
         &mut self,
         page: u64,
         marked: bool,
         (max, len): (u64, u64),
-        missing: impl Fn(u64, u64) -> Option<u64>,
+        cached: impl Fn(u64) -> bool,
     ) -> Option<Window> {
         let expected = (self.start + self.size).saturating_sub(self.async_size);
         let near = self.prev.is_some_and(|prev| page.wrapping_sub(prev) <= 1);
@@ -67,7 +67,7 @@ impl Readahead {
             self.async_size = self.size;
         } else if page > 0 && marked {
             // A stream whose window somebody else has set.
-            let start = missing(page + 1, max)?;
+            let start = (page + 1..=page + max).find(|&at| at >= len || !cached(at))?;
             self.start = start;
             self.size = next_size(start - page + 1, max);
             self.async_size = self.size;
@@ -76,8 +76,14 @@ impl Readahead {
             self.size = first_size(max);
             self.async_size = if self.size > 1 { self.size - 1 } else { self.size };
         } else {
-            // One page, and the windows stay as they are.
-            return window(page, 1, 0, len);
+            let history = (page.saturating_sub(max)..page).rev().take_while(|&at| cached(at)).count() as u64;
+            if history <= 1 {
+                // One page, and the windows stay as they are.
+                return window(page, 1, 0, len);
+            }
+            // A stream that began with the file will go on for longer.
+            let history = if history == page { 2 * history } else { history };
+            (self.start, self.size, self.async_size) = (page, (history + 1).min(max), 1);
         }
         if page == self.start && self.size == self.async_size {
             let more = next_size(self.size, max);
@@ -127,7 +133,7 @@ mod tests {
             let marked = mark == Some(page);
             if page >= cached || marked {
                 let at = cached;
-                let window = ra.on_demand(page, marked, (max, len), |from, _| Some(from.max(at)));
+                let window = ra.on_demand(page, marked, (max, len), |page| page < at);
                 if let Some(window) = window {
                     windows.push((window.start, window.end, window.mark));
                     cached = cached.max(window.end);
@@ -160,7 +166,7 @@ mod tests {
     fn single_reads_read_single_pages() {
         let mut ra = Readahead::default();
         let read = |ra: &mut Readahead, page| {
-            let window = ra.on_demand(page, false, (32, 1000), |from, _| Some(from));
+            let window = ra.on_demand(page, false, (32, 1000), |page| (300..306).contains(&page) || page < 4);
             ra.note(page);
             window.map(|window| (window.start, window.end, window.mark))
         };
@@ -169,6 +175,10 @@ mod tests {
         // The next page makes it a stream.
         assert_eq!(read(&mut ra, 101), Some((101, 105, Some(102))));
         assert_eq!(read(&mut ra, 999), Some((999, 1000, None)));
+        // One page in memory before it does not; from the file's first page on they count twice.
+        assert_eq!(read(&mut ra, 306), Some((306, 313, Some(312))));
+        assert_eq!(read(&mut ra, 4), Some((4, 13, Some(12))));
+        assert_eq!(read(&mut ra, 302), Some((302, 305, Some(304))));
     }
 
     #[test]
