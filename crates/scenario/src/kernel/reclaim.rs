@@ -38,6 +38,9 @@ pub struct Reclaim {
     pub cgroup_walk: CgroupWalk,
     /// Pages of unusable zones that one isolation may skip; 0 is no limit (6.12: 1024).
     pub skip_limit: u32,
+    /// Milliseconds between two flushes of the statistics of LRU lists that reclaim reads; 0: they are summed up when it
+    /// reads them (6.12: 2000).
+    pub stats_flush_ms: u32,
 }
 
 variant! {

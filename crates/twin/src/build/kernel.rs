@@ -2,6 +2,7 @@
 
 use super::BuildError;
 use crate::alloc::{PerCpuHigh, Rules, SpreadLoad};
+use crate::clock::Ns;
 use crate::kernel::KernelRules;
 use crate::reclaim;
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
@@ -48,6 +49,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         lru_batch: if is_at_least(of, 6, 11) { 31 } else { 15 },
         cost_of_rotations: of.reclaim.scan_balance == ScanBalance::CostRotations,
         skip_limit: of.reclaim.skip_limit.into(),
+        stats_flush: Ns::from(of.reclaim.stats_flush_ms) * 1_000_000,
         swappiness: of.sysctl.vm_swappiness.into(),
         laptop_mode: of.sysctl.vm_laptop_mode != 0,
         hz: of.hz.into(),

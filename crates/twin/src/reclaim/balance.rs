@@ -35,19 +35,19 @@ pub(super) fn prepare(world: &World<'_>, control: &mut Control, node: usize) {
     let number = lru.number(node, target);
     let vec = lru.vec(number);
     control.cost = vec.cost;
+    let shown = lru.shown(number);
     for file in [false, true] {
-        let activated = lru.tree(number, |vec| vec.activated[usize::from(file)]);
-        let low = activated != vec.refaults[usize::from(file)] || lru.inactive_is_low(number, file);
+        let at = usize::from(file);
+        let low = shown.activated[at] != vec.refaults[at] || shown.inactive_is_low(file);
         control.may_deactivate[usize::from(file)] = control.force_deactivate || low;
     }
-    let file = lru.pages(number, List::InactiveFile);
-    control.cache_trim_mode = file >> control.priority > 0 && !control.may_deactivate[1];
+    control.cache_trim_mode = shown.pages(List::InactiveFile) >> control.priority > 0 && !control.may_deactivate[1];
     if !control.is_cgroup() {
         let alloc = &world.kernel.alloc;
         let zones = || alloc.populated().filter(|&zone| alloc.zones[zone].node == node);
         let free: u64 = zones().map(|zone| world.kernel.stat.plain(zone, ZoneItem::FreePages)).sum();
         let high: u64 = zones().map(|zone| alloc.zones[zone].marks.high + alloc.zones[zone].boost).sum();
-        let file = file + lru.pages(number, List::ActiveFile);
+        let file = lru.pages(number, List::InactiveFile) + lru.pages(number, List::ActiveFile);
         let anon = lru.pages(number, List::InactiveAnon);
         control.file_is_tiny = file + free <= high && !control.may_deactivate[0] && anon >> control.priority > 0;
     }

@@ -274,7 +274,7 @@ impl Balance {
 fn age_anon(world: &mut World<'_>, control: &Control, node: usize) {
     let lru = &world.kernel.reclaim.lru;
     let swap = world.kernel.reclaim.free_swap.is_some();
-    if !swap || !lru.inactive_is_low(lru.number(node, 0), false) {
+    if !swap || !lru.shown(lru.number(node, 0)).inactive_is_low(false) {
         return;
     }
     for cgroup in world.kernel.reclaim.lru.below(0) {
@@ -294,7 +294,6 @@ impl World<'_> {
     pub(super) fn snapshot_refaults(&mut self, node: usize, cgroup: usize) {
         let lru = &mut self.kernel.reclaim.lru;
         let number = lru.number(node, cgroup);
-        let refaults = [0, 1].map(|of| lru.tree(number, |vec| vec.activated[of]));
-        lru.vec_mut(number).refaults = refaults;
+        lru.vec_mut(number).refaults = lru.shown(number).activated;
     }
 }

@@ -88,12 +88,37 @@ pub(crate) struct Lru {
     vecs: Vec<Lruvec>,
     /// By cgroup: its parent; the root is its own.
     parents: Vec<usize>,
+    /// What statistics say of each lruvec, where they are not what is so now.
+    flushed: Vec<Shown>,
+}
+
+/// What statistics say of a lruvec, those of the cgroups below among it (`lruvec_page_state`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// Pages by list.
+    pages: [u64; LISTS],
+    /// Refaults that were activated, ever: anonymous memory, files.
+    pub activated: PerType,
+}
+
+impl Shown {
+    /// Pages of a list.
+    pub(crate) fn pages(&self, list: List) -> u64 {
+        self.pages[list as usize]
+    }
+
+    /// True if too few pages of a type are inactive.
+    pub(crate) fn inactive_is_low(&self, file: bool) -> bool {
+        let (inactive, active) =
+            if file { (List::InactiveFile, List::ActiveFile) } else { (List::InactiveAnon, List::ActiveAnon) };
+        inactive_is_low(self.pages(inactive), self.pages(active))
+    }
 }
 
 impl Lru {
     /// Empty lists; `parents` are those of all cgroups, of which the first is the root.
     pub(crate) fn new(nodes: usize, parents: Vec<usize>) -> Lru {
-        Lru { vecs: vec![Lruvec::default(); nodes * parents.len()], parents }
+        Lru { vecs: vec![Lruvec::default(); nodes * parents.len()], parents, flushed: Vec::new() }
     }
 
     /// Lruvecs there are.
@@ -133,18 +158,31 @@ impl Lru {
         self.tree(number, |vec| vec.pages(list))
     }
 
-    /// True if too few pages of a type are inactive.
-    pub(crate) fn inactive_is_low(&self, number: usize, file: bool) -> bool {
-        let (inactive, active) =
-            if file { (List::InactiveFile, List::ActiveFile) } else { (List::InactiveAnon, List::ActiveAnon) };
-        inactive_is_low(self.pages(number, inactive), self.pages(number, active))
+    /// What statistics say of a lruvec.
+    pub(crate) fn shown(&self, number: usize) -> Shown {
+        self.flushed.get(number).copied().unwrap_or_else(|| self.summed(number))
+    }
+
+    fn summed(&self, number: usize) -> Shown {
+        let mut all = Shown::default();
+        for list in List::EVICTABLE {
+            all.pages[list as usize] = self.pages(number, list);
+        }
+        all.activated = [0, 1].map(|of| self.tree(number, |vec| vec.activated[of]));
+        all
+    }
+
+    /// From now on statistics say what is so now.
+    pub(crate) fn flush(&mut self) {
+        self.flushed = (0..self.vecs.len()).map(|number| self.summed(number)).collect();
     }
 
     /// Notes what reclaiming a type has cost, up to the root; old costs fade as the lists turn over.
     pub(crate) fn note_cost(&mut self, number: usize, file: bool, cost: u64) {
         let all: Vec<usize> = self.and_above(number).collect();
         for at in all {
-            let pages: u64 = List::EVICTABLE.into_iter().map(|list| self.pages(at, list)).sum();
+            let shown = self.shown(at);
+            let pages: u64 = List::EVICTABLE.into_iter().map(|list| shown.pages(list)).sum();
             let costs = &mut self.vecs[at].cost;
             costs[usize::from(file)] += cost;
             if costs[0] + costs[1] > pages / 4 {
@@ -240,6 +278,19 @@ mod tests {
         assert_eq!([0, 1, 2].map(|at| lru.vec(at).cost), [[2, 100], [2, 100], [1, 50]]);
         assert_eq!([0, 1, 2].map(|at| lru.pages(at, List::InactiveFile)), [400; 3]);
         assert_eq!([0, 1, 2].map(|at| lru.pages(at, List::InactiveAnon)), [400, 400, 0]);
+    }
+
+    #[test]
+    fn statistics_are_as_old_as_the_last_flush() {
+        let mut lru = Lru::new(1, vec![0, 0]);
+        let file = |lru: &Lru| [0, 1].map(|at| lru.shown(at).pages(List::ActiveFile));
+        lru.vecs[1].size[List::ActiveFile as usize][2] = 9;
+        assert_eq!((file(&lru), lru.shown(0).inactive_is_low(true)), ([9, 9], true));
+        lru.flush();
+        (lru.vecs[0].size[List::InactiveFile as usize][2], lru.vecs[1].activated) = (20, [3, 4]);
+        assert_eq!((lru.shown(0).inactive_is_low(true), lru.shown(0).activated), (true, [0, 0]));
+        lru.flush();
+        assert_eq!((lru.shown(0).inactive_is_low(true), lru.shown(0).activated), (false, [3, 4]));
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Pass {
         control.reclaimed += self.reclaimed;
         let reclaim = &world.kernel.reclaim;
         let swap = control.may_swap && reclaim.free_swap.is_some_and(|free| free > 0);
-        if swap && reclaim.lru.inactive_is_low(self.number, false) {
+        if swap && reclaim.lru.shown(self.number).inactive_is_low(false) {
             active::shrink(world, control, self.number, List::ActiveAnon, BATCH);
         }
         Poll::Done(())

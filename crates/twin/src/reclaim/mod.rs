@@ -71,6 +71,8 @@ pub struct Rules {
     pub cost_of_rotations: bool,
     /// Pages of unusable zones that an isolation skips at most; 0: no limit.
     pub skip_limit: u64,
+    /// Between two flushes of what statistics say of the LRU lists (`FLUSH_TIME`); 0: they say what is so now.
+    pub stats_flush: Ns,
     /// `vm.swappiness`.
     pub swappiness: u64,
     /// `vm.laptop_mode`.
@@ -81,8 +83,15 @@ pub struct Rules {
 
 impl Rules {
     /// Kernel 6.1 with default sysctls, 250 ticks a second.
-    pub const V6_1: Rules =
-        Rules { lru_batch: 15, cost_of_rotations: false, skip_limit: 0, swappiness: 60, laptop_mode: false, hz: 250 };
+    pub const V6_1: Rules = Rules {
+        lru_batch: 15,
+        cost_of_rotations: false,
+        skip_limit: 0,
+        stats_flush: 0,
+        swappiness: 60,
+        laptop_mode: false,
+        hz: 250,
+    };
 }
 
 /// What reclaim knows of a node (`struct pglist_data`).
@@ -128,6 +137,8 @@ pub(crate) struct Reclaim {
     pub wakes: Vec<usize>,
     /// Sleepers who may go on: node and reason.
     pub unthrottled: Vec<(usize, Reason)>,
+    /// When the last flush of statistics was.
+    flushed: Ns,
 }
 
 /// How far a reclaim came.
@@ -182,6 +193,23 @@ impl Reclaim {
             bucket_order: (u64::BITS - pages.leading_zeros()).saturating_sub(bits),
             wakes: Vec::new(),
             unthrottled: Vec::new(),
+            flushed: Ns::MAX,
+        }
+    }
+
+    /// The periodic flush of statistics (`flush_memcg_stats_dwork`), if one is due at a time or before.
+    pub(crate) fn run_flushes(&mut self, until: Ns) {
+        let period = self.rules.stats_flush;
+        if period > 0 && until / period != self.flushed / period {
+            self.flushed = until;
+            self.lru.flush();
+        }
+    }
+
+    /// Statistics of the cgroups but the root are read (`memory.stat`), which flushes them.
+    pub(crate) fn read_statistics(&mut self) {
+        if self.rules.stats_flush > 0 && self.cgroups.len() > 1 {
+            self.lru.flush();
         }
     }
 

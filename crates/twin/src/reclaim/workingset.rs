@@ -44,7 +44,8 @@ impl Reclaim {
         let node = frames.zone(page) / crate::alloc::ZONES;
         let by_type = |anon, of_file| if file { of_file } else { anon };
         stat.pages.add(node, by_type(NodeItem::RefaultAnon, NodeItem::RefaultFile), pages as i64);
-        let from = |list| self.lru.pages(evicted_from, list);
+        let shown = self.lru.shown(evicted_from);
+        let from = |list| shown.pages(list);
         let distance =
             self.lru.vec(evicted_from).nonresident_age.wrapping_sub(then) & ((1 << (bits + self.bucket_order)) - 1);
         let mut competing = from(List::ActiveFile);
