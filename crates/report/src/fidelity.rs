@@ -79,7 +79,7 @@ pub struct Count {
 }
 
 fn count(row: &Row) -> Option<Count> {
-    let (kernel, error) = (row.of_kernel(), row.error_percent()?);
+    let (kernel, error) = (row.of_kernel() - row.background.unwrap_or(0.0), row.error_percent()?);
     let range = row.kernel.last()? - row.kernel.first()?;
     let good = error.abs() <= GREATEST || 100.0 * range > GREATEST * kernel && row.inside();
     Some(Count { error, good: (kernel >= FEWEST).then_some(good) })

@@ -418,18 +418,20 @@ impl Region {
         part.by_node[node] += 1;
     }
 
-    /// Gives all pages back, on a caller's CPU. Nothing is mapped afterwards.
+    /// The last process that maps it ends, on a caller's CPU: what a file has in memory stays there, all other pages are
+    /// given back. Nothing is mapped afterwards.
     pub(crate) fn unmap(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
-        for (page, pfn) in (0..).zip(std::mem::take(&mut self.entries)) {
+        if self.file {
+            while let Some(page) = self.mapped.next(0) {
+                self.mapped.remove(page);
+                kernel.stat.pages.add(kernel.node_of_frame(self.entries[page as usize]), NodeItem::Mapped, -1);
+            }
+            return self.tables.free(kernel, caller);
+        }
+        for pfn in std::mem::take(&mut self.entries) {
             // The first page of a huge page stands for all of it.
             if pfn < GONE && kernel.alloc.frames.state(pfn) == State::Allocated {
                 self.count(kernel, pfn, -1);
-                if self.file && self.mapped.has(page) {
-                    kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -1);
-                }
-                if kernel.alloc.frames.has(pfn, Flag::Dirty) && self.file {
-                    kernel.count_dirty(pfn, -1);
-                }
                 kernel.release(caller, pfn)?;
             }
         }
