@@ -22,3 +22,4 @@ pub mod run;
 mod sched;
 pub mod vmalloc;
 pub mod vmstat;
+pub mod writeback;

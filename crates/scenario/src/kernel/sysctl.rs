@@ -46,6 +46,10 @@ sysctls! {
     "vm.dirty_background_ratio" vm_dirty_background_ratio: u32;
     /// Dirty memory in percent at which writers wait.
     "vm.dirty_ratio" vm_dirty_ratio: u32;
+    /// The same in bytes; 0: the percentage counts.
+    "vm.dirty_background_bytes" vm_dirty_background_bytes: Option<u64>, "Option::is_none";
+    /// Bytes of dirty memory at which writers wait; 0: the percentage counts.
+    "vm.dirty_bytes" vm_dirty_bytes: Option<u64>, "Option::is_none";
     /// Age at which dirty memory is written, in 1/100 s.
     "vm.dirty_expire_centisecs" vm_dirty_expire_centisecs: u32;
     /// Interval of the flusher threads in 1/100 s; 0 is off.

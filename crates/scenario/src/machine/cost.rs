@@ -55,6 +55,14 @@ pub struct Costs {
     pub page_fault: Cost,
     /// A call that reads or writes a page of a file that is in memory.
     pub file_call: Cost,
+    /// A call that writes a whole page of a file that is in memory.
+    pub file_write: Cost,
+    /// What such a call takes more if the page is not in memory, besides its allocation.
+    pub file_create: Cost,
+    /// Bringing a dirty page of a file on its way to the disk.
+    pub writeback_page: Cost,
+    /// Ending the writing of a page, where the CPU copies for an emulated disk that too.
+    pub writeback_end: Cost,
     /// Starting a program, until it does what it was started for.
     pub process_start: Cost,
     /// A NUMA hinting fault without a migration.

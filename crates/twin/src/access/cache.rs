@@ -21,6 +21,8 @@ const AHEAD: Request = Request {
     gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE",
     ..Request::USER
 };
+/// A page of a file that is about to be written by a call.
+const WRITTEN: Request = Request { spread_dirty: true, gfp: "GFP_HIGHUSER_MOVABLE|__GFP_WRITE", ..Request::USER };
 /// Pages that a fault maps together (`fault_around_bytes`).
 const AROUND: u64 = 16;
 
@@ -52,6 +54,9 @@ impl AccessState {
         page: u64,
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
+        if write {
+            return self.write_call(kernel, caller, region, page);
+        }
         self.finish(kernel, caller, region, reader)?;
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => pfn,
@@ -66,7 +71,7 @@ impl AccessState {
         };
         // A mark and the end of a write are one flag; a page that is read is not being written.
         let marked = kernel.alloc.frames.has(pfn, Flag::Reclaim) && !kernel.alloc.frames.has(pfn, Flag::Writeback);
-        if marked && !write {
+        if marked {
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
             self.ahead(kernel, caller, (region, reader), page, true)?;
         }
@@ -74,12 +79,32 @@ impl AccessState {
             return Ok(Touched::Wait(until));
         }
         kernel.spend(caller.cpu, self.costs.file_call);
-        if write {
-            self.dirty(kernel, pfn);
-        } else {
-            kernel.mark_accessed(caller.cpu, pfn);
-            reader.ra.note(page);
+        kernel.mark_accessed(caller.cpu, pfn);
+        reader.ra.note(page);
+        Ok(Touched::Done)
+    }
+
+    /// A call writes a whole page of a file, which need not be read for it.
+    fn write_call(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        page: u64,
+    ) -> Result<Touched, AllocationFailure> {
+        let pfn = match self.regions[region].entry(page) {
+            Entry::Present(pfn) => pfn,
+            _ => {
+                let pfn = self.bring(kernel, caller, region, page, &WRITTEN)?;
+                kernel.spend(caller.cpu, self.costs.file_create);
+                pfn
+            }
+        };
+        if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            return Ok(Touched::Wait(until));
         }
+        kernel.spend(caller.cpu, self.costs.file_write);
+        self.dirty(kernel, caller, region, page);
         Ok(Touched::Done)
     }
 
@@ -90,6 +115,7 @@ impl AccessState {
         caller: &mut Caller,
         (region, reader): (usize, &mut Reader),
         page: u64,
+        write: bool,
     ) -> Result<Touched, AllocationFailure> {
         let limits = (self.readahead_pages, self.regions[region].len());
         self.finish(kernel, caller, region, reader)?;
@@ -127,6 +153,9 @@ impl AccessState {
                 kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, 1);
                 reader.ra.hit();
             }
+        }
+        if write {
+            self.dirty_mapped(kernel, caller, region, page);
         }
         Ok(Touched::Done)
     }
@@ -236,13 +265,5 @@ impl AccessState {
         }
         self.reading.remove(&pfn);
         None
-    }
-
-    /// A page of a file is written to.
-    pub(crate) fn dirty(&mut self, kernel: &mut Kernel, pfn: Pfn) {
-        if !kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true) {
-            kernel.count_dirty(pfn, 1);
-            kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Dirtied, 1);
-        }
     }
 }

@@ -17,7 +17,10 @@ pub(super) fn run(
 ) -> Result<Came, AllocationFailure> {
     let (cpu, count) = (caller.cpu, accessor.list.len());
     let from = kernel.machine.node_of(cpu);
-    while kernel.clock(cpu) < until && !kernel.reclaim.wants_attention() {
+    while kernel.clock(cpu) < until && !kernel.wants_attention() {
+        if let Some(until) = kernel.go_on_writing(cpu, caller.task, &mut caller.writer) {
+            return Ok(Came::Asleep(until * PS_PER_NS));
+        }
         let turn = (0..count).map(|i| (accessor.turn + i) % count).find(|&i| accessor.list[i].active());
         let Some(turn) = turn else { return Ok(Came::Done) };
         let access = &mut accessor.list[turn];
@@ -48,6 +51,12 @@ pub(super) fn run(
         state.load.touch(from, node, lines, f64::from(u8::from(touch.write)));
         kernel.spend(cpu, (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS);
         access.time += kernel.clock(cpu) - start;
+        if touch.write
+            && state.regions[access.region].file
+            && let Some(until) = kernel.balance_dirty_pages(cpu, caller.task, &mut caller.writer)
+        {
+            return Ok(Came::Asleep(until * PS_PER_NS));
+        }
         if access.touching.sleep > 0 {
             return Ok(Came::Asleep(kernel.clock(cpu) + access.touching.sleep * PS_PER_NS));
         }
@@ -75,8 +84,11 @@ fn come_to(
     }
     let of = &mut state.regions[region];
     of.touch(page);
-    if let (true, Entry::Present(pfn)) = (of.file && touch.write, of.entry(page)) {
-        state.dirty(kernel, pfn);
+    if of.file && touch.write && state.dirty_mapped(kernel, caller, region, page) {
+        // It was mapped for reading only.
+        access.faults += 1;
+        kernel.stat.events.faults += 1;
+        kernel.spend(caller.cpu, state.costs.fault);
     }
     Ok(Touched::Done)
 }

@@ -6,6 +6,7 @@
 
 mod binomial;
 mod cache;
+mod dirty;
 mod explicit;
 mod hints;
 mod load;
@@ -34,6 +35,7 @@ use crate::clock::{Random, Use};
 use crate::kernel::{Kernel, Ps};
 use crate::machine::Device;
 use crate::page::Pfn;
+use crate::writeback::Requests;
 use mmtwin_workload::program::Touching;
 use std::collections::BTreeMap;
 
@@ -65,8 +67,10 @@ pub(crate) struct AccessState {
     pub readahead_pages: u64,
     /// Pages that are being read, and when they will be there.
     pub reading: BTreeMap<Pfn, Ps>,
-    /// Writes that have begun, by when they end, since the engine asked.
-    pub ends: Vec<(Ps, Pfn)>,
+    /// Requests to write that the disk has or that wait for their end.
+    pub requests: Requests,
+    /// Those that have begun since the engine asked, by when the disk will be done.
+    pub ends: Vec<(Ps, u64)>,
     /// The request that failed last is not tried again.
     pub denied: bool,
     /// Touches by epoch, for those who ask which pages are young; somebody has asked.
@@ -93,6 +97,7 @@ impl AccessState {
             disk,
             readahead_pages: READAHEAD_PAGES,
             reading: BTreeMap::new(),
+            requests: Requests::default(),
             ends: Vec::new(),
             denied: false,
             logs: Vec::new(),
@@ -113,7 +118,7 @@ impl AccessState {
     ) -> Result<Touched, AllocationFailure> {
         let of = &mut self.regions[region];
         if of.file {
-            return self.file_fault(kernel, caller, (region, reader), page);
+            return self.file_fault(kernel, caller, (region, reader), page, write);
         }
         match of.entry(page) {
             Entry::Gone(_) => self.swap_in(kernel, caller, region, page, write),

@@ -70,6 +70,10 @@ pub(crate) struct Region {
     pub file: bool,
     /// Pages of a file that are mapped.
     mapped: Bits,
+    /// Pages of a file that differ from the disk's.
+    dirty: Bits,
+    /// Where the next writing of the file begins (`writeback_index`).
+    pub written_up_to: u64,
     /// Pages that were touched since reclaim looked.
     young: Bits,
     /// Mapped executable.
@@ -113,6 +117,12 @@ pub(crate) struct FaultCosts {
     pub free_page: Ps,
     /// To scan an object of a shrinker.
     pub scan_object: Ps,
+    /// A call that writes a page of a file that is in memory, and what it takes more if it is not.
+    pub file_write: Ps,
+    pub file_create: Ps,
+    /// To bring a dirty page on its way to the disk, and to end its writing.
+    pub write_page: Ps,
+    pub write_end: Ps,
 }
 
 /// Where the threads of a region's processes run.
@@ -165,7 +175,8 @@ impl Region {
         let parts = (0..parts).map(part).collect();
         let tables = Tables::new(pages);
         let entries = vec![NO_PAGE; pages as usize];
-        let (mapped, young) = (Bits::new(if file { pages } else { 0 }), Bits::new(pages));
+        let of_file = || Bits::new(if file { pages } else { 0 });
+        let (mapped, dirty, young) = (of_file(), of_file(), Bits::new(pages));
         Region {
             entries,
             tables,
@@ -174,6 +185,8 @@ impl Region {
             anon,
             file,
             mapped,
+            dirty,
+            written_up_to: 0,
             young,
             exec,
             locked,
@@ -315,6 +328,27 @@ impl Region {
     /// Takes a file's page out of all page tables; false if it was in none.
     pub(crate) fn unmap_cached(&mut self, page: u64) -> bool {
         self.mapped.remove(page)
+    }
+
+    /// A page of a file differs from the disk's; true if no other does.
+    pub(crate) fn set_dirty(&mut self, page: u64) -> bool {
+        self.dirty.insert(page);
+        self.dirty.count() == 1
+    }
+
+    /// A page is going to the disk or away; false if it did not differ.
+    pub(crate) fn set_clean(&mut self, page: u64) -> bool {
+        self.dirty.remove(page)
+    }
+
+    /// Pages that differ from the disk's.
+    pub(crate) fn dirty(&self) -> u64 {
+        self.dirty.count()
+    }
+
+    /// The first page from one on that differs from the disk's.
+    pub(crate) fn next_dirty(&self, from: u64) -> Option<u64> {
+        self.dirty.next(from)
     }
 
     /// A page has come to a place where there was none.

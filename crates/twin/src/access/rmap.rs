@@ -7,6 +7,7 @@
 use super::{AccessState, Entry};
 use crate::kernel::Kernel;
 use crate::page::{Flag, Pfn};
+use crate::probe::Task;
 use crate::vmstat::NodeItem;
 
 /// A page of a region.
@@ -110,27 +111,13 @@ impl AccessState {
         }
     }
 
-    /// Starts the write of a page; true if it is over already.
-    pub(crate) fn write_out(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> bool {
-        let at = self.of_content(content);
-        let pages = 1u64 << kernel.alloc.frames.order(page);
-        kernel.alloc.frames.set_flag(page, Flag::Dirty, false);
-        let file = self.regions[at.region].file;
-        let device = if file { &mut self.disk } else { &mut self.swap.device };
-        kernel.stat.events.reclaim.pgpgout += pages * 4;
-        if !file {
-            kernel.stat.events.reclaim.pswpout += pages;
-        } else {
-            kernel.count_dirty(page, -1);
+    /// Starts the write of a page for reclaim, which wants it when that is over; true if it is over already.
+    pub(crate) fn write_out(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, content: u32) -> bool {
+        let file = self.regions[self.of_content(content).region].file;
+        let done = self.submit(kernel, by, vec![page], file);
+        if !done {
+            kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
         }
-        if device.synchronous {
-            kernel.spend(cpu, device.transfer(pages));
-            return true;
-        }
-        let done = device.submit(kernel.clock(cpu), pages);
-        kernel.begin_writeback(page);
-        kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
-        self.ends.push((done, page));
-        false
+        done
     }
 }

@@ -114,6 +114,14 @@ impl PageAllocator {
                 (apart, at) = (Some(false), 0);
                 continue;
             }
+            // A node that has as many dirty pages as it may is asked again when all others are short of memory.
+            if request.spread_dirty
+                && search.urgent.is_none()
+                && let Some(limits) = ctx.stat.dirty_limits
+                && !limits.node_has_room(self, ctx.stat, self.zones[zone].node)
+            {
+                continue;
+            }
             looked_at += 1;
             search.fetched += u32::from(ctx.stat.lines.read(zone, ctx.cpu));
             let free = ctx.stat.plain(zone, ZoneItem::FreePages);

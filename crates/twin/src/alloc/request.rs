@@ -5,6 +5,7 @@ use crate::clock::Ns;
 use crate::page::{Migratetype, Pfn};
 use crate::probe::{Probe, Task};
 use crate::vmstat::VmStat;
+use crate::writeback::Writer;
 use thiserror::Error;
 
 /// A request for pages.
@@ -28,6 +29,8 @@ pub struct Request {
     pub kswapd: bool,
     /// One reclaim is all it waits for (`__GFP_NORETRY`).
     pub no_retry: bool,
+    /// The page is going to be dirty, so that nodes with many dirty pages are passed over at first (`__GFP_WRITE`).
+    pub spread_dirty: bool,
     /// The flags as the kernel prints them in events.
     pub gfp: &'static str,
 }
@@ -44,6 +47,7 @@ impl Request {
         this_node: false,
         kswapd: true,
         no_retry: false,
+        spread_dirty: false,
         gfp: "GFP_KERNEL",
     };
     /// A page for a process.
@@ -76,13 +80,15 @@ pub struct Caller {
     pub(crate) cgroup: usize,
     /// Node that interleaving took last.
     pub(crate) interleaved: u32,
+    /// What it has dirtied.
+    pub(crate) writer: Writer,
 }
 
 impl Caller {
     /// A task on a CPU.
     pub fn new(cpu: u32, task: Task, policy: Policy) -> Caller {
         // Interleaving goes on after this node, so it begins with the first.
-        Caller { cpu, task, policy, cgroup: 0, interleaved: u32::MAX }
+        Caller { cpu, task, policy, cgroup: 0, interleaved: u32::MAX, writer: Writer::default() }
     }
 
     /// The same task for page number `index` of a memory area under a policy: interleaving goes by the page's place

@@ -5,10 +5,21 @@ use super::BuildError;
 use crate::page::MAX_CGROUPS;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::{Congestion, LruScope};
-use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region, RegionKind};
+use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region};
 
 /// Sysctls that may be written while the workload runs.
-const WRITABLE: [&str; 4] = ["vm.numa_stat", "vm.stat_interval", "vm.min_free_kbytes", "vm.watermark_scale_factor"];
+const WRITABLE: [&str; 10] = [
+    "vm.numa_stat",
+    "vm.stat_interval",
+    "vm.min_free_kbytes",
+    "vm.watermark_scale_factor",
+    "vm.dirty_ratio",
+    "vm.dirty_bytes",
+    "vm.dirty_background_ratio",
+    "vm.dirty_background_bytes",
+    "vm.dirty_expire_centisecs",
+    "vm.dirty_writeback_centisecs",
+];
 
 /// Longest time that a scenario may name: virtual time is counted in picoseconds, 64 bits of which are 213 days.
 const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
@@ -31,14 +42,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
                 return refuse(format!("region \"{}\" of process \"{}\": {what}", region.name, process.name), why);
             }
         }
-        let is_file = |region: &Region| region.kind == RegionKind::File;
         for phase in &process.phases {
-            let writes = phase.accesses.iter().filter(|access| access.write.get() > 0.0);
-            let mut files = process.regions.iter().filter(|region| is_file(region));
-            if let Some(region) = files.find(|region| writes.clone().any(|access| access.region == region.name)) {
-                let place = format!("writing to region \"{}\" of process \"{}\"", region.name, process.name);
-                return refuse(place, "nobody writes dirty pages of files back");
-            }
             for action in &phase.actions {
                 if let Some((what, why)) = unmodelled_action(action) {
                     return refuse(format!("process \"{}\": {what}", process.name), why);
@@ -77,9 +81,6 @@ fn is_protected(cgroup: &Cgroup) -> bool {
 }
 
 fn unmodelled_region(region: &Region) -> Option<(&'static str, &'static str)> {
-    if region.kind == RegionKind::File && region.populate {
-        return Some(("populate", "it writes, and nobody writes dirty pages of files back"));
-    }
     (region.huge == Huge::Hugetlb).then_some(("huge = \"hugetlb\"", "there are no reserved huge pages"))
 }
 
@@ -93,7 +94,7 @@ fn unmodelled_action(action: &Action) -> Option<(String, &'static str)> {
         }
         ActionKind::Lookup { .. } => Some(("looking up names".into(), "there are no dentries")),
         ActionKind::Sysctl { name, .. } if !WRITABLE.contains(&name.as_str()) => {
-            Some((format!("writing {name}"), "only sysctls of counters and watermarks take effect in a run"))
+            Some((format!("writing {name}"), "only sysctls of counters, watermarks and dirty limits take effect in a run"))
         }
         _ => None,
     }

@@ -5,6 +5,7 @@ use crate::alloc::{PerCpuHigh, Rules, SpreadLoad};
 use crate::clock::Ns;
 use crate::kernel::KernelRules;
 use crate::reclaim;
+use crate::writeback::{self, Limit, Limits};
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
@@ -52,6 +53,27 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         stats_flush: Ns::from(of.reclaim.stats_flush_ms) * 1_000_000,
         swappiness: of.sysctl.vm_swappiness.into(),
         laptop_mode: of.sysctl.vm_laptop_mode != 0,
+        hz: of.hz.into(),
+    }
+}
+
+/// When and how much is written back.
+pub(crate) fn writeback(of: &Kernel) -> writeback::Rules {
+    const NS_PER_CS: u64 = 10_000_000;
+    let sysctl = &of.sysctl;
+    let limit = |percent: u32, bytes: Option<u64>| match bytes {
+        Some(bytes) if bytes > 0 => Limit::Pages(bytes.div_ceil(4096)),
+        _ => Limit::Percent(percent.into()),
+    };
+    writeback::Rules {
+        limits: Limits {
+            background: limit(sysctl.vm_dirty_background_ratio, sysctl.vm_dirty_background_bytes),
+            hard: limit(sysctl.vm_dirty_ratio, sysctl.vm_dirty_bytes),
+        },
+        expire: u64::from(sysctl.vm_dirty_expire_centisecs) * NS_PER_CS,
+        interval: u64::from(sysctl.vm_dirty_writeback_centisecs) * NS_PER_CS,
+        laptop_mode: sysctl.vm_laptop_mode != 0,
+        only_expired: is_at_least(of, 6, 10),
         hz: of.hz.into(),
     }
 }

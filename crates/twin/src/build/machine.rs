@@ -89,6 +89,10 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         shootdown: cost.tlb_shootdown.0,
         free_page: cost.reclaim_free_page.0,
         scan_object: cost.slab_scan_object.0,
+        file_write: cost.file_write.0,
+        file_create: cost.file_create.0,
+        write_page: cost.writeback_page.0,
+        write_end: cost.writeback_end.0,
     }
 }
 

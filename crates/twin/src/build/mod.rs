@@ -14,6 +14,7 @@ mod vmalloc;
 pub(crate) use cgroup::{cgroup_number, cgroups};
 pub use check::check;
 pub use kernel::rules;
+pub(crate) use kernel::writeback;
 pub(crate) use machine::clear_huge_on;
 pub use machine::{clear_huge, costs, machine, memory, with_zones};
 pub(crate) use machine::{disks, fault_costs};
@@ -59,6 +60,7 @@ pub fn kernel_of(scenario: &Scenario, on: &SaidMachine, probe: Probe) -> Result<
     if scenario.kernel.sysctl.vm_numa_stat == Some(0) {
         kernel.stat.set_numa_stat(false);
     }
+    kernel.set_writeback(writeback(&scenario.kernel));
     kernel.set_shared_budget(on.cpu.shared_budget);
     kernel.age_counters(scenario.run.seed);
     Ok(kernel)

@@ -26,6 +26,7 @@ use crate::machine::{CounterType, LoopCosts, Machine, MachineError, PageCosts};
 use crate::page::{Frames, Pfn};
 use crate::probe::{Probe, Task};
 use crate::reclaim::{Cgroup, Reclaim, Rules as ReclaimRules};
+use crate::writeback::{self, Writeback};
 use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, Work, ZoneItem};
 use thiserror::Error;
 
@@ -134,6 +135,8 @@ pub struct Kernel {
     pub probe: Probe,
     /// What reclaim knows.
     pub(crate) reclaim: Reclaim,
+    /// What writing back knows.
+    pub(crate) writeback: Writeback,
     costs: PageCosts,
     refresh: Refresh,
     siblings: Vec<Vec<u32>>,
@@ -187,6 +190,7 @@ impl Kernel {
             stat,
             probe,
             reclaim,
+            writeback: Writeback::new(writeback::Rules::DEFAULT, cpus),
             refresh,
             siblings,
             times: [&costs.alone, &costs.shared_core].map(|of| Times::of(&costs, of)),
@@ -206,6 +210,17 @@ impl Kernel {
         let managed = self.alloc.zones.iter().map(|zone| zone.managed).sum();
         let (rules, nodes, cpus) = (self.reclaim.rules, self.machine.nodes.len(), self.clocks.len());
         self.reclaim = Reclaim::new(rules, nodes, cgroups, cpus, managed);
+    }
+
+    /// Says when and how much is written back. Nothing may be dirty yet.
+    pub(crate) fn set_writeback(&mut self, rules: writeback::Rules) {
+        self.writeback = Writeback::new(rules, self.clocks.len());
+        self.stat.dirty_limits = Some(rules.limits);
+    }
+
+    /// True if something has happened that others have to hear of at once.
+    pub(crate) fn wants_attention(&self) -> bool {
+        self.reclaim.wants_attention() || self.writeback.wake.is_some()
     }
 
     /// What allocations cost on this machine.

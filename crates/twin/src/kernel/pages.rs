@@ -84,6 +84,8 @@ impl Kernel {
 
     /// A page takes the place of another in memory, which is freed: it holds the same and is as old.
     pub(crate) fn replace(&mut self, caller: &Caller, old: Pfn, new: Pfn) -> Result<(), KernelError> {
+        // Nobody waits here for a write to end.
+        self.end_writeback(caller.cpu, old);
         let frames = &mut self.alloc.frames;
         for flag in [Flag::Active, Flag::Unevictable, Flag::Referenced, Flag::Dirty, Flag::Workingset, Flag::Swapbacked]
         {
@@ -125,6 +127,9 @@ impl Kernel {
         self.stat.pages.add(zone / ZONES, NodeItem::Writeback, -(pages as i64));
         self.stat.pages.add(zone / ZONES, NodeItem::Written, pages as i64);
         self.stat.pages.add_write_pending(zone, -(pages as i64));
+        if !self.alloc.frames.has(page, Flag::Swapbacked) {
+            self.writeback.pages_written(pages, self.now(cpu));
+        }
         self.reclaim.written(&mut self.stat.pages, zone / ZONES, pages);
     }
 }

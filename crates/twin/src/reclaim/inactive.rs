@@ -1,7 +1,7 @@
 //! What becomes of a batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references` (6.1 to
 //! 6.12). The rules for a page stand in the kernel's order; the spec numbers them.
 //!
-//! Left out: waking the flusher threads, locks that others hold, huge pages that are split for swap (they go as a whole),
+//! Left out: locks that others hold, huge pages that are split for swap (they go as a whole),
 //! demotion, private data. Checked event by event and by counters against guests
 //! (docs/fidelity.md).
 
@@ -117,6 +117,9 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
         world.kernel.uncharge(page);
         let gone = world.kernel.free_unchecked(cpu, world.task, page);
         debug_assert!(gone.is_ok(), "what was on a list was allocated");
+    }
+    if came.unqueued_dirty == taken {
+        world.kernel.writeback.write_all();
     }
     let seen = &mut control.seen;
     seen.dirty += came.dirty;
@@ -240,7 +243,7 @@ impl World<'_> {
 
     /// Starts the write of a page; true if it is over already.
     fn pageout(&mut self, page: Pfn, content: u32, file: bool) -> bool {
-        let done = self.memory.write_out(self.kernel, self.cpu, page, content);
+        let done = self.memory.write_out(self.kernel, (self.cpu, self.task), page, content);
         let event = MmVmscanWriteFolio { flags: flags(file), pfn: Some(page.into()), page: None };
         let (at, task, node) = (self.now(), self.task, self.kernel.alloc.frames.zone(page) / ZONES);
         self.kernel.probe.write(at, self.cpu, task, &event, b"");

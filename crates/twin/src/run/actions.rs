@@ -280,7 +280,7 @@ impl Engine<'_> {
             "vm.min_free_kbytes" => self.kernel.set_watermarks(|rules| rules.min_free_kbytes = Some(value)),
             "vm.watermark_scale_factor" => self.kernel.set_watermarks(|rules| rules.watermark_scale_factor = value),
             // Others are refused before the run.
-            _ => {}
+            _ => self.set_dirty_sysctl(name, value),
         }
     }
 }

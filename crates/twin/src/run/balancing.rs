@@ -165,6 +165,7 @@ impl Engine<'_> {
 
     /// The tick of all CPUs at the end of an epoch; who is due scans.
     pub(super) fn numa_tick(&mut self, clock: Ps) {
+        let workload = self.workload_threads();
         let Some(Balancing { numa, ticked, before, .. }) = &mut self.balancing else { return };
         let time = (clock - *ticked) as f64;
         if time <= 0.0 {
@@ -181,7 +182,6 @@ impl Engine<'_> {
             *before = exec;
         }
         *ticked = clock;
-        let workload = self.threads.len() - self.kswapds.len();
         for cpu in 0..self.queues.cpus() as u32 {
             let Some(thread) = self.queues.running(cpu).filter(|&thread| thread < workload) else { continue };
             let before = numa.tasks[thread].numa_scan_period;
@@ -477,10 +477,11 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError>
     let threads: Vec<_> = engine.threads[..engine.workload_threads()].iter().map(thread).collect();
     let mut numa = build::numa(scenario, &engine.memory.mappings, &threads);
     engine.kernel.stat.events.numa.on = true;
-    for &(node, thread) in &engine.kswapds {
+    for thread in engine.kernel_threads() {
+        let node = engine.kswapds.iter().find(|kswapd| kswapd.1 == thread).map(|kswapd| kswapd.0);
         let (pid, mm) = (engine.threads[thread].caller.task.pid, numa.mms.len());
         numa.mms.push(Mm::default());
-        let mut task = Task::new(pid, pid, mm, Some(engine.kernel.machine.cpus_of(node)));
+        let mut task = Task::new(pid, pid, mm, node.map(|node| engine.kernel.machine.cpus_of(node)));
         task.cpu = engine.threads[thread].caller.cpu;
         numa.tasks.push(task);
     }

@@ -8,13 +8,13 @@
 use super::balancing::{self, Balancing};
 use super::process::{self, Doing, Process, Thread};
 use super::sample::Sampler;
+use super::writeback::WritersBack;
 use super::{Options, Ran, RunError};
 use crate::access::{AccessState, Cpus, Load};
 use crate::alloc::AllocationFailure;
 use crate::build::{self, BuildError};
 use crate::clock::{Ns, Timers};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
-use crate::page::Pfn;
 use crate::probe::Probe;
 use crate::sched::RunQueues;
 use mmtwin_event::Sink;
@@ -38,8 +38,10 @@ pub(super) enum Due {
     PhaseEnd(usize, usize),
     /// A thread has slept enough; the number of the sleep.
     Wake(usize, u64),
-    /// The write of a page ends.
-    Written(Pfn),
+    /// The disk is done with a request to write.
+    Written(u64),
+    /// The flusher wakes by itself.
+    Flush,
     /// Counters are recorded.
     Sample,
     /// The run ends.
@@ -99,6 +101,8 @@ pub(super) struct Engine<'a> {
     pub(super) balancing: Option<Balancing>,
     /// Nodes and the threads of their kswapds.
     pub(super) kswapds: Vec<(usize, usize)>,
+    /// The threads that write back, if there are files.
+    pub(super) writers_back: Option<WritersBack>,
 }
 
 impl<'a> Engine<'a> {
@@ -137,6 +141,7 @@ impl<'a> Engine<'a> {
             results: Vec::new(),
             balancing: None,
             kswapds: Vec::new(),
+            writers_back: None,
             kernel,
         };
         if let Some(lru) = engine.options.state.lru.take() {
@@ -147,6 +152,7 @@ impl<'a> Engine<'a> {
         let state = &engine.options.state;
         state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
         engine.start_kswapds();
+        engine.start_writeback();
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }
@@ -244,10 +250,11 @@ impl<'a> Engine<'a> {
                 self.wake(thread, timer.at * PS_PER_NS)?;
             }
             Due::PhaseEnd(..) | Due::Wake(..) => {}
-            Due::Written(page) => {
-                self.kernel.end_writeback(timer.cpu, page);
+            Due::Written(request) => {
+                self.transferred(timer.cpu, request, timer.at)?;
                 self.attend(timer.cpu)?;
             }
+            Due::Flush => self.flusher_is_due(timer.at)?,
             Due::Sample => {
                 self.sample(timer.at)?;
                 let interval = self.scenario.run.sample.0;
@@ -314,6 +321,7 @@ impl<'a> Engine<'a> {
         let step = match &mut self.threads[thread].doing {
             Doing::Nothing => Ok(Step::Ended),
             Doing::Kswapd(_) => Ok(self.balance_node(thread, until)),
+            Doing::Flusher(_) | Doing::Ender(_) => Ok(self.write_back(thread, until)),
             Doing::Action(..) => self.act(thread, in_order),
             Doing::Touching(_) if self.options.explicit && self.balancing.is_some() => self.touch(thread, in_order),
             Doing::Touching(_) => self.touch(thread, until),
@@ -335,7 +343,7 @@ impl<'a> Engine<'a> {
         self.memory.load.end_epoch(clock);
         let accessors = self.threads.iter_mut().filter_map(|thread| match &mut thread.doing {
             Doing::Touching(accessor) => Some(accessor),
-            Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) => None,
+            Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) | Doing::Flusher(_) | Doing::Ender(_) => None,
         });
         self.memory.end_epoch(accessors);
         self.note_cpus();

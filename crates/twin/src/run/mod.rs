@@ -17,6 +17,7 @@ mod sample;
 mod stall;
 mod tally;
 mod vmalloc_test;
+mod writeback;
 
 use crate::build::{self, BuildError};
 use crate::clock::Ns;
@@ -81,7 +82,7 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 41] = [
+const WRITTEN: [Kind; 45] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -104,6 +105,10 @@ const WRITTEN: [Kind; 41] = [
     Kind::MmVmscanLruShrinkInactive,
     Kind::MmVmscanLruShrinkActive,
     Kind::MmVmscanThrottled,
+    Kind::BalanceDirtyPages,
+    Kind::WritebackStart,
+    Kind::WritebackWritten,
+    Kind::WritebackPagesWritten,
     Kind::MmMigratePages,
     Kind::MmNumaMigrateRatelimit,
     Kind::SchedMoveNuma,

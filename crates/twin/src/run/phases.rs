@@ -116,7 +116,7 @@ impl Engine<'_> {
         let Some(phase) = self.processes[process].phase else { return Ok(()) };
         let next = match &at.doing {
             Doing::Action(number, _) => Some(number + 1),
-            Doing::Touching(_) | Doing::Nothing | Doing::Kswapd(_) => None,
+            Doing::Touching(_) | Doing::Nothing | Doing::Kswapd(_) | Doing::Flusher(_) | Doing::Ender(_) => None,
         };
         if let Doing::Touching(accessor) = std::mem::take(&mut at.doing) {
             at.touched = Some(accessor);
@@ -153,7 +153,9 @@ impl Engine<'_> {
     fn shared_pools(&self, process: usize) -> Vec<(usize, usize)> {
         let touching = self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread].doing {
             Doing::Touching(accessor) => Some(accessor),
-            Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) => self.threads[thread].touched.as_ref(),
+            Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) | Doing::Flusher(_) | Doing::Ender(_) => {
+                self.threads[thread].touched.as_ref()
+            }
         });
         let accesses = touching.flat_map(|accessor| &accessor.list);
         let shared = accesses.filter(|access| access.touching.shared);
@@ -215,7 +217,7 @@ impl Engine<'_> {
             match std::mem::take(&mut this.doing) {
                 Doing::Action(number, Some(working)) => self.end_action(thread, number, working),
                 Doing::Touching(accessor) => this.touched = Some(accessor),
-                Doing::Action(_, None) | Doing::Nothing | Doing::Kswapd(_) => {}
+                Doing::Action(_, None) | Doing::Nothing | Doing::Kswapd(_) | Doing::Flusher(_) | Doing::Ender(_) => {}
             }
         }
         let said = &self.scenario.processes[process];
@@ -249,6 +251,7 @@ impl Engine<'_> {
             self.memory.regions[number].users -= 1;
             if self.memory.regions[number].users == 0 {
                 self.memory.leave_swap(&mut self.kernel, &caller, number)?;
+                self.memory.leave_file(&mut self.kernel, &caller, number)?;
                 self.memory.regions[number].unmap(&mut self.kernel, &caller)?;
             }
         }
@@ -272,10 +275,10 @@ impl Engine<'_> {
             self.queues.dequeue(cpu, thread);
             self.queues.leave(cpu);
         }
-        let kswapds: Vec<usize> = self.kswapds.iter().map(|kswapd| kswapd.1).filter(here).collect();
-        for kswapd in kswapds {
+        let of_kernel: Vec<usize> = self.kernel_threads().filter(here).collect();
+        for thread in of_kernel {
             let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));
-            self.move_thread(kswapd, other.unwrap_or(cpu))?;
+            self.move_thread(thread, other.unwrap_or(cpu))?;
         }
         if let Some(recorder) = self.recorder().filter(|&task| self.queues.holds(cpu, task)) {
             let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));

@@ -10,6 +10,7 @@ use crate::kernel::Ps;
 use crate::page::Pfn;
 use crate::probe::Task;
 use crate::reclaim::Kswapd;
+use crate::writeback::{Ender, Flusher};
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::Thp;
@@ -62,6 +63,10 @@ pub(super) enum Doing {
     Touching(Accessor),
     /// Keeping memory of a node free.
     Kswapd(Box<Kswapd>),
+    /// Writing dirty files.
+    Flusher(Flusher),
+    /// Ending writes.
+    Ender(Ender),
 }
 
 /// An action under way.
@@ -241,9 +246,9 @@ fn populate(process: &say::Process, parts: &[std::ops::Range<u64>], seed: u64) -
 }
 
 impl Thread {
-    /// A thread of the kernel: kswapd.
-    pub(super) fn of_kernel(process: usize, caller: Caller, kswapd: Kswapd) -> Thread {
-        Thread { doing: Doing::Kswapd(Box::new(kswapd)), ..Thread::new(process, Vec::new(), Vec::new(), caller) }
+    /// A thread of the kernel.
+    pub(super) fn of_kernel(process: usize, caller: Caller, doing: Doing) -> Thread {
+        Thread { doing, ..Thread::new(process, Vec::new(), Vec::new(), caller) }
     }
 
     /// A thread that has not begun.

@@ -5,10 +5,10 @@
 //! at once, as a task that has slept does, and shares it then.
 
 use super::RunError;
-use super::engine::{Due, Engine, Step, Stop};
+use super::engine::{Engine, Step, Stop};
 use super::process::{Doing, Process, Thread};
 use crate::alloc::{AllocationFailure, Caller, Policy, ZONES, ZoneKind};
-use crate::kernel::{PS_PER_NS, Ps};
+use crate::kernel::Ps;
 use crate::probe::Task;
 use crate::reclaim::{COSTLY_ORDER, Control, Direct, Kswapd, MAX_RETRIES, Poll, Reason, Who, World};
 use crate::vmstat::ZoneItem;
@@ -40,16 +40,29 @@ impl Engine<'_> {
             let cpus = self.kernel.machine.cpus_of(node);
             let cpu = cpus.first().copied().unwrap_or(0);
             let caller = Caller::new(cpu, Task { pid, tgid: pid }, Policy::Default);
-            let thread = self.threads.len();
-            self.threads.push(Thread::of_kernel(self.processes.len(), caller, Kswapd::new(node)));
-            self.processes.push(Process::of_kernel(format!("kswapd{node}"), thread));
+            let kswapd = Doing::Kswapd(Box::new(Kswapd::new(node)));
+            let thread = self.add_kernel_thread(format!("kswapd{node}"), caller, kswapd);
             self.kswapds.push((node, thread));
         }
     }
 
+    /// Adds a thread of the kernel.
+    pub(super) fn add_kernel_thread(&mut self, name: String, caller: Caller, doing: Doing) -> usize {
+        let thread = self.threads.len();
+        self.threads.push(Thread::of_kernel(self.processes.len(), caller, doing));
+        self.processes.push(Process::of_kernel(name, thread));
+        thread
+    }
+
+    /// Threads of the kernel: kswapds and those that write back.
+    pub(super) fn kernel_threads(&self) -> impl Iterator<Item = usize> + use<'_> {
+        let kswapds = self.kswapds.iter().map(|kswapd| kswapd.1);
+        kswapds.chain(self.writers_back.iter().flat_map(|of| [of.flusher, of.ender]))
+    }
+
     /// Threads of the workload; those of the kernel come behind them.
     pub(super) fn workload_threads(&self) -> usize {
-        self.threads.len() - self.kswapds.len()
+        self.threads.len() - self.kernel_threads().count()
     }
 
     /// Who waits for memory, pages or reclaim has something to do: time goes in small steps.
@@ -60,9 +73,7 @@ impl Engine<'_> {
     /// Does at once what reclaim and faults have left to be done.
     pub(super) fn attend(&mut self, cpu: u32) -> Result<(), RunError> {
         let at = self.kernel.clock(cpu);
-        for (done, page) in std::mem::take(&mut self.memory.ends) {
-            self.due.set(done.div_ceil(PS_PER_NS), cpu, Due::Written(page));
-        }
+        self.attend_writeback(cpu)?;
         for (node, reason) in std::mem::take(&mut self.kernel.reclaim.unthrottled) {
             let sleepers = self.threads.iter().enumerate();
             let woken: Vec<usize> =
@@ -74,25 +85,31 @@ impl Engine<'_> {
         }
         for node in std::mem::take(&mut self.kernel.reclaim.wakes) {
             let Some(&(_, thread)) = self.kswapds.iter().find(|(of, _)| *of == node) else { continue };
-            let to = self.kswapd_cpu(node, self.threads[thread].caller.cpu);
-            if to != self.threads[thread].caller.cpu {
-                self.set_cpu(thread, to);
-            }
-            self.threads[thread].sleeps += 1;
-            self.apart = false;
-            let idle = self.queues.enqueue_first(to, thread);
-            if idle {
-                self.kernel.wait(to, at);
-                self.kernel.leave_idle(to)?;
-            }
-            self.make_ready(to);
+            let cpus = self.kernel.machine.cpus_of(node);
+            self.wake_kernel_thread(thread, cpus, at)?;
         }
         Ok(())
     }
 
-    /// Where kswapd of a node runs: where it was if that CPU is idle, else on an idle one, else where it was.
-    fn kswapd_cpu(&self, node: usize, before: u32) -> u32 {
-        let cpus = self.kernel.machine.cpus_of(node);
+    /// Wakes a thread of the kernel that runs on some CPUs or, if they are none, on all.
+    pub(super) fn wake_kernel_thread(&mut self, thread: usize, cpus: Vec<u32>, at: Ps) -> Result<(), RunError> {
+        let to = self.kernel_thread_cpu(cpus, self.threads[thread].caller.cpu);
+        if to != self.threads[thread].caller.cpu {
+            self.set_cpu(thread, to);
+        }
+        self.threads[thread].sleeps += 1;
+        self.apart = false;
+        let idle = self.queues.enqueue_first(to, thread);
+        if idle {
+            self.kernel.wait(to, at);
+            self.kernel.leave_idle(to)?;
+        }
+        self.make_ready(to);
+        Ok(())
+    }
+
+    /// Where a thread of the kernel runs: where it was if that CPU is idle, else on an idle one, else where it was.
+    fn kernel_thread_cpu(&self, cpus: Vec<u32>, before: u32) -> u32 {
         let all: Vec<u32> = if cpus.is_empty() { self.kernel.stat.online().to_vec() } else { cpus };
         let idle = |cpu: &&u32| self.queues.len(**cpu) == 0 && self.kernel.stat.is_online(**cpu);
         if idle(&&before) && all.contains(&before) {
@@ -171,7 +188,7 @@ impl Engine<'_> {
         let Some(Stall { direct: Some(direct), .. }) = &mut at.stall else { return None };
         let (cpu, task) = (at.caller.cpu, at.caller.task);
         let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        while world.kernel.clock(cpu) < until && !world.kernel.reclaim.wants_attention() {
+        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
             match direct.step(&mut world) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => {
@@ -194,7 +211,7 @@ impl Engine<'_> {
         let Doing::Kswapd(kswapd) = &mut at.doing else { return Step::Ended };
         let (cpu, task) = (at.caller.cpu, at.caller.task);
         let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        while world.kernel.clock(cpu) < until && !world.kernel.reclaim.wants_attention() {
+        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
             match kswapd.step(&mut world) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => {

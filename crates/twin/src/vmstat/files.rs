@@ -29,6 +29,16 @@ impl VmStat {
         self.pages.node_row(node, name).unwrap_or(0)
     }
 
+    /// Value of a row behind those of nodes.
+    fn other_row(&self, alloc: &PageAllocator, name: &str) -> u64 {
+        let limits = || self.dirty_limits.map(|limits| limits.now(alloc, self)).unwrap_or_default();
+        match name {
+            "nr_dirty_threshold" => limits().hard,
+            "nr_dirty_background_threshold" => limits().background,
+            _ => self.event_row(name),
+        }
+    }
+
     fn event_row(&self, name: &str) -> u64 {
         match name.strip_prefix("pgalloc_") {
             Some(kind) => ZoneKind::ALL
@@ -50,7 +60,9 @@ impl VmStat {
         let events = ["pgfree", "pgfault", "thp_fault_alloc", "thp_fault_fallback"];
         let pages = ["nr_free_pages", "nr_free_pages_blocks"];
         let numa = NumaItem::ALL.into_iter().any(|item| item.name() == name);
+        let limits = ["nr_dirty_threshold", "nr_dirty_background_threshold"];
         numa || name.starts_with("pgalloc_")
+            || self.dirty_limits.is_some() && limits.contains(&name)
             || events.contains(&name)
             || pages.contains(&name)
             || self.events.numa.row(name).is_some()
@@ -132,7 +144,7 @@ impl VmStat {
             let _ = writeln!(text, "{name} {}", self.node_row(None, name));
         }
         for name in self.rules.dialect.other_rows() {
-            let _ = writeln!(text, "{name} {}", self.event_row(name));
+            let _ = writeln!(text, "{name} {}", self.other_row(alloc, name));
         }
         (text, cost)
     }

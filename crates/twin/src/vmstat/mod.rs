@@ -37,6 +37,7 @@ pub use switched::Switched;
 use crate::alloc::{ZONES, Zone};
 use crate::clock::Ns;
 use crate::machine::PageCosts;
+use crate::writeback::Limits;
 
 /// A zone counter that is not a NUMA counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +174,8 @@ pub struct VmStat {
     pub events: Events,
     /// Pages by what they hold.
     pub pages: Pages,
+    /// How much may be dirty; `None`: nobody says.
+    pub dirty_limits: Option<Limits>,
     /// Who has which zone's words in its caches.
     pub lines: Lines,
     rules: VmStatRules,
@@ -203,6 +206,7 @@ impl VmStat {
             numa,
             events: Events::default(),
             pages: Pages::new(count),
+            dirty_limits: None,
             lines: Lines::new(count, siblings),
             rules,
             zone: Differential::new(count, cpus, ZONE_ITEMS, Overflow::Overstep),

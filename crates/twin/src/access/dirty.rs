@@ -1,0 +1,108 @@
+//! Pages of files that differ from the disk's: `folio_account_dirtied`, `filemap_dirty_folio`, `folio_clear_dirty_for_io`,
+//! `do_wp_page` of shared mappings, `submit_bio` (6.1 to 6.12).
+//!
+//! A page that is on its way to the disk is mapped for reading only, so that the next write to it is a fault, which
+//! makes it dirty again. Left out: pages of the file system's own, and what writing takes of them: journals, inodes.
+//! Checked by tests of `tests/writeback.rs`.
+
+use super::{AccessState, Entry};
+use crate::alloc::Caller;
+use crate::kernel::{Kernel, KernelError};
+use crate::page::{Flag, Pfn};
+use crate::probe::Task;
+use crate::reclaim::World;
+use crate::vmstat::NodeItem;
+
+impl AccessState {
+    /// A page of a file is written to by a call; true if it was clean.
+    pub(super) fn dirty(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
+        let Entry::Present(pfn) = self.regions[region].entry(page) else { return false };
+        if kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true) {
+            return false;
+        }
+        kernel.count_dirty(pfn, 1);
+        kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Dirtied, 1);
+        let first = self.regions[region].set_dirty(page);
+        caller.writer.dirtied += 1;
+        let now = kernel.now(caller.cpu);
+        kernel.writeback.page_dirtied(caller.cpu, region, first, now);
+        true
+    }
+
+    /// The same through a mapping, where a page that reclaim wanted is wanted no more.
+    pub(super) fn dirty_mapped(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
+        let dirtied = self.dirty(kernel, caller, region, page);
+        if let (true, Entry::Present(pfn)) = (dirtied, self.regions[region].entry(page)) {
+            kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+        }
+        dirtied
+    }
+
+    /// True if a page of a file is being written.
+    pub(crate) fn is_under_writeback(&self, kernel: &Kernel, region: usize, page: u64) -> bool {
+        match self.regions[region].entry(page) {
+            Entry::Present(pfn) => kernel.alloc.frames.has(pfn, Flag::Writeback),
+            Entry::Absent | Entry::Zero | Entry::Gone(_) => false,
+        }
+    }
+
+    /// Starts to write pages together, of one file or of swap; true if that is over already.
+    pub(super) fn submit(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), pages: Vec<Pfn>, file: bool) -> bool {
+        let mut count = 0;
+        for &pfn in &pages {
+            let at = self.of_content(kernel.alloc.frames.content(pfn));
+            kernel.alloc.frames.set_flag(pfn, Flag::Dirty, false);
+            count += 1u64 << kernel.alloc.frames.order(pfn);
+            if file {
+                kernel.count_dirty(pfn, -1);
+                if self.regions[at.region].set_clean(at.page) {
+                    kernel.writeback.pages_cleaned(1);
+                }
+            }
+        }
+        let device = if file { &mut self.disk } else { &mut self.swap.device };
+        kernel.stat.events.reclaim.pgpgout += count * 4;
+        kernel.stat.events.reclaim.pswpout += if file { 0 } else { count };
+        if device.synchronous {
+            kernel.spend(cpu, device.transfer(count));
+            if file {
+                let now = kernel.now(cpu);
+                pages.iter().for_each(|&pfn| kernel.stat.pages.add(kernel.alloc.frames.zone(pfn) / crate::alloc::ZONES, NodeItem::Written, 1));
+                kernel.writeback.pages_written(count, now);
+            }
+            return true;
+        }
+        let done = device.submit(kernel.clock(cpu), count);
+        pages.iter().for_each(|&pfn| kernel.begin_writeback(pfn));
+        let number = self.requests.begin(kernel, (cpu, task), pages, file);
+        self.ends.push((done, number));
+        false
+    }
+
+    /// A file that nobody has any more: nothing of it is dirty or being written.
+    pub(crate) fn leave_file(&mut self, kernel: &mut Kernel, caller: &Caller, region: usize) -> Result<(), KernelError> {
+        if !self.regions[region].file {
+            return Ok(());
+        }
+        kernel.writeback.pages_cleaned(self.regions[region].dirty());
+        kernel.writeback.forget(region);
+        let range = self.regions[region].base()..self.regions[region].base() + self.regions[region].len() as u32;
+        let mut requests = std::mem::take(&mut self.requests);
+        requests.forget(kernel, caller.cpu, |kernel, pfn| range.contains(&kernel.alloc.frames.content(pfn)));
+        self.requests = requests;
+        Ok(())
+    }
+}
+
+impl World<'_> {
+    /// Starts to write pages of a file that lie one after another.
+    pub(crate) fn write_file(&mut self, region: usize, pages: &[u64]) {
+        let of = &self.memory.regions[region];
+        let pfns = pages.iter().filter_map(|&page| match of.entry(page) {
+            Entry::Present(pfn) => Some(pfn),
+            Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
+        });
+        let pfns = pfns.collect();
+        self.memory.submit(self.kernel, (self.cpu, self.task), pfns, true);
+    }
+}

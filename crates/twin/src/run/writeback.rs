@@ -1,0 +1,127 @@
+//! Writing back in a run: the flusher's thread and the one that ends writes, who wakes them, and when.
+//!
+//! Both run wherever there is room, as workers of unbound queues do, and share their CPUs by ticks. The flusher also
+//! wakes by itself. When that is first due is not known of a kernel that has been running, so it is drawn by the seed.
+
+use super::RunError;
+use super::engine::{Due, Engine, Step};
+use super::process::Doing;
+use crate::alloc::{Caller, Policy};
+use crate::clock::{Ns, Random, Use};
+use crate::kernel::{PS_PER_NS, Ps};
+use crate::probe::Task;
+use crate::reclaim::{Poll, World};
+use crate::machine::PAGE_SIZE;
+use crate::writeback::{Ender, Flusher, Limit, Wake};
+
+/// Ids of the two threads, below those of kswapds.
+const FLUSHER: i32 = 58;
+const ENDER: i32 = 59;
+
+/// The threads, by their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WritersBack {
+    pub flusher: usize,
+    pub ender: usize,
+}
+
+impl Engine<'_> {
+    /// Makes the threads, if the workload has files, and sets the limits as they are then.
+    pub(super) fn start_writeback(&mut self) {
+        self.kernel.set_dirty_limits();
+        if !self.memory.regions.iter().any(|region| region.file && region.users > 0) {
+            return;
+        }
+        let caller = |pid| Caller::new(0, Task { pid, tgid: pid }, Policy::Default);
+        let flusher = self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Doing::Flusher(Flusher::new()));
+        let ender = self.add_kernel_thread("kworker-write-end".into(), caller(ENDER), Doing::Ender(Ender));
+        self.writers_back = Some(WritersBack { flusher, ender });
+        let interval = self.kernel.writeback.rules.interval;
+        if interval > 0 {
+            let random = Random::new(self.scenario.run.seed, Use::TimerOffset);
+            let due = self.options.state.at + random.below(FLUSHER as u64, 0, interval);
+            self.kernel.writeback.timer = Some(due);
+            self.due.set(due, 0, Due::Flush);
+        }
+    }
+
+    /// Writes one of the sysctls of dirty pages; of a percentage and bytes the one that was written last counts.
+    pub(super) fn set_dirty_sysctl(&mut self, name: &str, value: u64) {
+        const NS_PER_CS: u64 = 10_000_000;
+        let rules = &mut self.kernel.writeback.rules;
+        let pages = Limit::Pages(value.div_ceil(PAGE_SIZE));
+        match name {
+            "vm.dirty_ratio" => rules.limits.hard = Limit::Percent(value),
+            "vm.dirty_bytes" => rules.limits.hard = pages,
+            "vm.dirty_background_ratio" => rules.limits.background = Limit::Percent(value),
+            "vm.dirty_background_bytes" => rules.limits.background = pages,
+            "vm.dirty_expire_centisecs" => rules.expire = value.saturating_mul(NS_PER_CS),
+            "vm.dirty_writeback_centisecs" => rules.interval = value.saturating_mul(NS_PER_CS),
+            _ => return,
+        }
+        self.kernel.stat.dirty_limits = Some(rules.limits);
+        self.kernel.set_dirty_limits();
+    }
+
+    /// Lets one of the threads work until a time.
+    pub(super) fn write_back(&mut self, thread: usize, until: Ps) -> Step {
+        let at = &mut self.threads[thread];
+        let (cpu, task) = (at.caller.cpu, at.caller.task);
+        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
+            let came = match &mut at.doing {
+                Doing::Flusher(flusher) => flusher.step(&mut world),
+                Doing::Ender(ender) => ender.step(&mut world),
+                _ => return Step::Ended,
+            };
+            match came {
+                Poll::On => {}
+                Poll::Sleep(until, _) => return Step::Asleep(until),
+                Poll::Done(()) => return Step::Waiting,
+            }
+        }
+        Step::On
+    }
+
+    /// Does at once what writing back has left to be done.
+    pub(super) fn attend_writeback(&mut self, cpu: u32) -> Result<(), RunError> {
+        for (done, request) in std::mem::take(&mut self.memory.ends) {
+            self.due.set(done.div_ceil(PS_PER_NS), cpu, Due::Written(request));
+        }
+        match self.kernel.writeback.wake.take() {
+            Some(Wake::Now) => self.wake_flusher(self.kernel.clock(cpu)),
+            Some(Wake::At(at)) => {
+                self.due.set(at, 0, Due::Flush);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The time has come at which the flusher wakes by itself.
+    pub(super) fn flusher_is_due(&mut self, at: Ns) -> Result<(), RunError> {
+        if self.kernel.writeback.timer_is_due(at) { self.wake_flusher(at * PS_PER_NS) } else { Ok(()) }
+    }
+
+    fn wake_flusher(&mut self, at: Ps) -> Result<(), RunError> {
+        let Some(WritersBack { flusher, .. }) = self.writers_back else { return Ok(()) };
+        if self.queues.holds(self.threads[flusher].caller.cpu, flusher) {
+            return Ok(());
+        }
+        self.wake_kernel_thread(flusher, Vec::new(), at)
+    }
+
+    /// The disk is done with a request: that of a file is ended by its thread.
+    pub(super) fn transferred(&mut self, cpu: u32, request: u64, at: Ns) -> Result<(), RunError> {
+        let Some(WritersBack { ender, .. }) = self.writers_back.filter(|_| self.memory.costs.write_end > 0) else {
+            let mut requests = std::mem::take(&mut self.memory.requests);
+            requests.end(&mut self.kernel, (cpu, Task::default()), request);
+            self.memory.requests = requests;
+            return Ok(());
+        };
+        if self.memory.requests.transferred(request) && !self.queues.holds(self.threads[ender].caller.cpu, ender) {
+            self.wake_kernel_thread(ender, Vec::new(), at * PS_PER_NS)?;
+        }
+        Ok(())
+    }
+}

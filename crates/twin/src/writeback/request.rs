@@ -1,0 +1,126 @@
+//! A request to write pages that lie one after another, the memory that it takes, and its end: `io_submit_add_bh`,
+//! `bio_alloc`, `end_page_writeback`, `folio_rotate_reclaimable` (5.16 to 6.12, ext4).
+//!
+//! A request of a file system has room for 256 pages, a page of memory of its own (`biovec-max`), taken eight at a time
+//! where a block of eight is free. It ends when the disk is done and the CPU has got to it: interrupts and the copying
+//! of emulated disks are work of a thread ([`Ender`]), for which pages wait while their CPU is busy. Left out: what else
+//! requests and their layers take, merging of requests, stores of empty blocks. Checked by a test here, and with the
+//! memory that guests had in `nr_slab_unreclaimable` while they wrote.
+
+use crate::alloc::{Caller, Policy, Request as Allocation};
+use crate::kernel::Kernel;
+use crate::page::Pfn;
+use crate::probe::Task;
+use crate::reclaim::{Poll, World};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Pages that a request can hold (`BIO_MAX_VECS`).
+pub(super) const MOST: usize = 256;
+/// Requests whose memory is taken together.
+const TOGETHER: u64 = 8;
+
+/// Memory for requests: eight at a time, for which nobody waits.
+const BLOCK: Allocation = Allocation {
+    order: TOGETHER.ilog2(),
+    may_wait: false,
+    gfp: "GFP_NOIO|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_NOMEMALLOC",
+    ..Allocation::KERNEL
+};
+/// For one, if there is no such block.
+const SINGLE: Allocation = Allocation { order: 0, ..BLOCK };
+
+/// Pages that are written together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub pages: Vec<Pfn>,
+    /// First page of the block that its memory is part of; `None`: of a reserve.
+    memory: Option<Pfn>,
+}
+
+/// Requests that the disk has, or that wait for their end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requests {
+    all: BTreeMap<u64, Request>,
+    next: u64,
+    /// Blocks of memory: requests that each holds now, and those it has room for.
+    blocks: BTreeMap<Pfn, (u64, u64)>,
+    /// What the disk is done with.
+    done: VecDeque<u64>,
+}
+
+impl Requests {
+    /// Takes memory for a request; false if there is none.
+    fn reserve(&mut self, kernel: &mut Kernel, cpu: u32, task: Task) -> Option<Pfn> {
+        if let Some((&block, of)) = self.blocks.iter_mut().find(|(_, of)| of.0 < of.1) {
+            of.0 += 1;
+            return Some(block);
+        }
+        let mut caller = Caller::new(cpu, task, Policy::Default);
+        for (allocation, room) in [(BLOCK, TOGETHER), (SINGLE, 1)] {
+            if let Ok(got) = kernel.allocate_unchecked(&mut caller, &allocation) {
+                self.blocks.insert(got.page, (1, room));
+                return Some(got.page);
+            }
+        }
+        None
+    }
+
+    /// A request of pages; with the memory of a file system's if `of_file`.
+    pub(crate) fn begin(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), pages: Vec<Pfn>, of_file: bool) -> u64 {
+        let memory = if of_file { self.reserve(kernel, cpu, task) } else { None };
+        let number = self.next;
+        self.next += 1;
+        self.all.insert(number, Request { pages, memory });
+        number
+    }
+
+    /// The disk is done with a request; true if somebody has to be woken for its end.
+    pub(crate) fn transferred(&mut self, number: u64) -> bool {
+        self.done.push_back(number);
+        self.done.len() == 1
+    }
+
+    /// True if a request waits for its end.
+    pub(crate) fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// A request ends: its pages are no longer under writeback.
+    pub(crate) fn end(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), number: u64) {
+        let Some(Request { pages, memory }) = self.all.remove(&number) else { return };
+        pages.into_iter().for_each(|page| kernel.end_writeback(cpu, page));
+        let Some((block, of)) = memory.and_then(|block| Some((block, self.blocks.get_mut(&block)?))) else { return };
+        of.0 -= 1;
+        if of.0 == 0 {
+            self.blocks.remove(&block);
+            let gone = kernel.free_unchecked(cpu, task, block);
+            debug_assert!(gone.is_ok(), "memory of a request was allocated");
+        }
+    }
+
+    /// Pages that are gone end their writing at once.
+    pub(crate) fn forget(&mut self, kernel: &mut Kernel, cpu: u32, gone: impl Fn(&Kernel, Pfn) -> bool) {
+        for request in self.all.values_mut() {
+            let (ends, stays) = std::mem::take(&mut request.pages).into_iter().partition(|&page| gone(kernel, page));
+            request.pages = stays;
+            Vec::into_iter(ends).for_each(|page| kernel.end_writeback(cpu, page));
+        }
+    }
+}
+
+/// The thread that ends requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ender;
+
+impl Ender {
+    /// Ends the next request. `Done`: there is none.
+    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+        let Some(number) = world.memory.requests.done.pop_front() else { return Poll::Done(()) };
+        let pages = world.memory.requests.all.get(&number).map_or(0, |request| request.pages.len() as u64);
+        world.spend(world.memory.costs.write_end * pages.max(1));
+        let mut requests = std::mem::take(&mut world.memory.requests);
+        requests.end(world.kernel, (world.cpu, world.task), number);
+        world.memory.requests = requests;
+        if world.memory.requests.has_done() { Poll::On } else { Poll::Done(()) }
+    }
+}
