@@ -92,6 +92,7 @@ impl AccessState {
         region: usize,
         page: u64,
     ) -> Result<Touched, AllocationFailure> {
+        self.prepare_write(kernel, caller, region, page)?;
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => pfn,
             _ => {
@@ -248,7 +249,8 @@ impl AccessState {
         let node = kernel.node_of_frame(pfn);
         let gone = self.regions[region].entry(page);
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[]);
-        if let Entry::Gone(shadow) = gone {
+        // A page that is overwritten as a whole says nothing of what had to be read again.
+        if let (Entry::Gone(shadow), false) = (gone, request.spread_dirty) {
             kernel.refault(pfn, shadow);
         }
         kernel.add_to_lru(caller.cpu, pfn);

@@ -6,14 +6,41 @@
 //! Checked by tests of `tests/writeback.rs`.
 
 use super::{AccessState, Entry};
-use crate::alloc::Caller;
-use crate::kernel::{Kernel, KernelError};
-use crate::page::{Flag, Pfn};
+use crate::alloc::{AllocationFailure, Caller, Request};
+use crate::kernel::{Kernel, KernelError, SlabShape};
+use crate::page::{Flag, Migratetype, Pfn};
 use crate::probe::Task;
 use crate::reclaim::World;
 use crate::vmstat::NodeItem;
 
+/// What ext4 remembers of a page: an object of 104 bytes, 39 of which share a page.
+pub(super) const BUFFERS: SlabShape = SlabShape { usual: (BUFFER, 39), small: (BUFFER, 39), kept: 5 };
+const BUFFER: Request =
+    Request { migratetype: Migratetype::Reclaimable, gfp: "GFP_NOFS|__GFP_ACCOUNT|__GFP_RECLAIMABLE", ..Request::KERNEL };
+
 impl AccessState {
+    /// Sees to it that the file system can remember a page that is about to be written.
+    pub(super) fn prepare_write(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        region: usize,
+        page: u64,
+    ) -> Result<(), AllocationFailure> {
+        if !self.regions[region].remembers(page) {
+            let block = self.buffers.take(kernel, (caller.cpu, caller.task))?;
+            self.regions[region].remember(page, block);
+        }
+        Ok(())
+    }
+
+    /// A page of a file leaves memory.
+    pub(super) fn forget_page(&mut self, kernel: &mut Kernel, by: (u32, Task), region: usize, page: u64) {
+        if let Some(block) = self.regions[region].forget(page) {
+            self.buffers.give(kernel, by, block);
+        }
+    }
+
     /// A page of a file is written to by a call; true if it was clean.
     pub(super) fn dirty(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
         let Entry::Present(pfn) = self.regions[region].entry(page) else { return false };
@@ -83,6 +110,9 @@ impl AccessState {
     pub(crate) fn leave_file(&mut self, kernel: &mut Kernel, caller: &Caller, region: usize) -> Result<(), KernelError> {
         if !self.regions[region].file {
             return Ok(());
+        }
+        for page in 0..self.regions[region].len() {
+            self.forget_page(kernel, (caller.cpu, caller.task), region, page);
         }
         kernel.writeback.pages_cleaned(self.regions[region].dirty());
         kernel.writeback.forget(region);

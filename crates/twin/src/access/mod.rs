@@ -32,7 +32,7 @@ use young::Log;
 
 use crate::alloc::{AllocationFailure, Caller};
 use crate::clock::{Random, Use};
-use crate::kernel::{Kernel, Ps};
+use crate::kernel::{Kernel, Ps, Slab};
 use crate::machine::Device;
 use crate::page::Pfn;
 use crate::writeback::Requests;
@@ -69,6 +69,8 @@ pub(crate) struct AccessState {
     pub reading: BTreeMap<Pfn, Ps>,
     /// Requests to write that the disk has or that wait for their end.
     pub requests: Requests,
+    /// What a file system remembers of each page that was written (`buffer_head`).
+    pub buffers: Slab,
     /// Those that have begun since the engine asked, by when the disk will be done.
     pub ends: Vec<(Ps, u64)>,
     /// The request that failed last is not tried again.
@@ -98,6 +100,7 @@ impl AccessState {
             readahead_pages: READAHEAD_PAGES,
             reading: BTreeMap::new(),
             requests: Requests::default(),
+            buffers: Slab::new(dirty::BUFFERS),
             ends: Vec::new(),
             denied: false,
             logs: Vec::new(),

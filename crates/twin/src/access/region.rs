@@ -74,6 +74,8 @@ pub(crate) struct Region {
     dirty: Bits,
     /// Where the next writing of the file begins (`writeback_index`).
     pub written_up_to: u64,
+    /// By page of a file that was written: block of what the file system remembers of it, or [`NO_PAGE`]; empty before.
+    buffers: Vec<Pfn>,
     /// Pages that were touched since reclaim looked.
     young: Bits,
     /// Mapped executable.
@@ -187,6 +189,7 @@ impl Region {
             mapped,
             dirty,
             written_up_to: 0,
+            buffers: Vec::new(),
             young,
             exec,
             locked,
@@ -339,6 +342,25 @@ impl Region {
     /// A page is going to the disk or away; false if it did not differ.
     pub(crate) fn set_clean(&mut self, page: u64) -> bool {
         self.dirty.remove(page)
+    }
+
+    /// The file system remembers a page in a block.
+    pub(crate) fn remember(&mut self, page: u64, block: Pfn) {
+        if self.buffers.is_empty() {
+            self.buffers = vec![NO_PAGE; self.entries.len()];
+        }
+        self.buffers[page as usize] = block;
+    }
+
+    /// The file system forgets a page; the block in which it remembered it.
+    pub(crate) fn forget(&mut self, page: u64) -> Option<Pfn> {
+        let block = std::mem::replace(self.buffers.get_mut(page as usize)?, NO_PAGE);
+        (block != NO_PAGE).then_some(block)
+    }
+
+    /// True if the file system remembers a page.
+    pub(crate) fn remembers(&self, page: u64) -> bool {
+        self.buffers.get(page as usize).is_some_and(|&block| block != NO_PAGE)
     }
 
     /// Pages that differ from the disk's.

@@ -86,7 +86,7 @@ impl AccessState {
     }
 
     /// A page that reclaim takes leaves the page cache or swap's cache, and a shadow behind.
-    pub(crate) fn detach(&mut self, kernel: &mut Kernel, page: Pfn, content: u32, shadow: u32) {
+    pub(crate) fn detach(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, content: u32, shadow: u32) {
         let at = self.of_content(content);
         let node = kernel.node_of_frame(page);
         let pages = 1i64 << kernel.alloc.frames.order(page);
@@ -94,6 +94,7 @@ impl AccessState {
         if self.regions[at.region].file {
             self.regions[at.region].take(at.page, shadow, node);
             self.missing(at.region, at.page, node);
+            self.forget_page(kernel, by, at.region, at.page);
         } else {
             kernel.stat.pages.add(node, NodeItem::SwapCached, -pages);
             if !self.regions[at.region].anon {

@@ -92,6 +92,7 @@ impl Zone {
             return;
         }
         self.boost = (self.boost + (1 << PAGEBLOCK_ORDER)).min(max.max(1 << PAGEBLOCK_ORDER));
+        self.boosted = true;
     }
 }
 

@@ -71,6 +71,8 @@ pub struct Zone {
     pub marks: Marks,
     /// Pages that all marks are raised by.
     pub boost: u64,
+    /// They have just been raised, of which kswapd is to hear (`ZONE_BOOSTED_WATERMARK`).
+    pub boosted: bool,
     /// kswapd works for it: CPUs keep few of its pages for themselves (`ZONE_RECLAIM_ACTIVE`, 5.14 and later).
     pub reclaim_active: bool,
     /// An allocation has found it below its high mark, and no return of pages since has found it above (6.7 and later).
@@ -116,6 +118,7 @@ pub(super) fn of_machine(machine: &Machine) -> Vec<Zone> {
                 managed: present - pages(&at.reserved),
                 marks: Marks::default(),
                 boost: 0,
+                boosted: false,
                 reclaim_active: false,
                 below_high: false,
                 lowmem_reserve: [0; ZONES],

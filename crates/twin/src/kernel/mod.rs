@@ -12,9 +12,11 @@
 mod batched;
 mod loops;
 mod pages;
+mod slab;
 mod slowpath;
 mod state;
 
+pub(crate) use slab::{Shape as SlabShape, Slab};
 pub use loops::{AllocLoop, CpuLoops, LoopResult, Looper};
 pub use state::{ListState, ZoneState};
 
@@ -343,6 +345,11 @@ impl Kernel {
             Some(got) => got,
             None => self.allocate_slowly(caller, search)?,
         };
+        if std::mem::take(&mut self.alloc.zones[got.zone].boosted) {
+            let of = &self.alloc.zones[got.zone];
+            let wake = Request { highest: of.kind, gfp: "none", ..Request::KERNEL };
+            self.wakeup_kswapd(cpu, caller.task, of.node, &wake);
+        }
         let mut spent = self.times(cpu).allocate + u64::from(got.counted) * self.count_time(cpu);
         for _ in 0..got.fetched {
             spent += self.fetches[cpu as usize].next();

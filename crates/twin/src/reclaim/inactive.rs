@@ -229,7 +229,7 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
     }
     // 10. It leaves its file or swap's cache, with a shadow behind.
     let shadow = world.kernel.reclaim.evict(&world.kernel.alloc.frames, page);
-    world.memory.detach(world.kernel, page, content, shadow);
+    world.memory.detach(world.kernel, (world.cpu, world.task), page, content, shadow);
     Fate::Free
 }
 

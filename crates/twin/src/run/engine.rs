@@ -355,6 +355,7 @@ impl<'a> Engine<'a> {
         self.numa_tick(clock);
         self.numa_balance(clock)?;
         (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
+        self.order_kernel_threads()?;
         self.numa_begin_epoch(clock, self.epoch_end);
         Ok(())
     }

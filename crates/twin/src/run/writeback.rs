@@ -18,11 +18,16 @@ use crate::writeback::{Ender, Flusher, Limit, Wake};
 const FLUSHER: i32 = 58;
 const ENDER: i32 = 59;
 
+/// Parts of a slice.
+const WHOLE: u32 = 1024;
+
 /// The threads, by their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WritersBack {
     pub flusher: usize,
     pub ender: usize,
+    /// Slices that the ender may still go first for, in parts.
+    credit: u32,
 }
 
 impl Engine<'_> {
@@ -35,7 +40,7 @@ impl Engine<'_> {
         let caller = |pid| Caller::new(0, Task { pid, tgid: pid }, Policy::Default);
         let flusher = self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Doing::Flusher(Flusher::new()));
         let ender = self.add_kernel_thread("kworker-write-end".into(), caller(ENDER), Doing::Ender(Ender));
-        self.writers_back = Some(WritersBack { flusher, ender });
+        self.writers_back = Some(WritersBack { flusher, ender, credit: 0 });
         let interval = self.kernel.writeback.rules.interval;
         if interval > 0 {
             let random = Random::new(self.scenario.run.seed, Use::TimerOffset);
@@ -109,6 +114,35 @@ impl Engine<'_> {
             return Ok(());
         }
         self.wake_kernel_thread(flusher, Vec::new(), at)
+    }
+
+    /// At the end of a slice the ender goes before the others of its CPU as often as its share says, and threads of the
+    /// kernel that have to wait for others go where fewer do.
+    pub(super) fn order_kernel_threads(&mut self) -> Result<(), RunError> {
+        let Some(WritersBack { ender, credit, .. }) = &mut self.writers_back else { return Ok(()) };
+        let (ender, cpu) = (*ender, self.threads[*ender].caller.cpu);
+        if self.queues.holds(cpu, ender) && self.queues.len(cpu) > 1 {
+            *credit += (self.scenario.machine.cost.writeback_end_share.get() * f64::from(WHOLE)) as u32;
+            let first = *credit >= WHOLE;
+            *credit -= if first { WHOLE } else { 0 };
+            if first != (self.queues.running(cpu) == Some(ender)) {
+                self.queues.dequeue(cpu, ender);
+                if first { self.queues.enqueue_first(cpu, ender) } else { self.queues.enqueue(cpu, ender) };
+            }
+        }
+        for thread in self.kernel_threads().filter(|thread| *thread != ender).collect::<Vec<_>>() {
+            let from = self.threads[thread].caller.cpu;
+            let here = self.queues.len(from);
+            if !self.queues.holds(from, thread) || here < 2 {
+                continue;
+            }
+            let others = (0..self.queues.cpus() as u32).filter(|&cpu| self.kernel.stat.is_online(cpu));
+            let to = others.min_by_key(|&cpu| self.queues.len(cpu)).filter(|&to| self.queues.len(to) + 1 < here);
+            if let Some(to) = to {
+                self.move_thread(thread, to)?;
+            }
+        }
+        Ok(())
     }
 
     /// The disk is done with a request: that of a file is ended by its thread.

@@ -4,11 +4,11 @@
 //! A request of a file system has room for 256 pages, a page of memory of its own (`biovec-max`), taken eight at a time
 //! where a block of eight is free. It ends when the disk is done and the CPU has got to it: interrupts and the copying
 //! of emulated disks are work of a thread ([`Ender`]), for which pages wait while their CPU is busy. Left out: what else
-//! requests and their layers take, merging of requests, stores of empty blocks. Checked by a test here, and with the
+//! requests and their layers take, merging of requests, blocks that CPUs keep for themselves. Checked by a test here, and with the
 //! memory that guests had in `nr_slab_unreclaimable` while they wrote.
 
-use crate::alloc::{Caller, Policy, Request as Allocation};
-use crate::kernel::Kernel;
+use crate::alloc::Request as Allocation;
+use crate::kernel::{Kernel, Slab, SlabShape};
 use crate::page::Pfn;
 use crate::probe::Task;
 use crate::reclaim::{Poll, World};
@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) const MOST: usize = 256;
 /// Requests whose memory is taken together.
 const TOGETHER: u64 = 8;
+/// Empty blocks that are kept (`min_partial` of objects of a page).
+const KEPT: usize = 6;
 
 /// Memory for requests: eight at a time, for which nobody waits.
 const BLOCK: Allocation = Allocation {
@@ -38,36 +40,28 @@ pub(crate) struct Request {
 }
 
 /// Requests that the disk has, or that wait for their end.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Requests {
     all: BTreeMap<u64, Request>,
     next: u64,
-    /// Blocks of memory: requests that each holds now, and those it has room for.
-    blocks: BTreeMap<Pfn, (u64, u64)>,
+    /// Where their memory is.
+    slab: Slab,
     /// What the disk is done with.
     done: VecDeque<u64>,
 }
 
-impl Requests {
-    /// Takes memory for a request; false if there is none.
-    fn reserve(&mut self, kernel: &mut Kernel, cpu: u32, task: Task) -> Option<Pfn> {
-        if let Some((&block, of)) = self.blocks.iter_mut().find(|(_, of)| of.0 < of.1) {
-            of.0 += 1;
-            return Some(block);
-        }
-        let mut caller = Caller::new(cpu, task, Policy::Default);
-        for (allocation, room) in [(BLOCK, TOGETHER), (SINGLE, 1)] {
-            if let Ok(got) = kernel.allocate_unchecked(&mut caller, &allocation) {
-                self.blocks.insert(got.page, (1, room));
-                return Some(got.page);
-            }
-        }
-        None
+impl Default for Requests {
+    fn default() -> Requests {
+        let shape = SlabShape { usual: (BLOCK, TOGETHER), small: (SINGLE, 1), kept: KEPT };
+        Requests { all: BTreeMap::new(), next: 0, slab: Slab::new(shape), done: VecDeque::new() }
     }
+}
 
+impl Requests {
     /// A request of pages; with the memory of a file system's if `of_file`.
     pub(crate) fn begin(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), pages: Vec<Pfn>, of_file: bool) -> u64 {
-        let memory = if of_file { self.reserve(kernel, cpu, task) } else { None };
+        // Without memory it is one of the few that a reserve is kept for.
+        let memory = if of_file { self.slab.take(kernel, (cpu, task)).ok() } else { None };
         let number = self.next;
         self.next += 1;
         self.all.insert(number, Request { pages, memory });
@@ -89,13 +83,7 @@ impl Requests {
     pub(crate) fn end(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), number: u64) {
         let Some(Request { pages, memory }) = self.all.remove(&number) else { return };
         pages.into_iter().for_each(|page| kernel.end_writeback(cpu, page));
-        let Some((block, of)) = memory.and_then(|block| Some((block, self.blocks.get_mut(&block)?))) else { return };
-        of.0 -= 1;
-        if of.0 == 0 {
-            self.blocks.remove(&block);
-            let gone = kernel.free_unchecked(cpu, task, block);
-            debug_assert!(gone.is_ok(), "memory of a request was allocated");
-        }
+        memory.into_iter().for_each(|block| self.slab.give(kernel, (cpu, task), block));
     }
 
     /// Pages that are gone end their writing at once.
