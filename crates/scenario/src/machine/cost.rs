@@ -63,8 +63,6 @@ pub struct Costs {
     pub writeback_page: Cost,
     /// Ending the writing of a page, where the CPU copies for an emulated disk that too.
     pub writeback_end: Cost,
-    /// Part of a CPU that the worker that ends writes gets while that CPU is busy with other work.
-    pub writeback_end_share: Share,
     /// Starting a program, until it does what it was started for.
     pub process_start: Cost,
     /// A NUMA hinting fault without a migration.

@@ -92,6 +92,9 @@ impl AccessState {
         region: usize,
         page: u64,
     ) -> Result<Touched, AllocationFailure> {
+        if let Some(until) = self.wait_to_write(kernel, caller, region) {
+            return Ok(Touched::Wait(until));
+        }
         self.prepare_write(kernel, caller, region, page)?;
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => pfn,
@@ -106,6 +109,7 @@ impl AccessState {
         }
         kernel.spend(caller.cpu, self.costs.file_write);
         self.dirty(kernel, caller, region, page);
+        self.regions[region].lock.hold(kernel.clock(caller.cpu));
         Ok(Touched::Done)
     }
 

@@ -5,13 +5,16 @@
 //! makes it dirty again. Left out: pages of the file system's own, and what writing takes of them: journals, inodes.
 //! Checked by tests of `tests/writeback.rs`.
 
+use super::lock::Taken;
 use super::{AccessState, Entry};
 use crate::alloc::{AllocationFailure, Caller, Request};
-use crate::kernel::{Kernel, KernelError, SlabShape};
+use crate::clock::Ns;
+use crate::kernel::{Kernel, KernelError, PS_PER_NS, Ps, SlabShape};
 use crate::page::{Flag, Migratetype, Pfn};
 use crate::probe::Task;
 use crate::reclaim::World;
 use crate::vmstat::NodeItem;
+use crate::writeback::JOURNAL_BLOCKS;
 
 /// What ext4 remembers of a page: an object of 104 bytes, 39 of which share a page.
 pub(super) const BUFFERS: SlabShape = SlabShape { usual: (BUFFER, 39), small: (BUFFER, 39), kept: 5 };
@@ -104,6 +107,46 @@ impl AccessState {
         let number = self.requests.begin(kernel, (cpu, task), pages, file);
         self.ends.push((done, number));
         false
+    }
+
+    /// A task's call writes to a file: until when it has to wait for others that do, or for the file's times.
+    pub(super) fn wait_to_write(&mut self, kernel: &mut Kernel, caller: &Caller, region: usize) -> Option<Ps> {
+        let (clock, task) = (kernel.clock(caller.cpu), caller.task.pid);
+        let of = &mut self.regions[region];
+        match of.lock.take(task, clock) {
+            Taken::Yes => {}
+            Taken::HandedOn { to, until } => {
+                kernel.writeback.granted.push(to);
+                return Some(until);
+            }
+            Taken::No { until } => return Some(until),
+        }
+        let jiffy = 1_000_000_000 / kernel.writeback.rules.hz;
+        let now = kernel.now(caller.cpu);
+        if of.changed_at == now / jiffy || self.disk.synchronous {
+            return None;
+        }
+        match kernel.writeback.journal.change(now) {
+            Ok(commit_at) => {
+                of.changed_at = now / jiffy;
+                kernel.writeback.commit_at = kernel.writeback.commit_at.or(commit_at);
+                None
+            }
+            // It holds the file meanwhile.
+            Err(()) => {
+                let until = (now / jiffy + 1) * jiffy * PS_PER_NS;
+                of.lock.hold(until);
+                Some(until)
+            }
+        }
+    }
+
+    /// Writes what has changed of files' times to the journal.
+    pub(crate) fn commit(&mut self, kernel: &mut Kernel, at: Ns) {
+        kernel.writeback.journal.commit();
+        kernel.stat.events.reclaim.pgpgout += 4 * JOURNAL_BLOCKS;
+        let done = self.disk.submit(at * PS_PER_NS, JOURNAL_BLOCKS);
+        self.ends.push((done, self.requests.begin_journal(JOURNAL_BLOCKS)));
     }
 
     /// A file that nobody has any more: nothing of it is dirty or being written.

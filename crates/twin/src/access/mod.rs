@@ -10,6 +10,7 @@ mod dirty;
 mod explicit;
 mod hints;
 mod load;
+mod lock;
 mod marks;
 mod pool;
 mod readahead;

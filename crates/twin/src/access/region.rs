@@ -7,6 +7,7 @@
 //! `tests/run.rs`.
 
 use super::Unit;
+use super::lock::Lock;
 use super::marks::Bits;
 use super::tables::Tables;
 use crate::alloc::{AllocationFailure, Caller, PAGEBLOCK_ORDER, Policy, Request};
@@ -72,6 +73,10 @@ pub(crate) struct Region {
     mapped: Bits,
     /// Pages of a file that differ from the disk's.
     dirty: Bits,
+    /// Who writes to the file by calls.
+    pub lock: Lock,
+    /// Tick in which a write last changed the file's times.
+    pub changed_at: u64,
     /// Where the next writing of the file begins (`writeback_index`).
     pub written_up_to: u64,
     /// By page of a file that was written: block of what the file system remembers of it, or [`NO_PAGE`]; empty before.
@@ -188,6 +193,8 @@ impl Region {
             file,
             mapped,
             dirty,
+            lock: Lock::default(),
+            changed_at: u64::MAX,
             written_up_to: 0,
             buffers: Vec::new(),
             young,

@@ -222,7 +222,7 @@ impl Kernel {
 
     /// True if something has happened that others have to hear of at once.
     pub(crate) fn wants_attention(&self) -> bool {
-        self.reclaim.wants_attention() || self.writeback.wake.is_some()
+        self.reclaim.wants_attention() || self.writeback.wants_attention()
     }
 
     /// What allocations cost on this machine.

@@ -42,6 +42,8 @@ pub(super) enum Due {
     Written(u64),
     /// The flusher wakes by itself.
     Flush,
+    /// A file system's journal is written.
+    Commit,
     /// Counters are recorded.
     Sample,
     /// The run ends.
@@ -255,6 +257,10 @@ impl<'a> Engine<'a> {
                 self.attend(timer.cpu)?;
             }
             Due::Flush => self.flusher_is_due(timer.at)?,
+            Due::Commit => {
+                self.memory.commit(&mut self.kernel, timer.at);
+                self.attend(timer.cpu)?;
+            }
             Due::Sample => {
                 self.sample(timer.at)?;
                 let interval = self.scenario.run.sample.0;
@@ -355,7 +361,7 @@ impl<'a> Engine<'a> {
         self.numa_tick(clock);
         self.numa_balance(clock)?;
         (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
-        self.order_kernel_threads()?;
+        self.spread_kernel_threads()?;
         self.numa_begin_epoch(clock, self.epoch_end);
         Ok(())
     }

@@ -18,16 +18,11 @@ use crate::writeback::{Ender, Flusher, Limit, Wake};
 const FLUSHER: i32 = 58;
 const ENDER: i32 = 59;
 
-/// Parts of a slice.
-const WHOLE: u32 = 1024;
-
 /// The threads, by their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WritersBack {
     pub flusher: usize,
     pub ender: usize,
-    /// Slices that the ender may still go first for, in parts.
-    credit: u32,
 }
 
 impl Engine<'_> {
@@ -40,7 +35,7 @@ impl Engine<'_> {
         let caller = |pid| Caller::new(0, Task { pid, tgid: pid }, Policy::Default);
         let flusher = self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Doing::Flusher(Flusher::new()));
         let ender = self.add_kernel_thread("kworker-write-end".into(), caller(ENDER), Doing::Ender(Ender));
-        self.writers_back = Some(WritersBack { flusher, ender, credit: 0 });
+        self.writers_back = Some(WritersBack { flusher, ender });
         let interval = self.kernel.writeback.rules.interval;
         if interval > 0 {
             let random = Random::new(self.scenario.run.seed, Use::TimerOffset);
@@ -93,6 +88,17 @@ impl Engine<'_> {
         for (done, request) in std::mem::take(&mut self.memory.ends) {
             self.due.set(done.div_ceil(PS_PER_NS), cpu, Due::Written(request));
         }
+        for task in std::mem::take(&mut self.kernel.writeback.granted) {
+            let at = self.kernel.clock(cpu);
+            if let Some(thread) = self.threads.iter().position(|thread| thread.caller.task.pid == task)
+                && !self.queues.holds(self.threads[thread].caller.cpu, thread)
+            {
+                self.wake(thread, at)?;
+            }
+        }
+        if let Some(at) = self.kernel.writeback.commit_at.take() {
+            self.due.set(at, cpu, Due::Commit);
+        }
         match self.kernel.writeback.wake.take() {
             Some(Wake::Now) => self.wake_flusher(self.kernel.clock(cpu)),
             Some(Wake::At(at)) => {
@@ -116,24 +122,15 @@ impl Engine<'_> {
         self.wake_kernel_thread(flusher, Vec::new(), at)
     }
 
-    /// At the end of a slice the ender goes before the others of its CPU as often as its share says, and threads of the
-    /// kernel that have to wait for others go where fewer do.
-    pub(super) fn order_kernel_threads(&mut self) -> Result<(), RunError> {
-        let Some(WritersBack { ender, credit, .. }) = &mut self.writers_back else { return Ok(()) };
-        let (ender, cpu) = (*ender, self.threads[*ender].caller.cpu);
-        if self.queues.holds(cpu, ender) && self.queues.len(cpu) > 1 {
-            *credit += (self.scenario.machine.cost.writeback_end_share.get() * f64::from(WHOLE)) as u32;
-            let first = *credit >= WHOLE;
-            *credit -= if first { WHOLE } else { 0 };
-            if first != (self.queues.running(cpu) == Some(ender)) {
-                self.queues.dequeue(cpu, ender);
-                if first { self.queues.enqueue_first(cpu, ender) } else { self.queues.enqueue(cpu, ender) };
-            }
+    /// At the end of a slice threads of the kernel that wait for others go where fewer do.
+    pub(super) fn spread_kernel_threads(&mut self) -> Result<(), RunError> {
+        if self.writers_back.is_none() {
+            return Ok(());
         }
-        for thread in self.kernel_threads().filter(|thread| *thread != ender).collect::<Vec<_>>() {
+        for thread in self.kernel_threads().collect::<Vec<_>>() {
             let from = self.threads[thread].caller.cpu;
             let here = self.queues.len(from);
-            if !self.queues.holds(from, thread) || here < 2 {
+            if here < 2 || !self.queues.holds(from, thread) {
                 continue;
             }
             let others = (0..self.queues.cpus() as u32).filter(|&cpu| self.kernel.stat.is_online(cpu));

@@ -168,6 +168,11 @@ impl Flusher {
         }
         let wb = &mut world.kernel.writeback;
         let Some(inode) = wb.inodes.next(work.up_to(&wb.rules, now)) else { return self.end(world, work) };
+        if world.kernel.pages_under_writeback() == 0 {
+            let wb = &mut world.kernel.writeback;
+            wb.rate.begin(now * wb.rules.hz / 1_000_000_000, wb.rules.hz, (wb.dirtied, wb.written));
+        }
+        let wb = &mut world.kernel.writeback;
         let chunk = (wb.rate.average / 2).min(wb.rate.smoothed_limit() / 8).min(work.left);
         let size = (chunk + CHUNK) / CHUNK * CHUNK;
         let region = &world.memory.regions[inode.region];

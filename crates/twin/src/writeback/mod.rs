@@ -6,6 +6,7 @@
 //! | how fast the disk writes and tasks may dirty | [`rate`], [`position`] |
 //! | writers that are slowed down | [`throttle`] |
 //! | files with dirty pages | [`inodes`] |
+//! | the file system's journal, for which writers wait | [`journal`] |
 //! | the thread that writes them | [`flusher`] |
 //! | a request to the disk, the memory that it takes, and its end | [`request`] |
 //!
@@ -14,6 +15,7 @@
 
 mod flusher;
 mod inodes;
+mod journal;
 mod limits;
 mod position;
 mod rate;
@@ -21,6 +23,7 @@ mod request;
 mod throttle;
 
 pub(crate) use flusher::Flusher;
+pub(crate) use journal::{BLOCKS as JOURNAL_BLOCKS, Journal};
 pub use limits::{Limit, Limits, Thresholds};
 pub(crate) use request::{Ender, Requests};
 pub(crate) use throttle::Writer;
@@ -99,8 +102,12 @@ pub(crate) struct Writeback {
     pub timer: Option<Ns>,
     /// When it last looked for old pages.
     last_old: Ns,
-    /// What the engine has to do.
+    /// What the engine has to do: wake the flusher, tasks that have been given a file's lock, write the journal.
     pub wake: Option<Wake>,
+    pub granted: Vec<i32>,
+    pub commit_at: Option<Ns>,
+    /// The file system's journal.
+    pub journal: Journal,
 }
 
 impl Writeback {
@@ -122,6 +129,9 @@ impl Writeback {
             timer: None,
             last_old: 0,
             wake: None,
+            granted: Vec::new(),
+            commit_at: None,
+            journal: Journal::default(),
         }
     }
 
@@ -155,6 +165,11 @@ impl Writeback {
     /// Period of three seconds that a tick belongs to.
     fn period(&self, tick: u64) -> u64 {
         tick / (3 * self.rules.hz)
+    }
+
+    /// True if the engine has something to do.
+    pub(crate) fn wants_attention(&self) -> bool {
+        self.wake.is_some() || !self.granted.is_empty() || self.commit_at.is_some()
     }
 
     /// Everything that is dirty is to be written, for somebody who scans for pages (`wakeup_flusher_threads`).

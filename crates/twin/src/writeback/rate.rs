@@ -92,6 +92,13 @@ impl Rate {
         now > self.at + hz / 5
     }
 
+    /// Writing begins at a tick after the disk has been idle: that time does not count (`wb_bandwidth_estimate_start`).
+    pub(super) fn begin(&mut self, now: u64, hz: u64, (dirtied, written): (u64, u64)) {
+        if self.is_due(now, hz) {
+            (self.at, self.dirtied, self.written) = (now, dirtied, written);
+        }
+    }
+
     /// Brings everything up to date at a tick. `dirtied` and `written` are counted since the beginning; `position`
     /// is given when a writer asks, whose rate depends on it.
     pub(super) fn update(&mut self, now: u64, hz: u64, state: &State, (dirtied, written): (u64, u64), position: Option<u64>) {

@@ -35,8 +35,10 @@ const SINGLE: Allocation = Allocation { order: 0, ..BLOCK };
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub pages: Vec<Pfn>,
-    /// First page of the block that its memory is part of; `None`: of a reserve.
+    /// Block that its memory is part of; `None`: of a reserve.
     memory: Option<Pfn>,
+    /// Blocks of the journal.
+    journal: u64,
 }
 
 /// Requests that the disk has, or that wait for their end.
@@ -64,7 +66,15 @@ impl Requests {
         let memory = if of_file { self.slab.take(kernel, (cpu, task)).ok() } else { None };
         let number = self.next;
         self.next += 1;
-        self.all.insert(number, Request { pages, memory });
+        self.all.insert(number, Request { pages, memory, journal: 0 });
+        number
+    }
+
+    /// A request of blocks of the journal.
+    pub(crate) fn begin_journal(&mut self, blocks: u64) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.all.insert(number, Request { pages: Vec::new(), memory: None, journal: blocks });
         number
     }
 
@@ -81,7 +91,10 @@ impl Requests {
 
     /// A request ends: its pages are no longer under writeback.
     pub(crate) fn end(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), number: u64) {
-        let Some(Request { pages, memory }) = self.all.remove(&number) else { return };
+        let Some(Request { pages, memory, journal }) = self.all.remove(&number) else { return };
+        if journal > 0 {
+            kernel.writeback.journal.committed();
+        }
         pages.into_iter().for_each(|page| kernel.end_writeback(cpu, page));
         memory.into_iter().for_each(|block| self.slab.give(kernel, (cpu, task), block));
     }
@@ -104,7 +117,7 @@ impl Ender {
     /// Ends the next request. `Done`: there is none.
     pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
         let Some(number) = world.memory.requests.done.pop_front() else { return Poll::Done(()) };
-        let pages = world.memory.requests.all.get(&number).map_or(0, |request| request.pages.len() as u64);
+        let pages = world.memory.requests.all.get(&number).map_or(0, |request| request.pages.len() as u64 + request.journal);
         world.spend(world.memory.costs.write_end * pages.max(1));
         let mut requests = std::mem::take(&mut world.memory.requests);
         requests.end(world.kernel, (world.cpu, world.task), number);
