@@ -18,8 +18,11 @@ use crate::writeback::JOURNAL_BLOCKS;
 
 /// What ext4 remembers of a page: an object of 104 bytes, 39 of which share a page.
 pub(super) const BUFFERS: SlabShape = SlabShape { usual: (BUFFER, 39), small: (BUFFER, 39), kept: 5 };
-const BUFFER: Request =
-    Request { migratetype: Migratetype::Reclaimable, gfp: "GFP_NOFS|__GFP_ACCOUNT|__GFP_RECLAIMABLE", ..Request::KERNEL };
+const BUFFER: Request = Request {
+    migratetype: Migratetype::Reclaimable,
+    gfp: "GFP_NOFS|__GFP_ACCOUNT|__GFP_RECLAIMABLE",
+    ..Request::KERNEL
+};
 
 impl AccessState {
     /// Sees to it that the file system can remember a page that is about to be written.
@@ -77,7 +80,13 @@ impl AccessState {
     }
 
     /// Starts to write pages together, of one file or of swap; true if that is over already.
-    pub(super) fn submit(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), pages: Vec<Pfn>, file: bool) -> bool {
+    pub(super) fn submit(
+        &mut self,
+        kernel: &mut Kernel,
+        (cpu, task): (u32, Task),
+        pages: Vec<Pfn>,
+        file: bool,
+    ) -> bool {
         let mut count = 0;
         for &pfn in &pages {
             let at = self.of_content(kernel.alloc.frames.content(pfn));
@@ -97,7 +106,9 @@ impl AccessState {
             kernel.spend(cpu, device.transfer(count));
             if file {
                 let now = kernel.now(cpu);
-                pages.iter().for_each(|&pfn| kernel.stat.pages.add(kernel.alloc.frames.zone(pfn) / crate::alloc::ZONES, NodeItem::Written, 1));
+                pages.iter().for_each(|&pfn| {
+                    kernel.stat.pages.add(kernel.alloc.frames.zone(pfn) / crate::alloc::ZONES, NodeItem::Written, 1)
+                });
                 kernel.writeback.pages_written(count, now);
             }
             return true;
@@ -150,7 +161,12 @@ impl AccessState {
     }
 
     /// A file that nobody has any more: nothing of it is dirty or being written.
-    pub(crate) fn leave_file(&mut self, kernel: &mut Kernel, caller: &Caller, region: usize) -> Result<(), KernelError> {
+    pub(crate) fn leave_file(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        region: usize,
+    ) -> Result<(), KernelError> {
         if !self.regions[region].file {
             return Ok(());
         }

@@ -93,9 +93,10 @@ fn unmodelled_action(action: &Action) -> Option<(String, &'static str)> {
             Some((format!("module-cycle of {name}"), "kernel modules are not loaded"))
         }
         ActionKind::Lookup { .. } => Some(("looking up names".into(), "there are no dentries")),
-        ActionKind::Sysctl { name, .. } if !WRITABLE.contains(&name.as_str()) => {
-            Some((format!("writing {name}"), "only sysctls of counters, watermarks and dirty limits take effect in a run"))
-        }
+        ActionKind::Sysctl { name, .. } if !WRITABLE.contains(&name.as_str()) => Some((
+            format!("writing {name}"),
+            "only sysctls of counters, watermarks and dirty limits take effect in a run",
+        )),
         _ => None,
     }
 }

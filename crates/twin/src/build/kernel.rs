@@ -5,8 +5,8 @@ use crate::alloc::{PerCpuHigh, Rules, SpreadLoad};
 use crate::clock::Ns;
 use crate::kernel::KernelRules;
 use crate::reclaim;
-use crate::writeback::{self, Limit, Limits};
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
+use crate::writeback::{self, Limit, Limits};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
     Files, NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, Thp, Threshold, Watermarks,

@@ -16,8 +16,8 @@ mod slab;
 mod slowpath;
 mod state;
 
-pub(crate) use slab::{Shape as SlabShape, Slab};
 pub use loops::{AllocLoop, CpuLoops, LoopResult, Looper};
+pub(crate) use slab::{Shape as SlabShape, Slab};
 pub use state::{ListState, ZoneState};
 
 use crate::alloc::{
@@ -28,8 +28,8 @@ use crate::machine::{CounterType, LoopCosts, Machine, MachineError, PageCosts};
 use crate::page::{Frames, Pfn};
 use crate::probe::{Probe, Task};
 use crate::reclaim::{Cgroup, Reclaim, Rules as ReclaimRules};
-use crate::writeback::{self, Writeback};
 use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, Work, ZoneItem};
+use crate::writeback::{self, Writeback};
 use thiserror::Error;
 
 /// Picoseconds.

@@ -9,9 +9,9 @@ use super::process::Doing;
 use crate::alloc::{Caller, Policy};
 use crate::clock::{Ns, Random, Use};
 use crate::kernel::{PS_PER_NS, Ps};
+use crate::machine::PAGE_SIZE;
 use crate::probe::Task;
 use crate::reclaim::{Poll, World};
-use crate::machine::PAGE_SIZE;
 use crate::writeback::{Ender, Flusher, Limit, Wake};
 
 /// Ids of the two threads, below those of kswapds.
@@ -33,7 +33,8 @@ impl Engine<'_> {
             return;
         }
         let caller = |pid| Caller::new(0, Task { pid, tgid: pid }, Policy::Default);
-        let flusher = self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Doing::Flusher(Flusher::new()));
+        let flusher =
+            self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Doing::Flusher(Flusher::new()));
         let ender = self.add_kernel_thread("kworker-write-end".into(), caller(ENDER), Doing::Ender(Ender));
         self.writers_back = Some(WritersBack { flusher, ender });
         let interval = self.kernel.writeback.rules.interval;

@@ -267,11 +267,30 @@ impl Flusher {
         let (kupdate, background) = (kupdate.into(), background.into());
         let (reason, cgroup_ino) = (Some(WritebackReason(work.reason as u32)), Some(1));
         if start {
-            let event = WritebackStart { bdi, sb_dev, nr_pages, sync_mode, kupdate, range_cyclic, background, reason, cgroup_ino };
+            let event = WritebackStart {
+                bdi,
+                sb_dev,
+                nr_pages,
+                sync_mode,
+                kupdate,
+                range_cyclic,
+                background,
+                reason,
+                cgroup_ino,
+            };
             world.kernel.probe.write(at, cpu, task, &event, BDI.as_bytes());
         } else {
-            let event =
-                WritebackWritten { bdi, sb_dev, nr_pages, sync_mode, kupdate, range_cyclic, background, reason, cgroup_ino };
+            let event = WritebackWritten {
+                bdi,
+                sb_dev,
+                nr_pages,
+                sync_mode,
+                kupdate,
+                range_cyclic,
+                background,
+                reason,
+                cgroup_ino,
+            };
             world.kernel.probe.write(at, cpu, task, &event, BDI.as_bytes());
         }
     }

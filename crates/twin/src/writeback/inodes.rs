@@ -50,7 +50,9 @@ impl Inodes {
 
     /// A file is gone, or clean.
     pub(super) fn remove(&mut self, region: usize) {
-        [&mut self.dirty, &mut self.io, &mut self.more].into_iter().for_each(|list| list.retain(|at| at.region != region));
+        [&mut self.dirty, &mut self.io, &mut self.more]
+            .into_iter()
+            .for_each(|list| list.retain(|at| at.region != region));
     }
 
     /// The next file to write, of those that became dirty up to a time.
@@ -80,7 +82,8 @@ impl Inodes {
             Left::More => self.more.push_back(inode),
             Left::Held => {
                 // The list stays in order of age.
-                let since = if self.dirty.back().is_some_and(|last| last.since > inode.since) { now } else { inode.since };
+                let since =
+                    if self.dirty.back().is_some_and(|last| last.since > inode.since) { now } else { inode.since };
                 self.dirty.push_back(Inode { since, ..inode });
             }
         }

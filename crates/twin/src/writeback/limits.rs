@@ -72,9 +72,7 @@ impl Limits {
         let memory = dirtyable(alloc, stat, node * ZONES..(node + 1) * ZONES);
         let limit = match self.hard {
             Limit::Percent(percent) => percent * memory / 100,
-            Limit::Pages(pages) => {
-                pages * memory / (dirtyable(alloc, stat, 0..alloc.zones.len()) + 1)
-            }
+            Limit::Pages(pages) => pages * memory / (dirtyable(alloc, stat, 0..alloc.zones.len()) + 1),
         };
         stat.pages.of(node, NodeItem::Dirty) + stat.pages.of(node, NodeItem::Writeback) <= limit
     }
@@ -94,7 +92,8 @@ fn dirtyable(alloc: &PageAllocator, stat: &VmStat, zones: std::ops::Range<usize>
 /// Pages of a zone that the kernel keeps for itself.
 fn reserve(alloc: &PageAllocator, zone: usize) -> u64 {
     let of = &alloc.zones[zone];
-    let most = ZoneKind::ALL.iter().filter(|kind| **kind >= of.kind).map(|kind| of.lowmem_reserve[*kind as usize]).max();
+    let most =
+        ZoneKind::ALL.iter().filter(|kind| **kind >= of.kind).map(|kind| of.lowmem_reserve[*kind as usize]).max();
     (most.unwrap_or(0) + of.marks.high).min(of.managed)
 }
 

@@ -19,8 +19,8 @@ pub(super) fn ratio(state: &State, bandwidth: u64) -> u64 {
     // The disk's own set point is to the other as its part is to the threshold.
     let part = of_disk.min(thresholds.hard).max((limit - dirty) / 8);
     let x = (part << 16) / (thresholds.hard | 1);
-    let own = setpoint * x >> 16;
-    let span = (thresholds.hard.saturating_sub(part) + 8 * bandwidth) * x >> 16;
+    let own = (setpoint * x) >> 16;
+    let span = ((thresholds.hard.saturating_sub(part) + 8 * bandwidth) * x) >> 16;
     let zero = own + span;
     ratio = if dirty < zero - span / 4 { ratio * (zero - dirty) / ((zero - own) | 1) } else { ratio / 4 };
     // A disk must not run dry.
@@ -35,7 +35,7 @@ pub(super) fn ratio(state: &State, bandwidth: u64) -> u64 {
 fn polynomial(setpoint: u64, dirty: u64, limit: u64) -> u64 {
     let one = ONE as i64;
     let x = (setpoint as i64 - dirty as i64) * one / ((limit - setpoint) as i64 | 1);
-    let cube = ((x * x) >> one.ilog2()) * x >> one.ilog2();
+    let cube = (((x * x) >> one.ilog2()) * x) >> one.ilog2();
     (cube + one).clamp(0, 2 * one) as u64
 }
 

@@ -101,7 +101,14 @@ impl Rate {
 
     /// Brings everything up to date at a tick. `dirtied` and `written` are counted since the beginning; `position`
     /// is given when a writer asks, whose rate depends on it.
-    pub(super) fn update(&mut self, now: u64, hz: u64, state: &State, (dirtied, written): (u64, u64), position: Option<u64>) {
+    pub(super) fn update(
+        &mut self,
+        now: u64,
+        hz: u64,
+        state: &State,
+        (dirtied, written): (u64, u64),
+        position: Option<u64>,
+    ) {
         let elapsed = now.saturating_sub(self.at).max(1);
         if let Some(position) = position {
             self.update_limit(now, hz, state);
@@ -146,7 +153,7 @@ impl Rate {
     fn update_ratelimit(&mut self, elapsed: u64, hz: u64, state: &State, dirtied: u64, position: u64) {
         let setpoint = (state.thresholds.freerun() + state.limit) / 2;
         let dirty_rate = dirtied.saturating_sub(self.dirtied) * hz / elapsed;
-        let of_task = (self.ratelimit * position >> ONE.ilog2()) + 1;
+        let of_task = ((self.ratelimit * position) >> ONE.ilog2()) + 1;
         // What each of the tasks would have to do for all of them to dirty as fast as the disk writes.
         let balanced = (of_task * self.average / (dirty_rate | 1)).min(self.average);
         let wanted = if state.dirty < setpoint {
@@ -158,7 +165,8 @@ impl Rate {
         // Small steps are made smaller, so that noise does not move it.
         let shift = self.ratelimit / (2 * step + 1);
         let step = if shift < 64 { (step >> shift).div_ceil(8) } else { 0 };
-        self.ratelimit = if self.ratelimit < balanced { self.ratelimit + step } else { self.ratelimit.saturating_sub(step) };
+        self.ratelimit =
+            if self.ratelimit < balanced { self.ratelimit + step } else { self.ratelimit.saturating_sub(step) };
         self.ratelimit = self.ratelimit.max(1);
         self.balanced = balanced;
     }

@@ -18,6 +18,9 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) const MOST: usize = 256;
 /// Requests whose memory is taken together.
 const TOGETHER: u64 = 8;
+/// Requests whose other memory, that of the layers below included, fits into a page: 2030 with a page each had 2402 pages
+/// on a guest.
+const REST: u64 = 5;
 /// Empty blocks that are kept (`min_partial` of objects of a page).
 const KEPT: usize = 6;
 
@@ -35,8 +38,9 @@ const SINGLE: Allocation = Allocation { order: 0, ..BLOCK };
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub pages: Vec<Pfn>,
-    /// Block that its memory is part of; `None`: of a reserve.
+    /// Block that its memory is part of, and that of what goes with it; `None`: of a reserve.
     memory: Option<Pfn>,
+    rest: Option<Pfn>,
     /// Blocks of the journal.
     journal: u64,
 }
@@ -46,8 +50,9 @@ pub(crate) struct Request {
 pub(crate) struct Requests {
     all: BTreeMap<u64, Request>,
     next: u64,
-    /// Where their memory is.
+    /// Where their memory is, and that of what goes with them.
     slab: Slab,
+    rest: Slab,
     /// What the disk is done with.
     done: VecDeque<u64>,
 }
@@ -55,18 +60,28 @@ pub(crate) struct Requests {
 impl Default for Requests {
     fn default() -> Requests {
         let shape = SlabShape { usual: (BLOCK, TOGETHER), small: (SINGLE, 1), kept: KEPT };
-        Requests { all: BTreeMap::new(), next: 0, slab: Slab::new(shape), done: VecDeque::new() }
+        let rest = SlabShape { usual: (SINGLE, REST), small: (SINGLE, REST), kept: KEPT };
+        let (slab, rest) = (Slab::new(shape), Slab::new(rest));
+        Requests { all: BTreeMap::new(), next: 0, slab, rest, done: VecDeque::new() }
     }
 }
 
 impl Requests {
     /// A request of pages; with the memory of a file system's if `of_file`.
-    pub(crate) fn begin(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), pages: Vec<Pfn>, of_file: bool) -> u64 {
+    pub(crate) fn begin(
+        &mut self,
+        kernel: &mut Kernel,
+        (cpu, task): (u32, Task),
+        pages: Vec<Pfn>,
+        of_file: bool,
+    ) -> u64 {
         // Without memory it is one of the few that a reserve is kept for.
-        let memory = if of_file { self.slab.take(kernel, (cpu, task)).ok() } else { None };
+        let by = (cpu, task);
+        let memory = if of_file { self.slab.take(kernel, by).ok() } else { None };
+        let rest = if of_file { self.rest.take(kernel, by).ok() } else { None };
         let number = self.next;
         self.next += 1;
-        self.all.insert(number, Request { pages, memory, journal: 0 });
+        self.all.insert(number, Request { pages, memory, rest, journal: 0 });
         number
     }
 
@@ -74,7 +89,7 @@ impl Requests {
     pub(crate) fn begin_journal(&mut self, blocks: u64) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.all.insert(number, Request { pages: Vec::new(), memory: None, journal: blocks });
+        self.all.insert(number, Request { journal: blocks, ..Request::default() });
         number
     }
 
@@ -91,12 +106,13 @@ impl Requests {
 
     /// A request ends: its pages are no longer under writeback.
     pub(crate) fn end(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), number: u64) {
-        let Some(Request { pages, memory, journal }) = self.all.remove(&number) else { return };
+        let Some(Request { pages, memory, rest, journal }) = self.all.remove(&number) else { return };
         if journal > 0 {
             kernel.writeback.journal.committed();
         }
         pages.into_iter().for_each(|page| kernel.end_writeback(cpu, page));
         memory.into_iter().for_each(|block| self.slab.give(kernel, (cpu, task), block));
+        rest.into_iter().for_each(|block| self.rest.give(kernel, (cpu, task), block));
     }
 
     /// Pages that are gone end their writing at once.
@@ -117,7 +133,8 @@ impl Ender {
     /// Ends the next request. `Done`: there is none.
     pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
         let Some(number) = world.memory.requests.done.pop_front() else { return Poll::Done(()) };
-        let pages = world.memory.requests.all.get(&number).map_or(0, |request| request.pages.len() as u64 + request.journal);
+        let pages =
+            world.memory.requests.all.get(&number).map_or(0, |request| request.pages.len() as u64 + request.journal);
         world.spend(world.memory.costs.write_end * pages.max(1));
         let mut requests = std::mem::take(&mut world.memory.requests);
         requests.end(world.kernel, (world.cpu, world.task), number);

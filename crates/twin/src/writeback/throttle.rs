@@ -67,7 +67,7 @@ impl Kernel {
         let jiffy = 1_000_000_000 / self.reclaim.rules.hz;
         let now = self.now(cpu) / jiffy;
         let state = self.dirty_state(now);
-        let Some(pause) = self.writeback.look(writer, now, &state) else { return None };
+        let pause = self.writeback.look(writer, now, &state)?;
         self.note_pause(cpu, task, writer, &state, &pause);
         writer.paused_at = now + pause.ticks;
         writer.dirtied = 0;
@@ -124,7 +124,11 @@ impl Writeback {
         }
         let hz = self.rules.hz;
         if state.dirty <= freerun {
-            *writer = Writer { until_look: poll_interval(state.dirty, state.thresholds.hard), paused_at: now, ..Writer::default() };
+            *writer = Writer {
+                until_look: poll_interval(state.dirty, state.thresholds.hard),
+                paused_at: now,
+                ..Writer::default()
+            };
             self.exceeded = false;
             return None;
         }
@@ -137,7 +141,7 @@ impl Writeback {
             self.rate.update(now, hz, state, (self.dirtied, self.written), Some(ratio));
         }
         let ratelimit = self.rate.ratelimit;
-        let of_task = ratelimit * ratio >> ONE.ilog2();
+        let of_task = (ratelimit * ratio) >> ONE.ilog2();
         let longest = position::longest_pause(state.dirty, self.rate.average, hz);
         let (shortest, pages) = position::shortest_pause(longest, (of_task, ratelimit), self.rate.average, hz);
         if of_task == 0 {
