@@ -9,7 +9,7 @@ use super::lock::Taken;
 use super::{AccessState, Entry};
 use crate::alloc::{AllocationFailure, Caller, Request};
 use crate::clock::Ns;
-use crate::kernel::{Kernel, KernelError, PS_PER_NS, Ps, SlabShape};
+use crate::kernel::{Kernel, PS_PER_NS, Ps, SlabShape};
 use crate::page::{Flag, Migratetype, Pfn};
 use crate::probe::Task;
 use crate::reclaim::World;
@@ -158,28 +158,6 @@ impl AccessState {
         kernel.stat.events.reclaim.pgpgout += 4 * JOURNAL_BLOCKS;
         let done = self.disk.submit(at * PS_PER_NS, JOURNAL_BLOCKS);
         self.ends.push((done, self.requests.begin_journal(JOURNAL_BLOCKS)));
-    }
-
-    /// A file that nobody has any more: nothing of it is dirty or being written.
-    pub(crate) fn leave_file(
-        &mut self,
-        kernel: &mut Kernel,
-        caller: &Caller,
-        region: usize,
-    ) -> Result<(), KernelError> {
-        if !self.regions[region].file {
-            return Ok(());
-        }
-        for page in 0..self.regions[region].len() {
-            self.forget_page(kernel, (caller.cpu, caller.task), region, page);
-        }
-        kernel.writeback.pages_cleaned(self.regions[region].dirty());
-        kernel.writeback.forget(region);
-        let range = self.regions[region].base()..self.regions[region].base() + self.regions[region].len() as u32;
-        let mut requests = std::mem::take(&mut self.requests);
-        requests.forget(kernel, caller.cpu, |kernel, pfn| range.contains(&kernel.alloc.frames.content(pfn)));
-        self.requests = requests;
-        Ok(())
     }
 }
 

@@ -251,7 +251,6 @@ impl Engine<'_> {
             self.memory.regions[number].users -= 1;
             if self.memory.regions[number].users == 0 {
                 self.memory.leave_swap(&mut self.kernel, &caller, number)?;
-                self.memory.leave_file(&mut self.kernel, &caller, number)?;
                 self.memory.regions[number].unmap(&mut self.kernel, &caller)?;
             }
         }

@@ -48,13 +48,6 @@ impl Inodes {
         self.dirty.is_empty() && self.io.is_empty() && self.more.is_empty()
     }
 
-    /// A file is gone, or clean.
-    pub(super) fn remove(&mut self, region: usize) {
-        [&mut self.dirty, &mut self.io, &mut self.more]
-            .into_iter()
-            .for_each(|list| list.retain(|at| at.region != region));
-    }
-
     /// The next file to write, of those that became dirty up to a time.
     pub(super) fn next(&mut self, before: Ns) -> Option<Inode> {
         if self.io.is_empty() {

@@ -195,11 +195,6 @@ impl Writeback {
         self.dirty_now -= pages;
     }
 
-    /// A file is gone.
-    pub(crate) fn forget(&mut self, region: usize) {
-        self.inodes.remove(region);
-    }
-
     /// Writes of pages have ended.
     pub(crate) fn pages_written(&mut self, pages: u64, now: Ns) {
         self.written += pages;

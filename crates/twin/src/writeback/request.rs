@@ -114,15 +114,6 @@ impl Requests {
         memory.into_iter().for_each(|block| self.slab.give(kernel, (cpu, task), block));
         rest.into_iter().for_each(|block| self.rest.give(kernel, (cpu, task), block));
     }
-
-    /// Pages that are gone end their writing at once.
-    pub(crate) fn forget(&mut self, kernel: &mut Kernel, cpu: u32, gone: impl Fn(&Kernel, Pfn) -> bool) {
-        for request in self.all.values_mut() {
-            let (ends, stays) = std::mem::take(&mut request.pages).into_iter().partition(|&page| gone(kernel, page));
-            request.pages = stays;
-            Vec::into_iter(ends).for_each(|page| kernel.end_writeback(cpu, page));
-        }
-    }
 }
 
 /// The thread that ends requests.
