@@ -12,6 +12,7 @@ mod access;
 pub mod alloc;
 pub mod build;
 pub mod clock;
+mod compaction;
 pub mod kernel;
 pub mod machine;
 mod numa;

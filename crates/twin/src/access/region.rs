@@ -125,6 +125,9 @@ pub(crate) struct FaultCosts {
     pub rmap_page: Ps,
     /// To free a page in reclaim.
     pub free_page: Ps,
+    /// To look at a page frame in compaction, and to move a page.
+    pub compact_scan: Ps,
+    pub migrate_page: Ps,
     /// To scan an object of a shrinker.
     pub scan_object: Ps,
     /// A call that writes a page of a file that is in memory, and what it takes more if it is not.

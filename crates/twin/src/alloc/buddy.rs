@@ -6,7 +6,7 @@
 //! tails in ascending order (before 5.10 the kernel used the heads). Left out: isolation, guard pages, page reporting,
 //! shuffling. Checked by a property test against the set of free pages (`tests/allocator.rs`).
 
-use super::{Context, MAX_ORDER, PageAllocator};
+use super::{Context, MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator};
 use crate::page::{Migratetype, Pfn, State};
 use crate::vmstat::ZoneItem;
 use mmtwin_event::vocabulary::MmPageAllocZoneLocked;
@@ -79,6 +79,21 @@ impl PageAllocator {
             self.is_free(zone, joined ^ 1 << (at + 1), at + 1)
         };
         self.push_free(zone, page, at, migratetype, tail);
+    }
+
+    /// Takes a free block as single pages that hold nothing yet; a large one makes its pageblock movable.
+    pub(crate) fn isolate(&mut self, ctx: &mut Context<'_>, zone: usize, page: Pfn) {
+        let order = self.frames.order(page);
+        self.pull_free(zone, page);
+        ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -(1 << order));
+        if order + 1 >= PAGEBLOCK_ORDER {
+            let first = (page >> PAGEBLOCK_ORDER) as usize;
+            self.blocks[first..first + (1usize << order).div_ceil(1 << PAGEBLOCK_ORDER)].fill(Migratetype::Movable);
+        }
+        for page in page..page + (1 << order) {
+            self.frames.set(page, State::Allocated, 0, Migratetype::Movable, zone);
+            self.frames.set_owner(page, u32::MAX);
+        }
     }
 
     /// Takes a block off the lists of one migratetype.

@@ -89,6 +89,8 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         shootdown: cost.tlb_shootdown.0,
         free_page: cost.reclaim_free_page.0,
         scan_object: cost.slab_scan_object.0,
+        compact_scan: cost.compact_scan_page.0,
+        migrate_page: cost.migrate_page.0,
         file_write: cost.file_write.0,
         file_create: cost.file_create.0,
         write_page: cost.writeback_page.0,

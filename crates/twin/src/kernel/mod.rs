@@ -21,9 +21,11 @@ pub(crate) use slab::{Shape as SlabShape, Slab};
 pub use state::{ListState, ZoneState};
 
 use crate::alloc::{
-    Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules, ZoneKind,
+    Allocated, AllocationFailure, Caller, Context, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, Request, Rules,
+    ZoneKind,
 };
 use crate::clock::{Ns, OfObject, Random, Use};
+use crate::compaction::Compaction;
 use crate::machine::{CounterType, LoopCosts, Machine, MachineError, PageCosts};
 use crate::page::{Frames, Pfn};
 use crate::probe::{Probe, Task};
@@ -139,6 +141,7 @@ pub struct Kernel {
     pub(crate) reclaim: Reclaim,
     /// What writing back knows.
     pub(crate) writeback: Writeback,
+    pub(crate) compaction: Compaction,
     costs: PageCosts,
     refresh: Refresh,
     siblings: Vec<Vec<u32>>,
@@ -185,6 +188,8 @@ impl Kernel {
         alloc.set_pageset_sizes(&running_nodes(&machine, &stat));
         let managed: u64 = alloc.zones.iter().map(|zone| zone.managed).sum();
         let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![Cgroup::default()], cpus, managed);
+        let blocks = machine.end_pfn().div_ceil(1 << PAGEBLOCK_ORDER) as usize;
+        let compaction = Compaction::new(alloc.zones.len(), machine.nodes.len(), blocks);
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
         Ok(Kernel {
             machine,
@@ -193,6 +198,7 @@ impl Kernel {
             probe,
             reclaim,
             writeback: Writeback::new(writeback::Rules::DEFAULT, cpus),
+            compaction,
             refresh,
             siblings,
             times: [&costs.alone, &costs.shared_core].map(|of| Times::of(&costs, of)),
@@ -222,7 +228,7 @@ impl Kernel {
 
     /// True if something has happened that others have to hear of at once.
     pub(crate) fn wants_attention(&self) -> bool {
-        self.reclaim.wants_attention() || self.writeback.wants_attention()
+        self.reclaim.wants_attention() || self.writeback.wants_attention() || !self.compaction.wakes.is_empty()
     }
 
     /// What allocations cost on this machine.

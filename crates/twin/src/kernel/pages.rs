@@ -1,9 +1,10 @@
 //! Pages of processes and files from their allocation to their end: what they hold, their LRU list, their writing.
 
 use super::{Kernel, KernelError};
-use crate::alloc::{Allocated, AllocationFailure, Caller, NodeMask, Request, ZONES};
+use crate::alloc::{Allocated, AllocationFailure, Caller, NodeMask, Request, ZONES, ZoneKind};
 use crate::page::{Flag, Pfn};
-use crate::vmstat::NodeItem;
+use crate::probe::Task;
+use crate::vmstat::{NodeItem, ZoneItem};
 
 impl Kernel {
     /// The node of a page that is allocated.
@@ -98,6 +99,19 @@ impl Kernel {
         self.reclaim.charge(cgroup, pages);
         self.add_to_lru(caller.cpu, new);
         self.release(caller, old)
+    }
+
+    /// Takes a free block for compaction, as single pages; false if the zone would have too little left
+    /// (`__isolate_free_page`).
+    pub(crate) fn isolate_free(&mut self, (cpu, task): (u32, Task), zone: usize, page: Pfn) -> bool {
+        let (of, pages) = (&self.alloc.zones[zone], 1u64 << self.alloc.frames.order(page));
+        let free = self.stat.plain(zone, ZoneItem::FreePages);
+        if !of.watermark_ok(0, of.marks.min + pages, free, ZoneKind::Dma, Default::default()) {
+            return false;
+        }
+        let (alloc, mut ctx) = self.split(cpu, task);
+        alloc.isolate(&mut ctx, zone, page);
+        true
     }
 
     /// A page of a file has become dirty (1) or clean (-1).

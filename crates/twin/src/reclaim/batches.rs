@@ -97,7 +97,7 @@ impl Reclaim {
         self.lru.age(number, 1 << frames.order(page));
     }
 
-    /// A page is freed: it leaves its list and all batches.
+    /// A page is freed or taken to be moved: it leaves its list and all batches.
     pub(crate) fn forget(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
         if self.lru.remove(frames, &mut stat.pages, page) {
             let Batches { activate, rotate, .. } = &mut self.batches[cpu as usize];

@@ -7,7 +7,7 @@ use super::node::{COSTLY_ORDER, NodePass};
 use super::throttle::Throttle;
 use super::{Control, DEF_PRIORITY, Poll, Who, World, compact_gap};
 use crate::alloc::ZONES;
-use crate::vmstat::ZoneItem;
+use crate::compaction::Status;
 use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::{
     MmVmscanDirectReclaimBegin, MmVmscanDirectReclaimEnd, MmVmscanMemcgReclaimBegin, MmVmscanMemcgReclaimEnd,
@@ -84,7 +84,7 @@ impl Direct {
     }
 
     /// The next node that a zone of the request lies on; false at the end of the pass.
-    fn next_zone(&mut self, world: &World<'_>) -> bool {
+    fn next_zone(&mut self, world: &mut World<'_>) -> bool {
         self.stage = Stage::AfterPriority;
         while let Some(&zone) = self.zones.get(self.next) {
             let seen = self.zones[..self.next].iter().any(|before| before / ZONES == zone / ZONES);
@@ -100,15 +100,16 @@ impl Direct {
     }
 
     /// `compaction_ready`: reclaim would not help compaction any further.
-    fn is_ready(&self, world: &World<'_>, zone: usize) -> bool {
-        let (of, highest) = (&world.kernel.alloc.zones[zone], self.control.highest);
-        let free = world.kernel.stat.plain(zone, ZoneItem::FreePages);
-        if of.watermark_ok(self.control.order, of.marks.min, free, highest, Default::default()) {
-            return true;
+    fn is_ready(&self, world: &mut World<'_>, zone: usize) -> bool {
+        let (order, highest) = (self.control.order, self.control.highest);
+        match world.kernel.compaction_suitable((world.cpu, world.task), zone, order, highest) {
+            Status::Success => return true,
+            Status::Skipped => return false,
+            _ => {}
         }
-        let mark = of.marks.high + compact_gap(self.control.order);
-        world.is_suitable(zone, self.control.order, highest)
-            && of.watermark_ok(0, mark, free, highest, Default::default())
+        let of = &world.kernel.alloc.zones[zone];
+        let free = world.kernel.stat.free_pages_safe(zone);
+        of.watermark_ok(0, of.marks.high + compact_gap(order), free, highest, Default::default())
     }
 
     fn after_priority(&mut self, world: &mut World<'_>) -> Poll<u64> {

@@ -1,12 +1,12 @@
 //! kswapd: `wakeup_kswapd`, `pgdat_balanced`, `kswapd`, `kswapd_try_to_sleep`, `balance_pgdat` (6.1 to 6.12).
 //!
-//! Left out: soft limits, kcompactd, reserves of tasks that free memory (`pfmemalloc`), freezing. Checked event by event
+//! Left out: soft limits, reserves of tasks that free memory (`pfmemalloc`), freezing. Checked event by event
 //! and by counters against guests (docs/fidelity.md).
 
 use super::isolate::highest_zoneidx;
 use super::node::NodePass;
 use super::{BATCH, Control, DEF_PRIORITY, List, MAX_RETRIES, Poll, Who, World, active, compact_gap};
-use crate::alloc::{Request, ZONES, ZoneKind};
+use crate::alloc::{PAGEBLOCK_ORDER, Request, ZONES, ZoneKind};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
 use crate::probe::Task;
 use mmtwin_event::value::{Bytes, Gfp};
@@ -19,13 +19,16 @@ impl Kernel {
         of.kswapd_highest = of.kswapd_highest.max(Some(request.highest));
         of.kswapd_order = of.kswapd_order.max(request.order);
         let gives_up = of.kswapd_failures >= MAX_RETRIES;
-        if !of.kswapd_waits || gives_up {
+        if !of.kswapd_waits {
             return;
+        }
+        if gives_up {
+            return self.leave_to_kcompactd(cpu, task, node, request);
         }
         let zones = node * ZONES..=node * ZONES + request.highest as usize;
         let boosted = zones.clone().any(|zone| self.alloc.zones[zone].boost > 0);
         if self.is_balanced(node, request.order, request.highest) && !boosted {
-            return;
+            return self.leave_to_kcompactd(cpu, task, node, request);
         }
         let event = MmVmscanWakeupKswapd {
             nid: node as i32,
@@ -37,6 +40,13 @@ impl Kernel {
         self.probe.write(at, cpu, task, &event, request.gfp.as_bytes());
         self.reclaim.nodes[node].kswapd_waits = false;
         self.reclaim.wakes.push(node);
+    }
+
+    /// There is nothing to reclaim for a request; who cannot do so for itself gets its memory compacted.
+    fn leave_to_kcompactd(&mut self, cpu: u32, task: Task, node: usize, request: &Request) {
+        if !request.may_wait {
+            self.wakeup_kcompactd((cpu, task), node, request.order, request.highest);
+        }
     }
 
     /// Some zone of a node is above its high mark for an order; a node without memory is balanced.
@@ -106,6 +116,9 @@ impl Kswapd {
                 if self.may_sleep(world) {
                     let jiffy = world.jiffy();
                     let until = (world.now() / jiffy + world.kernel.reclaim.rules.hz / 10) * jiffy * PS_PER_NS;
+                    let by = (world.cpu, world.task);
+                    world.kernel.forget_skips(self.node);
+                    world.kernel.wakeup_kcompactd(by, self.node, self.alloc_order, self.highest);
                     self.stage = Stage::Dozing(until);
                     world.kernel.reclaim.nodes[self.node].kswapd_waits = true;
                     return Poll::Sleep(until, None);
@@ -263,6 +276,10 @@ impl Balance {
         for (kind, boost) in self.boosts.iter().enumerate() {
             let of = &mut world.kernel.alloc.zones[node * ZONES + kind];
             of.boost = of.boost.saturating_sub(*boost);
+        }
+        if self.boosts.iter().any(|boost| *boost > 0) {
+            let by = (world.cpu, world.task);
+            world.kernel.wakeup_kcompactd(by, node, PAGEBLOCK_ORDER, self.control.highest);
         }
         world.set_active(node, self.control.highest, false);
         world.snapshot_refaults(node, 0);

@@ -49,6 +49,7 @@ use crate::clock::Ns;
 use crate::kernel::{Kernel, Ps};
 use crate::probe::Task;
 use batches::Batches;
+use mmtwin_event::Typed;
 
 /// Priority that a scan begins with: 1/4096 of a list.
 pub(crate) const DEF_PRIORITY: u32 = 12;
@@ -168,6 +169,12 @@ impl World<'_> {
     /// Length of a tick.
     pub(crate) fn jiffy(&self) -> Ns {
         1_000_000_000 / self.kernel.reclaim.rules.hz
+    }
+
+    /// Writes an event without texts.
+    pub(crate) fn write<T: Typed>(&mut self, event: &T) {
+        let (at, cpu, task) = (self.now(), self.cpu, self.task);
+        self.kernel.probe.write(at, cpu, task, event, b"");
     }
 
     /// Work that takes some time.

@@ -8,9 +8,9 @@ use super::control::Seen;
 use super::lruvec::Pass;
 use super::throttle::{Reason, Throttle};
 use super::{Control, List, Poll, Who, World, compact_gap};
-use crate::alloc::{MAX_ORDER, ZONES};
+use crate::alloc::ZONES;
+use crate::compaction::Status;
 use crate::page::Pfn;
-use crate::vmstat::ZoneItem;
 
 /// Orders above this are costly (`PAGE_ALLOC_COSTLY_ORDER`).
 pub(crate) const COSTLY_ORDER: u32 = 3;
@@ -130,19 +130,20 @@ impl NodePass {
     }
 
     /// A request of a high order needs more pages freed, and there are some.
-    fn continues(&self, world: &World<'_>, control: &Control) -> bool {
+    fn continues(&self, world: &mut World<'_>, control: &Control) -> bool {
         let high = control.order > COSTLY_ORDER || control.priority < super::DEF_PRIORITY - 2;
         if control.order == 0 || !high || control.reclaimed == self.before {
             return false;
         }
-        let (alloc, reclaim) = (&world.kernel.alloc, &world.kernel.reclaim);
-        let zones = self.node * ZONES..=self.node * ZONES + control.highest as usize;
-        if zones
-            .clone()
-            .any(|zone| alloc.zones[zone].populated() && world.is_suitable(zone, control.order, control.highest))
-        {
-            return false;
+        let by = (world.cpu, world.task);
+        for zone in self.node * ZONES..=self.node * ZONES + control.highest as usize {
+            if world.kernel.alloc.zones[zone].populated()
+                && world.kernel.compaction_suitable(by, zone, control.order, control.highest) != Status::Skipped
+            {
+                return false;
+            }
         }
+        let reclaim = &world.kernel.reclaim;
         let number = reclaim.lru.number(self.node, 0);
         let file = reclaim.lru.pages(number, List::InactiveFile);
         let swap = control.may_swap && reclaim.free_swap.is_some_and(|free| free > 0);
@@ -158,27 +159,16 @@ impl World<'_> {
     }
 
     /// Empties the CPU's batches.
-    pub(super) fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         let kernel = &mut *self.kernel;
         kernel.reclaim.drain(&mut kernel.alloc.frames, &mut kernel.stat, self.cpu);
     }
 
     /// Puts pages that were taken on their lists, the first one first.
-    pub(super) fn put_back(&mut self, pages: Vec<Pfn>) {
+    pub(crate) fn put_back(&mut self, pages: Vec<Pfn>) {
         let kernel = &mut *self.kernel;
         for page in pages {
             kernel.reclaim.lru.add(&mut kernel.alloc.frames, &mut kernel.stat.pages, page, false);
         }
-    }
-
-    /// `compaction_suitable`: a block of the order is free, or enough single pages are for compaction to work.
-    pub(super) fn is_suitable(&self, zone: usize, order: u32, highest: crate::alloc::ZoneKind) -> bool {
-        let of = &self.kernel.alloc.zones[zone];
-        let free = self.kernel.stat.plain(zone, ZoneItem::FreePages);
-        if of.watermark_ok(order, of.marks.min, free, highest, Default::default()) {
-            return true;
-        }
-        let mark = if order > COSTLY_ORDER { of.marks.low } else { of.marks.min } + compact_gap(order);
-        order <= MAX_ORDER && of.watermark_ok(0, mark, free, highest, Default::default())
     }
 }

@@ -103,6 +103,8 @@ pub(super) struct Engine<'a> {
     pub(super) balancing: Option<Balancing>,
     /// Nodes and the threads of their kswapds.
     pub(super) kswapds: Vec<(usize, usize)>,
+    /// Nodes and the threads of their kcompactds.
+    pub(super) kcompactds: Vec<(usize, usize)>,
     /// The threads that write back, if there are files.
     pub(super) writers_back: Option<WritersBack>,
 }
@@ -143,6 +145,7 @@ impl<'a> Engine<'a> {
             results: Vec::new(),
             balancing: None,
             kswapds: Vec::new(),
+            kcompactds: Vec::new(),
             writers_back: None,
             kernel,
         };
@@ -154,6 +157,7 @@ impl<'a> Engine<'a> {
         let state = &engine.options.state;
         state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
         engine.start_kswapds();
+        engine.start_kcompactds();
         engine.start_writeback();
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
@@ -328,6 +332,7 @@ impl<'a> Engine<'a> {
             Doing::Nothing => Ok(Step::Ended),
             Doing::Kswapd(_) => Ok(self.balance_node(thread, until)),
             Doing::Flusher(_) | Doing::Ender(_) => Ok(self.write_back(thread, until)),
+            Doing::Kcompactd(_) => Ok(self.compact_node(thread, until)),
             Doing::Action(..) => self.act(thread, in_order),
             Doing::Touching(_) if self.options.explicit && self.balancing.is_some() => self.touch(thread, in_order),
             Doing::Touching(_) => self.touch(thread, until),
@@ -337,7 +342,7 @@ impl<'a> Engine<'a> {
             step => {
                 if before {
                     // It has got its memory.
-                    self.threads[thread].stall = None;
+                    self.stall_ends(thread);
                 }
                 step
             }
@@ -349,7 +354,12 @@ impl<'a> Engine<'a> {
         self.memory.load.end_epoch(clock);
         let accessors = self.threads.iter_mut().filter_map(|thread| match &mut thread.doing {
             Doing::Touching(accessor) => Some(accessor),
-            Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) | Doing::Flusher(_) | Doing::Ender(_) => None,
+            Doing::Nothing
+            | Doing::Action(..)
+            | Doing::Kswapd(_)
+            | Doing::Kcompactd(_)
+            | Doing::Flusher(_)
+            | Doing::Ender(_) => None,
         });
         self.memory.end_epoch(accessors);
         self.note_cpus();

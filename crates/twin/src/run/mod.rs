@@ -6,6 +6,7 @@
 
 mod actions;
 mod balancing;
+mod compaction;
 mod engine;
 mod image;
 mod initial;

@@ -116,7 +116,12 @@ impl Engine<'_> {
         let Some(phase) = self.processes[process].phase else { return Ok(()) };
         let next = match &at.doing {
             Doing::Action(number, _) => Some(number + 1),
-            Doing::Touching(_) | Doing::Nothing | Doing::Kswapd(_) | Doing::Flusher(_) | Doing::Ender(_) => None,
+            Doing::Touching(_)
+            | Doing::Nothing
+            | Doing::Kswapd(_)
+            | Doing::Kcompactd(_)
+            | Doing::Flusher(_)
+            | Doing::Ender(_) => None,
         };
         if let Doing::Touching(accessor) = std::mem::take(&mut at.doing) {
             at.touched = Some(accessor);
@@ -153,9 +158,12 @@ impl Engine<'_> {
     fn shared_pools(&self, process: usize) -> Vec<(usize, usize)> {
         let touching = self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread].doing {
             Doing::Touching(accessor) => Some(accessor),
-            Doing::Nothing | Doing::Action(..) | Doing::Kswapd(_) | Doing::Flusher(_) | Doing::Ender(_) => {
-                self.threads[thread].touched.as_ref()
-            }
+            Doing::Nothing
+            | Doing::Action(..)
+            | Doing::Kswapd(_)
+            | Doing::Kcompactd(_)
+            | Doing::Flusher(_)
+            | Doing::Ender(_) => self.threads[thread].touched.as_ref(),
         });
         let accesses = touching.flat_map(|accessor| &accessor.list);
         let shared = accesses.filter(|access| access.touching.shared);
@@ -217,7 +225,12 @@ impl Engine<'_> {
             match std::mem::take(&mut this.doing) {
                 Doing::Action(number, Some(working)) => self.end_action(thread, number, working),
                 Doing::Touching(accessor) => this.touched = Some(accessor),
-                Doing::Action(_, None) | Doing::Nothing | Doing::Kswapd(_) | Doing::Flusher(_) | Doing::Ender(_) => {}
+                Doing::Action(_, None)
+                | Doing::Nothing
+                | Doing::Kswapd(_)
+                | Doing::Kcompactd(_)
+                | Doing::Flusher(_)
+                | Doing::Ender(_) => {}
             }
         }
         let said = &self.scenario.processes[process];

@@ -6,6 +6,7 @@ use crate::access::{Accessor, Region, Shape};
 use crate::alloc::{Caller, Policy};
 use crate::build::{self, BuildError};
 use crate::clock::Ns;
+use crate::compaction::Kcompactd;
 use crate::kernel::Ps;
 use crate::page::Pfn;
 use crate::probe::Task;
@@ -63,6 +64,8 @@ pub(super) enum Doing {
     Touching(Accessor),
     /// Keeping memory of a node free.
     Kswapd(Box<Kswapd>),
+    /// Making blocks of a node's memory.
+    Kcompactd(Box<Kcompactd>),
     /// Writing dirty files.
     Flusher(Flusher),
     /// Ending writes.

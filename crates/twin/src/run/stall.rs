@@ -1,14 +1,16 @@
 //! Reclaim in a run: tasks that find no memory, kswapd's threads, pages whose writes end, and who is woken by that.
 //!
-//! A task whose allocation fails reclaims itself, as a part of that allocation, and tries again; it gives up when
-//! nothing more can be reclaimed (`should_reclaim_retry`). kswapd runs as a thread of its node: woken, it takes the CPU
+//! A task whose allocation fails reclaims itself, as a part of that allocation, and tries again; for a block of pages it
+//! compacts memory before and after. It gives up when nothing more can be reclaimed (`should_reclaim_retry`) or compacted. kswapd runs as a thread of its node: woken, it takes the CPU
 //! at once, as a task that has slept does, and shares it then.
 
 use super::RunError;
 use super::engine::{Engine, Step, Stop};
 use super::process::{Doing, Process, Thread};
 use crate::alloc::{AllocationFailure, Caller, Policy, ZONES, ZoneKind};
+use crate::compaction::{Compact, Priority, Status, Tries};
 use crate::kernel::Ps;
+use crate::page::Migratetype;
 use crate::probe::Task;
 use crate::reclaim::{COSTLY_ORDER, Control, Direct, Kswapd, MAX_RETRIES, Poll, Reason, Who, World};
 use crate::vmstat::ZoneItem;
@@ -20,13 +22,30 @@ const FIRST_KSWAPD: i32 = 60;
 #[derive(Clone, Debug)]
 pub(super) struct Stall {
     failure: AllocationFailure,
+    next: Next,
     direct: Option<Direct>,
+    compact: Option<Compact>,
     /// What the last reclaim has freed.
     reclaimed: u64,
-    /// All CPUs' lists were emptied for it.
-    drained: bool,
     /// Reclaims in a row that freed nothing.
     fruitless: u32,
+    /// What the last compaction came to; whether it is still to be seen that it got the task its block.
+    compacted: Status,
+    unseen: bool,
+    tries: Tries,
+}
+
+/// What is tried next for an allocation that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Compaction, if it is for a block that is hard to get.
+    Begin,
+    Reclaim,
+    /// What was reclaimed may lie on other CPUs' lists.
+    Drain,
+    Compact,
+    /// To begin again, or to give up.
+    Decide,
 }
 
 impl Engine<'_> {
@@ -54,10 +73,11 @@ impl Engine<'_> {
         thread
     }
 
-    /// Threads of the kernel: kswapds and those that write back.
+    /// Threads of the kernel: kswapds, kcompactds and those that write back.
     pub(super) fn kernel_threads(&self) -> impl Iterator<Item = usize> + use<'_> {
         let kswapds = self.kswapds.iter().map(|kswapd| kswapd.1);
-        kswapds.chain(self.writers_back.iter().flat_map(|of| [of.flusher, of.ender]))
+        let kcompactds = self.kcompactds.iter().map(|kcompactd| kcompactd.1);
+        kswapds.chain(kcompactds).chain(self.writers_back.iter().flat_map(|of| [of.flusher, of.ender]))
     }
 
     /// Threads of the workload; those of the kernel come behind them.
@@ -67,13 +87,15 @@ impl Engine<'_> {
 
     /// Who waits for memory, pages or reclaim has something to do: time goes in small steps.
     pub(super) fn reclaims(&self) -> bool {
-        self.kswapds.iter().any(|&(_, thread)| self.queues.holds(self.threads[thread].caller.cpu, thread))
+        let works = |&(_, thread): &(usize, usize)| self.queues.holds(self.threads[thread].caller.cpu, thread);
+        self.kswapds.iter().chain(&self.kcompactds).any(works)
     }
 
     /// Does at once what reclaim and faults have left to be done.
     pub(super) fn attend(&mut self, cpu: u32) -> Result<(), RunError> {
         let at = self.kernel.clock(cpu);
         self.attend_writeback(cpu)?;
+        self.attend_compaction(at)?;
         for (node, reason) in std::mem::take(&mut self.kernel.reclaim.unthrottled) {
             let sleepers = self.threads.iter().enumerate();
             let woken: Vec<usize> =
@@ -119,58 +141,122 @@ impl Engine<'_> {
         all.iter().find(idle).copied().or(known).or_else(|| all.first().copied()).unwrap_or(0)
     }
 
-    /// A thread has found no memory: it reclaims, and tries again; or it is the end.
+    /// A thread has found no memory: it does something for it, and tries again; or it is the end.
     pub(super) fn stalled(&mut self, thread: usize, failure: AllocationFailure) -> Result<Step, Stop> {
         if !failure.request.may_wait {
             return Err(Stop::OutOfMemory(thread, failure));
         }
-        let fresh = Stall { failure: failure.clone(), direct: None, reclaimed: 0, drained: true, fruitless: 0 };
         let known = self.threads[thread].stall.take().filter(|stall| stall.failure.request == failure.request);
-        let first = known.is_none();
-        let mut stall = known.unwrap_or(fresh);
-        if !stall.drained && failure.over_limit.is_none() {
-            // What was reclaimed may lie on other CPUs' lists.
-            stall.drained = true;
-            let online = self.kernel.stat.online().to_vec();
-            online.into_iter().for_each(|cpu| self.kernel.drain_pages(cpu));
-            self.threads[thread].stall = Some(stall);
-            return Ok(Step::On);
+        let mut stall = known.unwrap_or_else(|| Stall::new(failure.clone()));
+        stall.failure = failure;
+        if std::mem::take(&mut stall.unseen) {
+            self.kernel.stat.events.reclaim.compact_fail += 1;
         }
-        let order = failure.request.order;
-        if !first {
-            // Reading ahead gives up at a limit too, but only when nothing more can be reclaimed.
-            if failure.over_limit.is_none() && (failure.request.no_retry || order > COSTLY_ORDER) {
-                self.threads[thread].denied = true;
-                return Ok(Step::On);
-            }
-            stall.fruitless = if stall.reclaimed > 0 { 0 } else { stall.fruitless + 1 };
-            let hopeless = failure.over_limit.is_none() && !self.is_worth_retrying(&failure);
-            if stall.fruitless > MAX_RETRIES || hopeless {
-                self.kernel.stat.events.reclaim.oom_kill += 1;
-                return Err(Stop::OutOfMemory(thread, failure));
+        let (request, of_cgroup) = (stall.failure.request, stall.failure.over_limit.is_some());
+        let costly = request.order > COSTLY_ORDER;
+        loop {
+            match stall.next {
+                Next::Begin => {
+                    stall.next = Next::Reclaim;
+                    if costly || request.order > 0 && request.migratetype != Migratetype::Movable {
+                        stall.compact = Some(self.compaction_for(thread, &stall.failure, Priority::Async));
+                        break;
+                    }
+                }
+                Next::Reclaim => {
+                    let skipped = matches!(stall.compacted, Status::Skipped | Status::Deferred);
+                    if costly && request.no_retry && skipped {
+                        self.threads[thread].denied = true;
+                        return Ok(Step::On);
+                    }
+                    stall.next = if of_cgroup { Next::Decide } else { Next::Drain };
+                    stall.direct = Some(self.reclaim_for(thread, &stall.failure));
+                    break;
+                }
+                Next::Drain => {
+                    stall.next = Next::Compact;
+                    if stall.reclaimed > 0 {
+                        let online = self.kernel.stat.online().to_vec();
+                        online.into_iter().for_each(|cpu| self.kernel.drain_pages(cpu));
+                        break;
+                    }
+                }
+                Next::Compact => {
+                    stall.next = Next::Decide;
+                    if request.order > 0 {
+                        stall.compact = Some(self.compaction_for(thread, &stall.failure, stall.tries.priority));
+                        break;
+                    }
+                }
+                Next::Decide => {
+                    // Reading ahead gives up at a limit too, but only when nothing more can be reclaimed.
+                    if !of_cgroup && (request.no_retry || costly) {
+                        self.threads[thread].denied = true;
+                        return Ok(Step::On);
+                    }
+                    stall.fruitless = if stall.reclaimed > 0 { 0 } else { stall.fruitless + 1 };
+                    let reclaims = of_cgroup || self.is_worth_retrying(&stall.failure, request.order);
+                    let goes_on = stall.fruitless <= MAX_RETRIES && reclaims;
+                    if !goes_on && !(stall.reclaimed > 0 && self.compacts_again(&mut stall)) {
+                        self.kernel.stat.events.reclaim.oom_kill += 1;
+                        return Err(Stop::OutOfMemory(thread, stall.failure));
+                    }
+                    stall.next = Next::Reclaim;
+                }
             }
         }
-        let caller = self.threads[thread].caller;
-        let request = failure.request;
+        self.threads[thread].stall = Some(stall);
+        Ok(Step::On)
+    }
+
+    /// `should_compact_retry`, with what there is if all is reclaimed that can be.
+    fn compacts_again(&self, stall: &mut Stall) -> bool {
+        let (order, failure) = (stall.failure.request.order, &stall.failure);
+        order > 0 && stall.tries.go_on(order, stall.compacted, || self.is_worth_retrying(failure, 0))
+    }
+
+    /// A thread has got its memory.
+    pub(super) fn stall_ends(&mut self, thread: usize) {
+        let Some(stall) = self.threads[thread].stall.take().filter(|stall| stall.unseen) else { return };
+        self.kernel.stat.events.reclaim.compact_success += 1;
+        let (caller, order) = (self.threads[thread].caller, stall.failure.request.order);
+        let zones = self.zones_for(&stall.failure);
+        let mut world =
+            World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
+        if let Some(&zone) = zones.first() {
+            world.compaction_defer_reset(zone, order, true);
+        }
+    }
+
+    /// Zones that an allocation may take pages of.
+    fn zones_for(&self, failure: &AllocationFailure) -> Vec<usize> {
         let zones = self.kernel.alloc.zonelist(failure.from).iter().map(|&zone| zone as usize);
-        let zones = zones.filter(|&zone| {
-            let of = &self.kernel.alloc.zones[zone];
-            failure.over_limit.is_some() || of.kind <= request.highest && failure.nodes.has(of.node)
-        });
-        let zones = zones.collect();
+        let usable = |zone: &usize| {
+            let of = &self.kernel.alloc.zones[*zone];
+            failure.over_limit.is_some() || of.kind <= failure.request.highest && failure.nodes.has(of.node)
+        };
+        zones.filter(usable).collect()
+    }
+
+    fn reclaim_for(&mut self, thread: usize, failure: &AllocationFailure) -> Direct {
+        let (zones, caller, request) = (self.zones_for(failure), self.threads[thread].caller, failure.request);
         let world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
         let control = match failure.over_limit {
             Some(cgroup) => Control::new(Who::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
             None => Control::new(Who::Direct, request.order, request.highest, request.gfp),
         };
-        stall.direct = Some(Direct::new(&world, control, zones));
-        (stall.drained, stall.failure) = (false, failure);
-        self.threads[thread].stall = Some(stall);
-        Ok(Step::On)
+        Direct::new(&world, control, zones)
+    }
+
+    fn compaction_for(&mut self, thread: usize, failure: &AllocationFailure, priority: Priority) -> Compact {
+        let (zones, caller) = (self.zones_for(failure), self.threads[thread].caller);
+        let mut world =
+            World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
+        Compact::new(&mut world, failure.request, priority, zones)
     }
 
     /// `should_reclaim_retry`: with all that could be reclaimed some zone would have enough.
-    fn is_worth_retrying(&self, failure: &AllocationFailure) -> bool {
+    fn is_worth_retrying(&self, failure: &AllocationFailure, order: u32) -> bool {
         let (alloc, request) = (&self.kernel.alloc, failure.request);
         alloc.populated().any(|zone| {
             let of = &alloc.zones[zone];
@@ -178,28 +264,24 @@ impl Engine<'_> {
             let available = reclaimable + self.kernel.stat.snapshot(zone, ZoneItem::FreePages);
             of.kind <= request.highest
                 && failure.nodes.has(of.node)
-                && of.watermark_ok(request.order, of.marks.min, available, request.highest, Default::default())
+                && of.watermark_ok(order, of.marks.min, available, request.highest, Default::default())
         })
     }
 
-    /// Lets a thread that has to reclaim do so until a time; `None` if it has not, or is done.
+    /// Lets a thread that has to reclaim or compact do so until a time; `None` if it has not, or is done.
     pub(super) fn reclaim(&mut self, thread: usize, until: Ps) -> Option<Step> {
         let at = &mut self.threads[thread];
-        let Some(Stall { direct: Some(direct), .. }) = &mut at.stall else { return None };
         let (cpu, task) = (at.caller.cpu, at.caller.task);
+        let stall = at.stall.as_mut().filter(|stall| stall.direct.is_some() || stall.compact.is_some())?;
         let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
         while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
-            match direct.step(&mut world) {
+            match stall.step(&mut world) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => {
                     at.throttled = why;
                     return Some(Step::Asleep(until));
                 }
-                Poll::Done(reclaimed) => {
-                    let stall = at.stall.as_mut()?;
-                    (stall.direct, stall.reclaimed) = (None, reclaimed);
-                    return None;
-                }
+                Poll::Done(()) => return None,
             }
         }
         Some(Step::On)
@@ -222,6 +304,46 @@ impl Engine<'_> {
             }
         }
         Step::On
+    }
+}
+
+impl Stall {
+    fn new(failure: AllocationFailure) -> Stall {
+        Stall {
+            failure,
+            next: Next::Begin,
+            direct: None,
+            compact: None,
+            reclaimed: 0,
+            fruitless: 0,
+            compacted: Status::Skipped,
+            unseen: false,
+            tries: Tries::NONE,
+        }
+    }
+
+    /// Goes on with what is done for memory.
+    fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+        if let Some(direct) = &mut self.direct {
+            return match direct.step(world) {
+                Poll::On => Poll::On,
+                Poll::Sleep(until, why) => Poll::Sleep(until, why),
+                Poll::Done(reclaimed) => {
+                    (self.direct, self.reclaimed) = (None, reclaimed);
+                    Poll::Done(())
+                }
+            };
+        }
+        let Some(compact) = &mut self.compact else { return Poll::Done(()) };
+        match compact.step(world) {
+            Poll::On => Poll::On,
+            Poll::Sleep(until, why) => Poll::Sleep(until, why),
+            Poll::Done(status) => {
+                (self.compact, self.compacted, self.unseen) = (None, status, status != Status::Skipped);
+                world.kernel.stat.events.reclaim.compact_stall += u64::from(self.unseen);
+                Poll::Done(())
+            }
+        }
     }
 }
 

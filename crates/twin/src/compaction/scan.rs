@@ -1,0 +1,184 @@
+//! The two scanners: `isolate_migratepages`, `isolate_migratepages_block`, `isolate_freepages`,
+//! `isolate_freepages_block`, and the pageblocks that they skip.
+//!
+//! Checked by a test of `zone.rs`.
+
+use super::zone::{Mode, Pass};
+use crate::alloc::PAGEBLOCK_ORDER;
+use crate::page::{Flag, Migratetype, Pfn, State};
+use crate::reclaim::{BATCH, World};
+use mmtwin_event::vocabulary::{MmCompactionIsolateFreepages, MmCompactionIsolateMigratepages};
+
+/// Pages of a pageblock.
+const BLOCK: u64 = 1 << PAGEBLOCK_ORDER;
+
+impl Pass {
+    /// Takes pages to move, from one pageblock; empty if there were none up to the other scanner.
+    pub(super) fn isolate_migratepages(&mut self, world: &mut World<'_>) -> Vec<Pfn> {
+        while (self.migrate_pfn / BLOCK + 1) * BLOCK <= self.free_pfn {
+            let block = self.migrate_pfn / BLOCK;
+            let end = (block + 1) * BLOCK;
+            let skipped = self.migrate_pfn.is_multiple_of(BLOCK) && self.skips(world, block);
+            if skipped || !self.is_source(world, block) {
+                self.migrate_pfn = end;
+                if !skipped {
+                    self.note_migrate(world, end);
+                }
+                continue;
+            }
+            return self.take_from(world, end);
+        }
+        Vec::new()
+    }
+
+    /// True if pages of a pageblock are to be moved: a task that does not wait keeps to its own type.
+    fn is_source(&self, world: &World<'_>, block: u64) -> bool {
+        let of = world.kernel.alloc.block_type((block * BLOCK) as Pfn);
+        self.mode != Mode::Async || !self.direct || of == self.migratetype
+    }
+
+    /// `isolate_migratepages_block`: up to a batch from the scanner's place to the end of the pageblock.
+    fn take_from(&mut self, world: &mut World<'_>, end: u64) -> Vec<Pfn> {
+        let (begun, mut at) = (self.migrate_pfn, self.migrate_pfn);
+        let mut taken = Vec::new();
+        // Who does not wait leaves what cannot become a block of its order.
+        let unit = (self.direct && self.mode == Mode::Async).then_some(1u64 << self.order);
+        let mut unit_end = unit.map_or(u64::MAX, |unit| (at / unit + 1) * unit);
+        while at < end {
+            if let Some(unit) = unit.filter(|_| at >= unit_end) {
+                if !taken.is_empty() {
+                    break;
+                }
+                unit_end = (at / unit + 1) * unit;
+            }
+            self.migrate_scanned += 1;
+            let page = at as Pfn;
+            let frames = &world.kernel.alloc.frames;
+            if frames.state(page) == State::Free {
+                at += 1 << frames.order(page);
+                continue;
+            }
+            let compound = frames.state(page) == State::Allocated && frames.order(page) > 0;
+            let waits = frames.has(page, Flag::Writeback) && self.mode == Mode::Async;
+            if frames.state(page) == State::Allocated && !compound && !waits && frames.has(page, Flag::Lru) {
+                let kernel = &mut *world.kernel;
+                kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, world.cpu, page);
+                taken.push(page);
+                at += 1;
+                if taken.len() as u64 >= BATCH && !self.finish_block {
+                    break;
+                }
+                continue;
+            }
+            at += if compound { 1 << frames.order(page) } else { 1 };
+            if unit.is_some() {
+                world.put_back(std::mem::take(&mut taken));
+                if at < unit_end {
+                    at = unit_end.min(end);
+                }
+            }
+        }
+        self.migrate_pfn = at.min(end);
+        let (nr_scanned, nr_taken) = (self.migrate_pfn - begun, taken.len() as u64);
+        world.kernel.stat.events.reclaim.compact_isolated += nr_taken;
+        if self.migrate_pfn == end && (taken.is_empty() || self.finish_block) {
+            world.kernel.compaction.skip[(begun / BLOCK) as usize] = true;
+            self.note_migrate(world, end);
+        }
+        let event = MmCompactionIsolateMigratepages {
+            start_pfn: Some(begun),
+            end_pfn: Some(self.migrate_pfn),
+            nr_scanned,
+            nr_taken,
+        };
+        self.spend_scan(world, nr_scanned);
+        world.write(&event);
+        taken
+    }
+
+    /// Takes free pages from the end of the zone down, until there are as many as are to be moved.
+    pub(super) fn isolate_freepages(&mut self, world: &mut World<'_>, wanted: usize) {
+        let least = (self.migrate_pfn / BLOCK + 1) * BLOCK;
+        let mut block = self.free_pfn / BLOCK;
+        let mut at = self.free_pfn;
+        while block * BLOCK >= least {
+            let end = ((block + 1) * BLOCK).min(self.end);
+            if self.is_target(world, block) && !self.skips(world, block) {
+                let found = self.free_from(world, &mut at, end, wanted);
+                if at == end {
+                    let zone = &mut world.kernel.compaction.zones[self.zone];
+                    zone.free = if zone.free == 0 { block * BLOCK } else { zone.free.min(block * BLOCK) };
+                    world.kernel.compaction.skip[block as usize] |= found == 0;
+                }
+                if self.free.len() >= wanted || at < end {
+                    break;
+                }
+            }
+            block -= 1;
+            at = block * BLOCK;
+        }
+        self.free_pfn = if at >= (block + 1) * BLOCK { (block * BLOCK).saturating_sub(BLOCK) } else { at };
+    }
+
+    /// True if a pageblock takes pages: it is of the movable type and not free as a whole.
+    fn is_target(&self, world: &World<'_>, block: u64) -> bool {
+        let (alloc, first) = (&world.kernel.alloc, (block * BLOCK) as Pfn);
+        let whole = alloc.frames.state(first) == State::Free && alloc.frames.order(first) >= PAGEBLOCK_ORDER;
+        !whole && (self.whole_zone || alloc.block_type(first) == Migratetype::Movable)
+    }
+
+    fn free_from(&mut self, world: &mut World<'_>, at: &mut u64, end: u64, wanted: usize) -> usize {
+        let (begun, before, mut scanned) = (*at, self.free.len(), 0);
+        while *at < end {
+            scanned += 1;
+            let page = *at as Pfn;
+            let frames = &world.kernel.alloc.frames;
+            match frames.state(page) {
+                State::Free => {
+                    let pages = 1u64 << frames.order(page);
+                    if !world.kernel.isolate_free((world.cpu, world.task), self.zone, page) {
+                        break;
+                    }
+                    self.free.extend(*at as Pfn..(*at + pages) as Pfn);
+                    *at += pages;
+                    if self.free.len() >= wanted {
+                        break;
+                    }
+                }
+                State::Allocated => *at += 1 << frames.order(page),
+                State::PerCpu | State::None => *at += 1,
+            }
+        }
+        *at = (*at).min(end);
+        self.free_scanned += scanned;
+        let taken = self.free.len() - before;
+        world.kernel.stat.events.reclaim.compact_isolated += taken as u64;
+        let event = MmCompactionIsolateFreepages {
+            start_pfn: Some(begun),
+            end_pfn: Some(*at),
+            nr_scanned: scanned,
+            nr_taken: taken as u64,
+        };
+        self.spend_scan(world, scanned);
+        world.write(&event);
+        taken
+    }
+
+    /// True if a pageblock is known to hold nothing.
+    fn skips(&self, world: &World<'_>, block: u64) -> bool {
+        !self.whole_zone && world.kernel.compaction.skip.get(block as usize).is_some_and(|skip| *skip)
+    }
+
+    /// Remembers how far pages have been looked at.
+    fn note_migrate(&self, world: &mut World<'_>, pfn: u64) {
+        let [quick, thorough] = &mut world.kernel.compaction.zones[self.zone].migrate;
+        *quick = (*quick).max(pfn);
+        if self.mode != Mode::Async {
+            *thorough = (*thorough).max(pfn);
+        }
+    }
+
+    fn spend_scan(&self, world: &mut World<'_>, pages: u64) {
+        world.spend(world.memory.costs.compact_scan * pages);
+    }
+}

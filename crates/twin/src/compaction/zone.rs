@@ -1,0 +1,288 @@
+//! Compacting a zone: `compact_zone`, `compact_finished`, `migrate_pages` of single pages.
+
+use super::Status;
+use crate::access::{Entry, Unit};
+use crate::alloc::{Caller, MAX_ORDER, PAGEBLOCK_ORDER, Policy, ZoneKind};
+use crate::page::{Flag, Migratetype, Pfn};
+use crate::reclaim::{Poll, World};
+use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
+use mmtwin_event::value::{CompactResult, MigrateMode, MigrateReason};
+use mmtwin_event::vocabulary::{
+    MmCompactionBegin, MmCompactionEnd, MmCompactionFinished, MmCompactionMigratepages, MmMigratePages,
+};
+
+/// Pages of a pageblock.
+const BLOCK: u64 = 1 << PAGEBLOCK_ORDER;
+
+/// How far a compaction goes (`enum migrate_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It waits for nothing.
+    Async,
+    SyncLight,
+}
+
+/// A compaction of a zone under way.
+#[derive(Clone, Debug)]
+pub(super) struct Pass {
+    pub zone: usize,
+    pub order: u32,
+    pub migratetype: Migratetype,
+    pub highest: ZoneKind,
+    pub mode: Mode,
+    /// A task does it for itself.
+    pub direct: bool,
+    /// Nothing is skipped.
+    pub whole_zone: bool,
+    /// Places of the scanners, and the end of the zone.
+    pub migrate_pfn: u64,
+    pub free_pfn: u64,
+    start: u64,
+    pub end: u64,
+    /// Free pages to move to.
+    pub free: Vec<Pfn>,
+    pub migrate_scanned: u64,
+    pub free_scanned: u64,
+    /// A pageblock that was begun before is scanned to its end.
+    pub finish_block: bool,
+    /// Where pages were moved from last.
+    last: Option<u64>,
+    begun: bool,
+    from_start: bool,
+}
+
+impl Pass {
+    /// Of a zone, not begun.
+    pub(super) fn new(zone: usize, order: u32, migratetype: Migratetype, highest: ZoneKind, mode: Mode) -> Pass {
+        Pass {
+            zone,
+            order,
+            migratetype,
+            highest,
+            mode,
+            direct: false,
+            whole_zone: false,
+            migrate_pfn: 0,
+            free_pfn: 0,
+            start: 0,
+            end: 0,
+            free: Vec::new(),
+            migrate_scanned: 0,
+            free_scanned: 0,
+            finish_block: false,
+            last: None,
+            begun: false,
+            from_start: false,
+        }
+    }
+
+    /// Goes on by a batch of pages.
+    pub(super) fn step(&mut self, world: &mut World<'_>) -> Poll<Status> {
+        if !self.begun {
+            match world.kernel.compaction_suitable((world.cpu, world.task), self.zone, self.order, self.highest) {
+                Status::Continue => {}
+                status => return Poll::Done(status),
+            }
+            self.begin(world);
+        }
+        let status = self.finished(world);
+        if status != Status::Continue {
+            return Poll::Done(self.end(world, status));
+        }
+        let begun = self.migrate_pfn;
+        self.finish_block = self.last.is_some_and(|last| last / BLOCK == begun / BLOCK);
+        let pages = self.isolate_migratepages(world);
+        if pages.is_empty() {
+            return Poll::On;
+        }
+        self.last = Some(begun);
+        let wanted = pages.len();
+        let (moved, left, out_of_free) = self.migrate(world, pages);
+        world.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted as u64 - moved });
+        if !left.is_empty() {
+            world.put_back(left);
+            if out_of_free && !self.have_met() {
+                return Poll::Done(self.end(world, Status::Contended));
+            }
+            if self.direct && self.mode == Mode::Async {
+                // The block that it could not empty is left.
+                let unit = 1u64 << self.order;
+                self.migrate_pfn = ((self.migrate_pfn - 1) / unit + 1) * unit;
+                self.last = None;
+            }
+        }
+        if let Some(last) = self.last
+            && self.order > 0
+            && last < self.migrate_pfn >> self.order << self.order
+        {
+            world.drain();
+            world.kernel.drain_pages(world.cpu);
+            self.last = None;
+        }
+        Poll::On
+    }
+
+    fn begin(&mut self, world: &mut World<'_>) {
+        self.begun = true;
+        let of = &world.kernel.alloc.zones[self.zone];
+        (self.start, self.end) = (of.start_pfn, of.start_pfn + of.spanned);
+        let compaction = &mut world.kernel.compaction;
+        if compaction.zones[self.zone].deferral.restarts(self.order) {
+            compaction.forget_skips(self.zone, self.start, self.end);
+        }
+        let known = &mut compaction.zones[self.zone];
+        let thorough = usize::from(self.mode != Mode::Async);
+        let last = (self.end - 1) / BLOCK * BLOCK;
+        self.migrate_pfn = if self.whole_zone { self.start } else { known.migrate[thorough].max(self.start) };
+        self.free_pfn = if self.whole_zone || known.free == 0 { last } else { known.free };
+        if self.migrate_pfn >= self.end {
+            known.migrate[thorough] = self.start;
+            self.migrate_pfn = self.start;
+        }
+        self.from_start = self.migrate_pfn == self.start;
+        self.write_begin(world);
+        world.drain();
+    }
+
+    /// The scanners have met.
+    fn have_met(&self) -> bool {
+        self.free_pfn / BLOCK <= self.migrate_pfn / BLOCK
+    }
+
+    /// `compact_finished`.
+    fn finished(&mut self, world: &mut World<'_>) -> Status {
+        let status = self.judge(world);
+        let of = &world.kernel.alloc.zones[self.zone];
+        let event = MmCompactionFinished {
+            node: of.node as i32,
+            zone: mmtwin_event::value::Zone(of.kind as u32),
+            order: self.order as i32,
+            ret: CompactResult(status as u32),
+        };
+        world.write(&event);
+        status
+    }
+
+    fn judge(&mut self, world: &mut World<'_>) -> Status {
+        if self.have_met() {
+            let known = &mut world.kernel.compaction.zones[self.zone];
+            (known.migrate, known.free) = ([0; 2], 0);
+            known.flush |= self.direct;
+            return if self.from_start { Status::Complete } else { Status::PartialSkipped };
+        }
+        if !self.migrate_pfn.is_multiple_of(BLOCK) {
+            return Status::Continue;
+        }
+        let free = &world.kernel.alloc.zones[self.zone].free;
+        let fits = |order: u32| {
+            let steals = order >= PAGEBLOCK_ORDER / 2 || self.migratetype != Migratetype::Movable;
+            let lists = Migratetype::ALL.into_iter().filter(|&of| of == self.migratetype || steals);
+            lists.map(|of| free[order as usize][of as usize].len()).sum::<u32>() > 0
+        };
+        if (self.order..=MAX_ORDER).any(fits) { Status::Success } else { Status::Continue }
+    }
+
+    fn end(&mut self, world: &mut World<'_>, status: Status) -> Status {
+        if let Some(highest) = self.free.iter().copied().max() {
+            let free = u64::from(highest) / BLOCK * BLOCK;
+            let known = &mut world.kernel.compaction.zones[self.zone];
+            if known.free != 0 {
+                known.free = known.free.max(free);
+            }
+            for page in std::mem::take(&mut self.free) {
+                let freed = world.kernel.free_unchecked(world.cpu, world.task, page);
+                debug_assert!(freed.is_ok(), "it was isolated");
+            }
+        }
+        let events = &mut world.kernel.stat.events.reclaim;
+        events.compact_migrate_scanned += self.migrate_scanned;
+        events.compact_free_scanned += self.free_scanned;
+        let event = MmCompactionEnd {
+            zone_start: self.start,
+            migrate_pfn: self.migrate_pfn,
+            free_pfn: self.free_pfn,
+            zone_end: self.end,
+            sync: self.mode != Mode::Async,
+            status: CompactResult(status as u32),
+        };
+        world.write(&event);
+        status
+    }
+
+    fn write_begin(&self, world: &mut World<'_>) {
+        let event = MmCompactionBegin {
+            zone_start: self.start,
+            migrate_pfn: self.migrate_pfn,
+            free_pfn: self.free_pfn,
+            zone_end: self.end,
+            sync: self.mode != Mode::Async,
+        };
+        world.write(&event);
+    }
+
+    /// Moves pages to free ones: how many it did, the others, and whether free pages have run out.
+    fn migrate(&mut self, world: &mut World<'_>, pages: Vec<Pfn>) -> (u64, Vec<Pfn>, bool) {
+        let (wanted, mut moved, mut left, mut none) = (pages.len() as u64, 0, Vec::new(), false);
+        for old in pages {
+            if none || !world.is_movable(old) {
+                left.push(old);
+                continue;
+            }
+            if self.free.is_empty() {
+                self.isolate_freepages(world, wanted as usize);
+            }
+            match self.free.pop() {
+                Some(new) => {
+                    world.move_page(self.zone, old, new);
+                    moved += 1;
+                }
+                None => {
+                    none = true;
+                    left.push(old);
+                }
+            }
+        }
+        let events = &mut world.kernel.stat.events.numa;
+        events.pgmigrate_success += moved;
+        events.pgmigrate_fail += wanted - moved;
+        let mode: &[u8] = if self.mode == Mode::Async { b"MIGRATE_ASYNC" } else { b"MIGRATE_SYNC_LIGHT" };
+        let event = MmMigratePages {
+            nr_succeeded: moved,
+            nr_failed: wanted - moved,
+            mode: MigrateMode(MIGRATE_MODE.index_of(mode).unwrap_or_default() as u32),
+            reason: MigrateReason(MIGRATE_REASON.index_of(b"compaction").unwrap_or_default() as u32),
+            nr_thp_succeeded: Some(0),
+            nr_thp_failed: Some(0),
+            nr_thp_split: Some(0),
+            nr_split: Some(0),
+        };
+        world.write(&event);
+        (moved, left, none)
+    }
+}
+
+impl World<'_> {
+    /// True if a page that was taken off its list can be moved: it is nowhere but where its region has it.
+    fn is_movable(&self, page: Pfn) -> bool {
+        let frames = &self.kernel.alloc.frames;
+        let at = self.memory.of_content(frames.content(page));
+        self.memory.regions[at.region].entry(at.page) == Entry::Present(page)
+            && !frames.has(page, Flag::Writeback)
+            && !self.memory.reading.contains_key(&page)
+            && self.memory.swap.slot_of(page).is_none()
+    }
+
+    /// Moves a page that was taken off its list to a free one of its zone.
+    fn move_page(&mut self, zone: usize, old: Pfn, new: Pfn) {
+        let frames = &mut self.kernel.alloc.frames;
+        let at = self.memory.of_content(frames.content(old));
+        let owner = frames.owner(old);
+        frames.set_owner(new, owner);
+        let node = self.kernel.alloc.zones[zone].node;
+        self.memory.relocate(at.region, Unit { page: at.page as u32, huge: false }, new, node, node);
+        self.spend(self.memory.costs.migrate_page);
+        let caller = Caller::new(self.cpu, self.task, Policy::Default);
+        let freed = self.kernel.replace(&caller, old, new);
+        debug_assert!(freed.is_ok(), "what was mapped was allocated");
+    }
+}
