@@ -53,7 +53,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode > 1) {
         return refuse("kernel.numa_balancing above 1".into(), "memory has no tiers");
     }
-    let mut notes = vec!["compaction does not happen: memory that is scattered stays so".to_string()];
+    let mut notes = Vec::new();
     let reclaim = &scenario.kernel.reclaim;
     if reclaim.lru == LruScope::Zone || reclaim.congestion != Congestion::Throttle {
         notes.push("memory is reclaimed by the rules of 6.1, whatever the kernel".into());

@@ -2,7 +2,7 @@
 //! when kswapd sleeps (`reset_isolation_suitable`).
 
 use super::zone::{Mode, Pass};
-use super::{Compaction, Status};
+use super::{Compaction, Node, Status};
 use crate::alloc::{PAGEBLOCK_ORDER, ZONES, ZoneKind};
 use crate::kernel::Kernel;
 use crate::page::Migratetype;
@@ -105,16 +105,10 @@ impl Kcompactd {
         if kind > highest as usize {
             self.work = None;
             let of = &mut world.kernel.compaction.nodes[self.node];
-            if of.order <= order {
-                of.order = 0;
-            }
-            if of.highest <= Some(highest) {
-                of.highest = None;
-            }
-            if of.order > 0 {
+            if of.order > order {
                 return Poll::On;
             }
-            of.works = false;
+            *of = Node::default();
             world.write(&MmCompactionKcompactdSleep { nid: self.node as i32 });
             return Poll::Done(());
         }

@@ -5,12 +5,12 @@
 //! its end, and they end when they meet ([`zone`]). A task does so for itself when it finds no block ([`direct`]), and
 //! kcompactd in the background ([`kcompactd`]). What did not help is put off ([`defer`]).
 //!
-//! Left out: the fast search of both scanners through the free lists (so more pages are looked at than in the kernel),
-//! contention, proactive compaction, huge pages as what is moved, zones that are compacted from user space. Checked by
+//! Left out: the fast search for pages to move (so more of them are looked at than in the kernel), contention, proactive compaction, huge pages as what is moved, zones that are compacted from user space. Checked by
 //! tests here and by `tests/reclaim.rs`; against guests in docs/fidelity.md (`reclaim-high-order`).
 
 mod defer;
 mod direct;
+mod fast;
 mod kcompactd;
 mod scan;
 mod zone;

@@ -98,21 +98,28 @@ impl Pass {
 
     /// Takes free pages from the end of the zone down, until there are as many as are to be moved.
     pub(super) fn isolate_freepages(&mut self, world: &mut World<'_>, wanted: usize) {
+        self.fast_isolate_freepages(world, wanted);
+        if !self.free.is_empty() {
+            return;
+        }
         let least = (self.migrate_pfn / BLOCK + 1) * BLOCK;
         let mut block = self.free_pfn / BLOCK;
         let mut at = self.free_pfn;
+        // Who does not wait looks at few pages of a pageblock, others at fewer as long as there is nothing.
+        let mut stride = if self.mode == Mode::Async { BATCH } else { 1 };
         while block * BLOCK >= least {
             let end = ((block + 1) * BLOCK).min(self.end);
             if self.is_target(world, block) && !self.skips(world, block) {
-                let found = self.free_from(world, &mut at, end, wanted);
+                let found = self.free_from(world, &mut at, end, wanted, stride);
                 if at == end {
                     let zone = &mut world.kernel.compaction.zones[self.zone];
                     zone.free = if zone.free == 0 { block * BLOCK } else { zone.free.min(block * BLOCK) };
-                    world.kernel.compaction.skip[block as usize] |= found == 0;
+                    world.kernel.compaction.skip[block as usize] = true;
                 }
                 if self.free.len() >= wanted || at < end {
                     break;
                 }
+                stride = if found > 0 { 1 } else { (2 * stride).min(BATCH) };
             }
             block -= 1;
             at = block * BLOCK;
@@ -127,7 +134,14 @@ impl Pass {
         !whole && (self.whole_zone || alloc.block_type(first) == Migratetype::Movable)
     }
 
-    fn free_from(&mut self, world: &mut World<'_>, at: &mut u64, end: u64, wanted: usize) -> usize {
+    pub(super) fn free_from(
+        &mut self,
+        world: &mut World<'_>,
+        at: &mut u64,
+        end: u64,
+        wanted: usize,
+        stride: u64,
+    ) -> usize {
         let (begun, before, mut scanned) = (*at, self.free.len(), 0);
         while *at < end {
             scanned += 1;
@@ -140,13 +154,14 @@ impl Pass {
                         break;
                     }
                     self.free.extend(*at as Pfn..(*at + pages) as Pfn);
-                    *at += pages;
                     if self.free.len() >= wanted {
+                        *at += pages;
                         break;
                     }
+                    *at += pages - 1 + stride;
                 }
-                State::Allocated => *at += 1 << frames.order(page),
-                State::PerCpu | State::None => *at += 1,
+                State::Allocated => *at += (1 << frames.order(page)) - 1 + stride,
+                State::PerCpu | State::None => *at += stride,
             }
         }
         *at = (*at).min(end);

@@ -1,6 +1,7 @@
 //! Compacting a zone: `compact_zone`, `compact_finished`, `migrate_pages` of single pages.
 
 use super::Status;
+use super::fast::Search;
 use crate::access::{Entry, Unit};
 use crate::alloc::{Caller, MAX_ORDER, PAGEBLOCK_ORDER, Policy, ZoneKind};
 use crate::page::{Flag, Migratetype, Pfn};
@@ -37,8 +38,9 @@ pub(super) struct Pass {
     /// Places of the scanners, and the end of the zone.
     pub migrate_pfn: u64,
     pub free_pfn: u64,
-    start: u64,
+    pub start: u64,
     pub end: u64,
+    pub search: Search,
     /// Free pages to move to.
     pub free: Vec<Pfn>,
     pub migrate_scanned: u64,
@@ -66,6 +68,7 @@ impl Pass {
             free_pfn: 0,
             start: 0,
             end: 0,
+            search: Search::new(order),
             free: Vec::new(),
             migrate_scanned: 0,
             free_scanned: 0,

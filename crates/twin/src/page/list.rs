@@ -81,6 +81,11 @@ impl List {
         self.len -= 1;
     }
 
+    /// Blocks from the tail on.
+    pub(crate) fn iter_back<'a>(&self, frames: &'a Frames) -> impl Iterator<Item = Pfn> + use<'a> {
+        std::iter::successors(self.last(), |&page| Some(frames.links(page)[0]).filter(|&before| before != NO_PAGE))
+    }
+
     /// Blocks from the head on.
     pub fn iter<'a>(&self, frames: &'a Frames) -> impl Iterator<Item = Pfn> + use<'a> {
         std::iter::successors(self.first(), |&page| {

@@ -83,7 +83,7 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 45] = [
+const WRITTEN: [Kind; 59] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -110,6 +110,20 @@ const WRITTEN: [Kind; 45] = [
     Kind::WritebackStart,
     Kind::WritebackWritten,
     Kind::WritebackPagesWritten,
+    Kind::MmCompactionIsolateMigratepages,
+    Kind::MmCompactionIsolateFreepages,
+    Kind::MmCompactionMigratepages,
+    Kind::MmCompactionBegin,
+    Kind::MmCompactionEnd,
+    Kind::MmCompactionTryToCompactPages,
+    Kind::MmCompactionFinished,
+    Kind::MmCompactionSuitable,
+    Kind::MmCompactionDeferred,
+    Kind::MmCompactionDeferCompaction,
+    Kind::MmCompactionDeferReset,
+    Kind::MmCompactionKcompactdSleep,
+    Kind::MmCompactionWakeupKcompactd,
+    Kind::MmCompactionKcompactdWake,
     Kind::MmMigratePages,
     Kind::MmNumaMigrateRatelimit,
     Kind::SchedMoveNuma,
