@@ -102,7 +102,6 @@ mod tests {
         assert!(inodes.has_more() || !inodes.is_empty());
         inodes.requeue(first, Left::Nothing, 50);
         assert_eq!(inodes.next(40), Some(Inode { region: 5, since: 30 }));
-        inodes.remove(4);
-        assert!(inodes.is_empty());
+        assert_eq!((inodes.next(60), inodes.is_empty()), (Some(Inode { region: 4, since: 41 }), true));
     }
 }
