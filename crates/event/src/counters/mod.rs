@@ -18,12 +18,14 @@
 //!
 //! Validated on files of kernels 6.1 and 6.18; older layouts of zoneinfo after the kernel's documentation.
 
+mod free_blocks;
 mod lru;
 mod node_memory;
 mod pagesets;
 mod shrinkers;
 mod zoneinfo;
 
+pub use free_blocks::{FreeBlocks, free_blocks};
 pub use lru::{Backing, Batch, Lru, Lruvec, Run, lru};
 pub use node_memory::node_memory;
 pub use pagesets::{Pageset, pagesets};

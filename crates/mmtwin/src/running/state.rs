@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::reading::Analysed;
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::counters::Sampled;
-use mmtwin_event::counters::{self, Pageset, Row};
+use mmtwin_event::counters::{self, FreeBlocks, Pageset, Row};
 use mmtwin_twin::alloc::{PerCpuState, ZoneKind};
 use mmtwin_twin::kernel::{ListState, ZoneState};
 use mmtwin_twin::page::Migratetype;
@@ -30,7 +30,8 @@ pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
             (rows, Vec::new(), at)
         }
     };
-    let zones: Vec<ZoneState> = rows.iter().filter_map(|row| zone_state(row, &pagesets)).collect();
+    let blocks = counters::free_blocks(file("/proc/pagetypeinfo").unwrap_or(""));
+    let zones: Vec<ZoneState> = rows.iter().filter_map(|row| zone_state(row, &pagesets, &blocks)).collect();
     match problems.first() {
         Some(problem) => Err(Failure::Error(format!("{name}: state.json: line {}: {}", problem.line, problem.message))),
         None => Ok((!zones.is_empty()).then_some(State { at, zones, lru, shrinkers, cpus })),
@@ -54,7 +55,7 @@ fn zone(row: &Row) -> Option<(usize, ZoneKind)> {
 }
 
 /// A zone's state; `None` if the row lacks something.
-fn zone_state(row: &Row, pagesets: &[Pageset]) -> Option<ZoneState> {
+fn zone_state(row: &Row, pagesets: &[Pageset], blocks: &[FreeBlocks]) -> Option<ZoneState> {
     let (node, kind) = zone(row)?;
     let here = |set: &&Pageset| set.node as usize == node && set.zone == kind.name();
     let sets = || pagesets.iter().filter(here);
@@ -68,12 +69,24 @@ fn zone_state(row: &Row, pagesets: &[Pageset]) -> Option<ZoneState> {
         present: row.value("present")?,
         managed: row.value("managed")?,
         free: row.value("free")?,
+        apart: apart(node, kind, blocks),
         free_diffs: sets().map(|set| (set.cpu, set.free_diff)).collect(),
         lists: match sets().next() {
             None => ListState::Sum { pages: sum("pagesets_count"), high: sum("pagesets_high") },
             Some(_) => ListState::PerCpu(sets().map(|set| (set.cpu, lists(set))).collect()),
         },
     })
+}
+
+/// Free blocks of a zone that are not for pages that can be moved.
+fn apart(node: usize, kind: ZoneKind, blocks: &[FreeBlocks]) -> Vec<(Migratetype, Vec<u64>)> {
+    let here = blocks.iter().filter(|of| of.node as usize == node && of.zone == kind.name());
+    let typed = here.filter_map(|of| match of.of.as_str() {
+        "Unmovable" => Some((Migratetype::Unmovable, of.blocks.clone())),
+        "Reclaimable" => Some((Migratetype::Reclaimable, of.blocks.clone())),
+        _ => None,
+    });
+    typed.collect()
 }
 
 fn lists(set: &Pageset) -> PerCpuState {

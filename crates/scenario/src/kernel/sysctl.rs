@@ -21,6 +21,8 @@ macro_rules! sysctls {
         impl Sysctl {
             /// Names of all sysctls that a kernel may have.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
+            /// Sysctls that every kernel has and no bundle sets, as they stand for others while they are 0.
+            pub const EVERYWHERE: &'static [&'static str] = &["vm.dirty_background_bytes", "vm.dirty_bytes"];
         }
     };
 }

@@ -7,6 +7,7 @@ pub(crate) use library::read;
 pub use library::{bundle_names, bundle_text, preset_names, preset_text};
 
 use crate::check::Check;
+use crate::kernel::Sysctl;
 use crate::machine::{self, text::MachineText};
 use crate::tree::{self, Fault, Faults, Node, Place, Sources, Value};
 use crate::workload::instances;
@@ -163,7 +164,7 @@ fn overlay_keeping_figures(below: &mut Node, mut layer: Node, figures: &mut Vec<
     below.overlay(layer);
 }
 
-/// A sysctl that the bundle does not list does not exist in that kernel.
+/// A sysctl that the bundle does not list does not exist in that kernel, unless every kernel has it.
 fn check_sysctls_exist(bundle: &Node, kernel: &Kernel, check: &mut Check<'_>) {
     let names = |tree: &Node| match tree.get("sysctl").map(|node| &node.value) {
         Some(Value::Table(table)) => table.keys().cloned().collect(),
@@ -171,7 +172,7 @@ fn check_sysctls_exist(bundle: &Node, kernel: &Kernel, check: &mut Check<'_>) {
     };
     let known = names(bundle);
     let given = check.tree.get("kernel").map(names).unwrap_or_default();
-    for name in given.iter().filter(|name| !known.contains(name)) {
+    for name in given.iter().filter(|name| !known.contains(name) && !Sysctl::EVERYWHERE.contains(&name.as_str())) {
         check.fault(&format!("kernel.sysctl.{name}"), format!("kernel {} has no sysctl {name}", kernel.release));
     }
 }

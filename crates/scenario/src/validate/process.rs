@@ -229,7 +229,8 @@ impl At<'_> {
             }
             ActionKind::Sysctl { name, value } => {
                 // The tree has the sysctls of the bundle and no others.
-                if lookup(check.tree, &format!("kernel.sysctl.{name}")).is_none() {
+                let known = lookup(check.tree, &format!("kernel.sysctl.{name}")).is_some();
+                if !known && !Sysctl::EVERYWHERE.contains(&name.as_str()) {
                     let near = suggest(name, Sysctl::NAMES.iter().copied()).filter(|near| near != name);
                     let help = near.map(|word| format!("did you mean \"{word}\"?"));
                     let message = format!("kernel {} has no sysctl {name}", self.scenario.kernel.release);

@@ -86,8 +86,44 @@ impl PageAllocator {
 
     /// Takes a free block for nobody, of whatever type. False if there is none.
     pub(crate) fn occupy(&mut self, zone: usize, order: u32) -> bool {
-        let block = self.take_any(zone, order);
+        // What is for pages that cannot be moved was said to be free.
+        let own = self.take_smallest(zone, order, Migratetype::Movable).map(|page| (Migratetype::Movable, page));
+        let block = own.or_else(|| self.take_any(zone, order));
         block.map(|(of, page)| self.frames.set(page, State::Allocated, order, of, zone)).is_some()
+    }
+
+    /// Makes free blocks of another type than movable, so many by order. Whole pageblocks change their type; of others each
+    /// smaller block is the first half of one whose second half is taken away, as free neighbours would be one block. What
+    /// there is no room for is left out.
+    pub(crate) fn set_apart(&mut self, zone: usize, to: Migratetype, blocks: &[u64]) {
+        const ALL: Pfn = 1 << PAGEBLOCK_ORDER;
+        // The pageblock that smaller ones are cut from, and how much of it is.
+        let (mut page, mut cut) = (0, ALL);
+        for (order, &count) in blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev() {
+            let order = order as u32;
+            for _ in 0..count {
+                if order >= PAGEBLOCK_ORDER {
+                    let Some(page) = self.take_smallest(zone, order, Migratetype::Movable) else { return };
+                    let first = (page >> PAGEBLOCK_ORDER) as usize;
+                    self.blocks[first..first + (1 << (order - PAGEBLOCK_ORDER))].fill(to);
+                    self.push_free(zone, page, order, to, true);
+                    continue;
+                }
+                if cut == ALL {
+                    let Some(block) = self.take_smallest(zone, PAGEBLOCK_ORDER, Migratetype::Movable) else { return };
+                    self.blocks[(block >> PAGEBLOCK_ORDER) as usize] = to;
+                    (page, cut) = (block, 0);
+                }
+                self.push_free(zone, page + cut, order, to, true);
+                self.frames.set(page + cut + (1 << order), State::Allocated, order, to, zone);
+                cut += 2 << order;
+            }
+        }
+        while cut < ALL {
+            let order = cut.trailing_zeros();
+            self.frames.set(page + cut, State::Allocated, order, to, zone);
+            cut += 1 << order;
+        }
     }
 
     /// Takes a block of a type, or of another one if there is none, as if it had been allocated. It takes no time and is not

@@ -1,6 +1,6 @@
 //! A kernel that has been running: what `/proc/zoneinfo` and the lab's `/proc/mmtwin_pagesets` showed of one.
 //!
-//! Taken over are a zone's free pages and, where they are known, the per-CPU lists with what their next refill and
+//! Taken over are a zone's free pages, which of them are for pages that cannot be moved, and, where they are known, the per-CPU lists with what their next refill and
 //! return depend on, and what the CPUs have not yet added to the free pages' count. Left out: which free blocks there
 //! are, so compaction finds memory less scattered than it was, and all that is on the LRU lists.
 
@@ -26,6 +26,8 @@ pub struct ZoneState {
     pub managed: u64,
     /// Free pages as counted.
     pub free: u64,
+    /// Free blocks of types other than movable, by order.
+    pub apart: Vec<(Migratetype, Vec<u64>)>,
     /// What CPUs have not added to that count.
     pub free_diffs: Vec<(u32, i64)>,
     /// The per-CPU lists.
@@ -62,6 +64,7 @@ impl Kernel {
         cpus.into_iter().try_for_each(|cpu| self.check_cpu(cpu))?;
         let diff: i64 = state.free_diffs.iter().map(|of| of.1).sum();
         let listed: u64 = lists.iter().map(|of| of.1.pages()).sum();
+        state.apart.iter().for_each(|(of, blocks)| self.alloc.set_apart(zone, *of, blocks));
         self.occupy(zone, state.free.saturating_add_signed(diff) + listed);
         for (cpu, lists) in &lists {
             self.alloc.fill_per_cpu(zone, *cpu, lists);

@@ -1,0 +1,47 @@
+//! Free blocks by type: the first table of `/proc/pagetypeinfo`.
+
+/// Free blocks of one type in a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreeBlocks {
+    /// Node.
+    pub node: u32,
+    /// Zone.
+    pub zone: String,
+    /// The kernel's name of the type.
+    pub of: String,
+    /// Blocks by order.
+    pub blocks: Vec<u64>,
+}
+
+/// Reads the lines of free blocks; others, the table of pageblocks among them, are passed over.
+pub fn free_blocks(text: &str) -> Vec<FreeBlocks> {
+    text.lines().filter_map(line).collect()
+}
+
+/// `Node    0, zone    DMA32, type    Unmovable      5     14 ...`
+fn line(text: &str) -> Option<FreeBlocks> {
+    let mut parts = text.splitn(3, ',').map(str::trim);
+    let node = parts.next()?.strip_prefix("Node")?.trim().parse().ok()?;
+    let zone = parts.next()?.strip_prefix("zone")?.trim().to_string();
+    let mut words = parts.next()?.strip_prefix("type")?.split_ascii_whitespace();
+    let of = words.next()?.to_string();
+    // A count that is too large to be worth counting is printed with a sign before it.
+    let blocks = words.map(|word| word.trim_start_matches('>').parse().ok()).collect::<Option<_>>()?;
+    Some(FreeBlocks { node, zone, of, blocks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_free_blocks_are_read() {
+        let text = "Page block order: 9\nPages per block:  512\n\nFree pages count per migrate type at order       0      1 \n\
+                    Node    0, zone      DMA, type    Unmovable      0      3 \n\
+                    Node    1, zone    DMA32, type      Movable >100000      1 \n\n\
+                    Number of blocks type     Unmovable      Movable \nNode 0, zone      DMA            1            7 \n";
+        let all = free_blocks(text);
+        let named: Vec<_> = all.iter().map(|of| (of.node, of.zone.as_str(), of.of.as_str(), &of.blocks[..])).collect();
+        assert_eq!(named, [(0, "DMA", "Unmovable", &[0, 3][..]), (1, "DMA32", "Movable", &[100_000, 1][..])]);
+    }
+}

@@ -1,0 +1,132 @@
+//! Dirty pages of files in whole runs: they are all written once, in time, and writers go as fast as the disk.
+
+mod common;
+
+use common::scenario::{Finished, ran};
+use mmtwin_event::results::Ending;
+
+/// A small machine whose disk takes some time.
+fn machine(megabytes: u64, bandwidth: &str, sysctls: &str) -> String {
+    format!(
+        "[machine]\nname = \"m\"\ndistance = [[10]]\ndisk = {{ latency = \"2 ms\", bandwidth = \"{bandwidth}\" }}\n\
+         [[machine.node]]\ncpus = \"0-1\"\nmemory = \"{megabytes} MiB\"\n\
+         [kernel]\nrelease = \"6.1\"\nthp = \"never\"\n[kernel.sysctl]\n\"kernel.numa_balancing\" = 0\n{sysctls}\n\
+         [run]\nevents = [\"vmscan:*\", \"writeback:*\"]\nsample = \"100 ms\"\n"
+    )
+}
+
+fn writer(megabytes: u64, access: &str) -> String {
+    format!(
+        "[[process]]\nname = \"writer\"\n[[process.region]]\nname = \"file\"\nsize = \"{megabytes} MiB\"\nkind = \"file\"\n\
+         [[process.phase]]\n[[process.phase.access]]\nregion = \"file\"\nwrite = 1.0\n{access}\n"
+    )
+}
+
+fn count(run: &Finished, name: &str) -> u64 {
+    run.counter("vmstat", "", name)
+}
+
+fn events(run: &Finished, name: &str) -> usize {
+    run.events.iter().filter(|event| event.2 == name).count()
+}
+
+/// Seconds of the only phase.
+fn seconds(run: &Finished) -> f64 {
+    let phase = &run.results.phases[0];
+    (phase.end - phase.start) as f64 / 1e9
+}
+
+#[test]
+fn what_is_dirtied_is_written_or_dirty() {
+    for (via, kernel) in [("syscall", "6.1"), ("mmap", "6.1"), ("syscall", "6.12")] {
+        let said = machine(256, "200 MB/s", "").replace("\"6.1\"", &format!("\"{kernel}\""));
+        let access = format!("pattern = \"sequential\"\nvia = \"{via}\"\ncount = 131072");
+        let run = ran(&(said + &writer(512, &access)));
+        assert_eq!(run.results.ending, Ending::Completed, "{via}");
+        // Twice the memory has been written page by page; the rest was given up with the file.
+        assert_eq!(count(&run, "nr_dirtied"), 131_072, "{via}");
+        let written = count(&run, "nr_written");
+        assert!((131_072 - 20_000..=131_072).contains(&written), "{via}: {written}");
+        for gauge in ["nr_dirty", "nr_writeback", "nr_file_pages", "nr_isolated_file"] {
+            assert_eq!(count(&run, gauge), 0, "{via}: {gauge}");
+        }
+        assert_eq!(count(&run, "pgscan_file"), run.shrunk[0].0 + run.shrunk[1].0, "{via}");
+        // Calls that write whole pages read nothing, and what they overwrite has left no trace that counts.
+        assert_eq!(
+            (count(&run, "pgpgin") == 0, count(&run, "workingset_refault_file")),
+            (via == "syscall", 0),
+            "{via}"
+        );
+        assert!(events(&run, "writeback_start") > 0 && events(&run, "writeback_pages_written") > 0);
+    }
+}
+
+#[test]
+fn writers_go_as_fast_as_the_disk() {
+    // 512 MiB at 40 MB/s take 13.4 s.
+    let limits = "\"vm.dirty_bytes\" = 67_108_864\n\"vm.dirty_background_bytes\" = 33_554_432\n";
+    let access = "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 131072";
+    let run = ran(&(machine(1024, "40 MB/s", limits) + &writer(512, access)));
+    let pauses = events(&run, "balance_dirty_pages");
+    assert!(pauses > 50, "{pauses}");
+    // 64 MiB of it may be dirty at the end.
+    assert!((11.7..=14.0).contains(&seconds(&run)), "{} s", seconds(&run));
+    assert_eq!((count(&run, "nr_dirty_threshold"), count(&run, "nr_dirty_background_threshold")), (16_384, 8192));
+    // No pause is longer than 200 ms, so the run has no gaps.
+    let at: Vec<u64> =
+        run.events.iter().filter(|event| event.2 == "balance_dirty_pages").map(|event| event.0).collect();
+    assert!(at.windows(2).all(|pair| pair[1] - pair[0] < 450_000_000));
+}
+
+#[test]
+fn a_free_writer_is_not_paused() {
+    let access = "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 10000";
+    let run = ran(&(machine(1024, "40 MB/s", "") + &writer(64, access)));
+    assert_eq!((events(&run, "balance_dirty_pages"), count(&run, "nr_dirtied")), (0, 10_000));
+    assert!(seconds(&run) < 1.0, "{}", seconds(&run));
+}
+
+#[test]
+fn old_pages_are_written_though_they_are_few() {
+    let access = "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 1000\n[[process.phase]]\n\
+                  [[process.phase.action]]\nkind = \"sleep\"\ntime = \"SLEEP\"\n";
+    let written = |sleep: &str, sysctls: &str| {
+        let run = ran(&(machine(1024, "100 MB/s", sysctls) + &writer(64, &access.replace("SLEEP", sleep))));
+        count(&run, "nr_written")
+    };
+    // 30 s old, looked for every 5 s. Before the disk has written anything it has no part in the background limit, so
+    // that the first look writes what is there; nothing is dirtied after that.
+    let never = "\"vm.dirty_writeback_centisecs\" = 0\n";
+    assert_eq!((written("36 s", ""), written("36 s", never)), (1000, 0));
+    let soon = "\"vm.dirty_writeback_centisecs\" = 100\n\"vm.dirty_expire_centisecs\" = 100\n";
+    assert_eq!(written("3 s", soon), 1000);
+}
+
+#[test]
+fn a_page_on_its_way_to_the_disk_faults_when_it_is_mapped_and_written() {
+    // Over and over 16 MiB, of which at most 8 may be dirty.
+    let limits = "\"vm.dirty_bytes\" = 8_388_608\n\"vm.dirty_background_bytes\" = 4_194_304\n";
+    let access = "pattern = \"sequential\"\nvia = \"mmap\"\ncount = 40960";
+    let run = ran(&(machine(512, "100 MB/s", limits) + &writer(16, access)));
+    let faults = run.results.phases[0].accesses[0].faults;
+    assert!(faults >= count(&run, "nr_dirtied") - 4096 && count(&run, "nr_dirtied") > 20_000, "{faults}");
+}
+
+#[test]
+fn memory_used_as_a_disk_is_written_at_once() {
+    let said = machine(256, "1 GB/s", "").replace("2 ms", "0 ns");
+    let run = ran(&(said + &writer(512, "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 131072")));
+    assert_eq!(run.results.ending, Ending::Completed);
+    let written = count(&run, "nr_written");
+    assert!((131_072 - 20_000..=131_072).contains(&written), "{written}");
+    assert_eq!((count(&run, "nr_writeback"), count(&run, "pgpgout")), (0, 4 * written));
+}
+
+#[test]
+fn files_can_be_populated() {
+    let said = writer(64, "pattern = \"sequential\"\nvia = \"mmap\"\ncount = 16384");
+    let said = said.replace("kind = \"file\"", "kind = \"file\"\npopulate = true");
+    let run = ran(&(machine(512, "100 MB/s", "") + &said));
+    assert_eq!((run.results.ending.clone(), run.results.phases.len()), (Ending::Completed, 2));
+    assert!(count(&run, "nr_dirtied") >= 16_384);
+}
