@@ -74,6 +74,7 @@ pub(crate) fn writeback(of: &Kernel) -> writeback::Rules {
         interval: u64::from(sysctl.vm_dirty_writeback_centisecs) * NS_PER_CS,
         laptop_mode: sysctl.vm_laptop_mode != 0,
         only_expired: is_at_least(of, 6, 10),
+        ends_anywhere: is_at_least(of, 6, 7),
         hz: of.hz.into(),
     }
 }

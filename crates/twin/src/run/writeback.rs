@@ -123,12 +123,18 @@ impl Engine<'_> {
         self.wake_kernel_thread(flusher, Vec::new(), at)
     }
 
+    /// True if a thread of the kernel stays where it has run.
+    fn is_bound(&self, thread: usize) -> bool {
+        let ender = self.writers_back.is_some_and(|of| of.ender == thread);
+        ender && !self.kernel.writeback.rules.ends_anywhere && self.threads[thread].sleeps > 0
+    }
+
     /// At the end of a slice threads of the kernel that wait for others go where fewer do.
     pub(super) fn spread_kernel_threads(&mut self) -> Result<(), RunError> {
         if self.writers_back.is_none() {
             return Ok(());
         }
-        for thread in self.kernel_threads().collect::<Vec<_>>() {
+        for thread in self.kernel_threads().filter(|thread| !self.is_bound(*thread)).collect::<Vec<_>>() {
             let from = self.threads[thread].caller.cpu;
             let here = self.queues.len(from);
             if here < 2 || !self.queues.holds(from, thread) {
@@ -152,7 +158,8 @@ impl Engine<'_> {
             return Ok(());
         };
         if self.memory.requests.transferred(request) && !self.queues.holds(self.threads[ender].caller.cpu, ender) {
-            self.wake_kernel_thread(ender, Vec::new(), at * PS_PER_NS)?;
+            let cpus = if self.is_bound(ender) { vec![self.threads[ender].caller.cpu] } else { Vec::new() };
+            self.wake_kernel_thread(ender, cpus, at * PS_PER_NS)?;
         }
         Ok(())
     }

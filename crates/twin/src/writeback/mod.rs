@@ -55,6 +55,9 @@ pub struct Rules {
     pub laptop_mode: bool,
     /// Periodic writing leaves files alone that are not old, even those that other works have begun (6.10 and later).
     pub only_expired: bool,
+    /// Writes end on whatever CPU has room, not on the one where the first one did: a delayed disk has a thread for that from
+    /// 6.7 on, before a bound worker.
+    pub ends_anywhere: bool,
     /// Ticks per second.
     pub hz: u64,
 }
@@ -67,6 +70,7 @@ impl Rules {
         interval: 5_000_000_000,
         laptop_mode: false,
         only_expired: false,
+        ends_anywhere: false,
         hz: 250,
     };
 }
