@@ -110,8 +110,8 @@ mod tests {
     fn parts_are_the_kernels() {
         let limits = Limits { background: Limit::Percent(50), hard: Limit::Percent(70) };
         // A guest with kernel 6.1 printed these two together.
-        assert_eq!(limits.at(72_526), Thresholds { background: 36_263, hard: 50_763 });
-        assert_eq!(limits.at(72_526).freerun(), 43_513);
+        assert_eq!(limits.at(72_525), Thresholds { background: 36_262, hard: 50_763 });
+        assert_eq!(limits.at(72_525).freerun(), 43_512);
         // One that is not below the other is half of it.
         let limits = Limits { background: Limit::Percent(10), hard: Limit::Pages(1000) };
         assert_eq!(limits.at(20_000), Thresholds { background: 500, hard: 1000 });

@@ -201,16 +201,19 @@ mod tests {
     fn tasks_come_to_dirty_as_fast_as_the_disk_writes() {
         let mut rate = Rate { average: 5000, bandwidth: 5000, ..Rate::new() };
         let thresholds = Thresholds { background: 10_000, hard: 20_000 };
-        let state = State { thresholds, dirty: 17_500, limit: 20_000, of_disk: 20_000 };
+        let mut state = State { thresholds, dirty: 15_000, limit: 20_000, of_disk: 20_000 };
         let (mut now, mut dirtied, mut written) = (0, 0, 0);
-        for _ in 0..400 {
-            now += 50;
-            // Two tasks, each as fast as it may be.
-            dirtied += 2 * rate.ratelimit / 5;
-            written += 1000;
-            rate.update(now, 250, &state, (dirtied, written), Some(ONE));
+        for _ in 0..600 {
+            now += 51;
+            let ratio = super::super::position::ratio(&state, rate.average);
+            // Two tasks, each as fast as it may be, in a bit more than 200 ms.
+            dirtied += 2 * ((rate.ratelimit * ratio) >> 10) / 5;
+            written += 1000.min(dirtied - written);
+            state.dirty = 15_000 + dirtied - written;
+            rate.update(now, 250, &state, (dirtied, written), Some(ratio));
         }
-        assert!(rate.ratelimit.abs_diff(2500) < 250, "{}", rate.ratelimit);
+        assert!(rate.ratelimit.abs_diff(2500) < 500, "{}", rate.ratelimit);
+        assert!((15_000..20_000).contains(&state.dirty), "{}", state.dirty);
     }
 
     #[test]
