@@ -72,10 +72,11 @@ fn writers_go_as_fast_as_the_disk() {
     // 64 MiB of it may be dirty at the end.
     assert!((11.7..=14.0).contains(&seconds(&run)), "{} s", seconds(&run));
     assert_eq!((count(&run, "nr_dirty_threshold"), count(&run, "nr_dirty_background_threshold")), (16_384, 8192));
-    // No pause is longer than 200 ms, so the run has no gaps.
+    // Nothing is longer than a wait for the journal, behind all that can be dirty: 1.7 s.
     let at: Vec<u64> =
         run.events.iter().filter(|event| event.2 == "balance_dirty_pages").map(|event| event.0).collect();
-    assert!(at.windows(2).all(|pair| pair[1] - pair[0] < 450_000_000));
+    let longest = at.windows(2).map(|pair| pair[1] - pair[0]).max();
+    assert!(longest.is_some_and(|longest| longest < 2_000_000_000), "{longest:?}");
 }
 
 #[test]

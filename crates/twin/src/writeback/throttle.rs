@@ -34,11 +34,14 @@ impl Default for Writer {
     }
 }
 
-/// A pause, in ticks, and what the event says of it.
+/// What a look came to, in ticks.
 struct Pause {
-    ticks: u64,
+    /// 0 and less: none.
+    ticks: i64,
     period: u64,
+    /// Pages per second that it is granted.
     of_task: u64,
+    /// Pages that it may dirty until its next look.
     pages: u64,
 }
 
@@ -68,13 +71,24 @@ impl Kernel {
         let now = self.now(cpu) / jiffy;
         let state = self.dirty_state(now);
         let pause = self.writeback.look(writer, now, &state)?;
-        self.note_pause(cpu, task, writer, &state, &pause);
-        writer.paused_at = now + pause.ticks;
-        writer.dirtied = 0;
-        writer.until_look = pause.pages;
-        // Whoever is granted something goes on afterwards.
-        writer.again = pause.of_task == 0;
-        Some((now + pause.ticks) * jiffy)
+        self.note_look(cpu, task, writer, &state, &pause);
+        if pause.ticks <= 0 {
+            // It has been slow enough by itself; what is left is remembered, but not for more than a second.
+            if pause.ticks < -(self.writeback.rules.hz as i64) {
+                (writer.paused_at, writer.dirtied) = (now, 0);
+            } else if pause.period > 0 {
+                (writer.paused_at, writer.dirtied) = (writer.paused_at + pause.period, 0);
+            } else if writer.until_look <= writer.dirtied {
+                writer.until_look += writer.dirtied;
+            }
+            return None;
+        }
+        let until = now + pause.ticks as u64;
+        // Whoever is granted nothing looks again afterwards, for the same pages.
+        let again = pause.of_task == 0;
+        let dirtied = if again { writer.dirtied } else { 0 };
+        *writer = Writer { dirtied, until_look: pause.pages, paused_at: until, again };
+        Some(until * jiffy)
     }
 
     /// What is dirty and what may be.
@@ -86,9 +100,12 @@ impl Kernel {
         State { thresholds, dirty: self.dirty_pages() + self.pages_under_writeback(), limit, of_disk }
     }
 
-    fn note_pause(&mut self, cpu: u32, task: Task, writer: &Writer, state: &State, pause: &Pause) {
-        let (jiffy_ms, wb) = (1000 / self.reclaim.rules.hz, &self.writeback);
-        let (now, setpoint) = (self.now(cpu), (state.thresholds.freerun() + state.limit) / 2);
+    fn note_look(&mut self, cpu: u32, task: Task, writer: &Writer, state: &State, pause: &Pause) {
+        let (hz, wb) = (self.reclaim.rules.hz, &self.writeback);
+        let (at, setpoint) = (self.now(cpu), (state.thresholds.freerun() + state.limit) / 2);
+        let ms = |ticks: i64| ticks * 1000 / hz as i64;
+        let now = at / (1_000_000_000 / hz);
+        let since = if writer.paused_at == 0 { 0 } else { now as i64 - writer.paused_at as i64 };
         let event = BalanceDirtyPages {
             bdi: super::bdi(),
             limit: state.limit,
@@ -100,18 +117,14 @@ impl Kernel {
             dirty_ratelimit: wb.rate.ratelimit * 4,
             task_ratelimit: pause.of_task * 4,
             dirtied: writer.dirtied as u32,
-            dirtied_pause: pause.pages as u32,
+            dirtied_pause: writer.until_look as u32,
             paused: 0,
-            pause: (pause.ticks * jiffy_ms) as i64,
-            period: pause.period * jiffy_ms,
-            think: if writer.paused_at == 0 {
-                0
-            } else {
-                (now / (jiffy_ms * 1_000_000)).saturating_sub(writer.paused_at) as i64 * jiffy_ms as i64
-            },
+            pause: ms(pause.ticks),
+            period: ms(pause.period as i64) as u64,
+            think: ms(since),
             cgroup_ino: Some(1),
         };
-        self.probe.write(now, cpu, task, &event, super::BDI.as_bytes());
+        self.probe.write(at, cpu, task, &event, super::BDI.as_bytes());
     }
 }
 
@@ -145,23 +158,13 @@ impl Writeback {
         let longest = position::longest_pause(state.dirty, self.rate.average, hz);
         let (shortest, pages) = position::shortest_pause(longest, (of_task, ratelimit), self.rate.average, hz);
         if of_task == 0 {
-            return Some(Pause { ticks: longest, period: longest, of_task, pages });
+            return Some(Pause { ticks: longest as i64, period: longest, of_task, pages });
         }
         let period = hz * writer.dirtied / of_task;
         let since = if writer.paused_at > 0 { now as i64 - writer.paused_at as i64 } else { 0 };
         let pause = period as i64 - since;
-        if pause < shortest as i64 {
-            // It has been slow enough by itself; what is left is remembered, but not for more than a second.
-            if pause < -(hz as i64) {
-                (writer.paused_at, writer.dirtied) = (now, 0);
-            } else if period > 0 {
-                (writer.paused_at, writer.dirtied) = (writer.paused_at + period, 0);
-            } else if writer.until_look <= writer.dirtied {
-                writer.until_look += writer.dirtied;
-            }
-            return None;
-        }
-        Some(Pause { ticks: (pause as u64).min(longest), period, of_task, pages })
+        let ticks = if pause < shortest as i64 { pause.min(0) } else { pause.min(longest as i64) };
+        Some(Pause { ticks, period, of_task, pages })
     }
 }
 
