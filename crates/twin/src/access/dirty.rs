@@ -104,11 +104,12 @@ impl AccessState {
         kernel.stat.events.reclaim.pswpout += if file { 0 } else { count };
         if device.synchronous {
             kernel.spend(cpu, device.transfer(count));
+            for &pfn in &pages {
+                let written = 1 << kernel.alloc.frames.order(pfn);
+                kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Written, written);
+            }
             if file {
                 let now = kernel.now(cpu);
-                pages.iter().for_each(|&pfn| {
-                    kernel.stat.pages.add(kernel.alloc.frames.zone(pfn) / crate::alloc::ZONES, NodeItem::Written, 1)
-                });
                 kernel.writeback.pages_written(count, now);
             }
             return true;
