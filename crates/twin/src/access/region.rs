@@ -366,11 +366,6 @@ impl Region {
         self.buffers[page as usize] = block;
     }
 
-    /// The file system forgets all pages; their blocks.
-    pub(crate) fn forget_all(&mut self) -> impl Iterator<Item = Pfn> + use<> {
-        std::mem::take(&mut self.buffers).into_iter().filter(|&block| block != NO_PAGE)
-    }
-
     /// The file system forgets a page; the block in which it remembered it.
     pub(crate) fn forget(&mut self, page: u64) -> Option<Pfn> {
         let block = std::mem::replace(self.buffers.get_mut(page as usize)?, NO_PAGE);
