@@ -54,6 +54,8 @@ pub enum Verb {
     Explain(Explain),
     /// Run a scenario on the simulated kernel, or for real
     Run(Run),
+    /// Hit ratios of an access trace under LRU and CLOCK, with no kernel around them
+    Replay(Replay),
     /// Published tables beside the twin's, with the error of each row
     Reproduce(Reproduce),
     /// The twin beside stored runs of real kernels in the lab
@@ -368,6 +370,7 @@ Examples:
   mmtwin run s.toml -o s.mmt && mmtwin script s.mmt | head
   mmtwin run s.toml --file zoneinfo                 as /proc shows it when the run has ended
   mmtwin run s.toml --check-determinism             run twice and compare
+  mmtwin run s.toml --access-trace touches.csv      touches of memory one by one, as they were traced
   mmtwin run s.toml --on host -o h.mmt              the same workload for real, on this machine
   mmtwin run s.toml --on lab --seeds 1..5 -o lab/   the same on a real kernel in QEMU with the scenario's machine")]
 pub struct Run {
@@ -395,6 +398,9 @@ pub struct Run {
     /// Begin with the zones, free memory and per-CPU page lists that this recording began with
     #[arg(long, value_name = "REC")]
     pub from_state: Option<PathBuf>,
+    /// Replay touches of memory: time, pid, page, r/w as CSV or Parquet; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub access_trace: Option<String>,
     /// Run twice and say where the runs first differ
     #[arg(long)]
     pub check_determinism: bool,
@@ -556,6 +562,39 @@ pub struct Doctor {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+}
+
+/// `mmtwin replay`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+TRACE is CSV text with the columns time,pid,page,rw (also .gz, .zst, .xz), a Parquet file with the same columns, or -
+for standard input. What a whole kernel makes of it: mmtwin run SCENARIO --access-trace TRACE.
+
+Examples:
+  mmtwin replay --pages 1000,10000,100000 trace.csv
+  mmtwin replay --policy clock --pages 262144 trace.parquet --format csv")]
+pub struct Replay {
+    /// What is replayed
+    #[arg(value_name = "TRACE")]
+    pub trace: String,
+    /// Which page goes
+    #[arg(long = "policy", value_enum, value_name = "POLICY", value_delimiter = ',', default_value = "lru,clock")]
+    pub policies: Vec<Replacement>,
+    /// Pages that fit
+    #[arg(long, required = true, value_name = "N", value_delimiter = ',')]
+    pub pages: Vec<std::num::NonZeroU32>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub printing: Printing,
+}
+
+/// Which page goes where another one comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Replacement {
+    /// The least recently used
+    Lru,
+    /// The first that was not touched since the hand came by
+    Clock,
 }
 
 /// `mmtwin reproduce`

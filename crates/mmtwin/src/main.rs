@@ -24,6 +24,7 @@ fn main() {
         Verb::Convert(arguments) => verbs::convert::run(arguments),
         Verb::Explain(arguments) => verbs::explain::run(arguments),
         Verb::Run(arguments) => verbs::run::run(arguments),
+        Verb::Replay(arguments) => verbs::replay::run(arguments),
         Verb::Reproduce(arguments) => verbs::reproduce::run(arguments),
         Verb::Fidelity(arguments) => verbs::fidelity::run(arguments),
         Verb::Scenario(arguments) => verbs::scenario::run(arguments),

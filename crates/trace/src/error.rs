@@ -20,6 +20,8 @@ pub enum At {
     Offset(u64),
     /// Line number from 1.
     Line(u64),
+    /// Row of a table, from 1.
+    Row(u64),
 }
 
 impl Place {
@@ -43,6 +45,7 @@ impl fmt::Display for Place {
             At::File => write!(f, "{}", self.file),
             At::Offset(o) => write!(f, "{}: offset {o:#x}", self.file),
             At::Line(l) => write!(f, "{}:{l}", self.file),
+            At::Row(row) => write!(f, "{}: row {row}", self.file),
         }
     }
 }

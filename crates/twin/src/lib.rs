@@ -19,6 +19,7 @@ mod numa;
 pub mod page;
 pub mod probe;
 pub mod reclaim;
+pub mod replacement;
 pub mod run;
 mod sched;
 pub mod vmalloc;

@@ -32,8 +32,13 @@ fn examples_give_what_they_always_gave() {
         let scenario = mmtwin_scenario::load(&example, &[]).unwrap_or_else(|faults| panic!("{faults}"));
         let mut nobody = Nobody;
         let mut hashing = Hashing::new(&mut nobody, None);
-        let options =
-            Options { state: State::default(), explicit: false, events: kinds(&scenario), progress: &mut |_| {} };
+        let options = Options {
+            state: State::default(),
+            explicit: false,
+            trace: None,
+            events: kinds(&scenario),
+            progress: &mut |_| {},
+        };
         let ran = run(&scenario, options, &mut hashing).unwrap_or_else(|error| panic!("{error}"));
         let digest = hashing.finish().unwrap_or_else(|difference| panic!("{difference}"));
         let results = hash(&serde_json::to_vec(&ran.results).expect("JSON"));

@@ -78,7 +78,7 @@ fn seen(release: &str, seed: u64, ballast: u32, sharing: &str, events: &str) -> 
         mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{faults}"));
     let (state, events) = (State::default(), kinds(&scenario));
     let mut seen = Seen::default();
-    let options = Options { state, explicit: false, events, progress: &mut |_| {} };
+    let options = Options { state, explicit: false, trace: None, events, progress: &mut |_| {} };
     run(&scenario, options, &mut seen).unwrap_or_else(|error| panic!("{error}"));
     seen
 }

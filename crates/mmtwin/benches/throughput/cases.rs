@@ -22,6 +22,8 @@ pub enum Case {
     Memory,
     /// What recording costs
     Record,
+    /// The simulated kernel reclaims on a large machine
+    Reclaim,
     /// The simulated kernel
     Twin,
 }
@@ -69,8 +71,24 @@ impl Bench {
             Case::Text => self.text(),
             Case::Memory => self.memory(),
             Case::Record => self.record(),
+            Case::Reclaim => self.reclaim(),
             Case::Twin => twin::rows(self.runs),
         }
+    }
+
+    /// Sixty seconds of a full machine of 192 GiB, as a whole process.
+    fn reclaim(&self) -> Result<Vec<Row>> {
+        let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/bench/reclaim.toml");
+        let run = Program::new(MMTWIN, &["run", scenario, "--table", "vmstat", "--format", "json"]);
+        let cost = median((0..self.runs).map(|_| run.run()).collect::<Result<Vec<Cost>>>()?);
+        let gigabytes = run.peak_memory()? as f64 / (1 << 30) as f64;
+        let figure = format!("{:.1} s for 60 s ({:.1} s of CPU time)", cost.wall, cost.cpu);
+        let what = "Twin: reclaim on 4 nodes with 192 GiB, readers and heaps";
+        let memory = format!("{gigabytes:.2} GiB (RssAnon + RssShmem)");
+        Ok(vec![
+            Row::new(what, Bar::AtMost(30.0), cost.wall, figure),
+            Row::new("Twin: memory of the same run", Bar::AtMost(1.2), gigabytes, memory),
+        ])
     }
 
     /// An input that is in the page cache and has been read right once.

@@ -10,10 +10,13 @@ use mmtwin_twin::kernel::{AllocLoop, Kernel, KernelRules};
 use mmtwin_twin::machine::{Cpu, LoopCosts, Machine, PageCosts};
 use mmtwin_twin::probe::{Probe, Task};
 use mmtwin_twin::reclaim;
+use mmtwin_twin::replacement::{Clock, Lru, hits};
 use mmtwin_twin::run::{Options, State, run};
 use mmtwin_twin::vmalloc::params::{Params, Workload};
 use mmtwin_twin::vmalloc::{Outcome, stress, stress_over_rates};
 use mmtwin_twin::vmstat::{Design, Dialect, VmStatRules};
+use mmtwin_workload::{Classes, Pattern, Permutation, Stream};
+use std::num::NonZeroU32;
 use std::path::Path;
 
 /// Pages of the memory figure.
@@ -41,6 +44,7 @@ pub fn rows(runs: usize) -> Result<Vec<Row>> {
     for accounting in ["per-area", "batched"] {
         rows.extend(areas(runs, accounting)?);
     }
+    rows.extend(replays(runs)?);
     Ok(rows)
 }
 
@@ -124,7 +128,13 @@ fn touches() -> Result<Vec<Row>> {
     let before = resident()?;
     let mut done = (0, 0);
     let cost = own(|| {
-        let options = Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
+        let options = Options {
+            state: State::default(),
+            explicit: false,
+            trace: None,
+            events: Vec::new(),
+            progress: &mut |_| {},
+        };
         let ran = run(&scenario, options, &mut Nobody).map_err(|e| e.to_string())?;
         let of = ran.results.phases.iter().flat_map(|phase| &phase.accesses).next();
         done = of.map_or((0, 0), |of| (of.touches, of.faults));
@@ -166,14 +176,43 @@ fn balancing(runs: usize, think: &str, bar: Bar) -> Result<Row> {
     let scenario = mmtwin_scenario::parse("balancing", &text, Path::new(""), &[]).map_err(|e| e.to_string())?;
     let once = || {
         own(|| {
-            let options =
-                Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
+            let options = Options {
+                state: State::default(),
+                explicit: false,
+                trace: None,
+                events: Vec::new(),
+                progress: &mut |_| {},
+            };
             run(&scenario, options, &mut Nobody).map(|_| ()).map_err(|e| e.to_string())
         })
     };
     let cost = median((0..runs).map(|_| once()).collect::<Result<Vec<Cost>>>()?);
     let figure = format!("{:.1} s for 60 s ({:.1} s of CPU time)", cost.wall, cost.cpu);
     Ok(Row::new(&format!("Twin: NUMA balancing of 80 threads, 128 GiB, a touch per {think}"), bar, cost.wall, figure))
+}
+
+/// Hits of a cache of 100,000 pages, for touches of a million by popularity.
+fn replays(runs: usize) -> Result<[Row; 2]> {
+    let (pages, size, touches) = (1_000_000, NonZeroU32::new(100_000).ok_or("no pages")?, 50_000_000);
+    let pattern = Pattern::Draws(Classes::zipf(pages.into(), 0.9), Permutation::new(pages.into(), 1, 0));
+    let trace: Vec<u32> = Stream::new(pattern, 0.0, 1, 0).take(touches).map(|touch| touch.page as u32).collect();
+    let row = |name: &str, replay: &dyn Fn() -> u64| {
+        let mut found = 0;
+        let mut once = || {
+            own(|| {
+                found = replay();
+                Ok(())
+            })
+        };
+        let cost = median((0..runs).map(|_| once()).collect::<Result<Vec<Cost>>>()?);
+        let percent = 100.0 * found as f64 / touches as f64;
+        let what = format!("Twin: {name} alone, 1 M pages by popularity of which 100,000 fit ({percent:.1} % hits)");
+        Ok::<_, String>(rate(what, touches as f64, cost, "touches", Bar::AtLeast(20e6)))
+    };
+    Ok([
+        row("LRU", &|| hits(&mut Lru::new(size, pages), &trace))?,
+        row("CLOCK", &|| hits(&mut Clock::new(size, pages), &trace))?,
+    ])
 }
 
 struct Nobody;

@@ -27,7 +27,8 @@ impl Sink for Watch {
 /// first phase behind the populating one to the end. Operations of a benchmark (`bops`) are touches up to a factor.
 pub(super) fn measure(scenario: &Scenario) -> Result<Found, String> {
     let mut watch = Watch::default();
-    let options = Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} };
+    let options =
+        Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} };
     let ran = run(scenario, options, &mut watch).map_err(|error| error.to_string())?;
     let phases = &ran.results.phases;
     let last = phases.last().map_or("", |phase| phase.phase.as_str());

@@ -7,10 +7,11 @@ use mmtwin_event::manifest::{End, Run, SCHEMA_VERSION};
 use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source, Task, era};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::Outcome;
+use mmtwin_trace::access::AccessTrace;
 use mmtwin_trace::recording::EventWriter;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, State, kinds, run};
+use mmtwin_twin::run::{Options, Ran, RunError, State, Trace, kinds, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -64,6 +65,8 @@ pub struct Request<'a> {
     pub output: Option<(&'a Path, bool)>,
     /// Every touch by itself.
     pub explicit: bool,
+    /// Touches that are replayed.
+    pub trace: Option<&'a Trace>,
     /// Run twice and compare.
     pub check_determinism: bool,
     /// What the run begins with; `None`: a machine just booted.
@@ -92,8 +95,7 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
         let mut hashing = Hashing::new(&mut all, first.clone());
         let end = scenario.run.duration.map(|duration| duration.0);
         let ran = progress::virtual_time(request.name, end, |progress| {
-            let (state, events) = (request.state.cloned().unwrap_or_default(), kinds(scenario));
-            run(scenario, Options { state, explicit: request.explicit, events, progress }, &mut hashing)
+            run(scenario, options(scenario, &request, progress), &mut hashing)
         });
         let ran = ran.map_err(failed)?;
         let compared = hashing.finish();
@@ -113,6 +115,22 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
     Ok(Simulated { analysed: Analysed { analysis, outcome, results, state: None, scenario, resolved }, ran })
 }
 
+fn options<'a>(scenario: &Scenario, request: &Request<'_>, progress: &'a mut dyn FnMut(u64)) -> Options<'a> {
+    let (state, trace) = (request.state.cloned().unwrap_or_default(), request.trace.cloned());
+    Options { state, explicit: request.explicit, trace, events: kinds(scenario), progress }
+}
+
+/// Reads an access trace for a scenario.
+pub fn access_trace(name: &str, scenario: &Scenario) -> Result<Trace, Failure> {
+    let (mut rows, mut trace) = (AccessTrace::open(name)?, Trace::new(scenario));
+    while let Some(access) = rows.next() {
+        let access = access?;
+        let added = trace.add(access.time, access.pid, access.page, access.write);
+        added.map_err(|error| Failure::Error(format!("{}: {error}", rows.place())))?;
+    }
+    Ok(trace)
+}
+
 /// Counts the events that pass.
 struct Counting(u64);
 
@@ -130,7 +148,7 @@ fn failed(error: impl ToString) -> Failure {
 pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
     run(
         scenario,
-        Options { state: State::default(), explicit: false, events: Vec::new(), progress: &mut |_| {} },
+        Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} },
         &mut Nobody,
     )
 }
@@ -139,9 +157,7 @@ pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
 fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Failure> {
     let mut nobody = Nobody;
     let mut hashing = Hashing::new(&mut nobody, None);
-    let (state, explicit) = (request.state.cloned().unwrap_or_default(), request.explicit);
-    let options = Options { state, explicit, events: kinds(scenario), progress: &mut |_| {} };
-    run(scenario, options, &mut hashing).map_err(failed)?;
+    run(scenario, options(scenario, request, &mut |_| {}), &mut hashing).map_err(failed)?;
     hashing.finish().map_err(failed)
 }
 

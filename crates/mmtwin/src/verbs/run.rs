@@ -3,7 +3,7 @@
 use super::print;
 use crate::cli::{Arm, KernelFile, LabMode, Run};
 use crate::reading::{Analysed, analyse};
-use crate::running::{LabOptions, Request, Signals, Simulated, on_host, on_lab, simulate, state_of};
+use crate::running::{LabOptions, Request, Signals, Simulated, access_trace, on_host, on_lab, simulate, state_of};
 use crate::{Failure, parallel, say};
 use mmtwin_event::results::Ending;
 use mmtwin_lab::Mode;
@@ -24,9 +24,10 @@ struct Job {
 /// Runs the verb.
 pub fn run(arguments: Run) -> Result<i32, Failure> {
     let of_twin = arguments.explicit || arguments.check_determinism || arguments.file.is_some();
-    if (of_twin || arguments.from_state.is_some()) && arguments.on != Arm::Twin {
-        let message =
-            "--explicit, --check-determinism, --file and --from-state are for the simulated kernel, not for --on";
+    let of_twin = of_twin || arguments.from_state.is_some() || arguments.access_trace.is_some();
+    if of_twin && arguments.on != Arm::Twin {
+        let message = "--explicit, --check-determinism, --file, --from-state and --access-trace are for the simulated \
+                       kernel, not for --on";
         return Err(Failure::Usage(message.into()));
     }
     if arguments.file.is_some() && arguments.seeds.is_some() {
@@ -96,6 +97,11 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
         }
         None => None,
     };
+    // Seeds do not change which threads and pages there are.
+    let trace = match (&arguments.access_trace, jobs.first()) {
+        (Some(trace), Some(job)) => Some(access_trace(trace, &job.scenario)?),
+        _ => None,
+    };
     let simulate = |job: &Job| {
         let output = job.output.as_deref();
         let name = output.unwrap_or(&arguments.scenario).to_string_lossy();
@@ -105,6 +111,7 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
                 name: &name,
                 output: output.map(|path| (path, arguments.force)),
                 explicit: arguments.explicit,
+                trace: trace.as_ref(),
                 check_determinism: arguments.check_determinism,
                 state: state.as_ref(),
             },

@@ -1,5 +1,6 @@
 //! The program from outside: every test here runs the binary `mmtwin`, in the root of the repository.
 
+mod access_trace;
 mod bad_input;
 mod bench;
 mod eras;

@@ -71,6 +71,14 @@ pub(super) fn stream(name: &str, input: Box<dyn Read>) -> Result<Form, Error> {
     }
 }
 
+/// The text of a stream, decompressed; `None` if it is something else.
+pub(crate) fn text(name: &str, input: Box<dyn Read>) -> Result<Option<Box<dyn Read>>, Error> {
+    match stream(name, input)? {
+        Form::Stream(stream) => Ok(stream),
+        _ => Ok(None),
+    }
+}
+
 fn empty(name: &str) -> Error {
     Error::Unknown { file: name.into(), message: "it is empty".into() }
 }

@@ -4,7 +4,7 @@
 //! what can then be read, once. `container` undoes compression and archives, `directory` reads a directory of a
 //! trace and saved `/proc` files, `tracefs` a copied tracefs directory.
 
-mod container;
+pub(crate) mod container;
 mod directory;
 mod tracefs;
 

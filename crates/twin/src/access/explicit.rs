@@ -16,7 +16,6 @@ pub(super) fn run(
     until: Ps,
 ) -> Result<Came, AllocationFailure> {
     let (cpu, count) = (caller.cpu, accessor.list.len());
-    let from = kernel.machine.node_of(cpu);
     while kernel.clock(cpu) < until && !kernel.wants_attention() {
         if let Some(until) = kernel.go_on_writing(cpu, caller.task, &mut caller.writer) {
             return Ok(Came::Asleep(until * PS_PER_NS));
@@ -24,38 +23,19 @@ pub(super) fn run(
         let turn = (0..count).map(|i| (accessor.turn + i) % count).find(|&i| accessor.list[i].active());
         let Some(turn) = turn else { return Ok(Came::Done) };
         let access = &mut accessor.list[turn];
-        let Some(touch) = access.touching.stream.next() else { return Ok(Came::Done) };
-        let (page, start) = (access.touching.pages.start + touch.page, kernel.clock(cpu));
-        let came = come_to(access, state, kernel, caller, (page, touch));
-        let marked = access.mapping.and_then(|mapping| Some((mapping, state.mappings[mapping].marked_at(page)?)));
-        match came {
-            Ok(Touched::Done) if marked.is_none() => {}
+        let Some(next) = access.touching.stream.next() else { return Ok(Came::Done) };
+        let next = Touch { page: access.touching.pages.start + next.page, ..next };
+        match touch(access, state, kernel, caller, next) {
+            Ok(None) => {}
             again => {
                 access.touching.stream.count -= 1;
                 accessor.turn = turn;
-                return match (again?, marked) {
-                    (Touched::Wait(until), _) => Ok(Came::Asleep(until)),
-                    (Touched::Done, Some((mapping, unit))) => Ok(Came::Marked(mapping, unit)),
-                    (Touched::Done, None) => Ok(Came::On),
-                };
+                return Ok(again?.unwrap_or(Came::On));
             }
         }
         accessor.turn = (turn + 1) % count;
-        let region = &mut state.regions[access.region];
-        let node = match region.entry(page) {
-            Entry::Present(pfn) => kernel.machine.node_of_page(pfn.into()).unwrap_or(from),
-            // The zero page is in every cache.
-            Entry::Absent | Entry::Zero | Entry::Gone(_) => from,
-        };
-        let lines = f64::from(access.touching.lines);
-        state.load.touch(from, node, lines, f64::from(u8::from(touch.write)));
-        kernel.spend(cpu, (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS);
-        access.time += kernel.clock(cpu) - start;
-        if touch.write
-            && state.regions[access.region].file
-            && let Some(until) = kernel.balance_dirty_pages(cpu, caller.task, &mut caller.writer)
-        {
-            return Ok(Came::Asleep(until * PS_PER_NS));
+        if let Some(until) = after(access, state, kernel, caller, next) {
+            return Ok(Came::Asleep(until));
         }
         if access.touching.sleep > 0 {
             return Ok(Came::Asleep(kernel.clock(cpu) + access.touching.sleep * PS_PER_NS));
@@ -64,15 +44,58 @@ pub(super) fn run(
     Ok(if accessor.list.iter().any(|access| access.active()) { Came::On } else { Came::Done })
 }
 
+/// Makes a touch of a page of the region; `None`: done, with its think time. Else it has to be made again after this.
+pub(super) fn touch(
+    access: &mut Accessing,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+    touch: Touch,
+) -> Result<Option<Came>, AllocationFailure> {
+    let (cpu, start) = (caller.cpu, kernel.clock(caller.cpu));
+    let from = kernel.machine.node_of(cpu);
+    if let Touched::Wait(until) = come_to(access, state, kernel, caller, touch)? {
+        return Ok(Some(Came::Asleep(until)));
+    }
+    if let Some(mapping) = access.mapping
+        && let Some(unit) = state.mappings[mapping].marked_at(touch.page)
+    {
+        return Ok(Some(Came::Marked(mapping, unit)));
+    }
+    let node = match state.regions[access.region].entry(touch.page) {
+        Entry::Present(pfn) => kernel.machine.node_of_page(pfn.into()).unwrap_or(from),
+        // The zero page is in every cache.
+        Entry::Absent | Entry::Zero | Entry::Gone(_) => from,
+    };
+    let lines = f64::from(access.touching.lines);
+    state.load.touch(from, node, lines, f64::from(u8::from(touch.write)));
+    kernel.spend(cpu, (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS);
+    access.time += kernel.clock(cpu) - start;
+    Ok(None)
+}
+
+/// What follows a touch: who has written much to files pauses until then.
+pub(super) fn after(
+    access: &Accessing,
+    state: &AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+    touch: Touch,
+) -> Option<Ps> {
+    let writes = touch.write && state.regions[access.region].file;
+    let until = writes.then(|| kernel.balance_dirty_pages(caller.cpu, caller.task, &mut caller.writer));
+    until.flatten().map(|until| until * PS_PER_NS)
+}
+
 /// Sees to it that a page is there, and touches it.
 fn come_to(
     access: &mut Accessing,
     state: &mut AccessState,
     kernel: &mut Kernel,
     caller: &mut Caller,
-    (page, touch): (u64, Touch),
+    touch: Touch,
 ) -> Result<Touched, AllocationFailure> {
-    let region = access.region;
+    let (region, page) = (access.region, touch.page);
     if access.touching.via == Via::Syscall && state.regions[region].file {
         return state.file_call(kernel, caller, (region, &mut access.reader), page, touch.write);
     }

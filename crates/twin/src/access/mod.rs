@@ -2,7 +2,8 @@
 //!
 //! Two readers of the same program. The sampled one ([`sampled`]) takes a thread's rates and draws, once per epoch, how
 //! many pages are touched for the first time and which; its cost follows faults, not touches. The explicit one
-//! ([`explicit`]) makes every touch; it is what the sampled one is checked against (`tests/access.rs`).
+//! ([`explicit`]) makes every touch; it is what the sampled one is checked against (`tests/access.rs`). An access trace
+//! is replayed touch by touch, too ([`replay`]).
 
 mod binomial;
 mod cache;
@@ -16,6 +17,7 @@ mod marks;
 mod pool;
 mod readahead;
 mod region;
+mod replay;
 mod rmap;
 mod sampled;
 mod swap;
@@ -28,6 +30,7 @@ pub(crate) use load::Load;
 pub(crate) use marks::{Balance, HUGE_PAGES, Mapping, Unit};
 pub(crate) use pool::Pool;
 pub(crate) use region::{Cpus, Entry, FaultCosts, Region, Shape};
+pub(crate) use replay::{Replay, Step};
 pub(crate) use sampled::Rest;
 pub(crate) use swap::Swap;
 use young::Log;
@@ -193,6 +196,8 @@ pub(crate) struct Accessor {
     pub turn: usize,
     /// Touch by touch.
     pub explicit: bool,
+    /// The touches are those of a trace; each of the list stands for a region.
+    pub replay: Option<Replay>,
     /// Picoseconds that a turn took last; 0 before the first. Sampled touches only.
     pub pace: f64,
     /// What is left of turns that were interrupted. Sampled touches only.
@@ -256,6 +261,11 @@ impl Accessor {
         caller: &mut Caller,
         until: Ps,
     ) -> Result<Came, AllocationFailure> {
+        if let Some(mut replay) = self.replay.take() {
+            let came = replay::run((self, &mut replay), state, kernel, caller, until);
+            self.replay = Some(replay);
+            return came;
+        }
         match self.explicit {
             false => sampled::run(self, state, kernel, caller, until),
             true => explicit::run(self, state, kernel, caller, until),

@@ -94,7 +94,7 @@ impl Engine<'_> {
         let Doing::Action(number, working) = std::mem::take(&mut at.doing) else { return Ok(Step::Ended) };
         let process = &self.processes[at.process];
         let phase = process.phase.unwrap_or(0);
-        let Some(said) = process.phases[phase].number else { return Ok(Step::Ended) };
+        let Some(said) = process.phases[phase].what.said() else { return Ok(Step::Ended) };
         let scenario = self.scenario;
         let action = &scenario.processes[at.process].phases[said].actions[at.places[phase][number]];
         let begun = self.kernel.clock(at.caller.cpu);

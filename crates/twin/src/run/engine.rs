@@ -9,6 +9,7 @@ use super::balancing::{self, Balancing};
 use super::process::{self, Doing, Process, Thread};
 use super::sample::Sampler;
 use super::writeback::WritersBack;
+use super::trace::Replayed;
 use super::{Options, Ran, RunError};
 use crate::access::{AccessState, Cpus, Load};
 use crate::alloc::AllocationFailure;
@@ -107,18 +108,21 @@ pub(super) struct Engine<'a> {
     pub(super) kcompactds: Vec<(usize, usize)>,
     /// The threads that write back, if there are files.
     pub(super) writers_back: Option<WritersBack>,
+    /// What has been replayed of a trace.
+    pub(super) replayed: Replayed,
 }
 
 impl<'a> Engine<'a> {
     /// Everything as it is before the first process starts.
     pub(super) fn new(
         scenario: &'a Scenario,
-        options: Options<'a>,
+        mut options: Options<'a>,
         sink: &'a mut dyn Sink,
     ) -> Result<Engine<'a>, RunError> {
+        options.explicit |= options.trace.is_some();
         let machine = build::with_zones(&scenario.machine, &options.state.zones);
         let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
-        let process::Workload { processes, threads, regions } = process::workload(scenario)?;
+        let process::Workload { processes, threads, regions } = process::workload(scenario, options.trace.as_ref())?;
         let costs = build::fault_costs(&scenario.machine);
         let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
         let (swap, disk) = build::disks(&scenario.machine);
@@ -147,6 +151,7 @@ impl<'a> Engine<'a> {
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
             writers_back: None,
+            replayed: Replayed::default(),
             kernel,
         };
         if let Some(lru) = engine.options.state.lru.take() {
@@ -220,6 +225,7 @@ impl<'a> Engine<'a> {
         self.results.sort_by_key(|(process, _)| *process);
         let phases = self.results.into_iter().map(|(_, result)| result).collect();
         notes.extend(more);
+        notes.extend(self.options.trace.as_ref().map(|trace| self.replayed.note(trace)));
         let results = Results { ending, phases, notes, ..Results::default() };
         Ok(Ran { results, end: now, kernel: self.kernel })
     }
@@ -335,6 +341,7 @@ impl<'a> Engine<'a> {
             Doing::Kcompactd(_) => Ok(self.compact_node(thread, until)),
             Doing::Action(..) => self.act(thread, in_order),
             Doing::Touching(_) if self.options.explicit && self.balancing.is_some() => self.touch(thread, in_order),
+            Doing::Touching(accessor) if accessor.replay.is_some() => self.touch(thread, in_order),
             Doing::Touching(_) => self.touch(thread, until),
         };
         match step {

@@ -17,8 +17,11 @@ mod recorder;
 mod sample;
 mod stall;
 mod tally;
+mod trace;
 mod vmalloc_test;
 mod writeback;
+
+pub use trace::{Trace, TraceError};
 
 use crate::build::{self, BuildError};
 use crate::clock::Ns;
@@ -65,6 +68,8 @@ pub struct Options<'a> {
     pub state: State,
     /// Every touch of memory by itself: slow, and what the sampled touches are checked against.
     pub explicit: bool,
+    /// Touches that are replayed, each by itself; then all others are explicit too.
+    pub trace: Option<Trace>,
     /// Kinds of events that are wanted.
     pub events: Vec<Kind>,
     /// Called now and then with the virtual time.

@@ -2,7 +2,7 @@
 
 use super::RunError;
 use super::engine::{Due, Engine};
-use super::process::Doing;
+use super::process::{Doing, What};
 use super::tally::Tally;
 use crate::access::{Accessing, Accessor, Pool, Reader, Rest};
 use crate::alloc::AllocationFailure;
@@ -63,12 +63,12 @@ impl Engine<'_> {
         if phase == this.phases.len() {
             return self.exit(process, at);
         }
-        if this.phase.is_some_and(|before| this.phases[before].number.is_none()) {
+        if this.phase.is_some_and(|before| this.phases[before].what == What::Populate) {
             self.populated(process);
         }
         let this = &mut self.processes[process];
         (this.phase, this.begun, this.reached) = (Some(phase), at, at);
-        let (duration, number) = (this.phases[phase].duration, this.phases[phase].number);
+        let (duration, number) = (this.phases[phase].duration, this.phases[phase].what.said());
         let actions = number.map_or(0, |number| self.scenario.processes[process].phases[number].actions.len());
         this.tallies = vec![Tally::default(); actions];
         if let Some(duration) = duration {
@@ -202,7 +202,8 @@ impl Engine<'_> {
             let (touching, log, logged) = (touching.clone(), None, 0);
             list.push(Accessing { touching, region, mapping, walked, pool, faults, time, reader, log, logged });
         }
-        let mut accessor = Accessor { list, turn: 0, explicit, pace: 0.0, rest: Rest::default() };
+        let replay = self.replay(thread, phase);
+        let mut accessor = Accessor { list, turn: 0, explicit, replay, pace: 0.0, rest: Rest::default() };
         self.memory.open_logs(&mut accessor);
         accessor
     }
@@ -238,11 +239,9 @@ impl Engine<'_> {
         result.balancing = self.numa_time(process);
         result.active_nodes = self.numa_active_nodes(process);
         for thread in self.processes[process].threads.clone() {
-            for access in self.threads[thread].touched.take().iter().flat_map(|accessor| &accessor.list) {
-                if let Some(pool) = access.pool {
-                    self.memory.drop_pool(pool);
-                }
-            }
+            let Some(accessor) = self.threads[thread].touched.take() else { continue };
+            accessor.list.iter().filter_map(|access| access.pool).for_each(|pool| self.memory.drop_pool(pool));
+            accessor.replay.iter().for_each(|replay| self.replayed.add(replay));
         }
         self.processes[process].gathered.clear();
         self.results.push((process, result));

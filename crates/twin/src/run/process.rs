@@ -2,6 +2,7 @@
 
 use super::stall::{Stall, Throttled};
 use super::tally::{Part, Tally};
+use super::trace::Trace;
 use crate::access::{Accessor, Region, Shape};
 use crate::alloc::{Caller, Policy};
 use crate::build::{self, BuildError};
@@ -21,9 +22,11 @@ use mmtwin_workload::{Cursor, Pattern, Stream};
 use std::collections::BTreeMap;
 
 /// Id of the first process; threads and later processes follow.
-const FIRST_PID: i32 = 1000;
+pub(super) const FIRST_PID: i32 = 1000;
 /// Name of what comes before the first phase.
 const POPULATE: &str = "populate";
+/// Name of the phase in which a trace is replayed.
+const TRACE: &str = "trace";
 
 /// A thread.
 #[derive(Clone, Debug)]
@@ -135,8 +138,29 @@ pub(super) struct ProcessPhase {
     pub name: String,
     /// How long it lasts.
     pub duration: Option<Ns>,
-    /// Its number in the scenario; `None`: it populates.
-    pub number: Option<usize>,
+    /// What its threads do.
+    pub what: What,
+}
+
+/// What the threads of a process do in a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// They touch the regions that are populated.
+    Populate,
+    /// What the scenario says, by the number of the phase.
+    Said(usize),
+    /// They replay a trace.
+    Replay,
+}
+
+impl What {
+    /// The number of a phase of the scenario.
+    pub(super) fn said(self) -> Option<usize> {
+        match self {
+            What::Said(number) => Some(number),
+            What::Populate | What::Replay => None,
+        }
+    }
 }
 
 /// All processes with their threads and regions.
@@ -148,7 +172,7 @@ pub(super) struct Workload {
 }
 
 /// The workload as it is before the run.
-pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
+pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Workload, BuildError> {
     let (mut processes, mut threads, mut regions) = (Vec::new(), Vec::new(), Vec::new());
     let mut files: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, said) in scenario.processes.iter().enumerate() {
@@ -156,6 +180,7 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
         let policy = build::policy(&said.policy, &scenario.machine)?;
         let tgid = FIRST_PID + first as i32;
         let populates = said.regions.iter().any(|region| region.populate);
+        let replays = trace.is_some_and(|trace| trace.concerns(first..first + said.threads as usize));
         let cpus = scenario.machine.cpus.len() as u32;
         for (thread, pid) in program::threads(said, index as u32, cpus, scenario.run.seed).into_iter().zip(tgid..) {
             let mut phases = thread.phases;
@@ -165,11 +190,15 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
                 phases.insert(0, populate(said, &thread.parts, scenario.run.seed));
                 places.insert(0, Vec::new());
             }
+            if replays {
+                phases.push(replay(said, scenario.run.seed));
+                places.push(Vec::new());
+            }
             let cgroup = build::cgroup_number(scenario, said.cgroup.as_deref().unwrap_or(""));
             let caller = Caller { cgroup, ..Caller::new(0, Task { pid, tgid }, policy) };
             threads.push(Thread { pinned: thread.pinned, ..Thread::new(index, phases, places, caller) });
         }
-        let mut own = Vec::new();
+        let mut of = Vec::new();
         for (number, said_region) in said.regions.iter().enumerate() {
             let first = said_region.populate_policy.as_ref();
             let policy = first.unwrap_or_else(|| program::policy(said, number));
@@ -185,21 +214,27 @@ pub(super) fn workload(scenario: &Scenario) -> Result<Workload, BuildError> {
             if number == 0 {
                 regions[at].tables.set_first();
             }
-            own.push(at);
+            of.push(at);
         }
         let phase = |(number, phase): (usize, &Phase)| ProcessPhase {
             name: phase.name.clone().unwrap_or_else(|| number.to_string()),
             duration: phase.duration.map(|time| time.0),
-            number: Some(number),
+            what: What::Said(number),
         };
-        let first_phase = populates.then(|| ProcessPhase { name: POPULATE.into(), duration: None, number: None });
+        let own = |name: &str, what| ProcessPhase { name: name.into(), duration: None, what };
+        let first_phase = populates.then(|| own(POPULATE, What::Populate));
+        let last_phase = replays.then(|| own(TRACE, What::Replay));
         processes.push(Process {
             name: said.name.clone(),
             threads: first..threads.len(),
-            regions: own,
+            regions: of,
             image: Vec::new(),
             region_names: said.regions.iter().map(|region| region.name.clone()).collect(),
-            phases: first_phase.into_iter().chain(said.phases.iter().enumerate().map(phase)).collect(),
+            phases: first_phase
+                .into_iter()
+                .chain(said.phases.iter().enumerate().map(phase))
+                .chain(last_phase)
+                .collect(),
             phase: None,
             begun: 0,
             working: 0,
@@ -237,15 +272,27 @@ fn region(said: &say::Region, threads: u32, scenario: &Scenario, policy: Policy,
 fn populate(process: &say::Process, parts: &[std::ops::Range<u64>], seed: u64) -> ThreadPhase {
     let wanted =
         process.regions.iter().zip(parts).enumerate().filter(|(_, (region, part))| region.populate && !part.is_empty());
-    let touching = |(region, (_, part)): (usize, (&say::Region, &std::ops::Range<u64>))| {
-        let pages = part.end - part.start;
-        // It always writes, so the stream's random numbers are not asked for.
-        let stream = Stream::new(Pattern::Walk(Cursor::new(pages, 1, 0)), 1.0, seed, 0);
-        let (number, count, via) = (region, Some(pages), Via::Mmap);
-        let (think, sleep, lines, shared) = (0, 0, 1, false);
-        Touching { number, region, pages: part.clone(), stream, think, sleep, count, via, lines, shared }
-    };
-    ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: wanted.map(touching).collect() }
+    let touching = wanted.map(|(number, (_, part))| {
+        let count = Some(part.end - part.start);
+        Touching { count, ..walk(number, part.clone(), seed) }
+    });
+    ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: touching.collect() }
+}
+
+/// The phase in which a thread may touch all regions, as a trace says.
+fn replay(process: &say::Process, seed: u64) -> ThreadPhase {
+    let regions = process.regions.iter().enumerate();
+    let accesses = regions.map(|(number, region)| walk(number, 0..region.size.pages(), seed)).collect();
+    ThreadPhase { name: TRACE.into(), duration: None, actions: Vec::new(), accesses }
+}
+
+/// Writing pages of a region in order.
+fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> Touching {
+    // It always writes, so the stream's random numbers are not asked for.
+    let stream = Stream::new(Pattern::Walk(Cursor::new(pages.end - pages.start, 1, 0)), 1.0, seed, 0);
+    let (number, count, via) = (region, None, Via::Mmap);
+    let (think, sleep, lines, shared) = (0, 0, 1, false);
+    Touching { number, region, pages, stream, think, sleep, count, via, lines, shared }
 }
 
 impl Thread {
@@ -296,10 +343,13 @@ impl Process {
     /// What the phase that runs has achieved, as it ends at a time.
     pub(super) fn result(&self, said: &say::Process, threads: &[Thread], regions: &[Region], end: Ns) -> PhaseResult {
         let Some(phase) = self.phase.map(|at| &self.phases[at]) else { return PhaseResult::default() };
-        let said_phase = phase.number.map(|number| &said.phases[number]);
+        let said_phase = phase.what.said().map(|number| &said.phases[number]);
         let names = match said_phase {
             Some(said) => said.accesses.iter().map(|a| (a.region.clone(), pattern(&a.pattern))).collect(),
-            None => self.region_names.iter().map(|name| (name.clone(), pattern(&say::Pattern::Sequential))).collect(),
+            None => {
+                let how = if phase.what == What::Replay { TRACE.into() } else { pattern(&say::Pattern::Sequential) };
+                self.region_names.iter().map(|name| (name.clone(), how.clone())).collect()
+            }
         };
         let names: Vec<(String, String)> = names;
         let mut accesses: Vec<AccessResult> = names

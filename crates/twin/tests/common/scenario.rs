@@ -2,7 +2,8 @@
 
 use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
 use mmtwin_event::{CounterRow, Event, Kind, Sink};
-use mmtwin_twin::run::{Options, Ran, State, run};
+use mmtwin_scenario::Scenario;
+use mmtwin_twin::run::{Options, Ran, State, Trace, run};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
@@ -72,27 +73,38 @@ impl Sink for Kept {
     }
 }
 
-fn run_it(text: &str, explicit: bool) -> Result<Finished, String> {
-    let scenario = mmtwin_scenario::parse("test", text, Path::new(""), &[]).map_err(|faults| faults.to_string())?;
+fn scenario(text: &str) -> Result<Scenario, String> {
+    mmtwin_scenario::parse("test", text, Path::new(""), &[]).map_err(|faults| faults.to_string())
+}
+
+fn run_it(scenario: &Scenario, explicit: bool, trace: Option<Trace>) -> Result<Finished, String> {
     let mut kept = Kept::default();
-    let events = mmtwin_twin::run::kinds(&scenario);
-    let options = Options { state: State::default(), explicit, events, progress: &mut |_| {} };
-    let ran = run(&scenario, options, &mut kept).map_err(|error| error.to_string())?;
+    let events = mmtwin_twin::run::kinds(scenario);
+    let options = Options { state: State::default(), explicit, trace, events, progress: &mut |_| {} };
+    let ran = run(scenario, options, &mut kept).map_err(|error| error.to_string())?;
     assert!(kept.events.is_sorted_by_key(|event| (event.0, event.1)), "events in order");
     Ok(Finished { ran, counters: kept.counters, events: kept.events, shrunk: kept.shrunk })
 }
 
 /// Runs a scenario.
 pub fn ran(text: &str) -> Finished {
-    run_it(text, false).unwrap_or_else(|error| panic!("{error}"))
+    run_it(&scenario(text).unwrap(), false, None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a scenario touch by touch.
 pub fn ran_explicitly(text: &str) -> Finished {
-    run_it(text, true).unwrap_or_else(|error| panic!("{error}"))
+    run_it(&scenario(text).unwrap(), true, None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Replays an access trace: time, pid, page and whether it is written.
+pub fn replayed(text: &str, touches: impl IntoIterator<Item = (u64, i32, u64, bool)>) -> Finished {
+    let scenario = scenario(text).unwrap();
+    let mut trace = Trace::new(&scenario);
+    touches.into_iter().for_each(|(at, pid, page, write)| trace.add(at, pid, page, write).unwrap());
+    run_it(&scenario, false, Some(trace)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Why a scenario is refused.
 pub fn refused(text: &str) -> String {
-    run_it(text, false).err().unwrap_or_else(|| panic!("it runs"))
+    scenario(text).and_then(|scenario| run_it(&scenario, false, None)).err().unwrap_or_else(|| panic!("it runs"))
 }
