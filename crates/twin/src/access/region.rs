@@ -488,16 +488,26 @@ impl Region {
         part.by_node[node] += 1;
     }
 
-    /// The last process that maps it ends, on a caller's CPU: what a file has in memory stays there, all other pages are
-    /// given back. Nothing is mapped afterwards.
-    pub(crate) fn unmap(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
-        if self.file {
-            while let Some(page) = self.mapped.next(0) {
-                self.mapped.remove(page);
-                kernel.stat.pages.add(kernel.node_of_frame(self.entries[page as usize]), NodeItem::Mapped, -1);
+    /// Nobody maps a file any more: its pages leave the page tables and stay in the page cache, those that were used since
+    /// somebody looked as used (`zap_pte_range`).
+    pub(crate) fn unmap_file(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
+        let mut next = 0;
+        while let Some(page) = self.mapped.next(next) {
+            self.mapped.remove(page);
+            let young = self.young.remove(page);
+            if let Entry::Present(pfn) = self.entry(page) {
+                kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -1);
+                if young {
+                    kernel.mark_accessed(caller.cpu, pfn);
+                }
             }
-            return self.tables.free(kernel, caller);
+            next = page + 1;
         }
+        self.tables.free(kernel, caller)
+    }
+
+    /// Gives all pages of memory without a file back, on a caller's CPU. Nothing is mapped afterwards.
+    pub(crate) fn unmap(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
         for pfn in std::mem::take(&mut self.entries) {
             // The first page of a huge page stands for all of it.
             if pfn < GONE && kernel.alloc.frames.state(pfn) == State::Allocated {

@@ -261,7 +261,9 @@ impl Engine<'_> {
         }
         for number in regions.into_iter().chain(image) {
             self.memory.regions[number].users -= 1;
-            if self.memory.regions[number].users == 0 {
+            if self.memory.regions[number].users == 0 && self.memory.regions[number].file {
+                self.memory.regions[number].unmap_file(&mut self.kernel, &caller)?;
+            } else if self.memory.regions[number].users == 0 {
                 self.memory.leave_swap(&mut self.kernel, &caller, number)?;
                 self.memory.regions[number].unmap(&mut self.kernel, &caller)?;
             }
