@@ -22,6 +22,10 @@ impl Cursor {
     /// The page of access number `count`.
     #[inline]
     pub fn page(&self, count: u64) -> u64 {
+        if self.stride == 1 {
+            let (step, rest) = (count % self.pages, self.pages - self.start);
+            return if step < rest { self.start + step } else { step - rest };
+        }
         let round = self.pages.div_ceil(self.stride);
         let (lap, step) = (count / round, count % round);
         let page = u128::from(self.start) + u128::from(lap % self.stride) + u128::from(step) * u128::from(self.stride);

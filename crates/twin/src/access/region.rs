@@ -104,8 +104,9 @@ pub(crate) struct Region {
     pub cpus: Cpus,
     /// Where touches of it are written down.
     pub logs: Vec<usize>,
-    /// By page: 1 + the epoch in which reclaim looked last; empty before the first look.
+    /// By page and by huge page: 1 + the epoch in which reclaim looked last; empty before the first look.
     stamps: Vec<u32>,
+    huge_stamps: Vec<u32>,
 }
 
 /// What faults cost, in picoseconds.
@@ -215,6 +216,7 @@ impl Region {
             cpus: Cpus::None,
             logs: Vec::new(),
             stamps: Vec::new(),
+            huge_stamps: Vec::new(),
         }
     }
 
@@ -237,6 +239,12 @@ impl Region {
         Cow::Owned(Part { absent: sum(|part| part.absent), zero: sum(|part| part.zero), by_node: self.by_node() })
     }
 
+    /// True if every page of a range has a page of its own.
+    pub(crate) fn is_whole(&self, pages: &Range<u64>) -> bool {
+        let part = self.within(pages);
+        part.absent == 0 && part.zero == 0
+    }
+
     fn part_mut(&mut self, page: u64) -> &mut Part {
         let number = self.part_number(page);
         &mut self.parts[number]
@@ -248,8 +256,9 @@ impl Region {
         if self.parts.len() == 1 {
             return 0;
         }
-        let (n, all) = (self.parts.len() as u128, self.entries.len() as u128);
-        ((u128::from(page) + 1) * n).saturating_sub(1).checked_div(all).unwrap_or(0) as usize
+        // Pages of all regions are counted with 32 bits, and there are no more parts than pages.
+        let (n, all) = (self.parts.len() as u64, self.entries.len() as u64);
+        ((page + 1) * n).saturating_sub(1).checked_div(all).unwrap_or(0) as usize
     }
 
     /// Pages by node.
@@ -321,6 +330,9 @@ impl Region {
 
     /// True if one of some pages was touched since this was asked.
     pub(crate) fn take_young(&mut self, pages: Range<u64>) -> bool {
+        if pages.end - pages.start == 1 {
+            return self.young.remove(pages.start);
+        }
         let mut any = false;
         while let Some(page) = self.young.next(pages.start).filter(|&page| page < pages.end) {
             any = self.young.remove(page);
@@ -328,12 +340,16 @@ impl Region {
         any
     }
 
-    /// Reclaim looks at a page in an epoch; when it did before, if it was the same page of memory.
-    pub(crate) fn stamp(&mut self, page: u64, epoch: u32) -> Option<u32> {
-        if self.stamps.is_empty() {
-            self.stamps = vec![0; self.entries.len()];
+    /// Reclaim looks at pages that are one block in an epoch; when it did before, if it was the same page of memory.
+    pub(crate) fn stamp(&mut self, pages: &Range<u64>, epoch: u32) -> Option<u32> {
+        let (stamps, length) = match pages.end - pages.start {
+            1 => (&mut self.stamps, 1),
+            _ => (&mut self.huge_stamps, HUGE),
+        };
+        if stamps.is_empty() {
+            *stamps = vec![0; (self.entries.len() as u64).div_ceil(length) as usize];
         }
-        std::mem::replace(&mut self.stamps[page as usize], epoch + 1).checked_sub(1)
+        std::mem::replace(&mut stamps[(pages.start / length) as usize], epoch + 1).checked_sub(1)
     }
 
     /// Maps a page of a file that is in the page cache; false if it was mapped.

@@ -86,7 +86,7 @@ impl AccessState {
     pub(crate) fn touched(&mut self, region: usize, pages: Range<u64>) -> bool {
         self.looked = true;
         let young = self.regions[region].take_young(pages.clone());
-        let before = self.regions[region].stamp(pages.start, self.epoch);
+        let before = self.regions[region].stamp(&pages, self.epoch);
         if young || self.regions[region].logs.is_empty() {
             return young;
         }

@@ -24,7 +24,7 @@ pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, l
     let kernel = &mut *world.kernel;
     let (frames, reclaim, stat) = (&mut kernel.alloc.frames, &mut kernel.reclaim, &mut kernel.stat);
     let limit = reclaim.rules.skip_limit;
-    let mut isolated = Isolated::default();
+    let mut isolated = Isolated { pages: Vec::with_capacity(wanted as usize), ..Isolated::default() };
     let (mut aside, mut skipped, mut scan) = (Vec::new(), 0, 0);
     while scan < wanted {
         let Some(page) = reclaim.lru.take_oldest(number, list) else { break };

@@ -8,6 +8,7 @@
 use super::balancing::{self, Balancing};
 use super::process::{self, Doing, Process, Thread};
 use super::sample::Sampler;
+use super::stall::{self, SHORTEST_TURN};
 use super::writeback::WritersBack;
 use super::trace::Replayed;
 use super::{Options, Ran, RunError};
@@ -22,13 +23,10 @@ use mmtwin_event::Sink;
 use mmtwin_event::results::{Ending, PhaseResult, Results};
 use mmtwin_scenario::Scenario;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 /// Where every run ends: half of the time that picoseconds can count, so that no step can go beyond.
 pub(super) const HORIZON: Ns = 100 * 86_400_000_000_000;
-
-/// What a CPU does at least before another one's turn while memory is reclaimed: 50 us.
-const QUANTUM: Ps = 50_000_000;
 
 /// What is to happen at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +88,8 @@ pub(super) struct Engine<'a> {
     pub(super) threads: Vec<Thread>,
     pub(super) processes: Vec<Process>,
     pub(super) due: Timers<Due>,
+    /// Times of what is due that nobody may run past: neither wake-ups nor the ends of writes.
+    fixed: BTreeSet<Ns>,
     /// CPUs with something to run, each once.
     pub(super) ready: BinaryHeap<Reverse<(Ps, u32)>>,
     pub(super) is_ready: Vec<bool>,
@@ -102,6 +102,8 @@ pub(super) struct Engine<'a> {
     pub(super) results: Vec<(usize, PhaseResult)>,
     /// NUMA balancing, if it is on.
     pub(super) balancing: Option<Balancing>,
+    /// What a CPU does at least before another one's turn while memory is reclaimed.
+    turn: Ps,
     /// Nodes and the threads of their kswapds.
     pub(super) kswapds: Vec<(usize, usize)>,
     /// Nodes and the threads of their kcompactds.
@@ -140,6 +142,7 @@ impl<'a> Engine<'a> {
             threads,
             processes,
             due: Timers::default(),
+            fixed: BTreeSet::new(),
             ready: BinaryHeap::new(),
             is_ready: vec![false; cpus],
             apart: false,
@@ -148,6 +151,7 @@ impl<'a> Engine<'a> {
             sampler: Sampler::new(&scenario.run.counters),
             results: Vec::new(),
             balancing: None,
+            turn: stall::turn(&kernel.alloc),
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
             writers_back: None,
@@ -184,14 +188,14 @@ impl<'a> Engine<'a> {
         }
         // A state is read when the first sample has been taken, so that nobody has to wait for that.
         let sampling = if self.options.state.zones.is_empty() { self.sampling() } else { 0 };
-        self.due.set(begin, 0, Due::Sample);
+        self.fix(begin, Due::Sample);
         for (number, process) in self.scenario.processes.iter().enumerate() {
-            self.due.set(begin + sampling + process.start.0, 0, Due::Start(number));
+            self.fix(begin + sampling + process.start.0, Due::Start(number));
         }
         // Without processes there is nothing to wait for.
         let last = if self.scenario.processes.is_empty() { 0 } else { HORIZON };
         let duration = self.scenario.run.duration.map_or(last, |duration| duration.0.min(HORIZON));
-        self.due.set(begin + duration, 0, Due::Stop);
+        self.fix(begin + duration, Due::Stop);
         let mut now = begin;
         let ending = loop {
             match self.next(&mut now) {
@@ -251,6 +255,9 @@ impl<'a> Engine<'a> {
         }
         let Some(timer) = self.due.take(Ns::MAX) else { return Ok(false) };
         *now = (*now).max(timer.at);
+        while self.fixed.first().is_some_and(|&at| at <= timer.at) {
+            self.fixed.pop_first();
+        }
         self.kernel.run_timers(timer.at);
         match timer.what {
             Due::Stop => return Ok(false),
@@ -275,7 +282,7 @@ impl<'a> Engine<'a> {
                 self.sample(timer.at)?;
                 let interval = self.scenario.run.sample.0;
                 if interval > 0 {
-                    self.due.set(timer.at + interval, 0, Due::Sample);
+                    self.fix(timer.at + interval, Due::Sample);
                 }
             }
         }
@@ -309,11 +316,7 @@ impl<'a> Engine<'a> {
         // One CPU at a time, so that they meet the allocator, or marked pages, in order.
         let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
-        let together = if self.reclaims() {
-            until.min(in_order.max(clock + self.kernel.slice(clock).max(QUANTUM)))
-        } else {
-            until
-        };
+        let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
         let step = match self.reclaim(thread, together) {
             Some(step) => step,
             None => self.step_on(thread, in_order, together)?,
@@ -328,6 +331,20 @@ impl<'a> Engine<'a> {
         self.attend(cpu)?;
         self.make_ready(cpu);
         Ok(())
+    }
+
+    /// Where the turn of a CPU ends while memory is reclaimed. Every page that has been written and every thread that wakes
+    /// is due by itself; a turn that is longer than the shortest goes on past those.
+    fn turn_ends(&self, clock: Ps, due: Ps, in_order: Ps) -> Ps {
+        let fixed = self.fixed.first().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
+        let until = due.max(clock + self.turn - SHORTEST_TURN).min(fixed).min(self.epoch_end);
+        until.min(in_order.max(clock + self.turn.max(self.kernel.slice(clock))))
+    }
+
+    /// Something is to happen at a time that nobody may run past.
+    pub(super) fn fix(&mut self, at: Ns, what: Due) {
+        self.due.set(at, 0, what);
+        self.fixed.insert(at);
     }
 
     /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.

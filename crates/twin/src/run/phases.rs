@@ -72,7 +72,7 @@ impl Engine<'_> {
         let actions = number.map_or(0, |number| self.scenario.processes[process].phases[number].actions.len());
         this.tallies = vec![Tally::default(); actions];
         if let Some(duration) = duration {
-            self.due.set(at.saturating_add(duration), 0, Due::PhaseEnd(process, phase));
+            self.fix(at.saturating_add(duration), Due::PhaseEnd(process, phase));
         }
         let threads = self.processes[process].threads.clone();
         self.processes[process].working = threads.len();
@@ -105,7 +105,8 @@ impl Engine<'_> {
     fn end_if_done(&mut self, process: usize) {
         let this = &self.processes[process];
         if let Some(phase) = this.phase.filter(|&phase| this.working == 0 && this.phases[phase].duration.is_none()) {
-            self.due.set(this.reached, 0, Due::PhaseEnd(process, phase));
+            let reached = this.reached;
+            self.fix(reached, Due::PhaseEnd(process, phase));
         }
     }
 

@@ -7,7 +7,7 @@
 use super::RunError;
 use super::engine::{Engine, Step, Stop};
 use super::process::{Doing, Process, Thread};
-use crate::alloc::{AllocationFailure, Caller, Policy, ZONES, ZoneKind};
+use crate::alloc::{AllocationFailure, Caller, PageAllocator, Policy, ZONES, Zone, ZoneKind};
 use crate::compaction::{Compact, Priority, Status, Tries};
 use crate::kernel::Ps;
 use crate::page::Migratetype;
@@ -17,6 +17,20 @@ use crate::vmstat::ZoneItem;
 
 /// Id of the first kswapd.
 const FIRST_KSWAPD: i32 = 60;
+
+/// Shortest and longest turn of a CPU while memory is reclaimed: 50 us and 1 ms.
+pub(super) const SHORTEST_TURN: Ps = 50_000_000;
+const LONGEST_TURN: Ps = 1_000_000_000;
+/// Time in which a page is brought in at most, about: 1 us.
+const PAGE: Ps = 1_000_000;
+
+/// What a CPU does at least before another one's turn while memory is reclaimed. In it no CPU takes more than a sixteenth
+/// of what lies between the marks where kswapd is woken and where tasks reclaim themselves, on the smallest node.
+pub(super) fn turn(alloc: &PageAllocator) -> Ps {
+    let gap = |node: &[Zone]| node.iter().map(|zone| zone.marks.low - zone.marks.min).sum::<u64>();
+    let smallest = alloc.zones.chunks(ZONES).map(gap).filter(|gap| *gap > 0).min().unwrap_or(0);
+    (smallest / 16 * PAGE).clamp(SHORTEST_TURN, LONGEST_TURN)
+}
 
 /// An allocation that has failed and goes on.
 #[derive(Clone, Debug)]
