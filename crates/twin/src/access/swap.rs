@@ -22,6 +22,8 @@ struct Slot {
     /// Page in swap's cache, or [`NO_PAGE`].
     cached: Pfn,
     shadow: u32,
+    /// Number of the cgroup that it is charged to.
+    cgroup: u8,
 }
 
 /// Swap space.
@@ -62,7 +64,7 @@ impl Swap {
         }
         let first = self.slots.len() as u32;
         (first + count <= self.size).then(|| {
-            self.slots.resize((first + count) as usize, Slot { cached: NO_PAGE, shadow: 0 });
+            self.slots.resize((first + count) as usize, Slot { cached: NO_PAGE, shadow: 0, cgroup: 0 });
             first
         })
     }
@@ -71,7 +73,7 @@ impl Swap {
     pub(super) fn leave_cache(&mut self, page: Pfn, shadow: u32) {
         let Some(first) = self.places.remove(&page) else { return };
         let own = self.slots[first as usize..].iter_mut().take_while(|slot| slot.cached == page);
-        own.for_each(|slot| *slot = Slot { cached: NO_PAGE, shadow });
+        own.for_each(|slot| (slot.cached, slot.shadow) = (NO_PAGE, shadow));
     }
 }
 
@@ -81,11 +83,17 @@ impl AccessState {
         self.swap.slot_of(page).is_some()
     }
 
-    /// Gives a page a place in swap and takes it into swap's cache; false if there is none.
+    /// Gives a page a place in swap and takes it into swap's cache; false if there is none for it.
     pub(crate) fn take_slots(&mut self, kernel: &mut Kernel, page: Pfn) -> bool {
         let pages = 1u32 << kernel.alloc.frames.order(page);
         let Some(first) = self.swap.take(pages) else { return false };
-        self.swap.slots[first as usize..][..pages as usize].iter_mut().for_each(|slot| slot.cached = page);
+        let cgroup = kernel.alloc.frames.cgroup(page);
+        if !kernel.reclaim.try_charge_swap(cgroup, pages.into()) {
+            self.swap.free.extend(first..first + pages);
+            return false;
+        }
+        let own = self.swap.slots[first as usize..][..pages as usize].iter_mut();
+        own.for_each(|slot| (slot.cached, slot.cgroup) = (page, cgroup as u8));
         self.swap.places.insert(page, first);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free.saturating_sub(pages.into()));
         kernel.alloc.frames.set_flag(page, Flag::Dirty, true);
@@ -111,6 +119,7 @@ impl AccessState {
     /// Gives a place back that nobody holds a page of.
     pub(crate) fn free_slot(&mut self, kernel: &mut Kernel, slot: u32) {
         self.swap.free.push(slot);
+        kernel.reclaim.charge_swap(self.swap.slots[slot as usize].cgroup.into(), -1);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free + 1);
     }
 
@@ -155,7 +164,7 @@ impl AccessState {
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
         let Entry::Gone(slot) = self.regions[region].entry(page) else { return Ok(Touched::Done) };
-        let Slot { cached, shadow } = self.swap.slots[slot as usize];
+        let Slot { cached, shadow, .. } = self.swap.slots[slot as usize];
         let pfn = if cached != NO_PAGE {
             // A huge page is mapped by base pages from now on.
             cached + (slot - self.swap.slot_of(cached).unwrap_or(slot))

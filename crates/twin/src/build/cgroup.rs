@@ -2,12 +2,22 @@
 
 use crate::reclaim::Cgroup;
 use mmtwin_scenario::Scenario;
+use mmtwin_scenario::units::Bytes;
 
 /// The root and the scenario's cgroups, in its order.
 pub(crate) fn cgroups(scenario: &Scenario) -> Vec<Cgroup> {
     let of = |said: &mmtwin_scenario::workload::Cgroup| {
         let above = said.name.rsplit_once('/').map_or("", |(above, _)| above);
-        Cgroup { parent: cgroup_number(scenario, above), max: said.memory.max.map(|max| max.pages()) }
+        let memory = &said.memory;
+        let pages = |limit: Option<Bytes>| limit.map(|limit| limit.pages());
+        Cgroup {
+            parent: cgroup_number(scenario, above),
+            max: pages(memory.max),
+            high: pages(memory.high),
+            low: pages(memory.low).unwrap_or(0),
+            min: pages(memory.min).unwrap_or(0),
+            swap_max: pages(memory.swap.max),
+        }
     };
     std::iter::once(Cgroup::default()).chain(scenario.cgroups.iter().map(of)).collect()
 }

@@ -5,7 +5,7 @@ use super::BuildError;
 use crate::page::MAX_CGROUPS;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::{Congestion, LruScope};
-use mmtwin_scenario::workload::{Action, ActionKind, Cgroup, Huge, Process, ReadFile, Region};
+use mmtwin_scenario::workload::{Action, ActionKind, Huge, Process, ReadFile, Region};
 
 /// Sysctls that may be written while the workload runs.
 const WRITABLE: [&str; 10] = [
@@ -27,9 +27,6 @@ const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
 /// Refuses what is not modelled; notes, in sentences, what does not happen.
 pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     let refuse = |place: String, why: &str| Err(BuildError::NotModelledAt(place, why.into()));
-    if let Some(cgroup) = scenario.cgroups.iter().find(|cgroup| is_protected(cgroup)) {
-        return refuse(format!("cgroup {}", cgroup.name), "of its limits only memory.max");
-    }
     if scenario.cgroups.len() >= MAX_CGROUPS {
         return refuse(format!("{} cgroups", scenario.cgroups.len()), "a page knows one of 63");
     }
@@ -73,11 +70,6 @@ fn longest(process: &Process) -> u64 {
         accesses.chain(actions).chain(phase.duration.map(|time| time.0))
     });
     phases.chain([process.start.0]).max().unwrap_or(0)
-}
-
-fn is_protected(cgroup: &Cgroup) -> bool {
-    let memory = &cgroup.memory;
-    [memory.high, memory.low, memory.min, memory.swap.max].iter().any(Option::is_some)
 }
 
 fn unmodelled_region(region: &Region) -> Option<(&'static str, &'static str)> {

@@ -22,25 +22,28 @@ impl Kernel {
         flags.iter().for_each(|&flag| {
             frames.set_flag(page, flag, true);
         });
-        let pages = 1i64 << frames.order(page);
-        self.reclaim.charge(caller.cgroup, pages);
     }
 
-    /// Allocates for a page of a process or file, whose cgroup has room for it.
+    /// Allocates for a page of a process or file, and charges its cgroup for it if that has room.
     #[inline]
     pub(crate) fn allocate_charged(
         &mut self,
         caller: &mut Caller,
         request: &Request,
     ) -> Result<Allocated, AllocationFailure> {
-        if caller.cgroup > 0
-            && let Some(cgroup) = self.reclaim.over_limit(caller.cgroup, 1 << request.order)
-        {
+        if caller.cgroup == 0 {
+            return self.allocate_unchecked(caller, request);
+        }
+        if let Err(cgroup) = self.reclaim.try_charge(caller.cpu, caller.cgroup, 1 << request.order) {
             let (from, nodes) = (self.machine.node_of(caller.cpu), NodeMask::ALL);
             let (over_limit, cpu, free) = (Some(cgroup), caller.cpu, 0);
             return Err(AllocationFailure { request: *request, over_limit, cpu, from, nodes, free });
         }
-        self.allocate_unchecked(caller, request)
+        let got = self.allocate_unchecked(caller, request);
+        if got.is_err() {
+            self.reclaim.charge(caller.cgroup, -(1 << request.order));
+        }
+        got
     }
 
     /// A page that is about to be freed belongs to its cgroup no more.

@@ -1,11 +1,10 @@
 //! How much of each list to scan: `prepare_scan_count`, `get_scan_count` (5.8 to 6.18).
 //!
-//! Anonymous memory and files share the pressure by what reclaiming them has cost. Left out: protected and offline
-//! cgroups, demotion.
+//! Anonymous memory and files share the pressure by what reclaiming them has cost; of a protected cgroup only the part that
+//! is not protected counts. Left out: offline cgroups, demotion.
 //! Checked by tests of the arithmetic here and by the counters of docs/fidelity.md.
 
-use super::lru::Lruvec;
-use super::{Control, List, Who, World};
+use super::{Control, List, World};
 use crate::vmstat::ZoneItem;
 
 /// Pages to scan by list, in the order of [`List::EVICTABLE`].
@@ -27,12 +26,8 @@ enum Balance {
 /// Looks at the lists of the reclaim's target before a node is shrunk.
 pub(super) fn prepare(world: &World<'_>, control: &mut Control, node: usize) {
     let reclaim = &world.kernel.reclaim;
-    let target = match control.who {
-        Who::Cgroup(cgroup) => cgroup,
-        Who::Kswapd | Who::Direct => 0,
-    };
     let lru = &reclaim.lru;
-    let number = lru.number(node, target);
+    let number = lru.number(node, control.target());
     let vec = lru.vec(number);
     control.cost = vec.cost;
     let shown = lru.shown(number);
@@ -53,13 +48,17 @@ pub(super) fn prepare(world: &World<'_>, control: &mut Control, node: usize) {
     }
 }
 
-/// Pages to scan of each list of a lruvec.
-pub(super) fn counts(world: &World<'_>, control: &Control, vec: &Lruvec) -> Counts {
+/// Pages to scan of each list of a lruvec, by its number and its cgroup.
+pub(super) fn counts(world: &World<'_>, control: &mut Control, (number, cgroup): (usize, usize)) -> Counts {
     let reclaim = &world.kernel.reclaim;
-    let swap = control.may_swap && reclaim.free_swap.is_some_and(|free| free > 0);
+    let (vec, target) = (reclaim.lru.vec(number), control.target());
+    let swap = control.may_swap && reclaim.swap_left(cgroup) > 0;
     let balance = balance(control, swap, reclaim.rules.swappiness);
     List::EVICTABLE.map(|list| {
-        let scan = vec.size(list, control.highest) >> control.priority;
+        let size = vec.size(list, control.highest);
+        let (size, spared) = reclaim.scannable(target, cgroup, size, control.low_broken);
+        control.low_spared |= spared;
+        let scan = size >> control.priority;
         match balance {
             Balance::Equal => scan,
             Balance::Anon => {
@@ -105,6 +104,7 @@ fn balance(control: &Control, swap: bool, swappiness: u64) -> Balance {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Who;
     use super::*;
     use crate::alloc::ZoneKind;
 

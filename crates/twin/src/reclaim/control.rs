@@ -46,6 +46,9 @@ pub(crate) struct Control {
     pub may_deactivate: [bool; 2],
     pub force_deactivate: bool,
     pub skipped_deactivate: bool,
+    /// Cgroups below `memory.low` are scanned too; some have been spared.
+    pub low_broken: bool,
+    pub low_spared: bool,
     pub cache_trim_mode: bool,
     pub file_is_tiny: bool,
     pub cost: PerType,
@@ -72,6 +75,8 @@ impl Control {
             may_deactivate: [false; 2],
             force_deactivate: false,
             skipped_deactivate: false,
+            low_broken: false,
+            low_spared: false,
             cache_trim_mode: false,
             file_is_tiny: false,
             cost: [0; 2],
@@ -84,6 +89,14 @@ impl Control {
 
     pub(crate) fn is_kswapd(&self) -> bool {
         self.who == Who::Kswapd
+    }
+
+    /// The cgroup that pages are reclaimed from, with all below it.
+    pub(crate) fn target(&self) -> usize {
+        match self.who {
+            Who::Cgroup(cgroup) => cgroup,
+            Who::Kswapd | Who::Direct => 0,
+        }
     }
 
     pub(crate) fn is_cgroup(&self) -> bool {

@@ -1,11 +1,11 @@
 //! Direct reclaim: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages`, `shrink_zones` (6.1 to 6.12).
 //!
-//! Left out: the wait for reserves (`pfmemalloc`), soft limits, protected cgroups, and that 6.12 goes through the cgroups
+//! Left out: the wait for reserves (`pfmemalloc`), soft limits, and that 6.12 goes through the cgroups
 //! in turns. Checked against guests (docs/fidelity.md).
 
 use super::node::{COSTLY_ORDER, NodePass};
 use super::throttle::Throttle;
-use super::{Control, DEF_PRIORITY, Poll, Who, World, compact_gap};
+use super::{Control, DEF_PRIORITY, Poll, World, compact_gap};
 use crate::alloc::ZONES;
 use crate::compaction::Status;
 use mmtwin_event::value::{Bytes, Gfp};
@@ -121,10 +121,7 @@ impl Direct {
             self.begin_priority();
             return Poll::On;
         }
-        let target = match control.who {
-            Who::Cgroup(cgroup) => cgroup,
-            Who::Kswapd | Who::Direct => 0,
-        };
+        let target = control.target();
         let mut nodes: Vec<usize> = self.zones.iter().map(|zone| zone / ZONES).collect();
         nodes.dedup();
         nodes.into_iter().for_each(|node| world.snapshot_refaults(node, target));
@@ -132,6 +129,13 @@ impl Direct {
             // Active lists that were spared are not spared now.
             if control.skipped_deactivate {
                 (control.force_deactivate, control.skipped_deactivate) = (true, false);
+                control.priority = DEF_PRIORITY;
+                self.stage = Stage::Stall;
+                return Poll::On;
+            }
+            // Nor are cgroups that are a little protected.
+            if control.low_spared {
+                (control.low_broken, control.low_spared, control.force_deactivate) = (true, false, false);
                 control.priority = DEF_PRIORITY;
                 self.stage = Stage::Stall;
                 return Poll::On;

@@ -12,7 +12,7 @@
 //! | sleeping until somebody else makes progress | [`throttle`] |
 //! | refaults | [`workingset`] |
 //! | shrinkers | [`slab`] |
-//! | limits of cgroups | [`memcg`] |
+//! | limits of cgroups; what of them is protected | [`memcg`]; [`protection`] |
 //!
 //! A reclaim is a state machine that goes on from batch to batch ([`Poll`]), so that it shares its CPU with others and can
 //! sleep anywhere. The state of lists and nodes is the kernel's ([`Reclaim`]); where pages are mapped, which were
@@ -30,6 +30,7 @@ mod lru;
 mod lruvec;
 mod memcg;
 mod node;
+mod protection;
 mod slab;
 mod throttle;
 mod workingset;
@@ -39,6 +40,8 @@ pub(crate) use direct::Direct;
 pub(crate) use kswapd::Kswapd;
 pub(crate) use lru::{List, Lru};
 pub use memcg::Cgroup;
+pub(crate) use memcg::Group;
+use memcg::Stock;
 pub(crate) use node::COSTLY_ORDER;
 pub(crate) use slab::Shrinker;
 pub(crate) use throttle::Reason;
@@ -125,9 +128,12 @@ pub(crate) struct Reclaim {
     pub nodes: Vec<Node>,
     /// By CPU.
     batches: Vec<Batches>,
-    /// All cgroups, the root first, and the pages that each has.
-    cgroups: Vec<Cgroup>,
-    usage: Vec<u64>,
+    /// All cgroups, the root first.
+    pub groups: Vec<Group>,
+    /// By CPU: pages that are charged and not given out.
+    stocks: Vec<Stock>,
+    /// Pages that a task has charged beyond `memory.high` since the engine asked.
+    pub over_high: u64,
     /// Caches of the kernel that can be shrunk.
     pub shrinkers: Vec<Shrinker>,
     /// Pages of swap that are free; `None`: there is no swap.
@@ -193,8 +199,9 @@ impl Reclaim {
             lru,
             nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
             batches: vec![Batches::default(); cpus],
-            usage: vec![0; cgroups.len()],
-            cgroups,
+            groups: cgroups.into_iter().map(|said| Group { said, ..Group::default() }).collect(),
+            stocks: vec![Stock::default(); cpus],
+            over_high: 0,
             shrinkers: Vec::new(),
             free_swap: None,
             bucket_order: (u64::BITS - pages.leading_zeros()).saturating_sub(bits),
@@ -215,13 +222,13 @@ impl Reclaim {
 
     /// Statistics of the cgroups but the root are read (`memory.stat`), which flushes them.
     pub(crate) fn read_statistics(&mut self) {
-        if self.rules.stats_flush > 0 && self.cgroups.len() > 1 {
+        if self.rules.stats_flush > 0 && self.groups.len() > 1 {
             self.lru.flush();
         }
     }
 
     /// True if something has happened that others have to hear of at once.
     pub(crate) fn wants_attention(&self) -> bool {
-        !self.wakes.is_empty() || !self.unthrottled.is_empty()
+        !self.wakes.is_empty() || !self.unthrottled.is_empty() || self.over_high > 0
     }
 }

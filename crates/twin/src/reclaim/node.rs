@@ -7,7 +7,7 @@ use super::balance::{counts, prepare};
 use super::control::Seen;
 use super::lruvec::Pass;
 use super::throttle::{Reason, Throttle};
-use super::{Control, List, Poll, Who, World, compact_gap};
+use super::{Control, List, Poll, World, compact_gap};
 use crate::alloc::ZONES;
 use crate::compaction::Status;
 use crate::page::Pfn;
@@ -52,11 +52,7 @@ impl NodePass {
                 control.seen = Seen::default();
                 self.before = control.reclaimed;
                 prepare(world, control, self.node);
-                let target = match control.who {
-                    Who::Cgroup(cgroup) => cgroup,
-                    Who::Kswapd | Who::Direct => 0,
-                };
-                (self.cgroups, self.next) = (world.kernel.reclaim.lru.below(target), 0);
+                (self.cgroups, self.next) = (world.kernel.reclaim.lru.below(control.target()), 0);
                 self.stage = Stage::Cgroup;
             }
             Stage::Cgroup => {
@@ -65,9 +61,11 @@ impl NodePass {
                     return Poll::On;
                 };
                 self.next += 1;
+                if world.kernel.reclaim.spares(control, cgroup) {
+                    return Poll::On;
+                }
                 let number = world.kernel.reclaim.lru.number(self.node, cgroup);
-                let vec = world.kernel.reclaim.lru.vec(number);
-                let counts = counts(world, control, vec);
+                let counts = counts(world, control, (number, cgroup));
                 self.stage = Stage::Lruvec(Pass::new(control, number, counts));
             }
             Stage::Lruvec(pass) => {

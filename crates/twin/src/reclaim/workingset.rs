@@ -52,7 +52,7 @@ impl Reclaim {
         if !file {
             competing += from(List::InactiveFile);
         }
-        if self.free_swap.is_some_and(|free| free > 0) {
+        if self.swap_left(evicted_from % self.groups.len()) > 0 {
             competing += from(List::ActiveAnon);
             if file {
                 competing += from(List::InactiveAnon);

@@ -7,10 +7,10 @@
 
 use super::balancing::{self, Balancing};
 use super::process::{self, Doing, Process, Thread};
-use super::sample::Sampler;
+use super::sample::{Sampler, cgroups};
 use super::stall::{self, SHORTEST_TURN};
-use super::writeback::WritersBack;
 use super::trace::Replayed;
+use super::writeback::WritersBack;
 use super::{Options, Ran, RunError};
 use crate::access::{AccessState, Cpus, Load};
 use crate::alloc::AllocationFailure;
@@ -317,10 +317,12 @@ impl<'a> Engine<'a> {
         let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
         let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
-        let step = match self.reclaim(thread, together) {
+        let reclaims = self.pay_for_high(thread, together).or_else(|| self.reclaim(thread, together));
+        let step = match reclaims {
             Some(step) => step,
             None => self.step_on(thread, in_order, together)?,
         };
+        self.note_high(thread);
         self.numa_ran(thread, self.kernel.clock(cpu) - begin);
         match step {
             Step::On => {}
@@ -435,7 +437,8 @@ impl<'a> Engine<'a> {
             .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
             .collect();
         let tasks = self.numa_tasks();
-        self.sampler.sample(&mut self.kernel, &placed, &tasks, at, self.sink);
+        let cgroups = cgroups(self.scenario, &self.kernel);
+        self.sampler.sample(&mut self.kernel, &placed, &tasks, cgroups, at, self.sink);
         let time = self.scenario.machine.cost.sample.0;
         if !self.wake_recorder(time, at)? && self.kernel.spend_beside(time) {
             // Who had a CPU has had it all the time.

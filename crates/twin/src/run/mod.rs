@@ -8,6 +8,7 @@ mod actions;
 mod balancing;
 mod compaction;
 mod engine;
+mod high;
 mod image;
 mod initial;
 mod loops;

@@ -223,7 +223,7 @@ impl Engine<'_> {
             self.numa_forget(thread);
             let this = &mut self.threads[thread];
             this.sleeps += 1;
-            this.stall = None;
+            (this.stall, this.high) = (None, None);
             match std::mem::take(&mut this.doing) {
                 Doing::Action(number, Some(working)) => self.end_action(thread, number, working),
                 Doing::Touching(accessor) => this.touched = Some(accessor),

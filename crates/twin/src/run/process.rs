@@ -1,5 +1,6 @@
 //! Processes and threads while they run.
 
+use super::high::High;
 use super::stall::{Stall, Throttled};
 use super::tally::{Part, Tally};
 use super::trace::Trace;
@@ -49,6 +50,8 @@ pub(super) struct Thread {
     pub touched: Option<Accessor>,
     /// An allocation that it has to reclaim for.
     pub stall: Option<Stall>,
+    /// Pages beyond `memory.high` that it has to reclaim for.
+    pub high: Option<High>,
     /// Its allocation has failed for good.
     pub denied: bool,
     /// Why it sleeps, if that is in reclaim.
@@ -313,6 +316,7 @@ impl Thread {
             sleeps: 0,
             touched: None,
             stall: None,
+            high: None,
             denied: false,
             throttled: None,
         }

@@ -5,10 +5,15 @@
 
 use crate::clock::Ns;
 use crate::kernel::Kernel;
+use crate::machine::PAGE_SHIFT;
+use crate::reclaim::Group;
 use crate::vmstat::VmStat;
 use mmtwin_event::counters::{self, Row};
 use mmtwin_event::words::glob;
 use mmtwin_event::{CounterRow, Sink};
+use mmtwin_scenario::Scenario;
+use mmtwin_scenario::kernel::CgroupVersion;
+use mmtwin_scenario::workload::Cgroup;
 
 /// Takes samples.
 #[derive(Clone, Debug)]
@@ -25,12 +30,13 @@ impl Sampler {
     }
 
     /// Reads all files and gives their rows to a sink; `placed` are regions and their pages by node,
-    /// `tasks` thread ids and what their `/proc/PID/sched` says of NUMA balancing.
+    /// `tasks` thread ids and what their `/proc/PID/sched` says of NUMA balancing, `cgroups` rows of [`cgroups`].
     pub(super) fn sample(
         &mut self,
         kernel: &mut Kernel,
         placed: &[(String, Vec<u64>)],
         tasks: &[(i32, String)],
+        cgroups: Vec<Row>,
         at: Ns,
         sink: &mut dyn Sink,
     ) {
@@ -70,6 +76,7 @@ impl Sampler {
             row
         });
         sources.push(("sched", tasks.collect()));
+        sources.push(("cgroup", cgroups));
         for (source, rows) in sources {
             for row in rows {
                 let (names, values): (Vec<String>, Vec<Option<u64>>) =
@@ -83,7 +90,32 @@ impl Sampler {
 
     fn wanted(&self, stat: &VmStat, source: &str, name: &str) -> bool {
         let placement = source == "numa_maps";
-        let known = placement || source == "sched" || stat.keeps(name) || !stat.is_counter(name);
+        let known = placement || source == "sched" || source == "cgroup" || stat.keeps(name) || !stat.is_counter(name);
         known && (placement || self.patterns.iter().any(|pattern| glob(pattern, name)))
     }
+}
+
+/// Files of the scenario's cgroups, as far as what is in them happens here.
+pub(super) fn cgroups(scenario: &Scenario, kernel: &Kernel) -> Vec<Row> {
+    if scenario.kernel.cgroup != CgroupVersion::V2 {
+        return Vec::new();
+    }
+    let groups = scenario.cgroups.iter().zip(kernel.reclaim.groups.iter().skip(1));
+    let row = |(said, of): (&Cgroup, &Group)| {
+        let (mut row, events) = (Row::new(said.name.clone()), of.events);
+        for (name, value) in [
+            ("memory.current", of.usage << PAGE_SHIFT),
+            ("memory.swap.current", of.swap << PAGE_SHIFT),
+            ("memory.events.low", events.low),
+            ("memory.events.high", events.high),
+            ("memory.events.max", events.max),
+            ("memory.events.oom", events.oom),
+            ("memory.swap.events.max", events.swap_max),
+            ("memory.swap.events.fail", events.swap_fail),
+        ] {
+            row.push(name, Some(value));
+        }
+        row
+    };
+    groups.map(row).collect()
 }

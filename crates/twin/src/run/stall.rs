@@ -55,7 +55,7 @@ enum Next {
     /// Compaction, if it is for a block that is hard to get.
     Begin,
     Reclaim,
-    /// What was reclaimed may lie on other CPUs' lists.
+    /// What was reclaimed may lie on other CPUs' lists, or be charged by them.
     Drain,
     Compact,
     /// To begin again, or to give up.
@@ -183,12 +183,19 @@ impl Engine<'_> {
                         self.threads[thread].denied = true;
                         return Ok(Step::On);
                     }
-                    stall.next = if of_cgroup { Next::Decide } else { Next::Drain };
+                    stall.next = Next::Drain;
+                    let limit = stall.failure.over_limit;
+                    limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.max += 1));
                     stall.direct = Some(self.reclaim_for(thread, &stall.failure));
                     break;
                 }
                 Next::Drain => {
                     stall.next = Next::Compact;
+                    if let Some(cgroup) = stall.failure.over_limit {
+                        stall.next = Next::Decide;
+                        self.kernel.reclaim.drain_stocks(cgroup);
+                        break;
+                    }
                     if stall.reclaimed > 0 {
                         let online = self.kernel.stat.online().to_vec();
                         online.into_iter().for_each(|cpu| self.kernel.drain_pages(cpu));
@@ -213,6 +220,8 @@ impl Engine<'_> {
                     let goes_on = stall.fruitless <= MAX_RETRIES && reclaims;
                     if !goes_on && !(stall.reclaimed > 0 && self.compacts_again(&mut stall)) {
                         self.kernel.stat.events.reclaim.oom_kill += 1;
+                        let limit = stall.failure.over_limit;
+                        limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.oom += 1));
                         return Err(Stop::OutOfMemory(thread, stall.failure));
                     }
                     stall.next = Next::Reclaim;

@@ -1,0 +1,117 @@
+//! Limits and protections of cgroups in whole runs.
+
+mod common;
+
+use common::scenario::{Finished, ran};
+use mmtwin_event::results::Ending;
+
+/// A machine of 256 MiB with two CPUs, swap that is memory, and cgroups.
+fn machine(cgroups: &str) -> String {
+    format!(
+        "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"\n\
+         [machine.disk]\nbandwidth = \"1 GB/s\"\n\
+         [machine.swap]\nsize = \"512 MiB\"\nsynchronous = true\nlatency = \"0 ns\"\nbandwidth = \"10 GB/s\"\n\
+         [kernel]\nrelease = \"6.1\"\nthp = \"never\"\nsysctl = {{ \"kernel.numa_balancing\" = 0 }}\n\
+         [run]\nevents = [\"vmscan:*\"]\n{cgroups}"
+    )
+}
+
+/// A process of a cgroup that reads through a file once, and one page of it every `think`.
+fn reader(cgroup: &str, megabytes: u64, think: &str) -> String {
+    format!(
+        "[[process]]\nname = \"reader\"\ncgroup = \"{cgroup}\"\ncpus = \"0\"\n[[process.region]]\nname = \"file\"\n\
+         size = \"{megabytes} MiB\"\nkind = \"file\"\n[[process.phase]]\n[[process.phase.access]]\nregion = \"file\"\n\
+         pattern = \"sequential\"\nvia = \"syscall\"\nthink = \"{think}\"\ncount = {}\n",
+        megabytes * 256
+    )
+}
+
+/// A process of a cgroup that populates a heap and then waits.
+fn heap(name: &str, cgroup: &str, megabytes: u64, rest: &str) -> String {
+    format!(
+        "[[process]]\nname = \"{name}\"\ncgroup = \"{cgroup}\"\ncpus = \"1\"\n[[process.region]]\nname = \"heap\"\n\
+         size = \"{megabytes} MiB\"\npopulate = true\n[[process.phase]]\nduration = \"2 s\"\n{rest}"
+    )
+}
+
+fn of(run: &Finished, cgroup: &str, name: &str) -> u64 {
+    run.counter("cgroup", cgroup, name)
+}
+
+#[test]
+fn above_high_a_task_reclaims_its_own_and_nobody_ends() {
+    let cgroup = "[[cgroup]]\nname = \"/a\"\nmemory.high = \"32 MiB\"\n";
+    let run = ran(&format!("{}{}", machine(cgroup), reader("/a", 128, "1 us")));
+    let count = |name: &str| run.counter("vmstat", "", name);
+    assert_eq!(run.results.ending, Ending::Completed);
+    // What is over 32 MiB of 128 goes. A reclaim aims at the 64 pages that were charged: of 32 MiB 2, 4, 8, ... 32 and 64.
+    let freed = count("pgsteal_file");
+    assert!((24_576 - 200..24_576 + 200).contains(&freed), "{freed}");
+    let high = of(&run, "/a", "memory.events.high");
+    assert!((freed / 126..freed / 64).contains(&high), "{high}");
+    assert_eq!((of(&run, "/a", "memory.events.max"), count("pgsteal_kswapd"), count("pgscan_direct")), (0, 0, 0));
+}
+
+#[test]
+fn what_cannot_be_reclaimed_is_slowed_down_above_high() {
+    // 40 MiB without swap, 32 of them allowed: the last 8 come 64 pages at a time, each with a sleep that grows with the
+    // square of the overage.
+    let cgroup = |high: &str| format!("[[cgroup]]\nname = \"/a\"\n{high}memory.swap.max = \"0 B\"\n");
+    let time = |high: &str| {
+        let said = format!("{}{}", machine(&cgroup(high)), heap("hog", "/a", 40, ""));
+        let run = ran(&said);
+        assert_eq!(run.results.ending, Ending::Completed);
+        assert_eq!(run.counter("vmstat", "", "pswpout"), 0);
+        run.results.phases[0].end - run.results.phases[0].start
+    };
+    let (free, slow) = (time(""), time("memory.high = \"32 MiB\"\n"));
+    // After the i-th batch of 32 usage is 8192 + 64 i pages; the sleep has (i/128)^2 * 2^6 * 250 ticks of 4 ms, those of at
+    // most 2 ticks are passed over, the longest is 2 s.
+    let ticks: u64 =
+        (1..=32u64).map(|i| (((i << 13) * (i << 13) * 250) >> 34).min(500)).filter(|ticks| *ticks > 2).sum();
+    let expected = ticks * 4_000_000;
+    assert!(slow > free + expected * 9 / 10 && slow < free + expected * 11 / 10, "{free} {slow} {expected}");
+}
+
+#[test]
+fn swap_of_a_cgroup_is_limited() {
+    let cgroup = "[[cgroup]]\nname = \"/a\"\nmemory.max = \"32 MiB\"\nmemory.swap.max = \"16 MiB\"\n";
+    let fits = ran(&format!("{}{}", machine(cgroup), heap("heap", "/a", 44, "")));
+    assert_eq!(fits.results.ending, Ending::Completed);
+    assert!(fits.counter("vmstat", "", "pswpout") >= 3072, "{}", fits.counter("vmstat", "", "pswpout"));
+    assert!(of(&fits, "/a", "memory.swap.current") == 0 && of(&fits, "/a", "memory.events.max") > 0);
+
+    let run = ran(&format!("{}{}", machine(cgroup), heap("heap", "/a", 64, "")));
+    assert!(matches!(run.results.ending, Ending::OutOfMemory { .. }), "{:?}", run.results.ending);
+    assert_eq!(of(&run, "/a", "memory.swap.current"), 16 << 20);
+    assert_eq!((of(&run, "/a", "memory.events.oom"), of(&run, "/a", "memory.current")), (1, 32 << 20));
+}
+
+/// A heap of a cgroup beside one of the root, together more than memory, when the run is cut off.
+fn beside(cgroup: &str, megabytes: [u64; 2], other: &str) -> Finished {
+    let limits = format!("[[cgroup]]\nname = \"/a\"\n{cgroup}");
+    let machine = machine(&limits).replace("[run]\n", "[run]\nduration = \"1500 ms\"\n");
+    let other = heap("other", "/", megabytes[1], "").replace("populate", &format!("{other}populate"));
+    ran(&format!("{machine}{}{other}", heap("heap", "/a", megabytes[0], "")))
+}
+
+#[test]
+fn protected_memory_stays_while_others_have_some() {
+    let left = |limits: &str| {
+        let run = beside(limits, [120, 150], "");
+        assert_eq!((run.results.ending.clone(), of(&run, "/a", "memory.events.low")), (Ending::TimeUp, 0));
+        of(&run, "/a", "memory.current") >> 20
+    };
+    let [plain, low, min] = ["", "memory.low = \"110 MiB\"\n", "memory.min = \"110 MiB\"\n"].map(left);
+    assert!(plain < 105 && (108..=120).contains(&low) && (108..=120).contains(&min), "{plain} {low} {min}");
+}
+
+#[test]
+fn where_nothing_else_is_left_low_is_broken_and_min_is_not() {
+    let low = beside("memory.low = \"240 MiB\"\n", [150, 150], "locked = true\n");
+    assert_eq!(low.results.ending, Ending::TimeUp);
+    assert!(of(&low, "/a", "memory.events.low") > 0 && of(&low, "/a", "memory.swap.current") > 40 << 20);
+    let min = beside("memory.min = \"240 MiB\"\n", [150, 150], "locked = true\n");
+    assert!(matches!(min.results.ending, Ending::OutOfMemory { .. }), "{:?}", min.results.ending);
+    assert_eq!((of(&min, "/a", "memory.swap.current"), min.counter("vmstat", "", "pswpout")), (0, 0));
+}
