@@ -248,7 +248,6 @@ impl AccessState {
         page: u64,
         request: &Request,
     ) -> Result<Pfn, AllocationFailure> {
-        self.index(kernel, caller, region, page)?;
         let mut who = caller.for_page(self.regions[region].policy, page);
         let pfn = kernel.allocate_charged(&mut who, request)?.page;
         let node = kernel.node_of_frame(pfn);

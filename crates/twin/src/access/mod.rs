@@ -10,7 +10,6 @@ mod cache;
 mod dirty;
 mod explicit;
 mod hints;
-mod index;
 mod load;
 mod lock;
 mod marks;
@@ -76,8 +75,6 @@ pub(crate) struct AccessState {
     pub requests: Requests,
     /// What a file system remembers of each page that was written (`buffer_head`).
     pub buffers: Slab,
-    /// Nodes of the files' indexes (`radix_tree_node`).
-    pub nodes: Slab,
     /// Those that have begun since the engine asked, by when the disk will be done.
     pub ends: Vec<(Ps, u64)>,
     /// The request that failed last is not tried again.
@@ -92,7 +89,7 @@ pub(crate) struct AccessState {
 
 impl AccessState {
     /// No regions yet, on a machine without swap whose disk takes no time.
-    pub(crate) fn new(load: Load, costs: FaultCosts, cpus: u32, seed: u64) -> AccessState {
+    pub(crate) fn new(load: Load, costs: FaultCosts, seed: u64) -> AccessState {
         let disk = Device::new(0, 0, true);
         AccessState {
             regions: Vec::new(),
@@ -108,7 +105,6 @@ impl AccessState {
             reading: BTreeMap::new(),
             requests: Requests::default(),
             buffers: Slab::new(dirty::BUFFERS),
-            nodes: Slab::new(index::shape(cpus)),
             ends: Vec::new(),
             denied: false,
             logs: Vec::new(),

@@ -7,7 +7,6 @@
 //! `tests/run.rs`.
 
 use super::Unit;
-use super::index;
 use super::lock::Lock;
 use super::marks::Bits;
 use super::tables::Tables;
@@ -72,8 +71,6 @@ pub(crate) struct Region {
     pub file: bool,
     /// Pages of a file that are mapped.
     mapped: Bits,
-    /// Nodes of a file's index that there are, by level.
-    pub indexed: Vec<Bits>,
     /// Pages of a file that differ from the disk's.
     dirty: Bits,
     /// Who writes to the file by calls.
@@ -199,7 +196,6 @@ impl Region {
             anon,
             file,
             mapped,
-            indexed: if file { index::levels(pages) } else { Vec::new() },
             dirty,
             lock: Lock::default(),
             changed_at: u64::MAX,

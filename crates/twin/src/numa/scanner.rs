@@ -333,7 +333,7 @@ mod tests {
         let mm = Mm { mappings, vmas, ..Mm::default() };
         let curve = Curve::new(&[]).unwrap();
         let memory = Memory::new(1, vec![Path { idle_ns: 1.0, peak: 1e9 }], curve.clone(), curve).unwrap();
-        let memory = AccessState::new(Load::new(memory), FaultCosts::default(), 1, 1);
+        let memory = AccessState::new(Load::new(memory), FaultCosts::default(), 1);
         (Numa::new(rules, topology, Costs::least(1), tasks, vec![mm], vec!["p".into()]), memory)
     }
 

@@ -130,7 +130,7 @@ impl<'a> Engine<'a> {
         let (swap, disk) = build::disks(&scenario.machine);
         kernel.set_cgroups(build::cgroups(scenario));
         kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);
-        let mut memory = AccessState::new(load, costs, kernel.machine.cpus.len() as u32, scenario.run.seed);
+        let mut memory = AccessState::new(load, costs, scenario.run.seed);
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
         let cpus = kernel.machine.cpus.len();
         let mut engine = Engine {

@@ -40,7 +40,6 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
     let memory = AccessState::new(
         Load::new(Memory::new(2, vec![path; 4], curve.clone(), curve).unwrap()),
         FaultCosts::default(),
-        4,
         1,
     );
     let topology = Topology::new(vec![vec![10, 20], vec![20, 10]], vec![vec![0, 1], vec![2, 3]], false);
