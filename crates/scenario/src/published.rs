@@ -45,6 +45,12 @@ pub struct Published {
     /// Pairs of rows of many runs, of which the change is told as far as chance lets it be known.
     #[serde(default, rename = "trial")]
     pub trials: Vec<Trial>,
+    /// Tables as they were published, whose lines are metrics and whose columns are rows of this file.
+    #[serde(default, rename = "layout")]
+    pub layouts: Vec<Layout>,
+    /// How near the metrics of layouts are to be.
+    #[serde(default, rename = "bar")]
+    pub bars: Vec<Bar>,
     /// Quantities of the model that these figures do not fix, one sentence each.
     #[serde(default)]
     pub not_identifiable: Vec<String>,
@@ -191,6 +197,37 @@ pub struct Trial {
     pub published: f64,
 }
 
+/// A published table whose lines are metrics; a metric that is a line of one is told there only.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// Key, unique.
+    pub key: String,
+    /// As it was called.
+    pub title: String,
+    /// Keys of its lines.
+    pub metrics: Vec<String>,
+    /// Keys of its columns, the one that the others are compared with first.
+    pub rows: Vec<String>,
+    /// Changes are judged of lines that reach this in some column; absent: of none.
+    #[serde(default)]
+    pub judged: Option<f64>,
+}
+
+/// How near a metric is to be to the published one, in every row of layouts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bar {
+    /// Key of the metric.
+    pub metric: String,
+    /// Largest distance, in percent of the published value.
+    #[serde(default)]
+    pub percent: Option<f64>,
+    /// Largest distance in the metric's own unit.
+    #[serde(default)]
+    pub points: Option<f64>,
+}
+
 fn one() -> u32 {
     1
 }
@@ -258,6 +295,21 @@ impl Published {
                 let path = format!("trial.#{i}.{name}");
                 check.require(rows.contains(key.as_str()), &path, || "no such row".into());
             }
+        }
+        let mut layouts = BTreeSet::new();
+        for (i, layout) in published.layouts.iter().enumerate() {
+            let path = format!("layout.#{i}");
+            check.require(layouts.insert(layout.key.as_str()), &format!("{path}.key"), || "listed twice".into());
+            let known = layout.metrics.iter().all(|key| metrics.contains(key.as_str()));
+            check.require(known, &format!("{path}.metrics"), || "one of these is no metric".into());
+            let known = layout.rows.iter().all(|key| rows.contains(key.as_str()));
+            check.require(known, &format!("{path}.rows"), || "one of these is no row".into());
+        }
+        for (i, bar) in published.bars.iter().enumerate() {
+            let known = metrics.contains(bar.metric.as_str());
+            check.require(known, &format!("bar.#{i}.metric"), || format!("there is no metric {}", bar.metric));
+            let one = bar.percent.is_some() != bar.points.is_some();
+            check.require(one, &format!("bar.#{i}"), || "a bar is in percent or in points".into());
         }
         for (i, list) in published.lists.iter().enumerate() {
             check.require(rows.contains(list.row.as_str()), &format!("list.#{i}.row"), || "no such row".into());

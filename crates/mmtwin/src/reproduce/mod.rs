@@ -5,11 +5,13 @@
 //! figure that was fixed on it.
 
 mod balancing;
+mod layouts;
 mod numa_counters;
 mod pseudo_interleaving;
 mod staggered_scan;
 mod tables;
 mod vmalloc_purge;
+mod vmscan_2010;
 
 use crate::Failure;
 use mmtwin_event::results::BalancingTime;
@@ -34,7 +36,7 @@ pub struct Study {
 }
 
 /// All studies.
-pub const ALL: [Study; 4] = [
+pub const ALL: [Study; 5] = [
     Study {
         name: "numa-counters",
         scenarios: &[("scenario", include_str!("../../../../scenarios/published/numa-counters/scenario.toml"))],
@@ -51,6 +53,7 @@ pub const ALL: [Study; 4] = [
     },
     pseudo_interleaving::STUDY,
     staggered_scan::STUDY,
+    vmscan_2010::STUDY,
 ];
 
 /// What the twin found for a row.

@@ -10,9 +10,11 @@ impl Reproduction {
     /// One table per metric, then the others.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables: Vec<Table> = {
-            let told = self.published.metrics.iter().filter(|metric| !metric.relative);
+            let told =
+                self.published.metrics.iter().filter(|metric| !metric.relative && !self.is_in_layout(&metric.key));
             told.filter_map(|metric| self.metric(metric)).collect()
         };
+        tables.extend(self.layouts());
         tables.extend(self.pairs());
         tables.extend(self.orders());
         tables.extend(self.trials());
@@ -257,7 +259,7 @@ impl Reproduction {
     }
 
     /// A list, if there is anything in it.
-    fn list<const N: usize>(
+    pub(super) fn list<const N: usize>(
         &self,
         name: &str,
         title: &str,

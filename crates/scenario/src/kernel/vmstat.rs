@@ -67,6 +67,8 @@ variant! {
 variant! {
     /// Layout of zoneinfo, vmstat, numastat, buddyinfo and pagetypeinfo.
     pub enum Files {
+        /// 2.6.36 and 2.6.37: rows of zones only.
+        V2_6_36 = "2.6.36",
         /// 4.13 and older: NUMA rows among the zone rows.
         V4_13 = "4.13",
         /// The 2017 series: NUMA rows behind the zone rows.

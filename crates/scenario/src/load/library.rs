@@ -47,6 +47,8 @@ pub(super) const PRESETS: Library = Library {
         "epyc-genoa-1s"
         "xeon-8s-glueless"
         "lab-4n"
+        "phenom-4c-3g"
+        "ppc970-4c-3g"
     },
 };
 

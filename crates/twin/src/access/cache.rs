@@ -23,6 +23,8 @@ const AHEAD: Request = Request {
 };
 /// A page of a file that is about to be written by a call.
 const WRITTEN: Request = Request { spread_dirty: true, gfp: "GFP_HIGHUSER_MOVABLE|__GFP_WRITE", ..Request::USER };
+/// The same in 2010, whether anybody waits for it or not.
+const PAGE_2010: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|GFP_COLD", ..Request::USER };
 /// Pages that a fault maps together (`fault_around_bytes`).
 const AROUND: u64 = 16;
 
@@ -123,6 +125,8 @@ impl AccessState {
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
         let limits = (self.readahead_pages, self.regions[region].len());
+        // Before 3.15 a fault mapped its own page, and a mapping that was read in order was read ahead like a call's file.
+        let of_2010 = kernel.reclaim.rules.by_zone.is_some();
         self.finish(kernel, caller, region, reader)?;
         self.regions[region].tables.reach(kernel, caller, page)?;
         let pfn = match self.regions[region].entry(page) {
@@ -134,8 +138,12 @@ impl AccessState {
             }
             _ => {
                 kernel.stat.events.reclaim.pgmajfault += 1;
-                reader.pending = reader.ra.around(page, limits);
-                self.finish(kernel, caller, region, reader)?;
+                if of_2010 && reader.ra.is_next(page) {
+                    self.ahead(kernel, caller, (region, reader), page, false)?;
+                } else {
+                    reader.pending = reader.ra.around(page, limits);
+                    self.finish(kernel, caller, region, reader)?;
+                }
                 match self.regions[region].entry(page) {
                     Entry::Present(pfn) => pfn,
                     _ => self.bring_one(kernel, caller, region, page)?,
@@ -148,8 +156,12 @@ impl AccessState {
         kernel.stat.events.faults += 1;
         kernel.spend(caller.cpu, self.costs.fault);
         // Its neighbours that are in memory are mapped with it, but the marked one, which is to be seen when it is touched.
-        let first = page / AROUND * AROUND;
-        for at in first..(first + AROUND).min(limits.1) {
+        let around = if of_2010 { 1 } else { AROUND };
+        if of_2010 {
+            reader.ra.note(page);
+        }
+        let first = page / around * around;
+        for at in first..(first + around).min(limits.1) {
             if let Entry::Present(pfn) = self.regions[region].entry(at)
                 && !self.reading.contains_key(&pfn)
                 && (at == page || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
@@ -249,6 +261,7 @@ impl AccessState {
         request: &Request,
     ) -> Result<Pfn, AllocationFailure> {
         let mut who = caller.for_page(self.regions[region].policy, page);
+        let request = if kernel.reclaim.rules.by_zone.is_some() { &PAGE_2010 } else { request };
         let pfn = kernel.allocate_charged(&mut who, request)?.page;
         let node = kernel.node_of_frame(pfn);
         let gone = self.regions[region].entry(page);

@@ -50,6 +50,11 @@ impl Readahead {
         self.prev = Some(page);
     }
 
+    /// True if a page comes after the one that was read last, or is a file's first before any was.
+    pub(crate) fn is_next(&self, page: u64) -> bool {
+        self.prev.map_or(page == 0, |prev| page == prev + 1)
+    }
+
     /// A call comes to a page that is not in memory (`marked` false), or to the marked one. `max` pages are read at most,
     /// of a file with `len`. `cached` says which pages are in memory.
     pub(crate) fn on_demand(

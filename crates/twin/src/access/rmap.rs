@@ -46,6 +46,17 @@ impl AccessState {
         self.regions.last().map_or(0, |region| region.base() + region.len() as u32)
     }
 
+    /// True if a page is in a page table.
+    pub(crate) fn is_mapped(&self, content: u32) -> bool {
+        let at = self.of_content(content);
+        self.regions[at.region].is_mapped(at.page, false)
+    }
+
+    /// True if other CPUs than this may have a page in their TLBs.
+    pub(crate) fn is_elsewhere(&self, content: u32, cpu: u32) -> bool {
+        self.regions[self.of_content(content).region].cpus.elsewhere(cpu)
+    }
+
     /// True if a page's mappings have been used since reclaim looked.
     pub(crate) fn take_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> bool {
         let at = self.of_content(content);

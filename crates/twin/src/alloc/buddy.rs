@@ -62,6 +62,7 @@ impl PageAllocator {
     pub(super) fn free_block(&mut self, ctx: &mut Context<'_>, zone: usize, page: Pfn, order: u32) {
         self.lock_count += 1;
         ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, 1 << order);
+        self.zones[zone].returned += 1;
         let migratetype = self.block_type(page);
         let (mut page, mut at) = (page, order);
         self.frames.clear(page);

@@ -77,6 +77,8 @@ pub struct Zone {
     pub reclaim_active: bool,
     /// An allocation has found it below its high mark, and no return of pages since has found it above (6.7 and later).
     pub below_high: bool,
+    /// How often pages have come back to the free lists.
+    pub returned: u64,
     /// Pages kept from requests that could have used a higher kind, by that kind.
     pub lowmem_reserve: [u64; ZONES],
     /// Free blocks by order and migratetype.
@@ -121,6 +123,7 @@ pub(super) fn of_machine(machine: &Machine) -> Vec<Zone> {
                 boosted: false,
                 reclaim_active: false,
                 below_high: false,
+                returned: 0,
                 lowmem_reserve: [0; ZONES],
                 free: Default::default(),
             }

@@ -2,6 +2,7 @@
 //! mechanism that simply does not happen.
 
 use super::BuildError;
+use super::kernel::by_zone;
 use crate::page::MAX_CGROUPS;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::{Congestion, LruScope};
@@ -27,6 +28,10 @@ const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
 /// Refuses what is not modelled; notes, in sentences, what does not happen.
 pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     let refuse = |place: String, why: &str| Err(BuildError::NotModelledAt(place, why.into()));
+    let limited = scenario.cgroups.iter().find(|cgroup| cgroup.memory != Default::default());
+    if let Some(cgroup) = limited.filter(|_| by_zone(&scenario.kernel).is_some()) {
+        return refuse(format!("cgroup {}", cgroup.name), "a cgroup of 2010 has lists of its own");
+    }
     if scenario.cgroups.len() >= MAX_CGROUPS {
         return refuse(format!("{} cgroups", scenario.cgroups.len()), "a page knows one of 63");
     }
@@ -51,8 +56,11 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         return refuse("kernel.numa_balancing above 1".into(), "memory has no tiers");
     }
     let mut notes = Vec::new();
-    let reclaim = &scenario.kernel.reclaim;
-    if reclaim.lru == LruScope::Zone || reclaim.congestion != Congestion::Throttle {
+    let (reclaim, by_zone) = (&scenario.kernel.reclaim, by_zone(&scenario.kernel));
+    if by_zone.is_some() {
+        notes.push("tasks do not compact memory".to_string());
+    }
+    if by_zone.is_none() && (reclaim.lru == LruScope::Zone || reclaim.congestion != Congestion::Throttle) {
         notes.push("memory is reclaimed by the rules of 6.1, whatever the kernel".into());
     }
     Ok(notes)

@@ -9,7 +9,8 @@ use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
 use crate::writeback::{self, Limit, Limits};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    Files, NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, Thp, Threshold, Watermarks,
+    Balanced, Congestion, DirtyPages, Files, LruScope, NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, Thp,
+    Threshold, Watermarks,
 };
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -45,15 +46,30 @@ fn alloc(of: &Kernel) -> Rules {
     }
 }
 
+/// The rules of a kernel that reclaims by zones, if they are modelled: those of 2010.
+pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
+    let waits = match of.reclaim.congestion {
+        Congestion::Wait => reclaim::Waits::Always,
+        Congestion::WaitIffDevice | Congestion::WaitIffZone => reclaim::Waits::IfCongested,
+        Congestion::Throttle => return None,
+    };
+    let known = of.reclaim.lru == LruScope::Zone
+        && of.reclaim.balanced == Balanced::AllZones
+        && of.reclaim.dirty_pages == DirtyPages::Write;
+    known.then_some(reclaim::Variant { waits })
+}
+
 fn reclaim(of: &Kernel) -> reclaim::Rules {
+    let by_zone = by_zone(of);
     reclaim::Rules {
-        lru_batch: if is_at_least(of, 6, 11) { 31 } else { 15 },
+        lru_batch: if is_at_least(of, 6, 11) { 31 } else { 15 - usize::from(by_zone.is_some()) },
         cost_of_rotations: of.reclaim.scan_balance == ScanBalance::CostRotations,
         skip_limit: of.reclaim.skip_limit.into(),
         stats_flush: Ns::from(of.reclaim.stats_flush_ms) * 1_000_000,
         swappiness: of.sysctl.vm_swappiness.into(),
         laptop_mode: of.sysctl.vm_laptop_mode != 0,
         hz: of.hz.into(),
+        by_zone,
     }
 }
 
@@ -110,6 +126,7 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
         stat_interval: u64::from(of.sysctl.vm_stat_interval) * NS_PER_S,
         hz: of.hz,
         dialect: match said.files {
+            Files::V2_6_36 => Dialect::V2_6_36,
             Files::V4_13 => Dialect::V4_13,
             Files::V4_14 => Dialect::Series,
             Files::V6_1 => Dialect::V6_1,
@@ -141,6 +158,15 @@ mod tests {
         assert_eq!(alloc(&kernel("6.12")), Rules::V6_12);
         assert_eq!(vmstat(&kernel("4.13")).unwrap().design, Design::InZone);
         assert!(matches!(vmstat(&kernel("6.1")).unwrap().design, Design::Event { zoneinfo_folds: false }));
+    }
+
+    #[test]
+    fn the_kernels_of_2010_reclaim_by_zones() {
+        let waits = |release| by_zone(&kernel(release)).map(|variant| variant.waits);
+        use reclaim::Waits::{Always, IfCongested};
+        assert_eq!(["2.6.36", "2.6.36-lowlumpy"].map(waits), [Some(Always); 2]);
+        assert_eq!(["2.6.36-waitcongest", "2.6.37"].map(waits), [Some(IfCongested); 2]);
+        assert_eq!(["3.3", "3.13", "4.13", "6.1", "6.12"].map(waits), [None; 5]);
     }
 
     #[test]

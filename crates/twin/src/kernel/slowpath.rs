@@ -30,6 +30,12 @@ impl Kernel {
     }
 
     fn wake_all_kswapds(&mut self, caller: &Caller, search: &Search<'_>) {
+        if self.reclaim.rules.by_zone.is_some() {
+            let zones: Vec<usize> = self.alloc.zones_of(search).collect();
+            return zones.into_iter().for_each(|zone| {
+                self.wakeup_kswapd_of_zone(caller.cpu, caller.task, zone, search.request.order);
+            });
+        }
         let mut nodes: Vec<usize> = self.alloc.zones_of(search).map(|zone| zone / ZONES).collect();
         nodes.dedup();
         for node in nodes {

@@ -242,7 +242,7 @@ impl World<'_> {
     }
 
     /// Starts the write of a page; true if it is over already.
-    fn pageout(&mut self, page: Pfn, content: u32, file: bool) -> bool {
+    pub(super) fn pageout(&mut self, page: Pfn, content: u32, file: bool) -> bool {
         let done = self.memory.write_out(self.kernel, (self.cpu, self.task), page, content);
         let event = MmVmscanWriteFolio { flags: flags(file), pfn: Some(page.into()), page: None };
         let (at, task, node) = (self.now(), self.task, self.kernel.alloc.frames.zone(page) / ZONES);

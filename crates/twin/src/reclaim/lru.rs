@@ -1,5 +1,5 @@
-//! LRU lists: `struct lruvec`, `lruvec_add_folio`, `lruvec_del_folio`, `lru_note_cost` (4.8 to 6.18; before, a lruvec per
-//! zone). A node has one lruvec per cgroup with five lists.
+//! LRU lists: `struct lruvec`, `lruvec_add_folio`, `lruvec_del_folio`, `lru_note_cost`. A node has one lruvec per cgroup
+//! with five lists; before 4.8 a zone.
 //!
 //! New pages enter at the head, reclaim takes from the tail. Sizes count pages, lists count blocks. Checked by a property
 //! test of [`super`] and against guests (docs/fidelity.md).
@@ -84,10 +84,12 @@ fn inactive_is_low(inactive: u64, active: u64) -> bool {
 /// All LRU lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Lru {
-    /// By node, then cgroup.
+    /// By node or zone, then cgroup.
     vecs: Vec<Lruvec>,
     /// By cgroup: its parent; the root is its own.
     parents: Vec<usize>,
+    /// Lists belong to zones.
+    by_zone: bool,
     /// What statistics say of each lruvec, where they are not what is so now.
     flushed: Vec<Shown>,
 }
@@ -117,8 +119,9 @@ impl Shown {
 
 impl Lru {
     /// Empty lists; `parents` are those of all cgroups, of which the first is the root.
-    pub(crate) fn new(nodes: usize, parents: Vec<usize>) -> Lru {
-        Lru { vecs: vec![Lruvec::default(); nodes * parents.len()], parents, flushed: Vec::new() }
+    pub(crate) fn new(nodes: usize, parents: Vec<usize>, by_zone: bool) -> Lru {
+        let places = if by_zone { nodes * ZONES } else { nodes };
+        Lru { vecs: vec![Lruvec::default(); places * parents.len()], parents, by_zone, flushed: Vec::new() }
     }
 
     /// Lruvecs there are.
@@ -126,9 +129,9 @@ impl Lru {
         self.vecs.len()
     }
 
-    /// Number of the lruvec of a cgroup on a node.
-    pub(crate) fn number(&self, node: usize, cgroup: usize) -> usize {
-        node * self.parents.len() + cgroup
+    /// Number of the lruvec of a cgroup on a node, or in a zone.
+    pub(crate) fn number(&self, place: usize, cgroup: usize) -> usize {
+        place * self.parents.len() + cgroup
     }
 
     /// A lruvec and those of the cgroups above its own.
@@ -207,7 +210,8 @@ impl Lru {
     /// Number of the lruvec that an allocated page belongs to.
     #[inline]
     pub(crate) fn number_of(&self, frames: &Frames, page: Pfn) -> usize {
-        self.number(frames.zone(page) / ZONES, frames.cgroup(page))
+        let zone = frames.zone(page);
+        self.number(if self.by_zone { zone } else { zone / ZONES }, frames.cgroup(page))
     }
 
     pub(crate) fn vec(&self, number: usize) -> &Lruvec {
@@ -269,7 +273,7 @@ mod tests {
 
     #[test]
     fn costs_fade_with_the_lists_length_up_to_the_root() {
-        let mut lru = Lru::new(1, vec![0, 0, 1]);
+        let mut lru = Lru::new(1, vec![0, 0, 1], false);
         lru.vecs[2].size[List::InactiveFile as usize][2] = 400;
         lru.vecs[1].size[List::InactiveAnon as usize][2] = 400;
         lru.note_cost(2, true, 100);
@@ -282,7 +286,7 @@ mod tests {
 
     #[test]
     fn statistics_are_as_old_as_the_last_flush() {
-        let mut lru = Lru::new(1, vec![0, 0]);
+        let mut lru = Lru::new(1, vec![0, 0], false);
         let file = |lru: &Lru| [0, 1].map(|at| lru.shown(at).pages(List::ActiveFile));
         lru.vecs[1].size[List::ActiveFile as usize][2] = 9;
         assert_eq!((file(&lru), lru.shown(0).inactive_is_low(true)), ([9, 9], true));

@@ -13,6 +13,8 @@
 //! | refaults | [`workingset`] |
 //! | shrinkers | [`slab`] |
 //! | limits of cgroups; what of them is protected | [`memcg`]; [`protection`] |
+//! | all of this by zones, as it was in 2010 | [`historic`] |
+//! | which of the two a kernel has | [`generation`] |
 //!
 //! A reclaim is a state machine that goes on from batch to batch ([`Poll`]), so that it shares its CPU with others and can
 //! sleep anywhere. The state of lists and nodes is the kernel's ([`Reclaim`]); where pages are mapped, which were
@@ -23,6 +25,8 @@ mod balance;
 mod batches;
 mod control;
 mod direct;
+mod generation;
+pub(crate) mod historic;
 mod inactive;
 mod isolate;
 mod kswapd;
@@ -37,7 +41,9 @@ mod workingset;
 
 pub(crate) use control::{Control, Who};
 pub(crate) use direct::Direct;
-pub(crate) use kswapd::Kswapd;
+pub(crate) use generation::{NodeThread, TaskReclaim};
+pub use historic::{Variant, Waits};
+use kswapd::Kswapd;
 pub(crate) use lru::{List, Lru};
 pub use memcg::Cgroup;
 pub(crate) use memcg::Group;
@@ -47,7 +53,7 @@ pub(crate) use slab::Shrinker;
 pub(crate) use throttle::Reason;
 
 use crate::access::AccessState;
-use crate::alloc::ZoneKind;
+use crate::alloc::{ZONES, ZoneKind};
 use crate::clock::Ns;
 use crate::kernel::{Kernel, Ps};
 use crate::probe::Task;
@@ -83,6 +89,8 @@ pub struct Rules {
     pub laptop_mode: bool,
     /// Ticks per second.
     pub hz: u64,
+    /// Zones are reclaimed, not nodes, by the rules of a kernel of 2010.
+    pub by_zone: Option<Variant>,
 }
 
 impl Rules {
@@ -95,6 +103,7 @@ impl Rules {
         swappiness: 60,
         laptop_mode: false,
         hz: 250,
+        by_zone: None,
     };
 }
 
@@ -126,6 +135,8 @@ pub(crate) struct Reclaim {
     pub rules: Rules,
     pub lru: Lru,
     pub nodes: Vec<Node>,
+    /// Used where zones are reclaimed.
+    pub zones: Vec<historic::Zone>,
     /// By CPU.
     batches: Vec<Batches>,
     /// All cgroups, the root first.
@@ -192,12 +203,14 @@ impl World<'_> {
 impl Reclaim {
     /// Empty lists; `pages` is the memory of the machine, the first cgroup is the root.
     pub(crate) fn new(rules: Rules, nodes: usize, cgroups: Vec<Cgroup>, cpus: usize, pages: u64) -> Reclaim {
-        let lru = Lru::new(nodes, cgroups.iter().map(|cgroup| cgroup.parent).collect());
+        let parents = cgroups.iter().map(|cgroup| cgroup.parent).collect();
+        let lru = Lru::new(nodes, parents, rules.by_zone.is_some());
         let bits = workingset::age_bits(lru.len());
         Reclaim {
             rules,
             lru,
             nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
+            zones: vec![historic::Zone::default(); nodes * ZONES],
             batches: vec![Batches::default(); cpus],
             groups: cgroups.into_iter().map(|said| Group { said, ..Group::default() }).collect(),
             stocks: vec![Stock::default(); cpus],

@@ -89,7 +89,7 @@ pub struct Ran {
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 59] = [
+const WRITTEN: [Kind; 61] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -130,6 +130,8 @@ const WRITTEN: [Kind; 59] = [
     Kind::MmCompactionKcompactdSleep,
     Kind::MmCompactionWakeupKcompactd,
     Kind::MmCompactionKcompactdWake,
+    Kind::WritebackCongestionWait,
+    Kind::WritebackWaitIffCongested,
     Kind::MmMigratePages,
     Kind::MmNumaMigrateRatelimit,
     Kind::SchedMoveNuma,

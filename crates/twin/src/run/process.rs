@@ -12,7 +12,7 @@ use crate::compaction::Kcompactd;
 use crate::kernel::Ps;
 use crate::page::Pfn;
 use crate::probe::Task;
-use crate::reclaim::Kswapd;
+use crate::reclaim::NodeThread;
 use crate::writeback::{Ender, Flusher};
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
 use mmtwin_scenario::Scenario;
@@ -69,7 +69,7 @@ pub(super) enum Doing {
     /// Touching memory.
     Touching(Accessor),
     /// Keeping memory of a node free.
-    Kswapd(Box<Kswapd>),
+    Kswapd(Box<NodeThread>),
     /// Making blocks of a node's memory.
     Kcompactd(Box<Kcompactd>),
     /// Writing dirty files.

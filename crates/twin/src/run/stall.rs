@@ -12,7 +12,7 @@ use crate::compaction::{Compact, Priority, Status, Tries};
 use crate::kernel::Ps;
 use crate::page::Migratetype;
 use crate::probe::Task;
-use crate::reclaim::{COSTLY_ORDER, Control, Direct, Kswapd, MAX_RETRIES, Poll, Reason, Who, World};
+use crate::reclaim::{COSTLY_ORDER, Control, MAX_RETRIES, NodeThread, Poll, Reason, TaskReclaim, Who, World};
 use crate::vmstat::ZoneItem;
 
 /// Id of the first kswapd.
@@ -37,8 +37,10 @@ pub(super) fn turn(alloc: &PageAllocator) -> Ps {
 pub(super) struct Stall {
     failure: AllocationFailure,
     next: Next,
-    direct: Option<Direct>,
+    direct: Option<TaskReclaim>,
     compact: Option<Compact>,
+    /// It has reclaimed before.
+    again: bool,
     /// What the last reclaim has freed.
     reclaimed: u64,
     /// Reclaims in a row that freed nothing.
@@ -73,7 +75,7 @@ impl Engine<'_> {
             let cpus = self.kernel.machine.cpus_of(node);
             let cpu = cpus.first().copied().unwrap_or(0);
             let caller = Caller::new(cpu, Task { pid, tgid: pid }, Policy::Default);
-            let kswapd = Doing::Kswapd(Box::new(Kswapd::new(node)));
+            let kswapd = Doing::Kswapd(Box::new(NodeThread::new(&self.kernel.reclaim.rules, node)));
             let thread = self.add_kernel_thread(format!("kswapd{node}"), caller, kswapd);
             self.kswapds.push((node, thread));
         }
@@ -167,12 +169,13 @@ impl Engine<'_> {
             self.kernel.stat.events.reclaim.compact_fail += 1;
         }
         let (request, of_cgroup) = (stall.failure.request, stall.failure.over_limit.is_some());
-        let costly = request.order > COSTLY_ORDER;
+        let (costly, by_zone) = (request.order > COSTLY_ORDER, self.kernel.reclaim.rules.by_zone.is_some());
+        let compacts = request.order > 0 && !by_zone;
         loop {
             match stall.next {
                 Next::Begin => {
                     stall.next = Next::Reclaim;
-                    if costly || request.order > 0 && request.migratetype != Migratetype::Movable {
+                    if compacts && (costly || request.migratetype != Migratetype::Movable) {
                         stall.compact = Some(self.compaction_for(thread, &stall.failure, Priority::Async));
                         break;
                     }
@@ -186,7 +189,8 @@ impl Engine<'_> {
                     stall.next = Next::Drain;
                     let limit = stall.failure.over_limit;
                     limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.max += 1));
-                    stall.direct = Some(self.reclaim_for(thread, &stall.failure));
+                    stall.direct = Some(self.reclaim_for(thread, &stall.failure, stall.again));
+                    stall.again = true;
                     break;
                 }
                 Next::Drain => {
@@ -204,7 +208,7 @@ impl Engine<'_> {
                 }
                 Next::Compact => {
                     stall.next = Next::Decide;
-                    if request.order > 0 {
+                    if compacts {
                         stall.compact = Some(self.compaction_for(thread, &stall.failure, stall.tries.priority));
                         break;
                     }
@@ -216,7 +220,11 @@ impl Engine<'_> {
                         return Ok(Step::On);
                     }
                     stall.fruitless = if stall.reclaimed > 0 { 0 } else { stall.fruitless + 1 };
-                    let reclaims = of_cgroup || self.is_worth_retrying(&stall.failure, request.order);
+                    let reclaims = match by_zone {
+                        // Where there is hope yet a reclaim has told of a page at least.
+                        true => stall.reclaimed > 0,
+                        false => of_cgroup || self.is_worth_retrying(&stall.failure, request.order),
+                    };
                     let goes_on = stall.fruitless <= MAX_RETRIES && reclaims;
                     if !goes_on && !(stall.reclaimed > 0 && self.compacts_again(&mut stall)) {
                         self.kernel.stat.events.reclaim.oom_kill += 1;
@@ -235,7 +243,8 @@ impl Engine<'_> {
     /// `should_compact_retry`, with what there is if all is reclaimed that can be.
     fn compacts_again(&self, stall: &mut Stall) -> bool {
         let (order, failure) = (stall.failure.request.order, &stall.failure);
-        order > 0 && stall.tries.go_on(order, stall.compacted, || self.is_worth_retrying(failure, 0))
+        let compacts = order > 0 && self.kernel.reclaim.rules.by_zone.is_none();
+        compacts && stall.tries.go_on(order, stall.compacted, || self.is_worth_retrying(failure, 0))
     }
 
     /// A thread has got its memory.
@@ -261,14 +270,14 @@ impl Engine<'_> {
         zones.filter(usable).collect()
     }
 
-    fn reclaim_for(&mut self, thread: usize, failure: &AllocationFailure) -> Direct {
+    fn reclaim_for(&mut self, thread: usize, failure: &AllocationFailure, again: bool) -> TaskReclaim {
         let (zones, caller, request) = (self.zones_for(failure), self.threads[thread].caller, failure.request);
         let world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
         let control = match failure.over_limit {
             Some(cgroup) => Control::new(Who::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
             None => Control::new(Who::Direct, request.order, request.highest, request.gfp),
         };
-        Direct::new(&world, control, zones)
+        TaskReclaim::new(&world, control, zones, again)
     }
 
     fn compaction_for(&mut self, thread: usize, failure: &AllocationFailure, priority: Priority) -> Compact {
@@ -337,6 +346,7 @@ impl Stall {
             next: Next::Begin,
             direct: None,
             compact: None,
+            again: false,
             reclaimed: 0,
             fruitless: 0,
             compacted: Status::Skipped,

@@ -3,8 +3,13 @@
 //! The names are the kernel's. Rows that only some configurations have are there if distributions' kernels have them.
 //! Rows whose counter the twin does not keep show 0. Checked against the files of kernels 6.1 and 6.18
 //! (`tests/zoneinfo.rs`); 4.13 is after its documentation, and its event rows are those of a kernel with huge pages,
-//! compaction and NUMA balancing.
+//! compaction and NUMA balancing; 2.6.36 is after its documentation too, with compaction.
 
+/// Zone rows before the NUMA rows; there were none of nodes.
+const ZONE_2_6_36: &str = "\
+    nr_free_pages nr_inactive_anon nr_active_anon nr_inactive_file nr_active_file nr_unevictable nr_mlock nr_anon_pages \
+    nr_mapped nr_file_pages nr_dirty nr_writeback nr_slab_reclaimable nr_slab_unreclaimable nr_page_table_pages \
+    nr_kernel_stack nr_unstable nr_bounce nr_vmscan_write nr_writeback_temp nr_isolated_anon nr_isolated_file nr_shmem";
 /// Zone rows; NUMA rows come before the last in 4.13 and after it with the series.
 const ZONE_4_13: &str = "\
     nr_free_pages nr_zone_inactive_anon nr_zone_active_anon nr_zone_inactive_file nr_zone_active_file \
@@ -47,6 +52,18 @@ const NODE_6_18: &str = "\
     nr_page_table_pages nr_sec_page_table_pages nr_iommu_pages nr_swapcached pgpromote_success pgpromote_candidate \
     pgpromote_candidate_nrl pgdemote_kswapd pgdemote_direct pgdemote_khugepaged pgdemote_proactive nr_hugetlb \
     nr_balloon_pages nr_kernel_file_pages";
+/// Event rows.
+const EVENTS_2_6_36: &str = "\
+    pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable pgfree pgactivate \
+    pgdeactivate pgfault pgmajfault pgrefill_dma pgrefill_dma32 pgrefill_normal pgrefill_movable pgsteal_dma \
+    pgsteal_dma32 pgsteal_normal pgsteal_movable pgscan_kswapd_dma pgscan_kswapd_dma32 pgscan_kswapd_normal \
+    pgscan_kswapd_movable pgscan_direct_dma pgscan_direct_dma32 pgscan_direct_normal pgscan_direct_movable \
+    zone_reclaim_failed pginodesteal slabs_scanned kswapd_steal kswapd_inodesteal kswapd_low_wmark_hit_quickly \
+    kswapd_high_wmark_hit_quickly kswapd_skip_congestion_wait pageoutrun allocstall pgrotated compact_blocks_moved \
+    compact_pages_moved compact_pagemigrate_failed compact_stall compact_fail compact_success \
+    htlb_buddy_alloc_success htlb_buddy_alloc_fail unevictable_pgs_culled unevictable_pgs_scanned \
+    unevictable_pgs_rescued unevictable_pgs_mlocked unevictable_pgs_munlocked unevictable_pgs_cleared \
+    unevictable_pgs_stranded unevictable_pgs_mlockfreed";
 /// Event rows.
 const EVENTS_4_13: &str = "\
     pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable allocstall_dma \
@@ -109,6 +126,8 @@ const EVENTS_6_18: &str = "\
 /// The layout of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
+    /// 2.6.36 and 2.6.37.
+    V2_6_36,
     /// 4.13.
     V4_13,
     /// 4.13 with the NUMA-statistics series.
@@ -127,6 +146,7 @@ impl Dialect {
     /// Names of the rows of a zone, NUMA rows among them.
     pub fn zone_rows(self) -> Vec<&'static str> {
         let mut rows: Vec<&str> = words(match self {
+            Dialect::V2_6_36 => ZONE_2_6_36,
             Dialect::V4_13 | Dialect::Series => ZONE_4_13,
             Dialect::V6_1 => ZONE_6_1,
             Dialect::V6_18 => ZONE_6_18,
@@ -140,6 +160,7 @@ impl Dialect {
     /// Names of the rows of a node.
     pub fn node_rows(self) -> impl Iterator<Item = &'static str> {
         words(match self {
+            Dialect::V2_6_36 => "",
             Dialect::V4_13 | Dialect::Series => NODE_4_13,
             Dialect::V6_1 => NODE_6_1,
             Dialect::V6_18 => NODE_6_18,
@@ -149,6 +170,7 @@ impl Dialect {
     /// Names of the rows of `/proc/vmstat` after the nodes'.
     pub fn other_rows(self) -> impl Iterator<Item = &'static str> {
         let (limits, events, last) = match self {
+            Dialect::V2_6_36 => ("", EVENTS_2_6_36, ""),
             Dialect::V4_13 | Dialect::Series => (LIMITS, EVENTS_4_13, ""),
             Dialect::V6_1 => (LIMITS, EVENTS_6_1, LAST),
             Dialect::V6_18 => (LIMITS_6_18, EVENTS_6_18, LAST),
@@ -159,7 +181,7 @@ impl Dialect {
     /// Kinds of zones that are printed: device memory is a later option.
     pub fn zones(self) -> usize {
         match self {
-            Dialect::V4_13 | Dialect::Series => super::ZONES - 1,
+            Dialect::V2_6_36 | Dialect::V4_13 | Dialect::Series => super::ZONES - 1,
             Dialect::V6_1 | Dialect::V6_18 => super::ZONES,
         }
     }

@@ -24,6 +24,11 @@ impl VmStat {
         }
     }
 
+    /// True if a row of zones shows what is only kept by node here.
+    pub(super) fn is_known_by_node(&self, name: &str) -> bool {
+        self.pages.node_row(None, name).is_some() && self.pages.zone_row(0, name).is_none()
+    }
+
     /// Value of a row of a node or of all nodes.
     pub(super) fn node_row(&self, node: Option<usize>, name: &str) -> u64 {
         self.pages.node_row(node, name).unwrap_or(0)
@@ -117,8 +122,8 @@ impl VmStat {
         let numa = self.node_numa(node, alloc, &mut cost);
         for name in self.rules.dialect.zone_rows() {
             let zones = self.populated.iter().filter(|&&zone| alloc.zones[zone].node == node);
-            let value =
-                numa_row(name, &numa).unwrap_or_else(|| zones.map(|&zone| self.zone_row(alloc, zone, name)).sum());
+            let known = numa_row(name, &numa).or_else(|| self.pages.node_row(Some(node), name));
+            let value = known.unwrap_or_else(|| zones.map(|&zone| self.zone_row(alloc, zone, name)).sum());
             let _ = writeln!(text, "{name} {value}");
         }
         for name in self.rules.dialect.node_rows() {
@@ -136,6 +141,7 @@ impl VmStat {
             let value = match name {
                 "nr_free_pages" => self.zone.system(ZoneItem::FreePages as usize).max(0) as u64,
                 _ => numa_row(name, &numa)
+                    .or_else(|| self.pages.node_row(None, name))
                     .unwrap_or_else(|| self.populated.iter().map(|&zone| self.zone_row(alloc, zone, name)).sum()),
             };
             let _ = writeln!(text, "{name} {value}");

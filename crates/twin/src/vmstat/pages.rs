@@ -114,7 +114,9 @@ impl Pages {
 
     /// The counter of a row of a zone; `None` if it is another's.
     pub(super) fn zone_row(&self, zone: usize, name: &str) -> Option<u64> {
-        let list = ZONE_NAMES.iter().chain([&WRITE_PENDING]).position(|row| *row == name)?;
+        // Before 4.8 the rows of a zone's lists had the names that those of nodes have had since.
+        let known = ZONE_NAMES.iter().chain([&WRITE_PENDING]).position(|row| *row == name);
+        let list = known.or_else(|| NAMES[..LISTS].iter().position(|row| *row == name))?;
         Some(self.zones[zone][list].max(0) as u64)
     }
 
@@ -145,7 +147,9 @@ mod tests {
         pages.add_lru(ZONES + 1, 2, 7);
         pages.add(0, NodeItem::RefaultAnon, 3);
         pages.add(1, NodeItem::RefaultFile, 4);
-        assert_eq!(pages.zone_row(ZONES + 1, "nr_zone_inactive_file"), Some(7));
+        for name in ["nr_zone_inactive_file", "nr_inactive_file"] {
+            assert_eq!(pages.zone_row(ZONES + 1, name), Some(7));
+        }
         assert_eq!((pages.of(1, NodeItem::InactiveFile), pages.of(0, NodeItem::InactiveFile)), (7, 0));
         assert_eq!(pages.node_row(None, "workingset_refault"), Some(7));
         assert_eq!(pages.node_row(Some(1), "workingset_refault_file"), Some(4));

@@ -14,6 +14,10 @@ macro_rules! events {
             $(pub $name: u64,)+
             pub allocstall: [u64; ZONES],
             pub pgskip: [u64; ZONES],
+            pub pgrefill_zone: [u64; ZONES],
+            pub pgsteal_zone: [u64; ZONES],
+            pub pgscan_kswapd_zone: [u64; ZONES],
+            pub pgscan_direct_zone: [u64; ZONES],
         }
 
         impl ReclaimEvents {
@@ -25,11 +29,18 @@ macro_rules! events {
                 };
                 match name {
                     $(stringify!($name) => Some(self.$name),)+
-                    _ => match (name.strip_prefix("allocstall_"), name.strip_prefix("pgskip_")) {
-                        (Some(kind), _) => of_kind(&self.allocstall, kind),
-                        (_, Some(kind)) => of_kind(&self.pgskip, kind),
-                        _ => None,
-                    },
+                    "allocstall" => Some(self.allocstall.iter().sum()),
+                    _ => {
+                        let families = [
+                            ("allocstall_", &self.allocstall),
+                            ("pgskip_", &self.pgskip),
+                            ("pgrefill_", &self.pgrefill_zone),
+                            ("pgsteal_", &self.pgsteal_zone),
+                            ("pgscan_kswapd_", &self.pgscan_kswapd_zone),
+                            ("pgscan_direct_", &self.pgscan_direct_zone),
+                        ];
+                        families.into_iter().find_map(|(family, of)| of_kind(of, name.strip_prefix(family)?))
+                    }
                 }
             }
         }
@@ -41,7 +52,8 @@ events! {
     pgscan_kswapd, pgscan_direct, pgscan_direct_throttle, pgscan_anon, pgscan_file, pgsteal_anon, pgsteal_file,
     slabs_scanned, kswapd_low_wmark_hit_quickly, kswapd_high_wmark_hit_quickly, pageoutrun, pgrotated, oom_kill,
     swap_ra, swap_ra_hit, compact_migrate_scanned, compact_free_scanned, compact_isolated, compact_stall, compact_fail,
-    compact_success, compact_daemon_wake, compact_daemon_migrate_scanned, compact_daemon_free_scanned,
+    compact_success, compact_daemon_wake, compact_daemon_migrate_scanned, compact_daemon_free_scanned, kswapd_steal,
+    kswapd_skip_congestion_wait,
 }
 
 #[cfg(test)]
@@ -57,5 +69,8 @@ mod tests {
             (events.row("pgskip_movable"), events.row("pgskip_other"), events.row("pgfree")),
             (Some(0), None, None)
         );
+        let events =
+            ReclaimEvents { pgscan_kswapd: 9, pgscan_kswapd_zone: [2, 0, 0, 0, 0], ..ReclaimEvents::default() };
+        assert_eq!((events.row("pgscan_kswapd"), events.row("pgscan_kswapd_dma")), (Some(9), Some(2)));
     }
 }

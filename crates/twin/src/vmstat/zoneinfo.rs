@@ -1,6 +1,7 @@
 //! `/proc/zoneinfo` as text: `zoneinfo_show_print`.
 //!
-//! Rows of nodes and of counters that no mechanism keeps are 0. Checked against the files of kernels 6.1 and 6.18
+//! Rows of nodes and of counters that no mechanism keeps are 0; zone rows of what is kept by node (before 4.8) are left
+//! out. Checked against the files of kernels 6.1 and 6.18
 //! (`tests/zoneinfo.rs`).
 
 use super::files::numa_row;
@@ -26,7 +27,7 @@ impl VmStat {
                 continue;
             }
             let numa = self.numa.zone(number, &self.online_list, &mut cost);
-            for name in dialect.zone_rows() {
+            for name in dialect.zone_rows().into_iter().filter(|name| !self.is_known_by_node(name)) {
                 row(&mut text, name, numa_row(name, &numa).unwrap_or_else(|| self.zone_row(alloc, number, name)));
             }
             self.print_pagesets(&mut text, number, alloc);
