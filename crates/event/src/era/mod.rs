@@ -25,6 +25,7 @@ pub use format::{format_text, header_event, header_page};
 pub use layout::{Definition, Field, Form};
 pub use words::{gfp_bits, gfp_text};
 
+use crate::vocabulary::Kind;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -95,6 +96,12 @@ static DEFINITIONS: LazyLock<BTreeMap<&'static str, Vec<Definition>>> = LazyLock
 /// The event of this name as kernels of this era have it. `None`: they do not have it, or it has no type.
 pub fn find(era: Era, event: &str) -> Option<&'static Definition> {
     DEFINITIONS.get(event)?.iter().find(|definition| definition.era == era)
+}
+
+/// The event of this kind as kernels of this era have it, under whatever of its names.
+pub fn of_kind(era: Era, kind: Kind) -> Option<&'static Definition> {
+    let schema = kind.schema()?;
+    std::iter::once(&schema.name).chain(schema.aliases).find_map(|name| find(era, name))
 }
 
 /// All events of all eras, by name.

@@ -174,8 +174,7 @@ fn writer(scenario: &Scenario, path: &Path, force: bool) -> Result<EventWriter, 
 /// What a run on the twin is, as inputs say it of themselves.
 pub(crate) fn source(scenario: &Scenario, name: &str) -> Source {
     let full = |kind: &Kind| {
-        let name = kind.schema().map_or("", |schema| schema.name);
-        era::find(scenario.kernel.events.era(), name).map(|found| format!("{}:{}", found.system, found.name))
+        era::of_kind(scenario.kernel.events.era(), *kind).map(|found| format!("{}:{}", found.system, found.name))
     };
     Source {
         name: name.into(),

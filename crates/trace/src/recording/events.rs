@@ -60,7 +60,7 @@ impl EventWriter {
         let mut formats = vec![None; Kind::COUNT];
         let mut events = Vec::new();
         for (kind, id) in kinds.into_iter().zip(FIRST_ID..) {
-            let Some(definition) = definition(era, kind) else { continue };
+            let Some(definition) = era::of_kind(era, kind) else { continue };
             writer.format(definition.system, definition.name, definition.format_text(id).as_bytes())?;
             events.push(format!("{}:{}", definition.system, definition.name));
             formats[kind as usize] = Some((id, definition));
@@ -165,12 +165,6 @@ impl Sink for EventWriter {
         }
         self.rows.push(Row { key: row.key.into(), names: row.names.to_vec(), values: row.values.to_vec() });
     }
-}
-
-/// The events of a kind as an era's kernels have them, under any of its names.
-fn definition(era: Era, kind: Kind) -> Option<&'static Definition> {
-    let schema = kind.schema()?;
-    std::iter::once(&schema.name).chain(schema.aliases).find_map(|name| era::find(era, name))
 }
 
 #[cfg(test)]

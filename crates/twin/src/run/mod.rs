@@ -156,11 +156,9 @@ const WRITTEN: [Kind; 61] = [
 /// The kinds of events that a scenario wants, its kernel has and the twin writes.
 pub fn kinds(scenario: &Scenario) -> Vec<Kind> {
     let wanted = |kind: &Kind| {
-        let name = kind.schema().map_or("", |schema| schema.name);
-        let definition = era::find(scenario.kernel.events.era(), name);
-        let full = definition.map(|definition| format!("{}:{name}", definition.system));
-        let chosen = |pattern: &String| full.as_ref().is_some_and(|full| glob(pattern, name) || glob(pattern, full));
-        scenario.run.events.iter().any(chosen)
+        let Some(definition) = era::of_kind(scenario.kernel.events.era(), *kind) else { return false };
+        let (name, full) = (definition.name, format!("{}:{}", definition.system, definition.name));
+        scenario.run.events.iter().any(|pattern| glob(pattern, name) || glob(pattern, &full))
     };
     WRITTEN.into_iter().filter(wanted).collect()
 }
