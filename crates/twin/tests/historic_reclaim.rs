@@ -116,6 +116,15 @@ fn without_swap_anonymous_memory_ends_the_run() {
 }
 
 #[test]
+fn a_note_says_where_the_rules_of_6_1_stand_in() {
+    let noted = |release: &str| {
+        let run = ran(&format!("{}[[process]]\nname = \"p\"\n", small(release, "0 B")));
+        run.results.notes.iter().any(|note| note.contains("rules of 6.1"))
+    };
+    assert_eq!(["2.6.36", "2.6.37", "3.3", "4.13", "6.1"].map(noted), [false, false, true, true, false]);
+}
+
+#[test]
 fn limits_of_cgroups_are_refused() {
     let cgroup =
         "[[cgroup]]\nname = \"/web\"\nmemory.max = \"64 MiB\"\n[[process]]\nname = \"in\"\ncgroup = \"/web\"\n";

@@ -63,6 +63,9 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     if by_zone.is_none() && (reclaim.lru == LruScope::Zone || reclaim.congestion != Congestion::Throttle) {
         notes.push("memory is reclaimed by the rules of 6.1, whatever the kernel".into());
     }
+    if by_zone.is_some() {
+        notes.push("reclaim takes no neighbours: for an order above 0 it frees single pages".into());
+    }
     Ok(notes)
 }
 

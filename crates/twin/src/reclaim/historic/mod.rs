@@ -28,6 +28,8 @@ mod isolate;
 mod kswapd;
 mod slab;
 mod state;
+#[cfg(test)]
+mod tests;
 mod wait;
 mod zone;
 
