@@ -50,7 +50,7 @@ fn every_bundle_resolves_under_its_own_name() {
 }
 
 /// Folders of published studies.
-const STUDIES: [&str; 4] = ["numa-counters", "pseudo-interleaving", "staggered-scan", "vmalloc-purge"];
+const STUDIES: [&str; 5] = ["numa-counters", "pseudo-interleaving", "staggered-scan", "vmalloc-purge", "vmscan-2010"];
 
 #[test]
 fn folders_hold_what_is_embedded() {
