@@ -607,7 +607,7 @@ Examples:
   mmtwin reproduce numa-counters
   mmtwin reproduce vmalloc-purge --table vmalloc-purge-average --format csv")]
 pub struct Reproduce {
-    /// Which studies: numa-counters, vmalloc-purge, pseudo-interleaving, staggered-scan; all if none is named
+    /// Which studies: numa-counters, vmalloc-purge, pseudo-interleaving, staggered-scan, vmscan-2010; all if none is named
     pub names: Vec<String>,
     #[command(flatten)]
     #[allow(missing_docs)]

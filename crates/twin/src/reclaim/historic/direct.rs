@@ -1,7 +1,8 @@
 //! A task that finds no memory: `try_to_free_pages`, `do_try_to_free_pages`, `shrink_zones`, and the wait between two
 //! tries of `__alloc_pages_slowpath` (2.6.36, 2.6.37).
 //!
-//! Left out: flusher threads, which it wakes when it scans much more than it needs.
+//! Left out: flusher threads, which it wakes when it scans much more than it needs; the swap token. Checked by tests of
+//! [`super`] and `tests/historic_reclaim.rs`.
 
 use super::wait::Wait;
 use super::zone::Pass;

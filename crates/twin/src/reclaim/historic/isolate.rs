@@ -1,6 +1,7 @@
 //! Taking pages from the tail of a zone's list: `isolate_lru_pages`, `isolate_pages_global` (2.6.36), for order 0.
 //!
-//! Left out: the neighbours of a page that orders above 0 take with it (lumpy reclaim).
+//! Left out: the neighbours of a page that orders above 0 take with it (lumpy reclaim). Checked by
+//! `tests/historic_reclaim.rs`.
 
 use crate::page::{Flag, Pfn};
 use crate::reclaim::{Control, List, World};

@@ -1,6 +1,7 @@
 //! kswapd: `wakeup_kswapd`, `kswapd`, `sleeping_prematurely` (2.6.36, 2.6.37).
 //!
-//! Whoever finds a zone below its low mark asks for it, also while it runs, and every request is an event.
+//! Whoever finds a zone below its low mark asks for it, also while it runs, and every request is an event. Left out:
+//! freezing. Checked by tests of [`super`] and `tests/historic_reclaim.rs`.
 
 use super::balance::Balance;
 use super::state::NO_RESERVE;

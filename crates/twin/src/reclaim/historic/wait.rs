@@ -1,7 +1,8 @@
 //! Waiting for congested devices: `congestion_wait`, `wait_iff_congested` (2.6.36 and 2.6.37).
 //!
 //! Both end when a device takes requests again or when their time is over; here no device is ever congested, so that one
-//! always takes its time and the other none. Times are whole ticks.
+//! always takes its time and the other none. Times are whole ticks. Left out: waits that end early, and that a task lets
+//! others run. Checked by a test of [`super`].
 
 use super::Waits;
 use crate::clock::Ns;

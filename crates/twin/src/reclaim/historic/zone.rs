@@ -1,7 +1,7 @@
 //! Shrinking a zone: `shrink_zone`, `shrink_list` (2.6.36).
 //!
 //! Batches of all lists in turn until enough is reclaimed, which does not count at the first priority. Left out:
-//! `throttle_vm_writeout`.
+//! `throttle_vm_writeout`. Checked by `tests/historic_reclaim.rs`.
 
 use super::counts::{Counts, counts};
 use super::{active, inactive};
