@@ -5,7 +5,8 @@
 //! one mm_vmscan_lru_shrink_inactive; if kswapd does it, it moves pgscan_kswapd too; any other but reclaim for a
 //! cgroup's limit moves pgscan_direct too (khugepaged's has a counter of its own from 6.3 on); the same for pgsteal.
 //! Reclaim for a cgroup's limit is therefore what the first two hold beyond the others. A hinting fault that moves
-//! pages is one mm_migrate_pages with reason numa_misplaced. Each wake of kswapd moves pageoutrun.
+//! pages is one mm_migrate_pages with reason numa_misplaced. Each wake of kswapd moves pageoutrun; before 3.12 each of
+//! its loops did, of which a wake may have many.
 //!
 //! Counters are read while others run: what happens within [`READING`] after a sample begins may be in it or not, so
 //! sums over events have a lower and an upper bound there. Left out: the multi-generational LRU, whose batches are no
@@ -199,6 +200,9 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
         let events = known.map(|()| counters.map_or(least, |counted| counted.clamp(least, most)));
         Invariant { key, label, unit, events, counters }
     };
+    // The counter of waits that kswapd skips went when its loops did.
+    let loops = a.counters.vmstat("kswapd_skip_congestion_wait").is_some();
+    let runs = if loops { Err(Unknown::NotInKernel) } else { grown(a, &["pageoutrun"]) };
     let other = [Sum::OtherScanned, Sum::OtherReclaimed].map(|sum| a.invariants.bounds(sum).1);
     let pages = "pages";
     vec![
@@ -265,15 +269,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             migrations,
             grown(a, &["numa_pages_migrated"]),
         ),
-        line(
-            "kswapd_wakes",
-            "Wakes of kswapd",
-            "",
-            Sum::KswapdWakes,
-            0,
-            recorded(&[MmVmscanKswapdWake]),
-            grown(a, &["pageoutrun"]),
-        ),
+        line("kswapd_wakes", "Wakes of kswapd", "", Sum::KswapdWakes, 0, recorded(&[MmVmscanKswapdWake]), runs),
     ]
 }
 

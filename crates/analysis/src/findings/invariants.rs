@@ -53,6 +53,15 @@ mod tests {
     }
 
     #[test]
+    fn does_not_fire_where_pageoutrun_counts_loops() {
+        let mut r = Recording::default();
+        r.analysis.start(&Source { arm: "twin".into(), ..Source::default() });
+        r.vmstat(&[("pageoutrun", 5, 500), ("kswapd_skip_congestion_wait", 0, 7)]);
+        r.event(Kind::MmVmscanKswapdWake, 3_000_000_000, &[]);
+        assert_eq!(check(&r.analysis), None);
+    }
+
+    #[test]
     fn does_not_fire_where_the_recording_is_not_whole() {
         let mut r = recording("host", 3);
         assert!(check(&r.analysis).is_some());
