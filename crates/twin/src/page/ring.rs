@@ -7,6 +7,37 @@
 use super::{Frames, NO_PAGE, Pfn};
 use std::collections::VecDeque;
 
+/// Where pages know their places from.
+pub(crate) trait Places {
+    /// Place of a page on its ring.
+    fn place(&self, page: Pfn) -> u32;
+    /// Says where it is.
+    fn set_place(&mut self, page: Pfn, place: u32);
+}
+
+impl Places for Frames {
+    #[inline]
+    fn place(&self, page: Pfn) -> u32 {
+        Frames::place(self, page)
+    }
+    #[inline]
+    fn set_place(&mut self, page: Pfn, place: u32) {
+        Frames::set_place(self, page, place);
+    }
+}
+
+/// Pages that are nothing else.
+impl Places for Vec<u32> {
+    #[inline]
+    fn place(&self, page: Pfn) -> u32 {
+        self[page as usize]
+    }
+    #[inline]
+    fn set_place(&mut self, page: Pfn, place: u32) {
+        self[page as usize] = place;
+    }
+}
+
 /// Places of a segment.
 const SEGMENT: u32 = 1024;
 
@@ -37,7 +68,7 @@ impl Ring {
     }
 
     /// Puts a page that is on no list at the head: it is the youngest.
-    pub(crate) fn push_head(&mut self, frames: &mut Frames, page: Pfn) {
+    pub(crate) fn push_head(&mut self, frames: &mut impl Places, page: Pfn) {
         if self.head.wrapping_sub(self.start) as usize == self.segments.len() * SEGMENT as usize {
             self.close_up(frames);
             self.segments.push_back(vec![NO_PAGE; SEGMENT as usize].into_boxed_slice());
@@ -48,7 +79,7 @@ impl Ring {
     }
 
     /// Puts a page that is on no list at the tail: it is the oldest.
-    pub(crate) fn push_tail(&mut self, frames: &mut Frames, page: Pfn) {
+    pub(crate) fn push_tail(&mut self, frames: &mut impl Places, page: Pfn) {
         if self.tail == self.start {
             self.segments.push_front(vec![NO_PAGE; SEGMENT as usize].into_boxed_slice());
             self.start = self.start.wrapping_sub(SEGMENT);
@@ -58,7 +89,7 @@ impl Ring {
     }
 
     #[inline]
-    fn set(&mut self, frames: &mut Frames, place: u32, page: Pfn) {
+    fn set(&mut self, frames: &mut impl Places, place: u32, page: Pfn) {
         self.slot(place).into_iter().for_each(|slot| *slot = page);
         frames.set_place(page, place);
         self.len += 1;
@@ -66,7 +97,7 @@ impl Ring {
 
     /// Takes a page off; it must be on this list.
     #[inline]
-    pub(crate) fn remove(&mut self, frames: &Frames, page: Pfn) {
+    pub(crate) fn remove(&mut self, frames: &impl Places, page: Pfn) {
         let place = frames.place(page);
         if let Some(slot) = self.slot(place) {
             debug_assert_eq!(*slot, page, "a page is where its frame says");
@@ -100,7 +131,7 @@ impl Ring {
     }
 
     /// Moves the pages together if most places are holes.
-    fn close_up(&mut self, frames: &mut Frames) {
+    fn close_up(&mut self, frames: &mut impl Places) {
         let places = self.head.wrapping_sub(self.tail);
         if places < 2 * self.len + SEGMENT {
             return;
