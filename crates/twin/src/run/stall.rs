@@ -226,7 +226,7 @@ impl Engine<'_> {
                         false => of_cgroup || self.is_worth_retrying(&stall.failure, request.order),
                     };
                     let goes_on = stall.fruitless <= MAX_RETRIES && reclaims;
-                    if !goes_on && !(stall.reclaimed > 0 && self.compacts_again(&mut stall)) {
+                    if !(goes_on || stall.reclaimed > 0 && self.compacts_again(&mut stall)) {
                         self.kernel.stat.events.reclaim.oom_kill += 1;
                         let limit = stall.failure.over_limit;
                         limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.oom += 1));

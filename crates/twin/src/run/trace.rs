@@ -11,7 +11,6 @@ use crate::access::{Replay, Step};
 use crate::clock::Ns;
 use crate::kernel::{PS_PER_NS, Ps};
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::workload::RegionKind;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -46,14 +45,6 @@ pub enum TraceError {
         /// Pages of all regions.
         pages: u64,
     },
-    /// A page of a file is written to.
-    #[error("pid {pid} writes to page {page}, of a file: not modelled; nobody writes dirty pages of files back")]
-    FileWrite {
-        /// Thread.
-        pid: i32,
-        /// That page.
-        page: u64,
-    },
 }
 
 /// The touches of a scenario's threads.
@@ -69,8 +60,8 @@ pub struct Trace {
 struct Known {
     name: String,
     busy: bool,
-    /// Pages of each region, and whether it is a file.
-    regions: Vec<(u64, bool)>,
+    /// Pages of each region.
+    regions: Vec<u64>,
 }
 
 impl Trace {
@@ -79,7 +70,7 @@ impl Trace {
         let processes = scenario.processes.iter().map(|said| Known {
             name: said.name.clone(),
             busy: !said.phases.is_empty(),
-            regions: said.regions.iter().map(|region| (region.size.pages(), region.kind == RegionKind::File)).collect(),
+            regions: said.regions.iter().map(|region| region.size.pages()).collect(),
         });
         let threads = scenario.processes.iter().enumerate();
         let threads = threads.flat_map(|(process, said)| (0..said.threads).map(move |_| (process, Arc::default())));
@@ -98,22 +89,14 @@ impl Trace {
             return Err(TraceError::Busy { pid, process: process() });
         }
         let mut rest = page;
-        for (&(pages, file), region) in known.regions.iter().zip(0u16..) {
-            if rest < pages && file && write {
-                return Err(TraceError::FileWrite { pid, page });
-            }
+        for (&pages, region) in known.regions.iter().zip(0u16..) {
             if rest < pages {
                 Arc::make_mut(steps).push(Step { at, page: rest as u32, region, write });
                 return Ok(());
             }
             rest -= pages;
         }
-        Err(TraceError::Page {
-            pid,
-            process: process(),
-            page,
-            pages: known.regions.iter().map(|region| region.0).sum(),
-        })
+        Err(TraceError::Page { pid, process: process(), page, pages: known.regions.iter().sum() })
     }
 
     /// True if one of some threads is in the trace.
