@@ -32,9 +32,8 @@ mod tests {
 
     #[test]
     fn counters_of_reclaim_are_picked() {
-        let run = |steal: f64| {
-            let values =
-                [("pgsteal_kswapd", steal), ("pgscan_kswapd", 2000.0), ("pgfault", 5000.0), ("pgrotated", 3.0)];
+        let run = |scan: f64| {
+            let values = [("pgsteal_kswapd", 2000.0), ("pgscan_kswapd", scan), ("pgfault", 5000.0), ("pgrotated", 3.0)];
             let values = values.iter().map(|(name, value)| ((0, name.to_string()), *value)).collect();
             Observed { values, ..Observed::default() }
         };
