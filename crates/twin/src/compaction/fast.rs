@@ -4,13 +4,10 @@
 //! first: one that lies high in the zone is taken. The more often that fails, the fewer are looked at. Left out: the
 //! same search for pages to move, the first pageblock of a boot (`compact_init_free_pfn`) other than the zone's last.
 
+use super::BLOCK;
 use super::zone::{Mode, Pass};
-use crate::alloc::PAGEBLOCK_ORDER;
 use crate::page::{Migratetype, Pfn};
 use crate::reclaim::{BATCH, World};
-
-/// Pages of a pageblock.
-const BLOCK: u64 = 1 << PAGEBLOCK_ORDER;
 
 /// What the search has learned in a compaction.
 #[derive(Clone, Copy, Debug)]

@@ -3,14 +3,12 @@
 //!
 //! Checked by a test of `zone.rs`.
 
+use super::BLOCK;
 use super::zone::{Mode, Pass};
 use crate::alloc::PAGEBLOCK_ORDER;
 use crate::page::{Flag, Migratetype, Pfn, State};
 use crate::reclaim::{BATCH, World};
 use mmtwin_event::vocabulary::{MmCompactionIsolateFreepages, MmCompactionIsolateMigratepages};
-
-/// Pages of a pageblock.
-const BLOCK: u64 = 1 << PAGEBLOCK_ORDER;
 
 impl Pass {
     /// Takes pages to move, from one pageblock; empty if there were none up to the other scanner.

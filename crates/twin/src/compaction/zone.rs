@@ -1,7 +1,7 @@
 //! Compacting a zone: `compact_zone`, `compact_finished`, `migrate_pages` of single pages.
 
-use super::Status;
 use super::fast::Search;
+use super::{BLOCK, Status};
 use crate::access::{Entry, Unit};
 use crate::alloc::{Caller, MAX_ORDER, PAGEBLOCK_ORDER, Policy, ZoneKind};
 use crate::page::{Flag, Migratetype, Pfn};
@@ -11,9 +11,6 @@ use mmtwin_event::value::{CompactResult, MigrateMode, MigrateReason};
 use mmtwin_event::vocabulary::{
     MmCompactionBegin, MmCompactionEnd, MmCompactionFinished, MmCompactionMigratepages, MmMigratePages,
 };
-
-/// Pages of a pageblock.
-const BLOCK: u64 = 1 << PAGEBLOCK_ORDER;
 
 /// How far a compaction goes (`enum migrate_mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

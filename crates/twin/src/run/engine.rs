@@ -165,8 +165,7 @@ impl<'a> Engine<'a> {
         engine.begin_with_shrinkers(&shrinkers);
         let state = &engine.options.state;
         state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
-        engine.start_kswapds();
-        engine.start_kcompactds();
+        engine.start_node_threads();
         engine.start_writeback();
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
@@ -355,9 +354,9 @@ impl<'a> Engine<'a> {
         self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
         let step = match &mut self.threads[thread].doing {
             Doing::Nothing => Ok(Step::Ended),
-            Doing::Kswapd(_) => Ok(self.balance_node(thread, until)),
-            Doing::Flusher(_) | Doing::Ender(_) => Ok(self.write_back(thread, until)),
-            Doing::Kcompactd(_) => Ok(self.compact_node(thread, until)),
+            Doing::Kswapd(_) | Doing::Kcompactd(_) | Doing::Flusher(_) | Doing::Ender(_) => {
+                Ok(self.work_of_kernel(thread, until))
+            }
             Doing::Action(..) => self.act(thread, in_order),
             Doing::Touching(_) if self.options.explicit && self.balancing.is_some() => self.touch(thread, in_order),
             Doing::Touching(accessor) if accessor.replay.is_some() => self.touch(thread, in_order),

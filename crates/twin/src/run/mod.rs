@@ -6,11 +6,11 @@
 
 mod actions;
 mod balancing;
-mod compaction;
 mod engine;
 mod high;
 mod image;
 mod initial;
+mod kernel_threads;
 mod loops;
 mod phases;
 mod process;

@@ -1,22 +1,16 @@
-//! Reclaim in a run: tasks that find no memory, kswapd's threads, pages whose writes end, and who is woken by that.
+//! Tasks that find no memory: the part of `__alloc_pages_slowpath` that may wait (6.1).
 //!
 //! A task whose allocation fails reclaims itself, as a part of that allocation, and tries again; for a block of pages it
-//! compacts memory before and after. It gives up when nothing more can be reclaimed (`should_reclaim_retry`) or compacted. kswapd runs as a thread of its node: woken, it takes the CPU
-//! at once, as a task that has slept does, and shares it then.
+//! compacts memory before and after. It gives up when nothing more can be reclaimed (`should_reclaim_retry`) or
+//! compacted (`should_compact_retry`). Checked by `tests/reclaim.rs` and against guests (docs/fidelity.md).
 
-use super::RunError;
 use super::engine::{Engine, Step, Stop};
-use super::process::{Doing, Process, Thread};
-use crate::alloc::{AllocationFailure, Caller, PageAllocator, Policy, ZONES, Zone, ZoneKind};
+use crate::alloc::{AllocationFailure, PageAllocator, ZONES, Zone, ZoneKind};
 use crate::compaction::{Compact, Priority, Status, Tries};
 use crate::kernel::Ps;
 use crate::page::Migratetype;
-use crate::probe::Task;
-use crate::reclaim::{COSTLY_ORDER, Control, MAX_RETRIES, NodeThread, Poll, Reason, TaskReclaim, Who, World};
+use crate::reclaim::{COSTLY_ORDER, Control, MAX_RETRIES, Poll, Reason, TaskReclaim, Who, World};
 use crate::vmstat::ZoneItem;
-
-/// Id of the first kswapd.
-const FIRST_KSWAPD: i32 = 60;
 
 /// Shortest and longest turn of a CPU while memory is reclaimed: 50 us and 1 ms.
 pub(super) const SHORTEST_TURN: Ps = 50_000_000;
@@ -65,98 +59,6 @@ enum Next {
 }
 
 impl Engine<'_> {
-    /// Makes kswapd's threads, one per node with memory.
-    pub(super) fn start_kswapds(&mut self) {
-        for node in 0..self.kernel.machine.nodes.len() {
-            if (0..ZONES).all(|kind| self.kernel.alloc.zones[node * ZONES + kind].managed == 0) {
-                continue;
-            }
-            let pid = FIRST_KSWAPD + node as i32;
-            let cpus = self.kernel.machine.cpus_of(node);
-            let cpu = cpus.first().copied().unwrap_or(0);
-            let caller = Caller::new(cpu, Task { pid, tgid: pid }, Policy::Default);
-            let kswapd = Doing::Kswapd(Box::new(NodeThread::new(&self.kernel.reclaim.rules, node)));
-            let thread = self.add_kernel_thread(format!("kswapd{node}"), caller, kswapd);
-            self.kswapds.push((node, thread));
-        }
-    }
-
-    /// Adds a thread of the kernel.
-    pub(super) fn add_kernel_thread(&mut self, name: String, caller: Caller, doing: Doing) -> usize {
-        let thread = self.threads.len();
-        self.threads.push(Thread::of_kernel(self.processes.len(), caller, doing));
-        self.processes.push(Process::of_kernel(name, thread));
-        thread
-    }
-
-    /// Threads of the kernel: kswapds, kcompactds and those that write back.
-    pub(super) fn kernel_threads(&self) -> impl Iterator<Item = usize> + use<'_> {
-        let kswapds = self.kswapds.iter().map(|kswapd| kswapd.1);
-        let kcompactds = self.kcompactds.iter().map(|kcompactd| kcompactd.1);
-        kswapds.chain(kcompactds).chain(self.writers_back.iter().flat_map(|of| [of.flusher, of.ender]))
-    }
-
-    /// Threads of the workload; those of the kernel come behind them.
-    pub(super) fn workload_threads(&self) -> usize {
-        self.threads.len() - self.kernel_threads().count()
-    }
-
-    /// Who waits for memory, pages or reclaim has something to do: time goes in small steps.
-    pub(super) fn reclaims(&self) -> bool {
-        let works = |&(_, thread): &(usize, usize)| self.queues.holds(self.threads[thread].caller.cpu, thread);
-        self.kswapds.iter().chain(&self.kcompactds).any(works)
-    }
-
-    /// Does at once what reclaim and faults have left to be done.
-    pub(super) fn attend(&mut self, cpu: u32) -> Result<(), RunError> {
-        let at = self.kernel.clock(cpu);
-        self.attend_writeback(cpu)?;
-        self.attend_compaction(at)?;
-        for (node, reason) in std::mem::take(&mut self.kernel.reclaim.unthrottled) {
-            let sleepers = self.threads.iter().enumerate();
-            let woken: Vec<usize> =
-                sleepers.filter(|(_, thread)| thread.throttled == Some((node, reason))).map(|(i, _)| i).collect();
-            for thread in woken {
-                self.threads[thread].throttled = None;
-                self.wake(thread, at)?;
-            }
-        }
-        for node in std::mem::take(&mut self.kernel.reclaim.wakes) {
-            let Some(&(_, thread)) = self.kswapds.iter().find(|(of, _)| *of == node) else { continue };
-            let cpus = self.kernel.machine.cpus_of(node);
-            self.wake_kernel_thread(thread, cpus, at)?;
-        }
-        Ok(())
-    }
-
-    /// Wakes a thread of the kernel that runs on some CPUs or, if they are none, on all.
-    pub(super) fn wake_kernel_thread(&mut self, thread: usize, cpus: Vec<u32>, at: Ps) -> Result<(), RunError> {
-        let to = self.kernel_thread_cpu(cpus, self.threads[thread].caller.cpu);
-        if to != self.threads[thread].caller.cpu {
-            self.set_cpu(thread, to);
-        }
-        self.threads[thread].sleeps += 1;
-        self.apart = false;
-        let idle = self.queues.enqueue_first(to, thread);
-        if idle {
-            self.kernel.wait(to, at);
-            self.kernel.leave_idle(to)?;
-        }
-        self.make_ready(to);
-        Ok(())
-    }
-
-    /// Where a thread of the kernel runs: where it was if that CPU is idle, else on an idle one, else where it was.
-    fn kernel_thread_cpu(&self, cpus: Vec<u32>, before: u32) -> u32 {
-        let all: Vec<u32> = if cpus.is_empty() { self.kernel.stat.online().to_vec() } else { cpus };
-        let idle = |cpu: &&u32| self.queues.len(**cpu) == 0 && self.kernel.stat.is_online(**cpu);
-        if idle(&&before) && all.contains(&before) {
-            return before;
-        }
-        let known = Some(before).filter(|cpu| all.contains(cpu) && self.kernel.stat.is_online(*cpu));
-        all.iter().find(idle).copied().or(known).or_else(|| all.first().copied()).unwrap_or(0)
-    }
-
     /// A thread has found no memory: it does something for it, and tries again; or it is the end.
     pub(super) fn stalled(&mut self, thread: usize, failure: AllocationFailure) -> Result<Step, Stop> {
         if !failure.request.may_wait {
@@ -317,25 +219,6 @@ impl Engine<'_> {
             }
         }
         Some(Step::On)
-    }
-
-    /// Lets a kswapd work until a time.
-    pub(super) fn balance_node(&mut self, thread: usize, until: Ps) -> Step {
-        let at = &mut self.threads[thread];
-        let Doing::Kswapd(kswapd) = &mut at.doing else { return Step::Ended };
-        let (cpu, task) = (at.caller.cpu, at.caller.task);
-        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
-            match kswapd.step(&mut world) {
-                Poll::On => {}
-                Poll::Sleep(until, why) => {
-                    at.throttled = why;
-                    return Step::Asleep(until);
-                }
-                Poll::Done(()) => return Step::Waiting,
-            }
-        }
-        Step::On
     }
 }
 

@@ -4,14 +4,13 @@
 //! wakes by itself. When that is first due is not known of a kernel that has been running, so it is drawn by the seed.
 
 use super::RunError;
-use super::engine::{Due, Engine, Step};
+use super::engine::{Due, Engine};
 use super::process::Doing;
 use crate::alloc::{Caller, Policy};
 use crate::clock::{Ns, Random, Use};
 use crate::kernel::{PS_PER_NS, Ps};
 use crate::machine::PAGE_SIZE;
 use crate::probe::Task;
-use crate::reclaim::{Poll, World};
 use crate::writeback::{Ender, Flusher, Limit, Wake};
 
 /// Ids of the two threads, below those of kswapds.
@@ -62,26 +61,6 @@ impl Engine<'_> {
         }
         self.kernel.stat.dirty_limits = Some(rules.limits);
         self.kernel.set_dirty_limits();
-    }
-
-    /// Lets one of the threads work until a time.
-    pub(super) fn write_back(&mut self, thread: usize, until: Ps) -> Step {
-        let at = &mut self.threads[thread];
-        let (cpu, task) = (at.caller.cpu, at.caller.task);
-        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
-            let came = match &mut at.doing {
-                Doing::Flusher(flusher) => flusher.step(&mut world),
-                Doing::Ender(ender) => ender.step(&mut world),
-                _ => return Step::Ended,
-            };
-            match came {
-                Poll::On => {}
-                Poll::Sleep(until, _) => return Step::Asleep(until),
-                Poll::Done(()) => return Step::Waiting,
-            }
-        }
-        Step::On
     }
 
     /// Does at once what writing back has left to be done.
