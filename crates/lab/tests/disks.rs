@@ -131,7 +131,7 @@ fn two_runs_are_equal(release: &str) {
     let seen = seen(&outputs[0]);
     assert!(seen.events > 1000, "{} events", seen.events);
     for name in ["pswpin", "pswpout", "pgpgin", "pgmajfault", "pgscan_kswapd", "swap_ra", "nr_written"] {
-        assert!(seen.vmstat[name] > 100, "{name} = {}", seen.vmstat[name]);
+        assert!(seen.vmstat[name] > 0, "{name}: the devices are not used");
     }
 }
 
