@@ -34,11 +34,11 @@ pub enum Ending {
     Completed,
     /// At `run.duration`, with processes still at work.
     TimeUp,
-    /// No memory was left.
+    /// Memory ran out. Somebody was killed for it: the first one, if it was not the only one. On the twin all others go on.
     OutOfMemory {
         /// When.
         at: u64,
-        /// Thread that asked.
+        /// Process that was killed; the thread that asked, if nobody could be.
         pid: i32,
         /// Its name.
         comm: String,
@@ -149,9 +149,23 @@ pub struct ActionResult {
     /// `purge_vmap_node`, or `__purge_vmap_area_lazy` of kernels without it.
     #[serde(default)]
     pub latency: Option<Latency>,
+    /// Attempts one by one, of `high-alloc`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
     /// More figures by their names (`cache_lines`, `purge_calls`).
     #[serde(default)]
     pub more: BTreeMap<String, f64>,
+}
+
+/// An attempt to allocate a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// When it began.
+    pub at: u64,
+    /// Nanoseconds until it was over.
+    pub latency: u64,
+    /// It got the block.
+    pub success: bool,
 }
 
 /// Where the pages of a region are.

@@ -33,15 +33,23 @@ pub(crate) fn machine(machine: &Machine) -> Vec<Refusal> {
 }
 
 /// Keys of `[kernel]` that are set in a running kernel, or only name things.
-const SETTABLE: [&str; 7] = [
+const SETTABLE: [&str; 8] = [
     "sysctl",
     "thp",
+    "thp_defrag",
     "numa_balancing.scan_delay_ms",
     "numa_balancing.scan_period_min_ms",
     "numa_balancing.scan_period_max_ms",
     "numa_balancing.scan_size_mb",
     "numa_balancing.hot_threshold_ms",
 ];
+
+/// True if a key of `[kernel]` is set in a running kernel; others say how the kernel is that runs.
+pub fn is_settable(key: &str) -> bool {
+    SETTABLE
+        .into_iter()
+        .any(|known| key.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
 
 /// What the scenario's kernel has that the kernel to be booted has not. A kernel of the user's own is taken at its
 /// word.

@@ -19,6 +19,7 @@ pub(crate) fn settings(scenario: &Scenario) -> Vec<Setting> {
     // Bundles describe the classic LRU; kernels that have both may start with the other one.
     set("/sys/kernel/mm/lru_gen/enabled".into(), "0".into());
     set("/sys/kernel/mm/transparent_hugepage/enabled".into(), kernel.thp.to_string());
+    set("/sys/kernel/mm/transparent_hugepage/defrag".into(), kernel.thp_defrag.to_string());
     let balancing = &kernel.numa_balancing;
     for (name, value) in [
         ("scan_delay_ms", balancing.scan_delay_ms),

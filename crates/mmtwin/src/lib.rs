@@ -60,6 +60,8 @@ pub mod status {
     pub const COMPARISON: i32 = 3;
     /// More events were lost than `--max-lost`.
     pub const LOST: i32 = 4;
+    /// Memory ran out in a run, and a process was killed.
+    pub const OUT_OF_MEMORY: i32 = 5;
     /// Ended by a signal, whose number is added, as a shell reports it.
     pub const SIGNAL: i32 = 128;
     /// Ended by SIGPIPE.

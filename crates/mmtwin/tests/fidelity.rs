@@ -36,14 +36,6 @@ fn the_page_is_true_today() {
     assert!(stored.lines().all(|line| line.starts_with('|') || line.len() <= 120), "text is to be read");
 }
 
-#[test]
-fn scenarios_that_wait_for_the_twin_can_be_read() {
-    let waiting = root().join("scenarios/fidelity/pending");
-    let cells = cells(&waiting).unwrap_or_else(|error| panic!("{error}"));
-    // Each with the seeds that were recorded, of today's scenario.
-    cells.iter().for_each(|cell| drop(cell.observed().unwrap_or_else(|error| panic!("{error}"))));
-}
-
 /// Number of the cell that is run again: commits so far, so that all have their turn.
 fn turn(cells: usize) -> usize {
     let count = Command::new("git").args(["rev-list", "--count", "HEAD"]).current_dir(root()).output();

@@ -8,6 +8,7 @@
 
 pub mod balancing;
 pub mod curves;
+pub mod in_order;
 pub mod reclaim;
 
 use crate::model::{Body, Cell, Na, Table};

@@ -51,6 +51,9 @@ pub struct Published {
     /// How near the metrics of layouts are to be.
     #[serde(default, rename = "bar")]
     pub bars: Vec<Bar>,
+    /// Changes of which the part of one thing is told.
+    #[serde(default, rename = "share")]
+    pub shares: Vec<Shared>,
     /// Quantities of the model that these figures do not fix, one sentence each.
     #[serde(default)]
     pub not_identifiable: Vec<String>,
@@ -226,6 +229,25 @@ pub struct Bar {
     /// Largest distance in the metric's own unit.
     #[serde(default)]
     pub points: Option<f64>,
+    /// Keys of the rows that it is for; none: all.
+    #[serde(default)]
+    pub rows: Vec<String>,
+}
+
+/// What part of a change goes back to one thing: from one row to another, and that one without the thing.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shared {
+    /// As a table prints it.
+    pub label: String,
+    /// Key of the metric.
+    pub metric: String,
+    /// Key of the row before the change.
+    pub from: String,
+    /// Key of the row after it.
+    pub to: String,
+    /// Key of the row after it without the thing.
+    pub without: String,
 }
 
 fn one() -> u32 {
@@ -310,6 +332,16 @@ impl Published {
             check.require(known, &format!("bar.#{i}.metric"), || format!("there is no metric {}", bar.metric));
             let one = bar.percent.is_some() != bar.points.is_some();
             check.require(one, &format!("bar.#{i}"), || "a bar is in percent or in points".into());
+            let known = bar.rows.iter().all(|row| rows.contains(row.as_str()));
+            check.require(known, &format!("bar.#{i}.rows"), || "one of these is no row".into());
+        }
+        for (i, share) in published.shares.iter().enumerate() {
+            let known = metrics.contains(share.metric.as_str());
+            check.require(known, &format!("share.#{i}.metric"), || format!("there is no metric {}", share.metric));
+            for (name, key) in [("from", &share.from), ("to", &share.to), ("without", &share.without)] {
+                let path = format!("share.#{i}.{name}");
+                check.require(rows.contains(key.as_str()), &path, || "no such row".into());
+            }
         }
         for (i, list) in published.lists.iter().enumerate() {
             check.require(rows.contains(list.row.as_str()), &format!("list.#{i}.row"), || "no such row".into());

@@ -50,7 +50,15 @@ fn every_bundle_resolves_under_its_own_name() {
 }
 
 /// Folders of published studies.
-const STUDIES: [&str; 5] = ["numa-counters", "pseudo-interleaving", "staggered-scan", "vmalloc-purge", "vmscan-2010"];
+const STUDIES: [&str; 7] = [
+    "explain-2012",
+    "lumpy-2012",
+    "numa-counters",
+    "pseudo-interleaving",
+    "staggered-scan",
+    "vmalloc-purge",
+    "vmscan-2010",
+];
 
 #[test]
 fn folders_hold_what_is_embedded() {
@@ -62,7 +70,8 @@ fn folders_hold_what_is_embedded() {
 fn every_scenario_resolves_and_reads_back_equal() {
     let published = STUDIES.iter().flat_map(|name| toml_files(&format!("scenarios/published/{name}")));
     let published = published.filter(|path| !path.ends_with("published.toml"));
-    let files = toml_files("scenarios/examples").into_iter().chain(published);
+    let controls = toml_files("scenarios/controls");
+    let files = toml_files("scenarios/examples").into_iter().chain(controls).chain(published);
     for path in files {
         let scenario = load(&path, &[]).unwrap_or_else(|faults| panic!("{faults}"));
         let shown = scenario.to_toml();
@@ -84,6 +93,10 @@ fn every_published_row_is_a_scenario_and_every_fitted_figure_names_a_row() {
             let scenario = match row.scenario.as_deref() {
                 // One workload for both studies.
                 Some("specjbb") => root().join("scenarios/published/pseudo-interleaving/scenario.toml"),
+                // And for the series and what it left open.
+                Some(of) if name == "explain-2012" => {
+                    root().join("scenarios/published/lumpy-2012").join(format!("{of}.toml"))
+                }
                 name => folder.join(name.unwrap_or("scenario")).with_extension("toml"),
             };
             if row.sum.is_empty() {

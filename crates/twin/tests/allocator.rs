@@ -545,6 +545,39 @@ fn small_movable_requests_take_the_smallest_foreign_block() {
 }
 
 #[test]
+fn what_is_left_of_a_foreign_block_stays_with_its_type_from_6_10_on() {
+    let stolen = |alloc: Rules| {
+        let nodes = vec![Node { memory: vec![Range { start: 512, end: 9 * 512 }], reserved: Vec::new() }];
+        let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
+        let alloc = Rules { transparent_hugepage: false, ..alloc };
+        let rules =
+            KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::reclaim::Rules::V6_1 };
+        let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::new([Kind::MmPageAllocExtfrag])).unwrap();
+        let mut task = caller(0, Policy::Default);
+        // The kernel has it all, and gives every other eight pages back.
+        let request = Request { order: 3, ..Request::ATOMIC };
+        let blocks: Vec<Pfn> = std::iter::from_fn(|| kernel.allocate(&mut task, &request).ok()).collect();
+        for &block in blocks.iter().step_by(2) {
+            kernel.free(0, task.task, block).unwrap();
+        }
+        kernel.probe.drain(u64::MAX, &mut Seen::default());
+        let listed = |kernel: &Kernel| kernel.alloc.pageset(ZoneKind::Dma as usize, 0).unwrap().count as usize;
+        let before = listed(&kernel);
+        let page = kernel.allocate(&mut task, &Request::USER).unwrap();
+        assert_eq!(kernel.alloc.block_type(page), Migratetype::Unmovable);
+        let mut seen = Seen::default();
+        kernel.probe.drain(u64::MAX, &mut seen);
+        assert!(seen.stolen.iter().all(|of| of.alloc_migratetype == 1 && of.change_ownership == Some(0)));
+        (listed(&kernel) + 1 - before, seen.stolen.len())
+    };
+    // Of a block of eight pages seven are the new type's, or each page is taken by itself.
+    let (pages, steals) = stolen(Rules::V6_1);
+    assert_eq!(steals, pages.div_ceil(8), "{pages}");
+    let (pages, steals) = stolen(Rules::V6_12);
+    assert_eq!(steals, pages);
+}
+
+#[test]
 fn idle_cpus_fold_late_or_at_once() {
     let mut kernel = kernel(machine(1, 2, 1, GIB), Rules::V4_13, vmstat(Design::InZone, None));
     let zone = ZoneKind::Dma32 as usize;

@@ -152,3 +152,38 @@ fn a_cgroup_at_its_limit_reclaims_its_own() {
     assert!((16_384 / 64..=16_384 / 32 + 1).contains(&passes), "{passes}");
     assert_eq!(events("mm_vmscan_direct_reclaim_begin") + count("allocstall_movable"), 0);
 }
+
+#[test]
+fn blocks_are_made_of_memory_that_is_full() {
+    let said = format!(
+        "{}[[process]]\nname = \"orders\"\n{}{}[[process.phase]]\n{}{}[[process.phase]]\n{}[[process.phase]]\n\
+         [[process.phase.action]]\nkind = \"page-loop\"\norder = 3\ngfp = \"GFP_KERNEL\"\nhold = 3000\ncount = 6000\n",
+        small(256, "0 B").replace("\"vmscan:*\"", "\"vmscan:*\", \"compaction:*\""),
+        region("file", 320, "file"),
+        region("heap", 80, "anon"),
+        access("file", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 81920"),
+        access("heap", "pattern = \"uniform\"\nwrite = 1\ncount = 81920"),
+        access("file", "pattern = \"uniform\"\nvia = \"syscall\"\ncount = 40000")
+    );
+    let run = ran(&said);
+    agrees(&run);
+    let count = |name: &str| run.counter("vmstat", "", name);
+    let action = &run.results.phases[2].actions[0];
+    assert_eq!((action.operations, action.failures), (6000, 0));
+    // Every stall ends in one way or the other.
+    assert!(count("compact_success") > 0, "{}", count("compact_stall"));
+    assert_eq!(count("compact_stall"), count("compact_success") + count("compact_fail"));
+    let events = |name: &str| run.events.iter().filter(|event| event.2 == name).count();
+    assert_eq!(events("mm_compaction_begin"), events("mm_compaction_end"));
+    // A request of this order compacts before it reclaims.
+    let orders = run.events.iter().skip_while(|event| event.2 != "mm_compaction_try_to_compact_pages");
+    let (mut tried, mut reclaimed) = (0, 0);
+    for (_, _, name) in orders {
+        tried += u32::from(name == "mm_compaction_try_to_compact_pages");
+        reclaimed += u32::from(name == "mm_vmscan_direct_reclaim_begin");
+        assert!(reclaimed <= tried, "{reclaimed} reclaims after {tried} compactions");
+    }
+    // What was freed is free: no block is lost between a task and the lists.
+    let free = count("nr_free_pages") + count("nr_file_pages");
+    assert!(free > 65_536 * 9 / 10 && events("mm_compaction_migratepages") > 0, "{free}");
+}

@@ -161,7 +161,6 @@ fn what_is_not_modelled_is_refused_by_name() {
     assert!(with(&format!("{phase}kind = \"read\"\nfile = \"vmallocinfo\"\ncount = 1\n")).contains("vmallocinfo"));
     let cycle = format!("{phase}kind = \"module-cycle\"\nname = \"xfs\"\ncount = 5\n");
     assert!(with(&cycle).contains("process \"p\": module-cycle of xfs"));
-    assert!(with(&format!("{phase}kind = \"lookup\"\ncount = 1\n")).contains("process \"p\": looking up names"));
 }
 
 #[test]

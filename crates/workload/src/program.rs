@@ -63,6 +63,8 @@ pub struct Touching {
     pub lines: u32,
     /// All threads of the access use the same pages.
     pub shared: bool,
+    /// At the end of its pages they are given back.
+    pub renew: bool,
 }
 
 /// The threads of process number `index` of a scenario with this seed. `cpus` counts the machine's.
@@ -104,8 +106,8 @@ fn thread_phase(process: &Process, index: u32, phase: &say::Phase, at: usize, nu
         let pattern = pattern(access.pattern, pages.end - pages.start, start, seed, object);
         let stream = Stream::new(pattern, access.write.get(), seed, stream_number(index, number, at, i));
         let (think, sleep, lines) = (access.think.0, access.sleep.0, access.lines);
-        let (count, via) = (access.count, access.via);
-        Some(Touching { number: i, region, pages, stream, think, sleep, count, via, lines, shared })
+        let (count, via, renew) = (access.count, access.via, access.renew);
+        Some(Touching { number: i, region, pages, stream, think, sleep, count, via, lines, shared, renew })
     });
     ThreadPhase {
         name: phase.name.clone().unwrap_or_else(|| at.to_string()),
@@ -205,14 +207,16 @@ mod tests {
             populate_policy: None,
             exec: false,
             locked: false,
+            temporary: false,
+            sparse: false,
         }
     }
 
     fn access(region: &str, pattern: say::Pattern, count: Option<u64>) -> Say {
         let (think, sleep) = (Time(2000), Time(0));
         let write = Share::new(0.0).unwrap();
-        let (threads, via, lines, sharing) = (Threads::All, Via::Mmap, 1, None);
-        Say { region: region.into(), threads, pattern, think, sleep, write, via, lines, sharing, count }
+        let (threads, via, lines, sharing, renew) = (Threads::All, Via::Mmap, 1, None, false);
+        Say { region: region.into(), threads, pattern, think, sleep, write, via, lines, sharing, count, renew }
     }
 
     fn process(threads: u32, accesses: Vec<Say>) -> Process {

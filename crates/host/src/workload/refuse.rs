@@ -119,6 +119,14 @@ pub enum Refusal {
         /// Module.
         module: String,
     },
+    /// Something that only the twin does.
+    #[error("{what} of process {process}: only the twin does that")]
+    TwinOnly {
+        /// Process.
+        process: String,
+        /// What.
+        what: String,
+    },
     /// A file that an action reads or writes.
     #[error("action {action} of process {process}: {file}: {why}")]
     File {
@@ -219,6 +227,7 @@ pub fn refusals(scenario: &Scenario, arm: Arm, evidence: &Evidence, directory: &
     for process in &scenario.processes {
         placement(process, scenario, evidence, &mut refusals);
         actions(process, &mut refusals);
+        of_the_twin(process, &mut refusals);
     }
     if arm == Arm::Lab {
         refusals.extend(sysctls(scenario).into_iter().map(|(name, wanted, given)| Refusal::Sysctl {
@@ -329,6 +338,23 @@ fn placement(process: &Process, scenario: &Scenario, evidence: &Evidence, refusa
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
     if let Some(given) = limit.filter(|limit| wanted.0 > *limit && !rustix::process::geteuid().is_root()) {
         refusals.push(Refusal::Locked { process: name(), wanted, given: Bytes(given) });
+    }
+}
+
+/// Memory and files that are given back while the process runs, and attempts to get blocks.
+fn of_the_twin(process: &Process, refusals: &mut Vec<Refusal>) {
+    let temporary = process.regions.iter().filter(|region| region.temporary);
+    let temporary = temporary.map(|region| format!("region {} with temporary = true", region.name));
+    let sparse = process.regions.iter().filter(|region| region.sparse);
+    let sparse = sparse.map(|region| format!("region {} with sparse = true", region.name));
+    let accesses = process.phases.iter().flat_map(|phase| &phase.accesses).filter(|access| access.renew);
+    let renewed = accesses.map(|access| format!("access to {} with renew = true", access.region));
+    let actions = process.phases.iter().flat_map(|phase| &phase.actions).map(|action| &action.kind);
+    let attempts = actions.filter(|kind| matches!(kind, ActionKind::HighAlloc { .. }));
+    let attempts = attempts.map(|kind| format!("action {}", worker::name(kind)));
+    for what in temporary.chain(sparse).chain(renewed).chain(attempts) {
+        let refusal = Refusal::TwinOnly { process: process.name.clone(), what };
+        refusals.extend(Some(refusal).filter(|refusal| !refusals.contains(refusal)));
     }
 }
 

@@ -17,8 +17,11 @@ use crate::reading::Analysed;
 use crate::running::{Request, simulate, state_of};
 use mmtwin_event::Kind;
 use mmtwin_lab::Mode;
+use mmtwin_report::fidelity::in_order::{self, InOrder, Steps};
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
 use mmtwin_scenario::{Scenario, load};
+use mmtwin_trace::Outcome;
+use mmtwin_trace::recording::Recording;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use store::Runs;
@@ -55,6 +58,8 @@ pub struct Judged {
     pub fidelity: Option<Fidelity>,
     /// Where each page of the workload was; of the runs whose scenario records allocations.
     pub pages: Option<Agreement>,
+    /// How the events of reclaim agree one by one, by seed; of machines with one CPU whose scenario records them.
+    pub in_order: Vec<(u64, InOrder)>,
     /// Runs of the kernel.
     pub runs: usize,
     /// How far they are from each other in settling and in places ([`fidelity::balancing::apart`]).
@@ -142,7 +147,7 @@ impl Cell {
 
     /// Puts what is stored beside the twin. `background` are runs of the same kernel in the same mode without workload.
     pub fn judge(&self, background: &[Observed]) -> Result<Judged, Failure> {
-        let (mut kernel, mut twin, mut pages) = (Vec::new(), Vec::new(), None);
+        let (mut kernel, mut twin, mut pages, mut in_order) = (Vec::new(), Vec::new(), None, Vec::new());
         self.with_runs(|runs| {
             for seed in runs.stored() {
                 let (unpacked, scratch, scenario) = (runs.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
@@ -150,13 +155,18 @@ impl Cell {
                 // The twin begins with what the kernel held then, and at its time, as far as that was recorded.
                 let state = state_of(&stored)?;
                 let by_page = stored.analysis.recorded.has(Kind::MmPageAlloc);
+                let by_event =
+                    stored.analysis.recorded.has(Kind::MmVmscanLruIsolate) && scenario.machine.cpus.len() == 1;
                 let recording = scratch.path().join("twin.mmt");
-                let output = by_page.then_some((recording.as_path(), false));
+                let output = (by_page || by_event).then_some((recording.as_path(), false));
                 let request = Request { name: &self.name, state: state.as_ref(), output, ..Request::default() };
                 let simulated = simulate(&scenario, request)?.analysed;
                 if by_page {
                     let compared = pages::compare(&scenario, unpacked.path(), &recording)?;
                     pages.get_or_insert_with(Agreement::default).add(&compared);
+                }
+                if by_event {
+                    in_order.push((seed, in_order::compare(&steps(unpacked.path())?, &steps(&recording)?)));
                 }
                 kernel.push(observed(&stored));
                 twin.push(observed(&simulated));
@@ -166,13 +176,23 @@ impl Cell {
         let (title, runs) = (self.scenario(1)?.title, kernel.len());
         let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin, background));
         let apart = fidelity::balancing::apart(&kernel);
-        Ok(Judged { cell: self.clone(), title, fidelity, pages, runs, apart })
+        Ok(Judged { cell: self.clone(), title, fidelity, pages, in_order, runs, apart })
     }
 }
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} on {}, mode {}", self.name, self.kernel, self.mode)
+    }
+}
+
+/// The first events of reclaim of a recording.
+fn steps(path: &Path) -> Result<Steps, Failure> {
+    let (mut steps, mut outcome) = (Steps::default(), Outcome::default());
+    Recording::open(path)?.read(&mut steps, &mut outcome)?;
+    match outcome.lost_total() {
+        (0, 0) => Ok(steps),
+        _ => Err(Failure::Error(format!("{}: events were lost, so they cannot be compared", path.display()))),
     }
 }
 

@@ -41,6 +41,7 @@ pub fn page(judged: &[Judged]) -> String {
     page_by_page(&mut text, judged);
     numa_balancing(&mut text, judged);
     of_reclaim(&mut text, judged);
+    event_by_event(&mut text, judged);
     for Judged { cell, title, fidelity, .. } in judged {
         let _ = writeln!(text, "\n## {} on {}, mode {}\n", cell.name, cell.kernel, cell.mode);
         match fidelity {
@@ -180,6 +181,30 @@ fn of_reclaim<'a>(text: &mut String, judged: &'a [Judged]) {
         "Median error of all counters {median:.1} %, {beyond} of {} beyond their bounds.",
         judged.len()
     )));
+}
+
+/// The events of reclaim one by one, of the cells where one CPU does everything.
+fn event_by_event(text: &mut String, judged: &[Judged]) {
+    if judged.iter().all(|of| of.in_order.is_empty()) {
+        return;
+    }
+    text.push_str("\n## Reclaim event by event\n\n");
+    text.push_str(&wrapped(
+        "Events of `vmscan` where everything runs on one CPU: equal in type and all `nr_*` values. *First* are those that are \
+         equal before the first that is not, *aligned* the part of the kernel's first 1000 that the longest common \
+         subsequence with the twin's first 1000 has.",
+    ));
+    text.push_str("\n| scenario | kernel | mode | seed | first | aligned |\n|---|---|---|---|---|---|\n");
+    for Judged { cell, in_order, .. } in judged {
+        for (seed, of) in in_order {
+            let (first, percent) = (of.first, of.percent());
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {seed} | {first} | {percent:.1} % |",
+                cell.name, cell.kernel, cell.mode
+            );
+        }
+    }
 }
 
 fn counted(count: &Option<Count>) -> String {

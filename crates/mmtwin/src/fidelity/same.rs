@@ -72,7 +72,7 @@ fn differences(a: &Value, b: &Value, path: String, found: &mut Vec<String>) {
 }
 
 /// Where a scenario differs from what a guest was asked for when it was recorded. How fast the machine is decides
-/// nothing there, and what scenarios could not say then it was not asked for.
+/// nothing there, nor what a bundle says of its kernel, and what scenarios could not say then it was not asked for.
 pub(super) fn asked_of_guest(recorded: &Value, today: &Value) -> Vec<String> {
     let (mut recorded, mut today) = (recorded.clone(), today.clone());
     forget_new(&recorded, &mut today);
@@ -82,6 +82,8 @@ pub(super) fn asked_of_guest(recorded: &Value, today: &Value) -> Vec<String> {
     let disks = ["machine.disk.bandwidth", "machine.disk.queue_depth", "machine.swap.bandwidth"];
     let speed = ["machine.cpu.", "machine.cost.", "machine.line."].into_iter().chain(disks);
     found.retain(|difference| !speed.clone().any(|place| difference.starts_with(place)));
+    let key = |difference: &str| difference.strip_prefix("kernel.")?.split(": ").next().map(str::to_string);
+    found.retain(|difference| key(difference).is_none_or(|key| key == "release" || mmtwin_lab::is_settable(&key)));
     found
 }
 
@@ -121,12 +123,21 @@ mod tests {
             "machine": {"cpus": 8, "cost": {"a": 2, "b": 1}, "disk": disk("1 GB/s", "0 ns")},
             "process": [{"threads": 1, "nice": 0}]
         });
+        // A rule of the kernel that was booted, as it is known today.
+        let mut recorded = recorded;
+        recorded["kernel"] = json!({"release": "6.12", "thp": "never", "reclaim": {"skip_limit": 1024}});
+        today["kernel"] = json!({"release": "6.12", "thp": "never", "reclaim": {"skip_limit": 32768}});
         assert_eq!(asked_of_guest(&recorded, &today), Vec::<String>::new());
+        today["kernel"]["thp"] = json!("always");
         today["machine"]["cpus"] = json!(4);
         today["process"][0] = json!({});
         today["machine"]["disk"]["latency"] = json!("2 ms");
-        let found =
-            ["machine.cpus: 8 against 4", "machine.disk.latency: 0 against 2", "process.#0.threads: 1 against null"];
+        let found = [
+            "kernel.thp: \"never\" against \"always\"",
+            "machine.cpus: 8 against 4",
+            "machine.disk.latency: 0 against 2",
+            "process.#0.threads: 1 against null",
+        ];
         assert_eq!(asked_of_guest(&recorded, &today), found);
     }
 

@@ -4,17 +4,21 @@
 //! that it was measured with. Every row is run; none is looked up. A row is fitted if the file of its machine names a
 //! figure that was fixed on it.
 
+mod attempts;
 mod balancing;
 mod layouts;
+mod lumpy_2012;
 mod numa_counters;
 mod pseudo_interleaving;
+mod reclaim_test;
+mod shares;
 mod staggered_scan;
 mod tables;
 mod vmalloc_purge;
 mod vmscan_2010;
 
 use crate::Failure;
-use mmtwin_event::results::BalancingTime;
+use mmtwin_event::results::{Attempt, BalancingTime};
 use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::machine::Provenance;
@@ -36,7 +40,7 @@ pub struct Study {
 }
 
 /// All studies.
-pub const ALL: [Study; 5] = [
+pub const ALL: [Study; 7] = [
     Study {
         name: "numa-counters",
         scenarios: &[("scenario", include_str!("../../../../scenarios/published/numa-counters/scenario.toml"))],
@@ -54,6 +58,8 @@ pub const ALL: [Study; 5] = [
     pseudo_interleaving::STUDY,
     staggered_scan::STUDY,
     vmscan_2010::STUDY,
+    lumpy_2012::STUDY,
+    lumpy_2012::EXPLAINED,
 ];
 
 /// What the twin found for a row.
@@ -69,6 +75,8 @@ pub struct Found {
     pub remark: Option<String>,
     /// Time of NUMA balancing, where the study is about it.
     pub balancing: Option<Balancing>,
+    /// Attempts to get blocks, by the phase that they were made in.
+    pub attempts: Vec<(String, Vec<Attempt>)>,
 }
 
 /// Time of NUMA balancing in a run.

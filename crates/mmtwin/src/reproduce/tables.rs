@@ -15,6 +15,8 @@ impl Reproduction {
             told.filter_map(|metric| self.metric(metric)).collect()
         };
         tables.extend(self.layouts());
+        tables.extend(self.attempts());
+        tables.extend(self.shares());
         tables.extend(self.pairs());
         tables.extend(self.orders());
         tables.extend(self.trials());

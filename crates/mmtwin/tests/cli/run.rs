@@ -2,6 +2,7 @@
 //! cannot be run says why.
 
 use super::support::{mmtwin, ok, root, scratch};
+use super::transcripts::transcript_in;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,11 +136,21 @@ fn run(text: &str, more: &[&str]) -> super::support::Run {
 fn want_of_memory_ends_with_the_counters_so_far() {
     let region = "[[process.region]]\nname = \"r\"\nsize = \"1 GiB\"\npopulate = true\n";
     let run = run(&scenario(SMALL, region), &["--table", "findings,workload,placement,vmstat"]);
-    assert_eq!(run.status, 1, "{}", run.err);
+    assert_eq!(run.status, 5, "{}", run.err);
     assert!(run.err.contains("error: out of memory after 0.0"), "{}", run.err);
     let message = "page allocation failure: order:0, mode:GFP_HIGHUSER_MOVABLE|__GFP_ZERO, CPU 0";
     assert!(run.text().contains(message) && run.err.contains(message), "{}", run.text());
     assert!(run.text().contains("pgfault") && run.text().contains("p/populate"), "{}", run.text());
+}
+
+#[test]
+fn who_is_killed_is_named_and_the_others_go_on() {
+    let (scratch, scenario) = (scratch(), "scenarios/guide/out-of-memory.toml");
+    let tables = "workload,oom,oom-victims,cgroup";
+    let run = ["run", scenario, "-o", "SCRATCH/o.mmt", "--table", tables];
+    transcript_in(scratch.path(), "run-out-of-memory", &run);
+    // The recording is complete.
+    transcript_in(scratch.path(), "script-out-of-memory", &["script", "SCRATCH/o.mmt", "-e", "mark_victim"]);
 }
 
 #[test]

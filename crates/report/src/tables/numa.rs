@@ -70,6 +70,11 @@ fn activity(a: &Analysis) -> Table {
     let huge = number("numa_huge_pte_updates").unwrap_or(0).saturating_mul(HUGE - 1);
     let marks = number("numa_pte_updates").and_then(|pages| pages.checked_sub(huge)).filter(|marks| *marks > 0);
     let per_mark = number("numa_hint_faults").zip(marks).map(|(faults, marks)| faults as f64 / marks as f64);
+    // Others move pages too: without balancing's own counters these say nothing of it.
+    let any_reason = |name: &str| match number("numa_pages_migrated") {
+        Some(_) => count(name),
+        None => Cell::Na(Na::NotRecorded),
+    };
     let rows = vec![
         row("numa_pte_updates", "PTEs marked by the scanner", "pages", Neutral, None, count("numa_pte_updates")),
         row("numa_huge_pte_updates", "Huge pages marked", "", Neutral, None, count("numa_huge_pte_updates")),
@@ -88,8 +93,15 @@ fn activity(a: &Analysis) -> Table {
         row("numa_pages_migrated", "Pages migrated", "pages", Lower, None, count("numa_pages_migrated")),
         row("numa_misplaced_succeeded", "Pages migrated, by events", "pages", Lower, None, migrated(|m| m.succeeded)),
         row("numa_misplaced_failed", "Pages that could not be migrated", "pages", Lower, None, migrated(|m| m.failed)),
-        row("pgmigrate_success", "Pages migrated for any reason", "pages", Neutral, None, count("pgmigrate_success")),
-        row("pgmigrate_fail", "Pages not migrated for any reason", "pages", Lower, None, count("pgmigrate_fail")),
+        row(
+            "pgmigrate_success",
+            "Pages migrated for any reason",
+            "pages",
+            Neutral,
+            None,
+            any_reason("pgmigrate_success"),
+        ),
+        row("pgmigrate_fail", "Pages not migrated for any reason", "pages", Lower, None, any_reason("pgmigrate_fail")),
         row("numa_moves", "Tasks moved", "", Neutral, None, sum(&a.numa.moves, Kind::SchedMoveNuma)),
         row("numa_swaps", "Pairs of tasks swapped", "", Neutral, None, sum(&a.numa.swaps, Kind::SchedSwapNuma)),
         row("numa_sticks", "Moves wanted and not made", "", Lower, None, sum(&a.numa.sticks, Kind::SchedStickNuma)),

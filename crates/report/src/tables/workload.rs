@@ -25,7 +25,8 @@ pub fn findings(results: &Results, input: &str) -> Vec<Finding> {
         key: "out_of_memory".into(),
         severity: 95,
         sentence: format!("out of memory after {:.3} s: {comm} (pid {pid}): {message}.", *at as f64 / 1e9),
-        detail: "The run ended there; tables and counters are those of that moment.".into(),
+        detail: "The kernel killed it for want of memory. The twin lets all others go on; a real run ends there."
+            .into(),
         command: format!("mmtwin report {input} --table placement,zoneinfo"),
     }]
 }

@@ -14,6 +14,9 @@ pub struct PageAlloc {
     pub watermarks: Watermarks,
     /// Largest `min_free_kbytes` that the kernel computes: 65536, newer 262144.
     pub min_free_kbytes_max: u64,
+    /// Order of the largest free block (`MAX_ORDER`, before 6.4 less one): 10; where huge pages of 16 MiB are blocks of 4
+    /// KiB pages, as on PPC64, 12.
+    pub max_order: u32,
     /// Pages can be allocated in bulk (5.13+): vmalloc takes them so.
     pub bulk: bool,
 }

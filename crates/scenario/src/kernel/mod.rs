@@ -52,6 +52,8 @@ pub struct Kernel {
     pub compaction: bool,
     /// `/sys/kernel/mm/transparent_hugepage/enabled`.
     pub thp: Thp,
+    /// `/sys/kernel/mm/transparent_hugepage/defrag`.
+    pub thp_defrag: ThpDefrag,
     /// Sysctls. One that the bundle does not list does not exist in this kernel.
     pub sysctl: Sysctl,
     /// The page allocator.
@@ -116,6 +118,22 @@ variant! {
         /// Where the program asked for them.
         Madvise = "madvise",
         /// Never.
+        Never = "never",
+    }
+}
+
+variant! {
+    /// Who waits for a huge page until memory is reclaimed and compacted.
+    pub enum ThpDefrag {
+        /// Everybody.
+        Always = "always",
+        /// Nobody; kswapd and kcompactd are woken.
+        Defer = "defer",
+        /// Programs that asked for huge pages; the others wake kswapd and kcompactd.
+        DeferMadvise = "defer+madvise",
+        /// Programs that asked for huge pages.
+        Madvise = "madvise",
+        /// Nobody.
         Never = "never",
     }
 }

@@ -36,7 +36,7 @@ pub struct Reclaim {
     pub kswapd_order_zero: bool,
     /// Which cgroups one pass of direct reclaim visits.
     pub cgroup_walk: CgroupWalk,
-    /// Pages of unusable zones that one isolation may skip; 0 is no limit (6.12: 1024).
+    /// Pages of unusable zones that one isolation may skip; 0 is no limit (6.12: 32768).
     pub skip_limit: u32,
     /// Milliseconds between two flushes of the statistics of LRU lists that reclaim reads; 0: they are summed up when it
     /// reads them (6.12: 2000).
@@ -96,7 +96,9 @@ variant! {
         LowLumpy = "low-lumpy",
         /// 3.3: reclaim for compaction, neighbours still taken for every order.
         CompactionNeighbours = "compaction-neighbours",
-        /// 3.4 and newer: reclaim for compaction.
+        /// 3.4: reclaim for compaction, where the code of lumpy reclaim still lets large blocks write to congested devices.
+        CompactionOrLumpy = "compaction-or-lumpy",
+        /// 3.5 and newer: reclaim for compaction.
         Compaction = "compaction",
     }
 }
@@ -108,7 +110,7 @@ variant! {
         None = "none",
         /// After waiting for congestion, over the same pages: 2.6.36.
         CongestionWait = "congestion-wait",
-        /// At once, only if all kept pages were under writeback: late 2010.
+        /// At once, only if all kept pages were under writeback: late 2010 to 3.4.
         Writeback = "writeback",
     }
 }
@@ -118,7 +120,7 @@ variant! {
     pub enum DirectCompaction {
         /// Above 3 only: 2.6.36.
         Costly = "costly",
-        /// Any above 0: 3.4.
+        /// Any above 0: 3.0 to 4.x.
         AnyOrder = "any-order",
         /// Above 3, and above 0 for pages that cannot be moved: modern.
         CostlyOrUnmovable = "costly-or-unmovable",
@@ -180,8 +182,10 @@ variant! {
 variant! {
     /// Wakes of kswapd.
     pub enum KswapdWakeup {
-        /// Each request for each zone below its low watermark, also while kswapd runs: historic.
+        /// Each request for each zone below its low watermark, also while kswapd runs: to 2.6.37.
         EachRequest = "each-request",
+        /// Requests for zones below their low watermarks that find kswapd asleep: 2.6.38 to 4.7.
+        Asleep = "asleep",
         /// Real wakes of a sleeping kswapd, per node: modern.
         Wake = "wake",
     }

@@ -69,6 +69,10 @@ variant! {
     pub enum Files {
         /// 2.6.36 and 2.6.37: rows of zones only.
         V2_6_36 = "2.6.36",
+        /// 3.2 to 3.4-rc: the same with huge pages, pages reclaimed by zone and by kswapd.
+        V3_3 = "3.3",
+        /// 3.4 to 3.7: pages reclaimed by zone and by whom.
+        V3_5 = "3.5",
         /// 4.13 and older: NUMA rows among the zone rows.
         V4_13 = "4.13",
         /// The 2017 series: NUMA rows behind the zone rows.

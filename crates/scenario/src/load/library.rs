@@ -47,7 +47,7 @@ pub(super) const PRESETS: Library = Library {
         "epyc-genoa-1s"
         "xeon-8s-glueless"
         "lab-4n"
-        "phenom-4c-3g"
+        "phenom-4c-3g" "phenom-4c-8g"
         "ppc970-4c-3g"
     },
 };

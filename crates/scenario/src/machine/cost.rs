@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 pub struct Costs {
     /// One order-0 page allocated from and freed to this CPU's page list, without NUMA counters.
     pub page_alloc_free: Cost,
+    /// Clearing each further page of a block that is allocated at once, where the kernel clears what it gives
+    /// (`init_on_alloc`).
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub page_init: Cost,
     /// Taking or giving back one page beyond this CPU's list, under the zone lock.
     pub page_bulk: Cost,
     /// The NUMA counters of one allocation (hit and local) in 8-bit differentials with threshold test.
@@ -55,6 +59,8 @@ pub struct Costs {
     pub page_fault: Cost,
     /// A call that reads or writes a page of a file that is in memory.
     pub file_call: Cost,
+    /// A call that looks up a name that does not exist.
+    pub name_lookup: Cost,
     /// A call that writes a whole page of a file that is in memory.
     pub file_write: Cost,
     /// What such a call takes more if the page is not in memory, besides its allocation.
@@ -83,6 +89,9 @@ pub struct Costs {
     pub slab_scan_object: Cost,
     /// Looking at one page frame in compaction.
     pub compact_scan_page: Cost,
+    /// Passing over one pageblock in compaction.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub compact_pageblock: Cost,
     /// Switching from one task to another.
     pub context_switch: Cost,
     /// From waking a sleeping task on an idle CPU to its first instruction.

@@ -15,6 +15,9 @@ pub(super) fn check(kernel: &mut Kernel, machine: &Machine, check: &mut Check<'_
     check
         .require(is_version && kernel.version.contains('.'), "kernel.version", || "a version begins like 6.1.0".into());
     vmstat(&mut kernel.vmstat, check);
+    check.require((9..=13).contains(&kernel.page_alloc.max_order), "kernel.page_alloc.max_order", || {
+        "largest blocks are of order 9 to 13".into()
+    });
     if kernel.vmalloc.lazy_max_pages == Auto::Given(0) {
         check.fault("kernel.vmalloc.lazy_max_pages", "a purge needs at least one page to purge");
     }

@@ -6,7 +6,9 @@ use crate::kernel::{CgroupVersion, Sysctl};
 use crate::machine::Machine;
 use crate::tree::{lookup, suggest};
 use crate::units::List;
-use crate::workload::{ActionKind, Huge, Instances, Phase, Policy, Process, Region, RegionKind, Threads, Via};
+use crate::workload::{
+    Access, ActionKind, Huge, Instances, Phase, Policy, Process, Region, RegionKind, Sharing, Threads, Via,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Threads of a process at most.
@@ -145,6 +147,12 @@ impl At<'_> {
             check.require(region.file.is_none() || region.kind != RegionKind::Anon, &format!("{path}.file"), || {
                 "anonymous memory has no file: kind \"file\" or \"shmem\" has".into()
             });
+            check.require(!region.sparse || region.kind == RegionKind::File, &format!("{path}.sparse"), || {
+                "only a file has holes".into()
+            });
+            check.require(!region.temporary || region.kind == RegionKind::File, &format!("{path}.temporary"), || {
+                "only a file is deleted".into()
+            });
             check.require(
                 region.huge != Huge::Hugetlb || region.kind != RegionKind::File,
                 &format!("{path}.huge"),
@@ -177,6 +185,7 @@ impl At<'_> {
                 "anonymous memory cannot be read and written by system calls".into()
             });
             self.threads(&access.threads, &path, check);
+            self.renewal(access, &path, check);
         }
         for (i, action) in phase.actions.iter().enumerate() {
             let path = format!("{path}.action.#{i}");
@@ -195,6 +204,15 @@ impl At<'_> {
         });
         let empty = phase.accesses.is_empty() && phase.actions.is_empty() && phase.duration.is_none();
         check.require(!empty, &path, || "the phase has nothing to do and no `duration`".into());
+    }
+
+    /// Pages that are given back are those of one thread.
+    fn renewal(&self, access: &Access, path: &str, check: &mut Check<'_>) {
+        let Some(region) = self.process.regions.iter().find(|region| region.name == access.region) else { return };
+        let private = access.sharing.unwrap_or(region.sharing) == Sharing::Private || self.process.threads == 1;
+        check.require(!access.renew || private && region.file.is_none(), &format!("{path}.renew"), || {
+            "only memory or a file that one thread alone uses is given back".into()
+        });
     }
 
     fn threads(&self, threads: &Threads, path: &str, check: &mut Check<'_>) {

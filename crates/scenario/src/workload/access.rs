@@ -36,6 +36,8 @@ pub struct Access {
     pub sharing: Option<Sharing>,
     /// Touches per thread; `None`: as many as fit into the phase.
     pub count: Option<u64>,
+    /// A thread that has come to the end of its pages gives them back and begins anew, with new memory or a new file.
+    pub renew: bool,
 }
 
 /// Which pages are touched in which order. Each thread goes through its part of the region on its own.
@@ -145,6 +147,10 @@ pub(crate) struct AccessText {
     /// Touches per thread; absent: as many as fit into the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
+    /// A thread that has come to the end of its pages gives them back and begins anew (pattern "sequential"): memory
+    /// as of a program that ends and runs again, a file as one that is deleted and made again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    renew: bool,
 }
 
 fn mmap() -> Via {
@@ -157,6 +163,10 @@ fn one() -> u32 {
 
 fn is_one(lines: &u32) -> bool {
     *lines == 1
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A key that does not go with the pattern. The text begins with the key, by which its place is found.
@@ -214,14 +224,17 @@ impl TryFrom<AccessText> for Access {
         if !(1..=LINES_PER_PAGE).contains(&text.lines) {
             return Err(AccessError::Range("lines", "a page has 64 cache lines, and a touch comes to one at least"));
         }
-        let AccessText { region, threads, think, sleep, write, via, lines, sharing, count, .. } = text;
-        Ok(Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count })
+        if text.renew && name != Sequential {
+            return Err(AccessError::Range("renew", "only pattern \"sequential\" comes to an end of its pages"));
+        }
+        let AccessText { region, threads, think, sleep, write, via, lines, sharing, count, renew, .. } = text;
+        Ok(Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, renew })
     }
 }
 
 impl From<Access> for AccessText {
     fn from(access: Access) -> AccessText {
-        let Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count } = access;
+        let Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, renew } = access;
         let name = match pattern {
             Pattern::Sequential => PatternName::Sequential,
             Pattern::Strided { .. } => PatternName::Strided,
@@ -251,6 +264,7 @@ impl From<Access> for AccessText {
             lines,
             sharing,
             count,
+            renew,
         }
     }
 }

@@ -92,6 +92,12 @@ pub struct Region {
     /// Cannot be reclaimed (`mlock`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub locked: bool,
+    /// A file that is deleted when the last process that uses it has ended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub temporary: bool,
+    /// A file without blocks on the disk: a page of it that is not in memory is cleared, not read.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub sparse: bool,
 }
 
 /// A phase of a process's work. It ends after `duration`, or without one when every access and action has reached its

@@ -202,13 +202,13 @@ impl AccessState {
     ) -> Result<(), AllocationFailure> {
         let denied = std::mem::take(&mut self.denied);
         let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
-            self.read(kernel, caller.cpu, &mut reader.brought);
+            self.read(kernel, caller.cpu, region, &mut reader.brought);
             return Ok(());
         };
         while window.start < window.end {
             let page = window.start;
             if self.regions[region].is_cached(page) {
-                self.read(kernel, caller.cpu, &mut reader.brought);
+                self.read(kernel, caller.cpu, region, &mut reader.brought);
             } else {
                 let brought = self.bring(kernel, caller, region, page, &AHEAD);
                 let pfn = brought.inspect_err(|_| reader.pending = Some(window))?;
@@ -219,15 +219,20 @@ impl AccessState {
             }
             window.start += 1;
         }
-        self.read(kernel, caller.cpu, &mut reader.brought);
+        self.read(kernel, caller.cpu, region, &mut reader.brought);
         Ok(())
     }
 
     /// Reads pages that lie one after another, as one request.
-    fn read(&mut self, kernel: &mut Kernel, cpu: u32, pages: &mut Vec<Pfn>) {
+    fn read(&mut self, kernel: &mut Kernel, cpu: u32, region: usize, pages: &mut Vec<Pfn>) {
         let count = pages.len() as u64;
         if count == 0 {
             return;
+        }
+        if self.regions[region].sparse {
+            // A hole is filled as a page of the program's own is.
+            kernel.spend(cpu, self.costs.file_create * count);
+            return pages.clear();
         }
         kernel.stat.events.reclaim.pgpgin += 4 * count;
         if self.disk.synchronous {
@@ -247,7 +252,7 @@ impl AccessState {
         page: u64,
     ) -> Result<Pfn, AllocationFailure> {
         let pfn = self.bring(kernel, caller, region, page, &PAGE)?;
-        self.read(kernel, caller.cpu, &mut vec![pfn]);
+        self.read(kernel, caller.cpu, region, &mut vec![pfn]);
         Ok(pfn)
     }
 
@@ -277,7 +282,7 @@ impl AccessState {
     }
 
     /// When a page that is being read will be there; `None` if it is.
-    fn read_ends(&mut self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> Option<Ps> {
+    pub(crate) fn read_ends(&mut self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> Option<Ps> {
         let done = *self.reading.get(&pfn)?;
         if done > kernel.clock(cpu) {
             return Some(done.div_ceil(PS_PER_NS) * PS_PER_NS);

@@ -48,7 +48,7 @@ impl AccessState {
     }
 
     /// A page of a file is written to by a call; true if it was clean.
-    pub(super) fn dirty(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
+    pub(crate) fn dirty(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
         let Entry::Present(pfn) = self.regions[region].entry(page) else { return false };
         if kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true) {
             return false;
@@ -116,7 +116,10 @@ impl AccessState {
         }
         let done = device.submit(kernel.clock(cpu), count);
         pages.iter().for_each(|&pfn| kernel.begin_writeback(pfn));
-        let number = self.requests.begin(kernel, (cpu, task), pages, file);
+        let first = pages.first().copied().unwrap_or_default();
+        let place = if file { Some(kernel.alloc.frames.content(first)) } else { self.swap.slot_of(first) };
+        let place = u64::from(place.unwrap_or_default());
+        let number = self.requests.begin(kernel, (cpu, task), (place, pages), file);
         self.ends.push((done, number));
         false
     }

@@ -23,6 +23,9 @@ pub(super) fn run(
         let turn = (0..count).map(|i| (accessor.turn + i) % count).find(|&i| accessor.list[i].active());
         let Some(turn) = turn else { return Ok(Came::Done) };
         let access = &mut accessor.list[turn];
+        // What it gives back is its own.
+        let given = state.renew(kernel, caller, access);
+        debug_assert!(given.is_ok());
         let Some(next) = access.touching.stream.next() else { return Ok(Came::Done) };
         let next = Touch { page: access.touching.pages.start + next.page, ..next };
         match touch(access, state, kernel, caller, next) {

@@ -7,7 +7,9 @@
 
 mod binomial;
 mod cache;
+mod dentry;
 mod dirty;
+mod discard;
 mod explicit;
 mod hints;
 mod load;
@@ -24,6 +26,7 @@ mod tables;
 mod young;
 
 pub(crate) use cache::{Reader, Touched};
+pub(crate) use dentry::Dentries;
 pub(crate) use hints::{Hit, walked};
 pub(crate) use load::Load;
 pub(crate) use marks::{Balance, HUGE_PAGES, Mapping, Unit};
@@ -75,6 +78,8 @@ pub(crate) struct AccessState {
     pub requests: Requests,
     /// What a file system remembers of each page that was written (`buffer_head`).
     pub buffers: Slab,
+    /// Names that were looked up.
+    pub dentries: Dentries,
     /// Those that have begun since the engine asked, by when the disk will be done.
     pub ends: Vec<(Ps, u64)>,
     /// The request that failed last is not tried again.
@@ -105,6 +110,7 @@ impl AccessState {
             reading: BTreeMap::new(),
             requests: Requests::default(),
             buffers: Slab::new(dirty::BUFFERS),
+            dentries: Dentries::new(0, 1),
             ends: Vec::new(),
             denied: false,
             logs: Vec::new(),
@@ -130,7 +136,8 @@ impl AccessState {
         match of.entry(page) {
             Entry::Gone(_) => self.swap_in(kernel, caller, region, page, write),
             Entry::Absent | Entry::Zero | Entry::Present(_) => {
-                of.fault(kernel, caller, &self.costs, page, write)?;
+                let denied = std::mem::take(&mut self.denied);
+                of.fault(kernel, caller, &self.costs, page, (write, denied))?;
                 Ok(Touched::Done)
             }
         }
@@ -213,6 +220,8 @@ pub(crate) struct Accessing {
     pub walked: u64,
     /// Number of the pool it draws from; `None`: it walks, or is explicit.
     pub pool: Option<usize>,
+    /// Touches after which it has given its pages back.
+    pub renewed: u64,
     /// Faults so far.
     pub faults: u64,
     /// CPU time so far.
@@ -241,6 +250,12 @@ impl Accessing {
     /// Touches that are left; `None`: no end.
     pub(crate) fn left(&self) -> Option<u64> {
         self.touching.count.map(|count| count.saturating_sub(self.touching.stream.count))
+    }
+
+    /// Touches until its pages are given back.
+    fn to_renewal(&self) -> u64 {
+        let pages = self.touching.pages.end - self.touching.pages.start;
+        if self.touching.renew { pages - self.touching.stream.count % pages } else { u64::MAX }
     }
 
     pub(crate) fn active(&self) -> bool {

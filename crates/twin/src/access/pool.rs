@@ -77,7 +77,7 @@ impl Pool {
         (number, mapping): (u64, Option<&Mapping>),
     ) -> Pool {
         let nodes = kernel.machine.nodes.len();
-        let mut hints = mapping.map(|_| Hints::new(classes, permutation, range, region.huge));
+        let mut hints = mapping.map(|_| Hints::new(classes, permutation, range, region.may_be_huge()));
         let class = |of: &mmtwin_workload::Class| {
             let (absent, zero) = Default::default();
             Class { pages: of.pages, share: of.share, absent, zero, by_node: vec![0; nodes] }
@@ -140,7 +140,7 @@ impl Pool {
 
     /// Takes a random page of a class off the list of those that are absent.
     pub(crate) fn pick_absent(&mut self, class: usize, at: u64) -> u32 {
-        let page = self.classes[class].absent.swap_remove(at as usize);
+        let page = take(&mut self.classes[class].absent, at);
         if let Some(taken) = &mut self.taken {
             taken.listed.remove(u64::from(page) - self.range.start);
         }
@@ -184,6 +184,16 @@ impl Taken {
         });
         Taken { class_of, listed }
     }
+}
+
+/// Takes a page out of a list. What a list of millions no longer needs is given back: the frames and places of the
+/// pages that left it need as much.
+pub(crate) fn take(list: &mut Vec<u32>, at: u64) -> u32 {
+    let page = list.swap_remove(at as usize);
+    if list.len() < list.capacity() / 4 {
+        list.shrink_to(list.capacity() / 2);
+    }
+    page
 }
 
 /// The class of each page.

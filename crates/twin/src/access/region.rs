@@ -10,7 +10,7 @@ use super::Unit;
 use super::lock::Lock;
 use super::marks::Bits;
 use super::tables::Tables;
-use crate::alloc::{AllocationFailure, Caller, PAGEBLOCK_ORDER, Policy, Request};
+use crate::alloc::{Allocated, AllocationFailure, Caller, PAGEBLOCK_ORDER, Policy, Request};
 use crate::kernel::{Kernel, KernelError, Ps};
 use crate::page::{Flag, NO_PAGE, Pfn, State};
 use crate::vmstat::NodeItem;
@@ -27,9 +27,6 @@ const HUGE: u64 = 1 << PAGEBLOCK_ORDER;
 
 /// The page of a process, zeroed.
 const USER: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|__GFP_ZERO", ..Request::USER };
-/// A huge page that is not worth waiting for.
-const HUGE_USER: Request =
-    Request { order: PAGEBLOCK_ORDER, may_wait: false, kswapd: false, gfp: "GFP_TRANSHUGE_LIGHT", ..Request::USER };
 
 /// What a page-table entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,12 +86,18 @@ pub(crate) struct Region {
     pub locked: bool,
     /// Its pages cannot be let go, as others hold them: buffers of a file system.
     pub held: bool,
-    /// Huge pages are allowed.
-    pub huge: bool,
+    /// What is asked for a huge page, one request after the other; none where huge pages are not allowed.
+    huge: Vec<Request>,
+    /// Blocks whose faults are under way and have been refused a huge page, and how often.
+    refused: Vec<(u64, usize)>,
     /// Its policy, or that of its process.
     pub policy: Policy,
     /// Processes that map it and have not ended.
     pub users: u32,
+    /// A file that is deleted when there are none.
+    pub temporary: bool,
+    /// A file whose pages are cleared, not read.
+    pub sparse: bool,
     /// Pools that draw from it.
     pub pools: Vec<usize>,
     /// CPUs of the threads that map it: none, one, or several.
@@ -123,11 +126,16 @@ pub(crate) struct FaultCosts {
     pub rmap_page: Ps,
     /// To free a page in reclaim.
     pub free_page: Ps,
-    /// To look at a page frame in compaction, and to move a page.
+    /// To clear a further page of a block that the kernel allocates.
+    pub init_page: Ps,
+    /// To look at a page frame and to pass over a pageblock in compaction, and to move a page.
     pub compact_scan: Ps,
+    pub compact_block: Ps,
     pub migrate_page: Ps,
     /// To scan an object of a shrinker.
     pub scan_object: Ps,
+    /// A call that looks up a name that does not exist.
+    pub lookup: Ps,
     /// A call that writes a page of a file that is in memory, and what it takes more if it is not.
     pub file_write: Ps,
     pub file_create: Ps,
@@ -161,7 +169,7 @@ impl Cpus {
 }
 
 /// What a region is like.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shape {
     /// Pages, and parts of equal size that they are divided into.
     pub pages: u64,
@@ -169,7 +177,7 @@ pub(crate) struct Shape {
     /// Anonymous memory, else a file on the disk or in memory.
     pub anon: bool,
     pub file: bool,
-    pub huge: bool,
+    pub huge: Vec<Request>,
     pub exec: bool,
     pub locked: bool,
     pub policy: Policy,
@@ -206,8 +214,11 @@ impl Region {
             locked,
             held: false,
             huge,
+            refused: Vec::new(),
             policy,
             users: 0,
+            temporary: false,
+            sparse: false,
             pools: Vec::new(),
             cpus: Cpus::None,
             logs: Vec::new(),
@@ -290,7 +301,7 @@ impl Region {
     /// The first page frame of a huge page that maps a block as a whole; blocks are counted in huge pages.
     #[inline]
     pub(crate) fn huge_at(&self, block: u64, kernel: &Kernel) -> Option<Pfn> {
-        let pfn = *self.entries.get((block * HUGE) as usize).filter(|_| self.huge)?;
+        let pfn = *self.entries.get((block * HUGE) as usize).filter(|_| self.may_be_huge())?;
         let frames = &kernel.alloc.frames;
         (pfn < GONE && frames.state(pfn) == State::Allocated && frames.order(pfn) == PAGEBLOCK_ORDER).then_some(pfn)
     }
@@ -412,24 +423,46 @@ impl Region {
         part.absent += 1;
     }
 
+    /// A page is given back: nobody has touched it.
+    pub(crate) fn clear(&mut self, page: u64, pages: u64, node: Option<usize>) {
+        let zero = self.entries[page as usize] == ZERO;
+        self.entries[page as usize..(page + pages) as usize].fill(NO_PAGE);
+        self.young.remove(page);
+        let part = self.part_mut(page);
+        match node {
+            Some(node) => {
+                part.by_node[node] -= pages;
+                part.absent += pages;
+            }
+            None if zero => (part.zero, part.absent) = (part.zero - pages, part.absent + pages),
+            // Those that reclaim took count as absent.
+            None => {}
+        }
+    }
+
     /// The number of a page among the pages of all regions.
     pub(crate) fn content(&self, page: u64) -> u32 {
         self.base + page as u32
     }
 
+    /// Huge pages are allowed.
+    pub(crate) fn may_be_huge(&self) -> bool {
+        !self.huge.is_empty()
+    }
+
     /// Handles the fault of an access on the caller's CPU, which spends the time. The page is mapped afterwards; the
-    /// failure of its allocation is given back.
+    /// failure of its allocation is given back. `denied`: it was, and waiting did not help.
     pub(crate) fn fault(
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
         costs: &FaultCosts,
         page: u64,
-        write: bool,
+        (write, denied): (bool, bool),
     ) -> Result<(), AllocationFailure> {
         self.tables.reach(kernel, caller, page)?;
         let block = page / HUGE * HUGE;
-        let fits = self.huge && block + HUGE <= self.len();
+        let fits = self.may_be_huge() && block + HUGE <= self.len();
         let whole = fits && (block..block + HUGE).all(|page| self.entries[page as usize] == NO_PAGE);
         if self.anon && !write {
             note_fault(kernel, caller.cpu, costs);
@@ -441,25 +474,53 @@ impl Region {
             }
             return Ok(());
         }
-        if whole {
-            let mut who = caller.for_page(self.policy, block / HUGE);
-            if let Ok(got) = kernel.allocate_charged(&mut who, &HUGE_USER) {
-                note_fault(kernel, caller.cpu, costs);
-                kernel.stat.events.thp_fault_alloc += 1;
-                kernel.spend(caller.cpu, costs.clear_huge);
-                let node = kernel.alloc.zones[got.zone].node;
-                (block..block + HUGE).zip(got.page..).for_each(|(page, pfn)| self.map(page, pfn, node));
-                self.adopt(kernel, caller, block, got.page);
-                return Ok(());
-            }
-            kernel.stat.events.thp_fault_fallback += 1;
+        if whole && let Some(got) = self.ask_huge(kernel, caller, block, denied)? {
+            note_fault(kernel, caller.cpu, costs);
+            kernel.stat.events.thp_fault_alloc += 1;
+            kernel.spend(caller.cpu, costs.clear_huge);
+            let node = kernel.alloc.zones[got.zone].node;
+            (block..block + HUGE).zip(got.page..).for_each(|(page, pfn)| self.map(page, pfn, node));
+            self.adopt(kernel, caller, block, got.page);
+            return Ok(());
         }
         let mut who = caller.for_page(self.policy, page);
         let got = kernel.allocate_charged(&mut who, &USER)?;
         note_fault(kernel, caller.cpu, costs);
         self.map(page, got.page, kernel.alloc.zones[got.zone].node);
         self.adopt(kernel, caller, page, got.page);
+        self.refused.retain(|(of, _)| *of != block);
         Ok(())
+    }
+
+    /// Asks for a huge page for a block; `None`: it is refused, and the fault goes on with a base page.
+    fn ask_huge(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        block: u64,
+        denied: bool,
+    ) -> Result<Option<Allocated>, AllocationFailure> {
+        let known = self.refused.iter().position(|(of, _)| *of == block);
+        let mut number = known.map_or(0, |at| self.refused.swap_remove(at).1);
+        if denied {
+            number += 1;
+            kernel.stat.events.thp_fault_fallback += u64::from(number == self.huge.len());
+        }
+        let mut who = caller.for_page(self.policy, block / HUGE);
+        while let Some(request) = self.huge.get(number) {
+            match kernel.allocate_charged(&mut who, request) {
+                Ok(got) => return Ok(Some(got)),
+                Err(failure) if request.may_wait => {
+                    self.refused.push((block, number));
+                    return Err(failure);
+                }
+                Err(_) => number += 1,
+            }
+            kernel.stat.events.thp_fault_fallback += u64::from(number == self.huge.len());
+        }
+        // Its base page may have to wait too; then it is not asked for again.
+        self.refused.push((block, number));
+        Ok(None)
     }
 
     /// A block that has been allocated for a page of anonymous or shared memory goes to its list.
@@ -473,7 +534,7 @@ impl Region {
     }
 
     /// Counts a block of the region that has come (1) or goes (-1).
-    fn count(&self, kernel: &mut Kernel, pfn: Pfn, sign: i64) {
+    pub(super) fn count(&self, kernel: &mut Kernel, pfn: Pfn, sign: i64) {
         let (node, pages) = (kernel.node_of_frame(pfn), sign << kernel.alloc.frames.order(pfn));
         self.items().iter().for_each(|&item| kernel.stat.pages.add(node, item, pages));
     }
@@ -501,6 +562,17 @@ impl Region {
             part.absent -= 1
         }
         part.by_node[node] += 1;
+    }
+
+    /// Pages of a file that processes map.
+    pub(crate) fn mapped_pages(&self) -> u64 {
+        self.mapped.count()
+    }
+
+    /// Pages that are in swap.
+    pub(crate) fn swapped(&self) -> u64 {
+        let gone = self.entries.iter().filter(|entry| (GONE..ZERO).contains(entry));
+        if self.file { 0 } else { gone.count() as u64 }
     }
 
     /// Nobody maps a file any more: its pages leave the page tables and stay in the page cache, those that were used since
@@ -548,7 +620,7 @@ mod tests {
 
     fn shape(pages: u64, parts: u64) -> Shape {
         let (exec, locked, policy) = (false, false, Policy::Default);
-        Shape { pages, parts, anon: true, file: false, huge: false, exec, locked, policy }
+        Shape { pages, parts, anon: true, file: false, huge: Vec::new(), exec, locked, policy }
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl AccessState {
     }
 
     /// A page is gone: all pools that draw from it have to know.
-    fn missing(&mut self, region: usize, page: u64, node: usize) {
+    pub(super) fn missing(&mut self, region: usize, page: u64, node: usize) {
         for &number in &self.regions[region].pools {
             self.pools[number].iter_mut().for_each(|pool| pool.missing(page, node));
         }

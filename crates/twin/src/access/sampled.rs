@@ -8,7 +8,7 @@
 
 use super::binomial::binomial;
 use super::hints::Hints;
-use super::pool::{Class, Pool};
+use super::pool::{Class, Pool, take};
 use super::{AccessState, Accessing, Accessor, Came, Entry, Region, Touched};
 use crate::alloc::{AllocationFailure, Caller};
 use crate::clock::Random;
@@ -72,6 +72,11 @@ pub(super) fn run(
             break;
         }
         let start = kernel.clock(cpu);
+        for access in &mut accessor.list {
+            // What it gives back is its own.
+            let given = state.renew(kernel, caller, access);
+            debug_assert!(given.is_ok());
+        }
         for pool in accessor.list.iter().filter_map(|access| access.pool) {
             state.pools[pool].as_mut().into_iter().for_each(Pool::refresh);
         }
@@ -81,7 +86,7 @@ pub(super) fn run(
             turn.busy += busy(access, state, from);
             turn.asleep += (access.touching.sleep * PS_PER_NS) as f64;
             turn.faults += expected(access, state);
-            most = most.into_iter().chain([access.left().unwrap_or(u64::MAX)]).min();
+            most = most.into_iter().chain([access.left().unwrap_or(u64::MAX), access.to_renewal()]).min();
         }
         let Some(most) = most else { return Ok(Came::Done) };
         accessor.pace = ((turn.busy + turn.faults * fault_time) * share + turn.asleep).max(1.0);
@@ -251,7 +256,8 @@ fn pick(
     for _ in 0..zero {
         let draw = pool.draw();
         let class = &mut pool.classes[base.class];
-        let page = class.zero.swap_remove(random.below(object, draw, class.zero.len() as u64) as usize);
+        let at = random.below(object, draw, class.zero.len() as u64);
+        let page = take(&mut class.zero, at);
         keep(Fault { page, ..base }, class, region, kernel, pool.hints.as_mut(), faults);
     }
     for _ in 0..absent {

@@ -55,6 +55,14 @@ impl Swap {
         self.places.get(&page).copied()
     }
 
+    /// A page that may have a place has moved.
+    pub(crate) fn relocate(&mut self, old: Pfn, new: Pfn) {
+        if let Some(slot) = self.places.remove(&old) {
+            self.places.insert(new, slot);
+            self.slots[slot as usize].cached = new;
+        }
+    }
+
     /// So many places one after another, if there are.
     fn take(&mut self, count: u32) -> Option<u32> {
         if count == 1
@@ -121,6 +129,20 @@ impl AccessState {
         self.swap.free.push(slot);
         kernel.reclaim.charge_swap(self.swap.slots[slot as usize].cgroup.into(), -1);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free + 1);
+    }
+
+    /// A place is given up whose page is not mapped; that page, if it is in swap's cache yet.
+    pub(super) fn leave_slot(&mut self, kernel: &mut Kernel, slot: u32) -> Option<Pfn> {
+        match self.swap.slots[slot as usize].cached {
+            NO_PAGE => {
+                self.free_slot(kernel, slot);
+                None
+            }
+            cached => {
+                self.free_slots(kernel, cached);
+                Some(cached)
+            }
+        }
     }
 
     /// A region that nobody maps any more gives its places back.
@@ -212,5 +234,22 @@ impl AccessState {
         }
         let done = self.swap.device.submit(kernel.clock(caller.cpu), 1);
         Ok(Touched::Wait(done))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_moves_takes_its_place_along() {
+        let mut swap = Swap::new(Device::new(0, 0, true), 4);
+        let slot = swap.take(1).unwrap();
+        swap.slots[slot as usize].cached = 7;
+        swap.places.insert(7, slot);
+        swap.relocate(7, 9);
+        swap.relocate(8, 10);
+        assert_eq!([7, 8, 9, 10].map(|page| swap.slot_of(page)), [None, None, Some(slot), None]);
+        assert_eq!(swap.slots[slot as usize].cached, 9);
     }
 }

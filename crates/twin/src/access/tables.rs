@@ -61,6 +61,12 @@ impl Tables {
         Ok(())
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        let all = self.lowest.iter().chain(&self.middle).chain(&self.upper);
+        all.filter(|table| **table != NO_PAGE).count() as u64
+    }
+
     /// Gives all tables back.
     pub(crate) fn free(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
         for level in [&mut self.lowest, &mut self.middle, &mut self.upper] {

@@ -2,15 +2,15 @@
 //! reclaim, `zone_statistics`, `free_unref_page`; 4.13 to 6.18.
 //!
 //! The zonelist is walked with the low watermark, then, kswapd woken, with the minimum and the reserves that the request
-//! may use; who may wait reclaims then (`kernel/slowpath.rs`). Left out: compaction, zone_reclaim_mode, dirty limits,
-//! cpusets, the highatomic reserve. Checked by `tests/allocator.rs`.
+//! may use; who may wait reclaims then (`kernel/slowpath.rs`). Where nodes are reclaimed before
+//! they are left, a walk breaks off there (`reclaim/node_reclaim.rs`). Left out: cpusets, the highatomic reserve. Checked by `tests/allocator.rs`.
 
 use super::buddy::named;
 use super::marks::Reserves;
 use super::policy::{Choice, choose};
 use super::{
-    AllocationFailure, Caller, Context, NodeMask, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, PerCpuHigh, Request,
-    ZoneKind,
+    AllocationFailure, Asked, Caller, Context, NodeMask, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, PerCpuHigh,
+    Request, ZoneKind,
 };
 use crate::page::{Pfn, State};
 use crate::vmstat::{NumaItem, ZoneItem};
@@ -46,6 +46,18 @@ pub(crate) struct Search<'a> {
     urgent: Option<Reserves>,
     /// Zones whose words had to be fetched from another core's cache.
     fetched: u32,
+    /// Nodes that are reclaimed before the walk leaves them, but for zones before these places of the two walks.
+    reclaims: NodeMask,
+    from: [usize; 2],
+    /// The walk has come to one.
+    pub asks: Option<Asked>,
+}
+
+impl<'a> Search<'a> {
+    /// Nodes are reclaimed before a walk leaves them.
+    pub(crate) fn reclaim_first(&mut self, nodes: NodeMask, from: [usize; 2]) {
+        (self.reclaims, self.from) = (nodes, from);
+    }
 }
 
 impl PageAllocator {
@@ -55,7 +67,8 @@ impl PageAllocator {
         if request.this_node {
             choice.allowed.0 &= 1 << choice.node;
         }
-        Search { request, choice, local, urgent: None, fetched: 0 }
+        let (reclaims, from, asks) = (NodeMask(0), [0; 2], None);
+        Search { request, choice, local, urgent: None, fetched: 0, reclaims, from, asks }
     }
 
     /// Zones that a search may take pages of, in order.
@@ -91,6 +104,7 @@ impl PageAllocator {
             from: search.choice.node,
             nodes: search.choice.allowed,
             free: self.populated().map(|zone| self.free_pages(zone)).sum(),
+            asks: search.asks,
         }
     }
 
@@ -132,9 +146,15 @@ impl PageAllocator {
             }
             let marks = &self.zones[zone].marks;
             let (mark, reserves) = search.urgent.map_or((marks.low, Reserves::default()), |urgent| (marks.min, urgent));
-            if self.zones[zone].watermark_ok(request.order, mark, free, request.highest, reserves)
-                && let Some(page) = self.take(ctx, zone, request, keep_apart)
-            {
+            let enough = self.zones[zone].watermark_ok(request.order, mark, free, request.highest, reserves);
+            if !enough && search.reclaims.has(self.zones[zone].node) {
+                let urgent = search.urgent.is_some();
+                if at > search.from[usize::from(urgent)] {
+                    search.asks = Some(Asked { zone, place: at - 1, urgent });
+                    return None;
+                }
+            }
+            if enough && let Some(page) = self.take(ctx, zone, request, keep_apart) {
                 let counted = self.count(ctx, preferred, zone, search);
                 return Some(Allocated { page, zone, preferred, counted, fetched: search.fetched, looked_at });
             }

@@ -6,6 +6,7 @@
 //! tails in ascending order (before 5.10 the kernel used the heads). Left out: isolation, guard pages, page reporting,
 //! shuffling. Checked by a property test against the set of free pages (`tests/allocator.rs`).
 
+use super::fallback::Stolen;
 use super::{Context, MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator};
 use crate::page::{Migratetype, Pfn, State};
 use crate::vmstat::ZoneItem;
@@ -27,7 +28,7 @@ impl PageAllocator {
     pub(super) fn give(&mut self, zone: usize, range: Range<u64>) {
         let mut at = range.start;
         while at < range.end {
-            let fits = (range.end - at).ilog2().min(MAX_ORDER);
+            let fits = (range.end - at).ilog2().min(self.rules.max_order);
             let order = if at == 0 { fits } else { at.trailing_zeros().min(fits) };
             let page = at as Pfn;
             self.push_free(zone, page, order, self.block_type(page), true);
@@ -66,7 +67,10 @@ impl PageAllocator {
         let migratetype = self.block_type(page);
         let (mut page, mut at) = (page, order);
         self.frames.clear(page);
-        while at < MAX_ORDER {
+        while at < self.rules.max_order {
+            if self.captures(ctx, zone, page, at) {
+                return;
+            }
             let buddy = page ^ 1 << at;
             if !self.is_free(zone, buddy, at) {
                 break;
@@ -75,7 +79,7 @@ impl PageAllocator {
             page &= buddy;
             at += 1;
         }
-        let tail = at + 1 < MAX_ORDER && {
+        let tail = at + 1 < self.rules.max_order && {
             let joined = page & !(1 << at);
             self.is_free(zone, joined ^ 1 << (at + 1), at + 1)
         };
@@ -125,8 +129,9 @@ impl PageAllocator {
             if let Some(page) = self.take_smallest(zone, order, migratetype) {
                 break page;
             }
-            if !self.steal(ctx, zone, order, migratetype, smallest) {
-                return None;
+            match self.steal(ctx, zone, order, migratetype, smallest)? {
+                Stolen::Moved => {}
+                Stolen::Page(page) => break page,
             }
         };
         if ctx.probe.on(Kind::MmPageAllocZoneLocked) {

@@ -2,7 +2,8 @@
 //!
 //! The largest block of another type is taken, so that types mix rarely, and if it is large or the request cannot be
 //! moved, the free rest of its pageblock is taken too; a pageblock that is then mostly of the new type changes its type.
-//! A movable request that needs little takes the smallest block instead. What counts as alike in a pageblock is what
+//! A movable request that needs little takes the smallest block instead. From 6.10 on a block whose pageblock keeps its type
+//! stays on its list, and only what is asked for is taken of it, each time with a boost. What counts as alike in a pageblock is what
 //! was allocated as movable there (the kernel looks whether it is on an LRU list). Left out: 6.15 and later, where the
 //! steps are ordered anew. Checked by tests of the events (`tests/allocator.rs`).
 
@@ -14,6 +15,15 @@ use mmtwin_event::vocabulary::MmPageAllocExtfrag;
 
 use Migratetype::{Movable, Reclaimable, Unmovable};
 
+/// What became of a block of another type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stolen {
+    /// It is on the lists of the wanted type.
+    Moved,
+    /// These pages are taken, the rest is where it was.
+    Page(Pfn),
+}
+
 /// From which types a request takes, first choice first.
 fn others(migratetype: Migratetype) -> [Migratetype; 2] {
     match migratetype {
@@ -24,7 +34,8 @@ fn others(migratetype: Migratetype) -> [Migratetype; 2] {
 }
 
 impl PageAllocator {
-    /// Moves a block of another type to the lists of this one; false if there is none of at least order `smallest`.
+    /// Moves a block of another type to the lists of this one, or takes a page of it; `None` if there is none of at least order
+    /// `smallest`.
     pub(super) fn steal(
         &mut self,
         ctx: &mut Context<'_>,
@@ -32,23 +43,23 @@ impl PageAllocator {
         order: u32,
         migratetype: Migratetype,
         smallest: u32,
-    ) -> bool {
+    ) -> Option<Stolen> {
         let other = |this: &Self, at: u32| {
             let lists = &this.zones[zone].free[at as usize];
             others(migratetype).into_iter().find_map(|from| Some((from, lists[from as usize].first()?)))
         };
         let smallest = smallest.max(order);
-        let Some((mut at, (mut from, mut page))) =
-            (smallest..=MAX_ORDER).rev().find_map(|at| Some((at, other(self, at)?)))
-        else {
-            return false;
-        };
+        let largest = (smallest..=MAX_ORDER).rev().find_map(|at| Some((at, other(self, at)?)));
+        let (mut at, (mut from, mut page)) = largest?;
         let whole = at >= PAGEBLOCK_ORDER / 2 || migratetype != Movable;
         if !whole && at > order {
             let found = (order..=MAX_ORDER).find_map(|at| Some((at, other(self, at)?)));
             (at, (from, page)) = found.unwrap_or((at, (from, page)));
         }
-        self.claim(zone, page, at, migratetype, from, whole);
+        let stolen = match self.claim(zone, page, at, migratetype, from, whole) {
+            true => Stolen::Moved,
+            false => Stolen::Page(self.split_free(zone, page, order, from)),
+        };
         if ctx.probe.on(Kind::MmPageAllocExtfrag) {
             let (pfn, address) = named(page);
             let event = MmPageAllocExtfrag {
@@ -62,29 +73,35 @@ impl PageAllocator {
             };
             ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &event, b"");
         }
-        true
+        Some(stolen)
     }
 
-    /// Moves a free block of type `from`, and if `whole` what is free around it, to the lists of type `to`.
-    fn claim(&mut self, zone: usize, page: Pfn, order: u32, to: Migratetype, from: Migratetype, whole: bool) {
+    /// Moves a free block of type `from`, and if `whole` what is free around it, to the lists of type `to`. False: it stays
+    /// where it is.
+    fn claim(&mut self, zone: usize, page: Pfn, order: u32, to: Migratetype, from: Migratetype, whole: bool) -> bool {
         if order >= PAGEBLOCK_ORDER {
             let first = (page >> PAGEBLOCK_ORDER) as usize;
             self.blocks[first..first + (1 << (order - PAGEBLOCK_ORDER))].fill(to);
-            return self.retype(zone, page, to);
+            self.retype(zone, page, to);
+            return true;
         }
+        let stays = self.rules.rest_stays;
         self.zones[zone].boost_watermark(self.rules.watermark_boost_factor);
         let first = page >> PAGEBLOCK_ORDER << PAGEBLOCK_ORDER;
         let last = first + (1 << PAGEBLOCK_ORDER) - 1;
         if !whole || !self.zones[zone].spans(u64::from(last)) {
-            return self.retype(zone, page, to);
+            if !stays {
+                self.retype(zone, page, to);
+            }
+            return !stays;
         }
         let start = if self.zones[zone].spans(u64::from(first)) { first } else { page };
-        let (mut free, mut movable) = (0, 0);
+        let (mut free, mut movable, mut blocks) = (0, 0, Vec::new());
         let mut at = start;
         while at <= last {
             match self.frames.state(at) {
                 State::Free if self.frames.zone(at) == zone => {
-                    self.retype(zone, at, to);
+                    blocks.push(at);
                     free += 1 << self.frames.order(at);
                     at += 1 << self.frames.order(at);
                 }
@@ -102,9 +119,24 @@ impl PageAllocator {
             (_, Movable) => (1 << PAGEBLOCK_ORDER) - free - movable,
             _ => 0,
         };
-        if free + alike >= 1 << (PAGEBLOCK_ORDER - 1) {
+        let most = free + alike >= 1 << (PAGEBLOCK_ORDER - 1);
+        if most || !stays {
+            blocks.into_iter().for_each(|block| self.retype(zone, block, to));
+        }
+        if most {
             self.blocks[(page >> PAGEBLOCK_ORDER) as usize] = to;
         }
+        most || !stays
+    }
+
+    /// Takes the beginning of a free block; the rest stays with its type.
+    fn split_free(&mut self, zone: usize, page: Pfn, order: u32, of: Migratetype) -> Pfn {
+        let at = self.frames.order(page);
+        self.pull_free(zone, page);
+        for half in (order..at).rev() {
+            self.push_free(zone, page + (1 << half), half, of, false);
+        }
+        page
     }
 
     /// Moves a free block to the tail of the list of another type.

@@ -1,5 +1,5 @@
 //! Watermarks and the reserve of low zones: `init_per_zone_wmark_min`, `__setup_per_zone_wmarks`,
-//! `setup_per_zone_lowmem_reserve`, `__zone_watermark_ok`, `boost_watermark`; 4.13 to 6.18.
+//! `setup_per_zone_lowmem_reserve`, `__zone_watermark_ok` (4.13 to 6.18, and before 4.4), `boost_watermark`; 4.13 to 6.18.
 //!
 //! Left out: the highatomic reserve and CMA. Checked on the marks that
 //! kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`).
@@ -54,6 +54,7 @@ pub(super) fn set_up(zones: &mut [Zone], rules: &Rules) {
         let step = (share >> 2).max(zone.managed * rules.watermark_scale_factor / FACTOR_PARTS);
         let min = if is_low(zone) { share } else { (zone.managed / 1024).clamp(MOVABLE_MIN.0, MOVABLE_MIN.1) };
         zone.marks = Marks { min, low: min + step, high: min + 2 * step, promo: min + 3 * step };
+        zone.by_order = rules.marks_by_order;
     }
     for node in zones.chunks_mut(super::ZONES) {
         for low in 0..node.len() {
@@ -82,7 +83,13 @@ impl Zone {
         if left <= mark + self.lowmem_reserve[highest as usize] as i64 {
             return false;
         }
-        order == 0 || (order..=MAX_ORDER).any(|order| self.free[order as usize].iter().any(|list| !list.is_empty()))
+        let blocks = |order: u32| self.free[order as usize].iter().map(|list| i64::from(list.len())).sum::<i64>();
+        if self.by_order {
+            return (0..order)
+                .try_fold((left, mark), |(left, mark), at| less_an_order(left, mark, at, blocks(at)))
+                .is_some();
+        }
+        order == 0 || (order..=MAX_ORDER).any(|order| blocks(order) > 0)
     }
 
     /// Raises all marks because pages of different types have been mixed.
@@ -94,6 +101,12 @@ impl Zone {
         self.boost = (self.boost + (1 << PAGEBLOCK_ORDER)).min(max.max(1 << PAGEBLOCK_ORDER));
         self.boosted = true;
     }
+}
+
+/// What is left without the free blocks of an order, and the mark that it has to exceed; `None`: it does not.
+fn less_an_order(left: i64, mark: i64, order: u32, blocks: i64) -> Option<(i64, i64)> {
+    let (left, mark) = (left - (blocks << order), mark >> 1);
+    (left > mark).then_some((left, mark))
 }
 
 #[cfg(test)]
@@ -137,6 +150,20 @@ mod tests {
         assert!(!ok(375, ZoneKind::Dma32, urgent) && ok(376, ZoneKind::Dma32, urgent));
         // No block of the order, whatever is free.
         assert!(!zone.watermark_ok(1, 0, 1_000_000, ZoneKind::Dma32, none));
+    }
+
+    #[test]
+    fn small_blocks_did_not_count_for_large_requests() {
+        // 1000 free pages, 20 of them single: 980 have to exceed half of the mark, what is in pairs a quarter.
+        assert_eq!(less_an_order(1000, 100, 0, 20), Some((980, 50)));
+        assert_eq!(less_an_order(980, 50, 1, 478), None);
+        assert_eq!(less_an_order(980, 50, 1, 477), Some((26, 25)));
+        let rules = Rules { marks_by_order: true, ..Rules::V6_1 };
+        let zone = zones(1 << 20, &rules).swap_remove(1);
+        let none = Reserves::default();
+        // No block is free, but single pages need none.
+        assert!(zone.watermark_ok(0, 10, 11, ZoneKind::Dma, none) && zone.watermark_ok(2, 10, 14, ZoneKind::Dma, none));
+        assert!(!zone.watermark_ok(2, 10, 13, ZoneKind::Dma, none));
     }
 
     #[test]

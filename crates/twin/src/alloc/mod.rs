@@ -4,6 +4,7 @@
 
 mod allocate;
 mod buddy;
+mod capture;
 mod fallback;
 mod marks;
 mod pageset;
@@ -15,10 +16,11 @@ mod zonelist;
 
 pub use allocate::Allocated;
 pub(crate) use allocate::Search;
+use capture::Capture;
 pub use marks::Marks;
 pub use pageset::{PerCpuPages, PerCpuState};
 pub use policy::{NodeMask, Policy};
-pub use request::{AllocationFailure, Caller, Context, NotAllocated, Request};
+pub use request::{AllocationFailure, Asked, Caller, Context, NotAllocated, Request};
 pub use rules::{PerCpuHigh, Rules, SpreadLoad};
 pub use zone::{MAX_ORDER, PAGEBLOCK_ORDER, ZONES, Zone, ZoneKind};
 
@@ -41,6 +43,10 @@ pub struct PageAllocator {
     rules: Rules,
     /// How often anything has been moved to or from the buddy lists.
     lock_count: u64,
+    /// A block that a task wants which compacts for itself just now.
+    capture: Option<Capture>,
+    /// Blocks that were taken so, by the task that has not come back for them yet.
+    captured: Vec<(i32, Pfn)>,
 }
 
 impl PageAllocator {
@@ -63,6 +69,8 @@ impl PageAllocator {
             zones,
             rules,
             lock_count: 0,
+            capture: None,
+            captured: Vec::new(),
         };
         for zone in 0..allocator.zones.len() {
             for range in zone::managed_ranges(machine, &allocator.zones[zone]) {
@@ -138,6 +146,11 @@ impl PageAllocator {
     /// Takes a free block of whatever type off the lists.
     fn take_any(&mut self, zone: usize, order: u32) -> Option<(Migratetype, Pfn)> {
         Migratetype::ALL.into_iter().find_map(|of| Some((of, self.take_smallest(zone, order, of)?)))
+    }
+
+    /// log2 of the pages of the largest block.
+    pub fn max_order(&self) -> u32 {
+        self.rules.max_order
     }
 
     /// Numbers of the populated zones.

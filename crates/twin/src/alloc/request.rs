@@ -29,6 +29,8 @@ pub struct Request {
     pub kswapd: bool,
     /// One reclaim is all it waits for (`__GFP_NORETRY`).
     pub no_retry: bool,
+    /// A block that is hard to get is worth more than one reclaim (`__GFP_REPEAT`, `__GFP_RETRY_MAYFAIL`).
+    pub repeat: bool,
     /// The page is going to be dirty, so that nodes with many dirty pages are passed over at first (`__GFP_WRITE`).
     pub spread_dirty: bool,
     /// The flags as the kernel prints them in events.
@@ -47,6 +49,7 @@ impl Request {
         this_node: false,
         kswapd: true,
         no_retry: false,
+        repeat: false,
         spread_dirty: false,
         gfp: "GFP_KERNEL",
     };
@@ -132,6 +135,19 @@ pub struct AllocationFailure {
     pub nodes: NodeMask,
     /// Free pages of all zones at that moment.
     pub free: u64,
+    /// A node is to be reclaimed before the search goes on.
+    pub asks: Option<Asked>,
+}
+
+/// A zone below the mark whose node is to be reclaimed before a walk goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The zone.
+    pub zone: usize,
+    /// Its place in the zonelist.
+    pub place: usize,
+    /// The walk is that which goes down to the minimum.
+    pub urgent: bool,
 }
 
 impl AllocationFailure {

@@ -25,12 +25,16 @@ pub enum SpreadLoad {
 pub struct Rules {
     /// A batch is a quarter of at most this many pages.
     pub batch_limit: u64,
+    /// log2 of the pages of the largest block.
+    pub max_order: u32,
     /// How long a CPU's list may become.
     pub per_cpu_high: PerCpuHigh,
     /// Blocks up to order 3 and huge pages have per-CPU lists too (5.13 and later).
     pub per_cpu_orders: bool,
     /// A request does not take from blocks of another type while another zone can serve it (5.0 and later).
     pub avoid_fragmentation: bool,
+    /// What is left of a block of another type that one page is taken of stays with that type (6.10 and later).
+    pub rest_stays: bool,
     /// `vm.watermark_boost_factor`, hundredths of a percent; 0 before 5.0.
     pub watermark_boost_factor: u64,
     /// `vm.watermark_scale_factor`, hundredths of a percent.
@@ -43,6 +47,9 @@ pub struct Rules {
     pub transparent_hugepage: bool,
     /// Movable zones are no low memory and have marks of their own (6.12 and later).
     pub movable_apart: bool,
+    /// A request for a block does not count blocks that are too small for it, against a mark that is halved at each order
+    /// (before 4.4); later there only has to be one block.
+    pub marks_by_order: bool,
     /// `vm.lowmem_reserve_ratio` of DMA, DMA32, Normal and Movable; 0 reserves nothing.
     pub lowmem_reserve_ratio: [u64; 4],
     /// How the zonelists spread load.
@@ -53,15 +60,18 @@ impl Rules {
     /// Kernel 4.13 with default sysctls and huge pages.
     pub const V4_13: Rules = Rules {
         batch_limit: 128,
+        max_order: 10,
         per_cpu_high: PerCpuHigh::SixBatches,
         per_cpu_orders: false,
         avoid_fragmentation: false,
+        rest_stays: false,
         watermark_boost_factor: 0,
         watermark_scale_factor: 10,
         min_free_kbytes: None,
         min_free_limit_kb: 65_536,
         transparent_hugepage: true,
         movable_apart: false,
+        marks_by_order: false,
         lowmem_reserve_ratio: [256, 256, 32, 0],
         spread_load: SpreadLoad::ByPlace,
     };
@@ -72,6 +82,7 @@ impl Rules {
         per_cpu_high: PerCpuHigh::LowMark,
         per_cpu_orders: true,
         avoid_fragmentation: true,
+        rest_stays: false,
         watermark_boost_factor: 15_000,
         min_free_limit_kb: 262_144,
         spread_load: SpreadLoad::ByCount,
@@ -79,5 +90,6 @@ impl Rules {
     };
 
     /// Kernel 6.12 to 6.18 with default sysctls and huge pages.
-    pub const V6_12: Rules = Rules { per_cpu_high: PerCpuHigh::Auto, movable_apart: true, ..Rules::V6_1 };
+    pub const V6_12: Rules =
+        Rules { per_cpu_high: PerCpuHigh::Auto, movable_apart: true, rest_stays: true, ..Rules::V6_1 };
 }

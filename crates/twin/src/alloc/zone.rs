@@ -11,8 +11,9 @@ use std::ops::Range;
 
 /// Zones of a node.
 pub const ZONES: usize = 5;
-/// log2 of the pages of the largest block.
-pub const MAX_ORDER: u32 = 10;
+/// log2 of the pages of the largest block that any kernel has; which one has which is said by
+/// [`Rules::max_order`](super::Rules::max_order).
+pub const MAX_ORDER: u32 = 13;
 /// log2 of the pages of a pageblock.
 pub const PAGEBLOCK_ORDER: u32 = 9;
 
@@ -69,6 +70,8 @@ pub struct Zone {
     pub managed: u64,
     /// Watermarks, without the boost.
     pub marks: Marks,
+    /// How blocks are counted against them ([`super::Rules::marks_by_order`]).
+    pub by_order: bool,
     /// Pages that all marks are raised by.
     pub boost: u64,
     /// They have just been raised, of which kswapd is to hear (`ZONE_BOOSTED_WATERMARK`).
@@ -119,6 +122,7 @@ pub(super) fn of_machine(machine: &Machine) -> Vec<Zone> {
                 present,
                 managed: present - pages(&at.reserved),
                 marks: Marks::default(),
+                by_order: false,
                 boost: 0,
                 boosted: false,
                 reclaim_active: false,

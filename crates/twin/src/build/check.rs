@@ -5,7 +5,7 @@ use super::BuildError;
 use super::kernel::by_zone;
 use crate::page::MAX_CGROUPS;
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::kernel::{Congestion, LruScope};
+use mmtwin_scenario::kernel::{Congestion, LruScope, Thp};
 use mmtwin_scenario::workload::{Action, ActionKind, Huge, Process, ReadFile, Region};
 
 /// Sysctls that may be written while the workload runs.
@@ -30,7 +30,13 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     let refuse = |place: String, why: &str| Err(BuildError::NotModelledAt(place, why.into()));
     let limited = scenario.cgroups.iter().find(|cgroup| cgroup.memory != Default::default());
     if let Some(cgroup) = limited.filter(|_| by_zone(&scenario.kernel).is_some()) {
-        return refuse(format!("cgroup {}", cgroup.name), "a cgroup of 2010 has lists of its own");
+        return refuse(format!("cgroup {}", cgroup.name), "cgroups of these kernels have lists of their own");
+    }
+    if scenario.kernel.sysctl.vm_zone_reclaim_mode > 0 && by_zone(&scenario.kernel).is_some() {
+        return refuse(
+            "vm.zone_reclaim_mode above 0".into(),
+            "a kernel of 2010 reclaims a zone, not a node, before it takes memory of another",
+        );
     }
     if scenario.cgroups.len() >= MAX_CGROUPS {
         return refuse(format!("{} cgroups", scenario.cgroups.len()), "a page knows one of 63");
@@ -45,8 +51,21 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
             }
         }
         for phase in &process.phases {
+            let renewed = phase.accesses.iter().find(|access| access.renew);
+            if let Some(access) =
+                renewed.filter(|_| scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|m| m > 0))
+            {
+                let place = format!("process \"{}\": giving \"{}\" back", process.name, access.region);
+                return refuse(place, "only without NUMA balancing (kernel.numa_balancing = 0)");
+            }
             for action in &phase.actions {
-                if let Some((what, why)) = unmodelled_action(action) {
+                let max = scenario.kernel.page_alloc.max_order;
+                if let Some(order) = order_of(action).filter(|order| *order > max) {
+                    let what = format!("process \"{}\": a block of order {order}", process.name);
+                    return refuse(what, &format!("kernel.page_alloc.max_order is {max}"));
+                }
+                let by_zone = by_zone(&scenario.kernel).is_some();
+                if let Some((what, why)) = unmodelled_action(action, by_zone) {
                     return refuse(format!("process \"{}\": {what}", process.name), why);
                 }
             }
@@ -57,14 +76,11 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     }
     let mut notes = Vec::new();
     let (reclaim, by_zone) = (&scenario.kernel.reclaim, by_zone(&scenario.kernel));
-    if by_zone.is_some() {
-        notes.push("tasks do not compact memory".to_string());
-    }
     if by_zone.is_none() && (reclaim.lru == LruScope::Zone || reclaim.congestion != Congestion::Throttle) {
-        notes.push("memory is reclaimed by the rules of 6.1, whatever the kernel".into());
+        notes.push("memory is reclaimed by the rules of 6.1, whatever the kernel".to_string());
     }
-    if by_zone.is_some() {
-        notes.push("reclaim takes no neighbours: for an order above 0 it frees single pages".into());
+    if by_zone.is_some() && scenario.kernel.thp != Thp::Never {
+        notes.push("processes get no huge pages where zones are reclaimed".into());
     }
     Ok(notes)
 }
@@ -83,11 +99,27 @@ fn longest(process: &Process) -> u64 {
     phases.chain([process.start.0]).max().unwrap_or(0)
 }
 
+/// The order of the blocks that an action asks for.
+fn order_of(action: &Action) -> Option<u32> {
+    match action.kind {
+        ActionKind::PageLoop { order, .. } | ActionKind::PageFill { order, .. } => Some(order),
+        ActionKind::HighAlloc { order, .. } => Some(order),
+        ActionKind::VmallocTest { .. }
+        | ActionKind::Read { .. }
+        | ActionKind::CpuOffline { .. }
+        | ActionKind::CpuOnline { .. }
+        | ActionKind::Sysctl { .. }
+        | ActionKind::ModuleCycle { .. }
+        | ActionKind::Lookup { .. }
+        | ActionKind::Sleep { .. } => None,
+    }
+}
+
 fn unmodelled_region(region: &Region) -> Option<(&'static str, &'static str)> {
     (region.huge == Huge::Hugetlb).then_some(("huge = \"hugetlb\"", "there are no reserved huge pages"))
 }
 
-fn unmodelled_action(action: &Action) -> Option<(String, &'static str)> {
+fn unmodelled_action(action: &Action, by_zone: bool) -> Option<(String, &'static str)> {
     match &action.kind {
         ActionKind::Read { file: ReadFile::Vmallocinfo, .. } => {
             Some(("reading vmallocinfo".into(), "areas exist only while vmalloc-test runs"))
@@ -95,7 +127,9 @@ fn unmodelled_action(action: &Action) -> Option<(String, &'static str)> {
         ActionKind::ModuleCycle { name, .. } => {
             Some((format!("module-cycle of {name}"), "kernel modules are not loaded"))
         }
-        ActionKind::Lookup { .. } => Some(("looking up names".into(), "there are no dentries")),
+        ActionKind::Lookup { .. } if by_zone => {
+            Some(("looking up names".into(), "there are no dentries in a kernel of 2010"))
+        }
         ActionKind::Sysctl { name, .. } if !WRITABLE.contains(&name.as_str()) => Some((
             format!("writing {name}"),
             "only sysctls of counters, watermarks and dirty limits take effect in a run",

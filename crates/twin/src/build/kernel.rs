@@ -9,8 +9,8 @@ use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
 use crate::writeback::{self, Limit, Limits};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    Balanced, Congestion, DirtyPages, Files, LruScope, NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, Thp,
-    Threshold, Watermarks,
+    Balanced, Congestion, DirectCompaction, DirtyPages, EventFormat, Files, HighOrder, KswapdWakeup, LruScope,
+    NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, SyncPass, Thp, Threshold, Watermarks, WritebackPages,
 };
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -21,10 +21,11 @@ pub fn rules(of: &Kernel) -> Result<KernelRules, BuildError> {
 }
 
 fn alloc(of: &Kernel) -> Rules {
-    let PageAlloc { pageset, watermarks, min_free_kbytes_max, .. } = of.page_alloc;
+    let PageAlloc { pageset, watermarks, min_free_kbytes_max, max_order, .. } = of.page_alloc;
     let sysctl = &of.sysctl;
     let ratios = &sysctl.vm_lowmem_reserve_ratio;
     Rules {
+        max_order,
         batch_limit: if pageset == Pageset::BatchTimesSix { 128 } else { 256 },
         per_cpu_high: match pageset {
             Pageset::BatchTimesSix => PerCpuHigh::SixBatches,
@@ -34,29 +35,83 @@ fn alloc(of: &Kernel) -> Rules {
         per_cpu_orders: pageset != Pageset::BatchTimesSix,
         // The boost came with the rule that it serves.
         avoid_fragmentation: sysctl.vm_watermark_boost_factor.is_some(),
+        rest_stays: is_at_least(of, 6, 10),
         watermark_boost_factor: sysctl.vm_watermark_boost_factor.unwrap_or(0).into(),
         // Without the factor the marks are quarters, as a factor of 0 makes them.
         watermark_scale_factor: sysctl.vm_watermark_scale_factor.unwrap_or(0).into(),
         min_free_kbytes: sysctl.vm_min_free_kbytes.given(),
         min_free_limit_kb: min_free_kbytes_max,
         transparent_hugepage: of.thp != Thp::Never,
+        marks_by_order: by_zone(of).is_some(),
         movable_apart: watermarks == Watermarks::ScaleFactorMovable,
         lowmem_reserve_ratio: [0, 1, 2, 3].map(|i| ratios.get(i).copied().unwrap_or(0).into()),
         spread_load: if is_at_least(of, 5, 18) { SpreadLoad::ByCount } else { SpreadLoad::ByPlace },
     }
 }
 
-/// The rules of a kernel that reclaims by zones, if they are modelled: those of 2010.
+/// The rules of a kernel that reclaims by zones, if they are modelled: those of 2010 and 2012.
 pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
-    let waits = match of.reclaim.congestion {
+    let said = &of.reclaim;
+    let waits = match said.congestion {
         Congestion::Wait => reclaim::Waits::Always,
-        Congestion::WaitIffDevice | Congestion::WaitIffZone => reclaim::Waits::IfCongested,
+        Congestion::WaitIffDevice => reclaim::Waits::IfDevice,
+        Congestion::WaitIffZone => reclaim::Waits::IfZone,
         Congestion::Throttle => return None,
     };
-    let known = of.reclaim.lru == LruScope::Zone
-        && of.reclaim.balanced == Balanced::AllZones
-        && of.reclaim.dirty_pages == DirtyPages::Write;
-    known.then_some(reclaim::Variant { waits })
+    let sync_pass = match said.sync_pass {
+        SyncPass::CongestionWait => reclaim::SyncPass::CongestionWait,
+        SyncPass::Writeback => reclaim::SyncPass::Writeback,
+        SyncPass::None => reclaim::SyncPass::None,
+    };
+    // Without the second pass there is nothing that modes are for.
+    let for_compaction = match said.sync_pass {
+        SyncPass::None => reclaim::Blocks::Compaction,
+        SyncPass::CongestionWait | SyncPass::Writeback => reclaim::Blocks::CompactionMode,
+    };
+    let (neighbours, costly_writes, blocks) = match said.high_order {
+        HighOrder::Lumpy => (reclaim::Neighbours::PassOver, false, reclaim::Blocks::Lumpy),
+        HighOrder::LowLumpy => (reclaim::Neighbours::GiveUp, true, reclaim::Blocks::Lumpy),
+        HighOrder::CompactionNeighbours => (reclaim::Neighbours::GiveUp, true, for_compaction),
+        HighOrder::CompactionOrLumpy => (reclaim::Neighbours::Left, true, for_compaction),
+        HighOrder::Compaction => (reclaim::Neighbours::Left, false, for_compaction),
+    };
+    let dirty_files = match said.dirty_pages {
+        DirtyPages::Write => reclaim::DirtyFiles::All,
+        DirtyPages::KswapdLowPriority => reclaim::DirtyFiles::Kswapd,
+        DirtyPages::KswapdNodeDirty | DirtyPages::Never => return None,
+    };
+    let balanced = match said.balanced {
+        Balanced::AllZones => reclaim::Balanced::AllZones,
+        Balanced::QuarterOfPages => reclaim::Balanced::Quarter,
+        Balanced::AnyZone => return None,
+    };
+    let isolate_modes = match of.events {
+        EventFormat::V2_6_36 => reclaim::IsolateModes::Numbers,
+        EventFormat::V3_3 => reclaim::IsolateModes::Bits,
+        _ => reclaim::IsolateModes::None,
+    };
+    let since = |major, minor| is_at_least(of, major, minor);
+    // What came with 3.6 is not modelled.
+    (said.lru == LruScope::Zone && !since(3, 6)).then_some(reclaim::Variant {
+        waits,
+        neighbours,
+        sync_pass,
+        costly_writes,
+        blocks,
+        dirty_files,
+        throttles_batch: said.writeback_pages == WritebackPages::KeepThrottleBatch,
+        balanced,
+        kswapd_order_zero: said.kswapd_order_zero,
+        wakes_sleepers: said.kswapd_wakeup != KswapdWakeup::EachRequest,
+        compacts_any_order: said.direct_compaction == DirectCompaction::AnyOrder,
+        defers_by_order: since(3, 4),
+        ages_without_swap: !since(3, 0),
+        saves_scans: !since(3, 0),
+        references: if since(3, 3) { reclaim::References::Of2012 } else { reclaim::References::Of2010 },
+        trusts_kswapd: since(3, 0),
+        slabs: if since(3, 1) { reclaim::Slabs::Bounded } else { reclaim::Slabs::WindUp },
+        isolate_modes,
+    })
 }
 
 fn reclaim(of: &Kernel) -> reclaim::Rules {
@@ -67,6 +122,9 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         skip_limit: of.reclaim.skip_limit.into(),
         stats_flush: Ns::from(of.reclaim.stats_flush_ms) * 1_000_000,
         swappiness: of.sysctl.vm_swappiness.into(),
+        node_reclaim_mode: of.sysctl.vm_zone_reclaim_mode.into(),
+        min_unmapped_ratio: of.sysctl.vm_min_unmapped_ratio.into(),
+        vfs_cache_pressure: of.sysctl.vm_vfs_cache_pressure.into(),
         laptop_mode: of.sysctl.vm_laptop_mode != 0,
         hz: of.hz.into(),
         by_zone,
@@ -127,6 +185,8 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
         hz: of.hz,
         dialect: match said.files {
             Files::V2_6_36 => Dialect::V2_6_36,
+            Files::V3_3 => Dialect::V3_3,
+            Files::V3_5 => Dialect::V3_5,
             Files::V4_13 => Dialect::V4_13,
             Files::V4_14 => Dialect::Series,
             Files::V6_1 => Dialect::V6_1,
@@ -136,7 +196,7 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
 }
 
 /// True if the kernel's version is at least this one.
-fn is_at_least(of: &Kernel, major: u32, minor: u32) -> bool {
+pub(super) fn is_at_least(of: &Kernel, major: u32, minor: u32) -> bool {
     let mut numbers = of.version.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }
@@ -162,11 +222,32 @@ mod tests {
 
     #[test]
     fn the_kernels_of_2010_reclaim_by_zones() {
-        let waits = |release| by_zone(&kernel(release)).map(|variant| variant.waits);
-        use reclaim::Waits::{Always, IfCongested};
-        assert_eq!(["2.6.36", "2.6.36-lowlumpy"].map(waits), [Some(Always); 2]);
-        assert_eq!(["2.6.36-waitcongest", "2.6.37"].map(waits), [Some(IfCongested); 2]);
-        assert_eq!(["3.3", "3.13", "4.13", "6.1", "6.12"].map(waits), [None; 5]);
+        let of = |release| by_zone(&kernel(release));
+        use reclaim::{Neighbours, SyncPass, Variant, Waits};
+        let low = Variant {
+            neighbours: Neighbours::GiveUp,
+            sync_pass: SyncPass::Writeback,
+            costly_writes: true,
+            ..Variant::V2_6_36
+        };
+        assert_eq!(["2.6.36", "2.6.36-lowlumpy"].map(of), [Some(Variant::V2_6_36), Some(low)]);
+        let late = [Waits::IfDevice, Waits::IfZone].map(|waits| Some(Variant { waits, ..low }));
+        assert_eq!(["2.6.36-waitcongest", "2.6.37"].map(of), late);
+        assert_eq!(["3.13", "4.13", "6.1", "6.12"].map(of), [None; 4]);
+    }
+
+    #[test]
+    fn the_kernels_of_2012_differ_by_a_few_rules() {
+        use reclaim::{Blocks, Neighbours, SyncPass, Variant};
+        let [of_3_3, of_3_4, removed, of_3_5] =
+            ["3.3", "3.4", "3.4-lumpyremove", "3.5"].map(|release| by_zone(&kernel(release)).unwrap());
+        assert_eq!((of_3_3.neighbours, of_3_3.kswapd_order_zero), (Neighbours::GiveUp, false));
+        let with = Variant { neighbours: Neighbours::Left, kswapd_order_zero: true, defers_by_order: true, ..of_3_3 };
+        assert_eq!(of_3_4, with);
+        assert_eq!(removed, Variant { costly_writes: false, ..of_3_4 });
+        let (sync_pass, blocks) = (SyncPass::None, Blocks::Compaction);
+        let isolate_modes = reclaim::IsolateModes::None;
+        assert_eq!(of_3_5, Variant { sync_pass, blocks, isolate_modes, ..removed });
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod cgroup;
 mod check;
+mod huge;
 mod kernel;
 mod machine;
 mod manifest;
@@ -13,6 +14,7 @@ mod vmalloc;
 
 pub(crate) use cgroup::{cgroup_number, cgroups};
 pub use check::check;
+pub(crate) use huge::requests as huge_requests;
 pub use kernel::rules;
 pub(crate) use kernel::writeback;
 pub(crate) use machine::clear_huge_on;

@@ -1,5 +1,5 @@
 //! Putting off compaction that did not help: `defer_compaction`, `compaction_deferred`, `compaction_defer_reset`,
-//! `compaction_restarting` (3.x to 6.18).
+//! `compaction_restarting` (3.x to 6.18); before 3.7 without events, before 3.4 for all orders together.
 
 use crate::alloc::MAX_ORDER;
 use crate::reclaim::World;
@@ -19,9 +19,10 @@ pub(super) struct Deferral {
 }
 
 impl Deferral {
-    /// Nothing has failed.
-    pub(super) fn new() -> Deferral {
-        Deferral { order_failed: MAX_ORDER + 1, ..Deferral::default() }
+    /// Nothing has failed, where blocks have up to an order. Before 3.7 all orders count as having failed once until one
+    /// works, which is the default.
+    pub(super) fn new(max_order: u32) -> Deferral {
+        Deferral { order_failed: max_order + 1, ..Deferral::default() }
     }
 
     /// A compaction for an order has failed.
@@ -46,6 +47,13 @@ impl Deferral {
             (self.considered, self.shift) = (0, 0);
         }
         if order >= self.order_failed {
+            self.order_failed = order + 1;
+        }
+    }
+
+    /// There is a block of an order: lower ones are put off no more (`compact_pgdat`).
+    fn note_block(&mut self, order: u32) {
+        if order > self.order_failed {
             self.order_failed = order + 1;
         }
     }
@@ -86,6 +94,37 @@ impl World<'_> {
         self.write(&MmCompactionDeferReset { node, zone, order, order_failed, consider, limit, defer_shift });
     }
 
+    /// Compaction of a zone has failed, before 3.7.
+    pub(crate) fn early_defer(&mut self, zone: usize, order: u32) {
+        let order = self.deferred_as(order);
+        self.kernel.compaction.zones[zone].deferral.defer(order);
+    }
+
+    /// It is asked for: true if it is passed over.
+    pub(crate) fn early_deferred(&mut self, zone: usize, order: u32) -> bool {
+        let order = self.deferred_as(order);
+        self.kernel.compaction.zones[zone].deferral.is_deferred(order)
+    }
+
+    /// It has worked, and somebody got a block.
+    pub(crate) fn early_defer_reset(&mut self, zone: usize, order: u32) {
+        let order = self.deferred_as(order);
+        self.kernel.compaction.zones[zone].deferral.reset(order, true);
+    }
+
+    /// kswapd has compacted a zone for an order.
+    pub(super) fn early_note(&mut self, zone: usize, order: u32) {
+        if self.kernel.early_has_block(zone, order) {
+            self.kernel.compaction.zones[zone].deferral.note_block(order);
+        }
+    }
+
+    /// The order that is remembered: one for all where orders are not told apart.
+    fn deferred_as(&self, order: u32) -> u32 {
+        let by_order = self.kernel.reclaim.rules.by_zone.is_none_or(|variant| variant.defers_by_order);
+        if by_order { order } else { MAX_ORDER + 1 }
+    }
+
     /// What events say: node, zone, order that failed, how often it was considered, and of how often.
     #[allow(clippy::type_complexity)] // the fields of three events
     fn of_deferral(&self, zone: usize) -> (i32, ZoneName, i32, u32, Option<u64>, Option<u32>) {
@@ -101,7 +140,7 @@ mod tests {
 
     #[test]
     fn failures_put_off_longer_and_longer() {
-        let mut at = Deferral::new();
+        let mut at = Deferral::new(10);
         assert!(!at.is_deferred(3));
         at.defer(3);
         assert!(!at.is_deferred(2), "smaller orders have not failed");

@@ -55,16 +55,20 @@ impl Compact {
             }
             let mode = if self.priority == Priority::Async { Mode::Async } else { Mode::SyncLight };
             let mut pass = Pass::new(zone, order, self.request.migratetype, self.request.highest, mode);
-            (pass.direct, pass.whole_zone) = (true, self.priority == Priority::SyncFull);
+            (pass.direct, pass.thorough) = (true, self.priority == Priority::SyncFull);
             self.pass = Some(Box::new(pass));
             return Poll::On;
         };
-        let status = match pass.step(world) {
+        let zone = pass.zone;
+        world.kernel.alloc.begin_capture(zone, order, self.request.migratetype);
+        let came = pass.step(world);
+        let captured = world.kernel.alloc.end_capture(world.task.pid);
+        let status = match came {
             Poll::On => return Poll::On,
             Poll::Sleep(until, why) => return Poll::Sleep(until, why),
+            Poll::Done(_) if captured => Status::Success,
             Poll::Done(status) => status,
         };
-        let zone = pass.zone;
         self.pass = None;
         self.result = self.result.max(status);
         if status == Status::Success {
@@ -100,7 +104,7 @@ impl Tries {
                     return true;
                 }
             }
-            Status::Complete | Status::PartialSkipped | Status::Deferred | Status::Contended => {}
+            _ => {}
         }
         let hardest = if order > COSTLY_ORDER { Priority::SyncLight } else { Priority::SyncFull };
         if self.priority <= hardest {

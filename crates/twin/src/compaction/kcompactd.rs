@@ -1,9 +1,8 @@
-//! kcompactd: `wakeup_kcompactd`, `kcompactd_node_suitable`, `kcompactd_do_work`, and the pageblocks that are looked at again
-//! when kswapd sleeps (`reset_isolation_suitable`).
+//! kcompactd: `wakeup_kcompactd`, `kcompactd_node_suitable`, `kcompactd_do_work`.
 
 use super::zone::{Mode, Pass};
-use super::{Compaction, Node, Status};
-use crate::alloc::{PAGEBLOCK_ORDER, ZONES, ZoneKind};
+use super::{Node, Status};
+use crate::alloc::{ZONES, ZoneKind};
 use crate::kernel::Kernel;
 use crate::page::Migratetype;
 use crate::probe::Task;
@@ -21,16 +20,6 @@ pub(crate) struct Kcompactd {
 }
 
 impl Kernel {
-    /// kswapd of a node goes to sleep: pageblocks that held nothing are looked at again where that may help.
-    pub(crate) fn forget_skips(&mut self, node: usize) {
-        for zone in node * ZONES..(node + 1) * ZONES {
-            if self.compaction.zones[zone].flush {
-                let of = &self.alloc.zones[zone];
-                self.compaction.forget_skips(zone, of.start_pfn, of.start_pfn + of.spanned);
-            }
-        }
-    }
-
     /// Somebody wants blocks of an order on a node later.
     pub(crate) fn wakeup_kcompactd(&mut self, (cpu, task): (u32, Task), node: usize, order: u32, highest: ZoneKind) {
         if order == 0 {
@@ -54,17 +43,6 @@ impl Kernel {
         self.probe.write(at, cpu, task, &MmCompactionWakeupKcompactd { nid, order, highest_zoneidx }, b"");
         self.compaction.nodes[node].works = true;
         self.compaction.wakes.push(node);
-    }
-}
-
-impl Compaction {
-    /// All pageblocks of a zone are looked at again, from its ends on (`__reset_isolation_suitable`).
-    pub(super) fn forget_skips(&mut self, zone: usize, start: u64, end: u64) {
-        let (first, last) = ((start >> PAGEBLOCK_ORDER) as usize, (end.div_ceil(1 << PAGEBLOCK_ORDER)) as usize);
-        let last = last.min(self.skip.len());
-        self.skip[first..last].fill(false);
-        let known = &mut self.zones[zone];
-        (known.migrate, known.free, known.flush) = ([0; 2], 0, false);
     }
 }
 
@@ -98,7 +76,7 @@ impl Kcompactd {
                     online.into_iter().for_each(|cpu| world.kernel.drain_pages(cpu));
                     world.defer_compaction(zone, order);
                 }
-                Status::Skipped | Status::Deferred | Status::Continue | Status::Contended => {}
+                _ => {}
             }
             return Poll::On;
         }
@@ -113,10 +91,10 @@ impl Kcompactd {
             return Poll::Done(());
         }
         self.work = Some((order, highest, kind + 1));
-        let zone = self.node * ZONES + kind;
+        let (zone, own) = (self.node * ZONES + kind, ZoneKind::ALL[kind]);
         if !world.kernel.alloc.zones[zone].populated()
             || world.compaction_deferred(zone, order)
-            || world.kernel.compaction_suitable((world.cpu, world.task), zone, order, highest) != Status::Continue
+            || world.kernel.compaction_suitable((world.cpu, world.task), zone, order, own) != Status::Continue
         {
             return Poll::On;
         }

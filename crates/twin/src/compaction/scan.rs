@@ -1,7 +1,9 @@
 //! The two scanners: `isolate_migratepages`, `isolate_migratepages_block`, `isolate_freepages`,
-//! `isolate_freepages_block`, and the pageblocks that they skip.
+//! `isolate_freepages_block`, and the pageblocks that they skip (6.1).
 //!
-//! Checked by a test of `zone.rs`.
+//! Blocks of pages that were allocated together and cannot be moved are looked at page by page, as the lab's module and
+//! boot take them without making them one. Checked by a test of `zone.rs`, and against a guest, event by event
+//! (docs/model.md).
 
 use super::BLOCK;
 use super::zone::{Mode, Pass};
@@ -13,12 +15,15 @@ use mmtwin_event::vocabulary::{MmCompactionIsolateFreepages, MmCompactionIsolate
 impl Pass {
     /// Takes pages to move, from one pageblock; empty if there were none up to the other scanner.
     pub(super) fn isolate_migratepages(&mut self, world: &mut World<'_>) -> Vec<Pfn> {
+        let mut found = self.fast_find_migrateblock(world);
         while (self.migrate_pfn / BLOCK + 1) * BLOCK <= self.free_pfn {
             let block = self.migrate_pfn / BLOCK;
             let end = (block + 1) * BLOCK;
-            let skipped = self.migrate_pfn.is_multiple_of(BLOCK) && self.skips(world, block);
+            let skipped = self.migrate_pfn.is_multiple_of(BLOCK) && !found && self.skips(world, block)
+                || !world.kernel.is_block(self.zone, block);
+            world.spend(world.memory.costs.compact_block);
             if skipped || !self.is_source(world, block) {
-                self.migrate_pfn = end;
+                (self.migrate_pfn, found) = (end, false);
                 if !skipped {
                     self.note_migrate(world, end);
                 }
@@ -37,8 +42,10 @@ impl Pass {
 
     /// `isolate_migratepages_block`: up to a batch from the scanner's place to the end of the pageblock.
     fn take_from(&mut self, world: &mut World<'_>, end: u64) -> Vec<Pfn> {
-        let (begun, mut at) = (self.migrate_pfn, self.migrate_pfn);
+        let (begun, mut at, mut nr_scanned) = (self.migrate_pfn, self.migrate_pfn, 0);
         let mut taken = Vec::new();
+        // It was begun with its first page; a page of it was taken.
+        let (mut first, mut touched) = (false, false);
         // Who does not wait leaves what cannot become a block of its order.
         let unit = (self.direct && self.mode == Mode::Async).then_some(1u64 << self.order);
         let mut unit_end = unit.map_or(u64::MAX, |unit| (at / unit + 1) * unit);
@@ -49,16 +56,28 @@ impl Pass {
                 }
                 unit_end = (at / unit + 1) * unit;
             }
-            self.migrate_scanned += 1;
+            nr_scanned += 1;
+            if !first && (at.is_multiple_of(BLOCK) || at == self.start) {
+                if self.skips(world, at / BLOCK) {
+                    at = end;
+                    break;
+                }
+                first = true;
+            }
             let page = at as Pfn;
             let frames = &world.kernel.alloc.frames;
-            if frames.state(page) == State::Free {
-                at += 1 << frames.order(page);
+            let state = frames.state(page);
+            let order = if state == State::None { 0 } else { frames.order(page) };
+            if state == State::Free {
+                at += 1 << order;
                 continue;
             }
-            let compound = frames.state(page) == State::Allocated && frames.order(page) > 0;
-            let waits = frames.has(page, Flag::Writeback) && self.mode == Mode::Async;
-            if frames.state(page) == State::Allocated && !compound && !waits && frames.has(page, Flag::Lru) {
+            let on_list = state == State::Allocated && frames.has(page, Flag::Lru);
+            if on_list && order == 0 && !frames.has(page, Flag::Writeback) {
+                if !touched && !self.thorough && at.is_multiple_of(BLOCK) {
+                    world.kernel.compaction.skip[(at / BLOCK) as usize] = true;
+                }
+                touched = true;
                 let kernel = &mut *world.kernel;
                 kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, world.cpu, page);
                 taken.push(page);
@@ -68,7 +87,7 @@ impl Pass {
                 }
                 continue;
             }
-            at += if compound { 1 << frames.order(page) } else { 1 };
+            at += if on_list { 1 << order } else { 1 };
             if unit.is_some() {
                 world.put_back(std::mem::take(&mut taken));
                 if at < unit_end {
@@ -77,10 +96,13 @@ impl Pass {
             }
         }
         self.migrate_pfn = at.min(end);
-        let (nr_scanned, nr_taken) = (self.migrate_pfn - begun, taken.len() as u64);
+        self.migrate_scanned += nr_scanned;
+        let nr_taken = taken.len() as u64;
         world.kernel.stat.events.reclaim.compact_isolated += nr_taken;
         if self.migrate_pfn == end && (taken.is_empty() || self.finish_block) {
-            world.kernel.compaction.skip[(begun / BLOCK) as usize] = true;
+            if first && !touched {
+                world.kernel.compaction.skip[(begun / BLOCK) as usize] = true;
+            }
             self.note_migrate(world, end);
         }
         let event = MmCompactionIsolateMigratepages {
@@ -89,7 +111,7 @@ impl Pass {
             nr_scanned,
             nr_taken,
         };
-        self.spend_scan(world, nr_scanned);
+        world.spend(world.memory.costs.compact_scan * nr_scanned);
         world.write(&event);
         taken
     }
@@ -107,11 +129,12 @@ impl Pass {
         let mut stride = if self.mode == Mode::Async { BATCH } else { 1 };
         while block * BLOCK >= least {
             let end = ((block + 1) * BLOCK).min(self.end);
-            if self.is_target(world, block) && !self.skips(world, block) {
+            world.spend(world.memory.costs.compact_block);
+            if world.kernel.is_block(self.zone, block) && self.is_target(world, block) && !self.skips(world, block) {
                 let found = self.free_from(world, &mut at, end, wanted, stride);
                 if at == end {
                     let zone = &mut world.kernel.compaction.zones[self.zone];
-                    zone.free = if zone.free == 0 { block * BLOCK } else { zone.free.min(block * BLOCK) };
+                    zone.free = zone.free.min(block * BLOCK);
                     world.kernel.compaction.skip[block as usize] = true;
                 }
                 if self.free.len() >= wanted || at < end {
@@ -122,14 +145,15 @@ impl Pass {
             block -= 1;
             at = block * BLOCK;
         }
-        self.free_pfn = if at >= (block + 1) * BLOCK { (block * BLOCK).saturating_sub(BLOCK) } else { at };
+        let end = ((block + 1) * BLOCK).min(self.end);
+        self.free_pfn = if at >= end { (block * BLOCK).saturating_sub(BLOCK) } else { at };
     }
 
     /// True if a pageblock takes pages: it is of the movable type and not free as a whole.
     fn is_target(&self, world: &World<'_>, block: u64) -> bool {
         let (alloc, first) = (&world.kernel.alloc, (block * BLOCK) as Pfn);
         let whole = alloc.frames.state(first) == State::Free && alloc.frames.order(first) >= PAGEBLOCK_ORDER;
-        !whole && (self.whole_zone || alloc.block_type(first) == Migratetype::Movable)
+        !whole && (self.thorough || alloc.block_type(first) == Migratetype::Movable)
     }
 
     pub(super) fn free_from(
@@ -145,12 +169,14 @@ impl Pass {
             scanned += 1;
             let page = *at as Pfn;
             let frames = &world.kernel.alloc.frames;
-            match frames.state(page) {
+            let state = frames.state(page);
+            let pages = if state == State::None { 1 } else { 1u64 << frames.order(page) };
+            match state {
                 State::Free => {
-                    let pages = 1u64 << frames.order(page);
                     if !world.kernel.isolate_free((world.cpu, world.task), self.zone, page) {
                         break;
                     }
+                    scanned += pages - 1;
                     self.free.extend(*at as Pfn..(*at + pages) as Pfn);
                     if self.free.len() >= wanted {
                         *at += pages;
@@ -158,8 +184,8 @@ impl Pass {
                     }
                     *at += pages - 1 + stride;
                 }
-                State::Allocated => *at += (1 << frames.order(page)) - 1 + stride,
-                State::PerCpu | State::None => *at += stride,
+                State::Allocated if frames.has(page, Flag::Lru) => *at += pages - 1 + stride,
+                State::Allocated | State::PerCpu | State::None => *at += stride,
             }
         }
         *at = (*at).min(end);
@@ -172,26 +198,24 @@ impl Pass {
             nr_scanned: scanned,
             nr_taken: taken as u64,
         };
-        self.spend_scan(world, scanned);
+        world.spend(world.memory.costs.compact_scan * scanned);
         world.write(&event);
         taken
     }
 
     /// True if a pageblock is known to hold nothing.
     fn skips(&self, world: &World<'_>, block: u64) -> bool {
-        !self.whole_zone && world.kernel.compaction.skip.get(block as usize).is_some_and(|skip| *skip)
+        !self.thorough && world.kernel.compaction.skip.get(block as usize).is_some_and(|skip| *skip)
     }
 
-    /// Remembers how far pages have been looked at.
+    /// Remembers how far pages have been looked at: `update_cached_migrate`, which goes to the end of the pageblock that
+    /// begins there.
     fn note_migrate(&self, world: &mut World<'_>, pfn: u64) {
+        let pfn = (pfn / BLOCK + 1) * BLOCK;
         let [quick, thorough] = &mut world.kernel.compaction.zones[self.zone].migrate;
         *quick = (*quick).max(pfn);
         if self.mode != Mode::Async {
             *thorough = (*thorough).max(pfn);
         }
-    }
-
-    fn spend_scan(&self, world: &mut World<'_>, pages: u64) {
-        world.spend(world.memory.costs.compact_scan * pages);
     }
 }

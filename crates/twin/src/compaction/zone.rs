@@ -30,8 +30,8 @@ pub(super) struct Pass {
     pub mode: Mode,
     /// A task does it for itself.
     pub direct: bool,
-    /// Nothing is skipped.
-    pub whole_zone: bool,
+    /// The whole zone, and nothing is skipped.
+    pub thorough: bool,
     /// Places of the scanners, and the end of the zone.
     pub migrate_pfn: u64,
     pub free_pfn: u64,
@@ -48,6 +48,8 @@ pub(super) struct Pass {
     last: Option<u64>,
     begun: bool,
     from_start: bool,
+    /// Who does not wait has moved nothing so far and is where others are (`update_cached`).
+    together: bool,
 }
 
 impl Pass {
@@ -60,7 +62,7 @@ impl Pass {
             highest,
             mode,
             direct: false,
-            whole_zone: false,
+            thorough: false,
             migrate_pfn: 0,
             free_pfn: 0,
             start: 0,
@@ -73,6 +75,7 @@ impl Pass {
             last: None,
             begun: false,
             from_start: false,
+            together: false,
         }
     }
 
@@ -93,8 +96,13 @@ impl Pass {
         self.finish_block = self.last.is_some_and(|last| last / BLOCK == begun / BLOCK);
         let pages = self.isolate_migratepages(world);
         if pages.is_empty() {
-            return Poll::On;
+            if self.together {
+                let [quick, thorough] = &mut world.kernel.compaction.zones[self.zone].migrate;
+                *thorough = *quick;
+            }
+            return self.drain(world);
         }
+        self.together = false;
         self.last = Some(begun);
         let wanted = pages.len();
         let (moved, left, out_of_free) = self.migrate(world, pages);
@@ -111,35 +119,45 @@ impl Pass {
                 self.last = None;
             }
         }
-        if let Some(last) = self.last
-            && self.order > 0
-            && last < self.migrate_pfn >> self.order << self.order
-        {
+        self.drain(world)
+    }
+
+    /// When a block of the order was left that pages were moved from, what they were becomes a free block, or the task's.
+    fn drain(&mut self, world: &mut World<'_>) -> Poll<Status> {
+        if self.last.is_some_and(|last| self.order > 0 && last < self.migrate_pfn >> self.order << self.order) {
             world.drain();
             world.kernel.drain_pages(world.cpu);
             self.last = None;
         }
-        Poll::On
+        match world.kernel.alloc.has_captured() {
+            true => Poll::Done(self.end(world, Status::Success)),
+            false => Poll::On,
+        }
     }
 
     fn begin(&mut self, world: &mut World<'_>) {
         self.begun = true;
-        let of = &world.kernel.alloc.zones[self.zone];
-        (self.start, self.end) = (of.start_pfn, of.start_pfn + of.spanned);
-        let compaction = &mut world.kernel.compaction;
-        if compaction.zones[self.zone].deferral.restarts(self.order) {
-            compaction.forget_skips(self.zone, self.start, self.end);
+        (self.start, self.end) = world.kernel.compacted_span(self.zone);
+        if world.kernel.compaction.zones[self.zone].deferral.restarts(self.order) {
+            world.kernel.reset_isolation_suitable(self.zone);
         }
-        let known = &mut compaction.zones[self.zone];
-        let thorough = usize::from(self.mode != Mode::Async);
-        let last = (self.end - 1) / BLOCK * BLOCK;
-        self.migrate_pfn = if self.whole_zone { self.start } else { known.migrate[thorough].max(self.start) };
-        self.free_pfn = if self.whole_zone || known.free == 0 { last } else { known.free };
-        if self.migrate_pfn >= self.end {
-            known.migrate[thorough] = self.start;
-            self.migrate_pfn = self.start;
+        let known = &mut world.kernel.compaction.zones[self.zone];
+        let (zone, last) = (self.start..self.end, (self.end - 1) / BLOCK * BLOCK);
+        if self.thorough {
+            (self.migrate_pfn, self.free_pfn) = (self.start, last);
+        } else {
+            if !zone.contains(&known.free) {
+                known.free = last;
+            }
+            let from = known.migrate[usize::from(self.mode != Mode::Async)];
+            if !zone.contains(&from) {
+                known.migrate = [self.start; 2];
+            }
+            self.free_pfn = known.free;
+            self.migrate_pfn = known.migrate[usize::from(self.mode != Mode::Async)];
         }
-        self.from_start = self.migrate_pfn == self.start;
+        self.from_start = self.thorough || self.migrate_pfn <= known.first_migrate;
+        self.together = self.mode == Mode::Async && known.migrate[0] == known.migrate[1];
         self.write_begin(world);
         world.drain();
     }
@@ -160,13 +178,13 @@ impl Pass {
             ret: CompactResult(status as u32),
         };
         world.write(&event);
-        status
+        if status == Status::NoSuitablePage { Status::Continue } else { status }
     }
 
     fn judge(&mut self, world: &mut World<'_>) -> Status {
         if self.have_met() {
             let known = &mut world.kernel.compaction.zones[self.zone];
-            (known.migrate, known.free) = ([0; 2], 0);
+            (known.migrate, known.free) = ([self.start; 2], (self.end - 1) / BLOCK * BLOCK);
             known.flush |= self.direct;
             return if self.from_start { Status::Complete } else { Status::PartialSkipped };
         }
@@ -179,16 +197,14 @@ impl Pass {
             let lists = Migratetype::ALL.into_iter().filter(|&of| of == self.migratetype || steals);
             lists.map(|of| free[order as usize][of as usize].len()).sum::<u32>() > 0
         };
-        if (self.order..=MAX_ORDER).any(fits) { Status::Success } else { Status::Continue }
+        if (self.order..=MAX_ORDER).any(fits) { Status::Success } else { Status::NoSuitablePage }
     }
 
     fn end(&mut self, world: &mut World<'_>, status: Status) -> Status {
         if let Some(highest) = self.free.iter().copied().max() {
             let free = u64::from(highest) / BLOCK * BLOCK;
             let known = &mut world.kernel.compaction.zones[self.zone];
-            if known.free != 0 {
-                known.free = known.free.max(free);
-            }
+            known.free = known.free.max(free);
             for page in std::mem::take(&mut self.free) {
                 let freed = world.kernel.free_unchecked(world.cpu, world.task, page);
                 debug_assert!(freed.is_ok(), "it was isolated");
@@ -222,14 +238,16 @@ impl Pass {
 
     /// Moves pages to free ones: how many it did, the others, and whether free pages have run out.
     fn migrate(&mut self, world: &mut World<'_>, pages: Vec<Pfn>) -> (u64, Vec<Pfn>, bool) {
-        let (wanted, mut moved, mut left, mut none) = (pages.len() as u64, 0, Vec::new(), false);
+        let (wanted, mut moved, mut failed, mut left, mut none) = (pages.len(), 0, 0, Vec::new(), false);
         for old in pages {
             if none || !world.is_movable(old) {
+                // Who has no page to move to tries no other.
+                failed += u64::from(!none);
                 left.push(old);
                 continue;
             }
             if self.free.is_empty() {
-                self.isolate_freepages(world, wanted as usize);
+                self.isolate_freepages(world, wanted);
             }
             match self.free.pop() {
                 Some(new) => {
@@ -237,18 +255,18 @@ impl Pass {
                     moved += 1;
                 }
                 None => {
-                    none = true;
+                    (none, failed) = (true, failed + 1);
                     left.push(old);
                 }
             }
         }
         let events = &mut world.kernel.stat.events.numa;
         events.pgmigrate_success += moved;
-        events.pgmigrate_fail += wanted - moved;
+        events.pgmigrate_fail += failed;
         let mode: &[u8] = if self.mode == Mode::Async { b"MIGRATE_ASYNC" } else { b"MIGRATE_SYNC_LIGHT" };
         let event = MmMigratePages {
             nr_succeeded: moved,
-            nr_failed: wanted - moved,
+            nr_failed: failed,
             mode: MigrateMode(MIGRATE_MODE.index_of(mode).unwrap_or_default() as u32),
             reason: MigrateReason(MIGRATE_REASON.index_of(b"compaction").unwrap_or_default() as u32),
             nr_thp_succeeded: Some(0),
@@ -263,7 +281,7 @@ impl Pass {
 
 impl World<'_> {
     /// True if a page that was taken off its list can be moved: it is nowhere but where its region has it.
-    fn is_movable(&self, page: Pfn) -> bool {
+    pub(super) fn is_movable(&self, page: Pfn) -> bool {
         let frames = &self.kernel.alloc.frames;
         let at = self.memory.of_content(frames.content(page));
         self.memory.regions[at.region].entry(at.page) == Entry::Present(page)
@@ -272,14 +290,39 @@ impl World<'_> {
             && self.memory.swap.slot_of(page).is_none()
     }
 
+    /// Compaction is for large blocks only and waits for writes (before 2.6.38).
+    pub(super) fn compacts_as_in_2010(&self) -> bool {
+        self.kernel.reclaim.rules.by_zone.is_some_and(|variant| !variant.compacts_any_order)
+    }
+
+    /// True if a page that was taken off its list can be moved when it has been written, and that is waited for (before
+    /// 2.6.38).
+    pub(super) fn is_late(&self, page: Pfn) -> bool {
+        let frames = &self.kernel.alloc.frames;
+        self.compacts_as_in_2010() && frames.has(page, Flag::Writeback)
+    }
+
+    /// True if a page that was taken off its list can be moved, in swap's cache or not.
+    pub(super) fn is_movable_early(&self, page: Pfn) -> bool {
+        let frames = &self.kernel.alloc.frames;
+        let at = self.memory.of_content(frames.content(page));
+        let entry = self.memory.regions[at.region].entry(at.page);
+        let cached = |slot| entry == Entry::Present(page) || entry == Entry::Gone(slot);
+        self.is_movable(page)
+            || !frames.has(page, Flag::Writeback) && self.memory.swap.slot_of(page).is_some_and(cached)
+    }
+
     /// Moves a page that was taken off its list to a free one of its zone.
-    fn move_page(&mut self, zone: usize, old: Pfn, new: Pfn) {
+    pub(super) fn move_page(&mut self, zone: usize, old: Pfn, new: Pfn) {
         let frames = &mut self.kernel.alloc.frames;
         let at = self.memory.of_content(frames.content(old));
         let owner = frames.owner(old);
         frames.set_owner(new, owner);
         let node = self.kernel.alloc.zones[zone].node;
-        self.memory.relocate(at.region, Unit { page: at.page as u32, huge: false }, new, node, node);
+        if self.memory.regions[at.region].entry(at.page) == Entry::Present(old) {
+            self.memory.relocate(at.region, Unit { page: at.page as u32, huge: false }, new, node, node);
+        }
+        self.memory.swap.relocate(old, new);
         self.spend(self.memory.costs.migrate_page);
         let caller = Caller::new(self.cpu, self.task, Policy::Default);
         let freed = self.kernel.replace(&caller, old, new);

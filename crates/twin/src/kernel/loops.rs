@@ -107,7 +107,7 @@ impl Kernel {
     }
 
     fn run(&mut self, work: &AllocLoop, batched: bool) -> Result<LoopResult, KernelError> {
-        if work.request.order > crate::alloc::MAX_ORDER {
+        if work.request.order > self.alloc.max_order() {
             return Err(KernelError::Order(work.request.order));
         }
         let mut seen = vec![false; self.stat.cpus() as usize];

@@ -142,6 +142,8 @@ pub struct Kernel {
     /// What writing back knows.
     pub(crate) writeback: Writeback,
     pub(crate) compaction: Compaction,
+    /// What the task that runs has waited for and not got yet.
+    pub(crate) awaited: Option<Request>,
     costs: PageCosts,
     refresh: Refresh,
     siblings: Vec<Vec<u32>>,
@@ -189,7 +191,8 @@ impl Kernel {
         let managed: u64 = alloc.zones.iter().map(|zone| zone.managed).sum();
         let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![Cgroup::default()], cpus, managed);
         let blocks = machine.end_pfn().div_ceil(1 << PAGEBLOCK_ORDER) as usize;
-        let compaction = Compaction::new(alloc.zones.len(), machine.nodes.len(), blocks);
+        let early = rules.reclaim.by_zone.is_some();
+        let compaction = Compaction::new(&alloc, machine.nodes.len(), blocks, early);
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
         Ok(Kernel {
             machine,
@@ -199,6 +202,7 @@ impl Kernel {
             reclaim,
             writeback: Writeback::new(writeback::Rules::DEFAULT, cpus),
             compaction,
+            awaited: None,
             refresh,
             siblings,
             times: [&costs.alone, &costs.shared_core].map(|of| Times::of(&costs, of)),
@@ -312,7 +316,7 @@ impl Kernel {
     /// Allocates on the caller's CPU, which spends the time it takes.
     pub fn allocate(&mut self, caller: &mut Caller, request: &Request) -> Result<Pfn, KernelError> {
         self.check_cpu(caller.cpu)?;
-        if request.order > crate::alloc::MAX_ORDER {
+        if request.order > self.alloc.max_order() {
             return Err(KernelError::Order(request.order));
         }
         let got = match self.allocate_unchecked(caller, request) {
@@ -345,12 +349,30 @@ impl Kernel {
         request: &Request,
     ) -> Result<Allocated, AllocationFailure> {
         let (cpu, local) = (caller.cpu, self.machine.node_of(caller.cpu));
+        let awaits = self.awaited.as_ref() == Some(request);
+        if awaits {
+            let (alloc, mut ctx) = self.split(cpu, caller.task);
+            if let Some(got) = alloc.take_captured(&mut ctx, request) {
+                self.awaited = None;
+                return Ok(got);
+            }
+        }
+        let mut search = self.alloc.begin(caller, local, request);
+        if !self.reclaim.tried.is_empty() {
+            let tried = std::mem::take(&mut self.reclaim.tried[cpu as usize]);
+            let from = if tried.pid == caller.task.pid { tried.from } else { [0; 2] };
+            let preferred = self.alloc.zones_of(&search).next().map_or(local, |zone| self.alloc.zones[zone].node);
+            search.reclaim_first(self.nodes_to_reclaim(local, preferred, request), from);
+        }
         let (alloc, mut ctx) = self.split(cpu, caller.task);
-        let mut search = alloc.begin(caller, local, request);
         let got = match alloc.allocate(&mut ctx, &mut search) {
             Some(got) => got,
+            None if search.asks.is_some() => return Err(alloc.fail(&mut ctx, &search)),
             None => self.allocate_slowly(caller, search)?,
         };
+        if awaits {
+            self.awaited = None;
+        }
         if std::mem::take(&mut self.alloc.zones[got.zone].boosted) {
             let of = &self.alloc.zones[got.zone];
             let wake = Request { highest: of.kind, gfp: "none", ..Request::KERNEL };

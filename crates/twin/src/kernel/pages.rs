@@ -36,8 +36,8 @@ impl Kernel {
         }
         if let Err(cgroup) = self.reclaim.try_charge(caller.cpu, caller.cgroup, 1 << request.order) {
             let (from, nodes) = (self.machine.node_of(caller.cpu), NodeMask::ALL);
-            let (over_limit, cpu, free) = (Some(cgroup), caller.cpu, 0);
-            return Err(AllocationFailure { request: *request, over_limit, cpu, from, nodes, free });
+            let (over_limit, cpu, free, asks) = (Some(cgroup), caller.cpu, 0, None);
+            return Err(AllocationFailure { request: *request, over_limit, cpu, from, nodes, free, asks });
         }
         let got = self.allocate_unchecked(caller, request);
         if got.is_err() {
@@ -147,6 +147,7 @@ impl Kernel {
         if !self.alloc.frames.has(page, Flag::Swapbacked) {
             self.writeback.pages_written(pages, self.now(cpu));
         }
+        self.reclaim.page_written(page);
         self.reclaim.written(&mut self.stat.pages, zone / ZONES, pages);
     }
 }

@@ -48,6 +48,7 @@ impl Slab {
                 let mut caller = Caller::new(cpu, task, Policy::Default);
                 let (got, room) = match kernel.allocate_unchecked(&mut caller, &usual.0) {
                     Ok(got) => (got, usual.1),
+                    Err(failure) if usual.0 == small.0 => return Err(failure),
                     Err(_) => (kernel.allocate_unchecked(&mut caller, &small.0)?, small.1),
                 };
                 self.blocks.insert(got.page, (0, room));

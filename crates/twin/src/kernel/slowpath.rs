@@ -5,7 +5,7 @@
 //! failure that is given back says for what.
 
 use super::Kernel;
-use crate::alloc::{Allocated, AllocationFailure, Caller, Search, ZONES};
+use crate::alloc::{Allocated, AllocationFailure, Caller, Search, ZONES, ZoneKind};
 
 impl Kernel {
     /// Goes on with a search that has found nothing above the low marks.
@@ -32,8 +32,9 @@ impl Kernel {
     fn wake_all_kswapds(&mut self, caller: &Caller, search: &Search<'_>) {
         if self.reclaim.rules.by_zone.is_some() {
             let zones: Vec<usize> = self.alloc.zones_of(search).collect();
+            let preferred = zones.first().map_or(search.request.highest, |&zone| ZoneKind::ALL[zone % ZONES]);
             return zones.into_iter().for_each(|zone| {
-                self.wakeup_kswapd_of_zone(caller.cpu, caller.task, zone, search.request.order);
+                self.wakeup_kswapd_of_zone(caller.cpu, caller.task, zone, search.request.order, preferred);
             });
         }
         let mut nodes: Vec<usize> = self.alloc.zones_of(search).map(|zone| zone / ZONES).collect();

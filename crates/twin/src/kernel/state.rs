@@ -5,7 +5,7 @@
 //! are, so compaction finds memory less scattered than it was, and all that is on the LRU lists.
 
 use super::{Kernel, KernelError};
-use crate::alloc::{MAX_ORDER, PerCpuState, ZoneKind};
+use crate::alloc::{PerCpuState, ZoneKind};
 use crate::page::Migratetype;
 use crate::vmstat::ZoneItem;
 
@@ -56,6 +56,9 @@ impl Kernel {
     pub(crate) fn go_on_from(&mut self, state: &ZoneState) -> Result<(), KernelError> {
         let found = self.alloc.zones.iter().position(|zone| (zone.node, zone.kind) == (state.node, state.kind));
         let (Some(zone), Some(&any)) = (found, self.stat.online().first()) else { return Ok(()) };
+        if self.alloc.zones[zone].start_pfn == state.start_pfn {
+            self.compaction.zones[zone].end = state.start_pfn + state.spanned;
+        }
         let lists = match &state.lists {
             ListState::Sum { pages, high } => self.even(*pages, *high),
             ListState::PerCpu(lists) => lists.clone(),
@@ -92,7 +95,7 @@ impl Kernel {
 
     /// Takes memory away until a zone has no more pages free than this.
     fn occupy(&mut self, zone: usize, free: u64) {
-        let mut most = MAX_ORDER;
+        let mut most = self.alloc.max_order();
         while let Some(over) = self.alloc.free_pages(zone).checked_sub(free).filter(|over| *over > 0) {
             let order = over.ilog2().min(most);
             match self.alloc.occupy(zone, order) {

@@ -4,9 +4,11 @@ mod costs;
 mod device;
 pub mod line;
 mod memory;
+mod queue;
 mod topology;
 
 pub use costs::{CounterType, LoopCosts, PageCosts};
 pub use device::Device;
 pub use memory::{Curve, Memory, MemoryError, Path};
+pub use queue::Queue;
 pub use topology::{Cpu, LOCAL_DISTANCE, MAX_NODES, Machine, MachineError, Node, PAGE_SHIFT, PAGE_SIZE};

@@ -81,6 +81,27 @@ impl List {
         self.len -= 1;
     }
 
+    /// Turns the list until a block of it is the head.
+    pub(crate) fn rotate_to_head(&mut self, frames: &mut Frames, page: Pfn) {
+        if page == self.head {
+            return;
+        }
+        let [before, after] = frames.links(page);
+        frames.set_link(self.tail, 1, self.head);
+        frames.set_link(self.head, 0, self.tail);
+        frames.set_links(page, [NO_PAGE, if page == self.tail { self.head } else { after }]);
+        frames.set_link(before, 1, NO_PAGE);
+        (self.head, self.tail) = (page, before);
+    }
+
+    /// Turns the list until a block of it is the tail.
+    pub(crate) fn rotate_to_tail(&mut self, frames: &mut Frames, page: Pfn) {
+        let after = frames.links(page)[1];
+        if after != NO_PAGE {
+            self.rotate_to_head(frames, after);
+        }
+    }
+
     /// Blocks from the tail on.
     pub(crate) fn iter_back<'a>(&self, frames: &'a Frames) -> impl Iterator<Item = Pfn> + use<'a> {
         std::iter::successors(self.last(), |&page| Some(frames.links(page)[0]).filter(|&before| before != NO_PAGE))
@@ -103,14 +124,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_is_a_deque(moves in prop::collection::vec((0u32..16, any::<bool>()), 0..200)) {
+        fn a_list_is_a_deque(moves in prop::collection::vec((0u32..16, any::<bool>(), 0u8..4), 0..200)) {
             let mut frames = Frames::new(16);
             let mut list = List::default();
             let mut model = VecDeque::new();
-            for (page, head) in moves {
+            for (page, head, turn) in moves {
                 if let Some(at) = model.iter().position(|&p| p == page) {
-                    model.remove(at);
-                    list.remove(&mut frames, page);
+                    if turn > 0 {
+                        model.remove(at);
+                        list.remove(&mut frames, page);
+                    } else if head {
+                        model.rotate_left(at);
+                        list.rotate_to_head(&mut frames, page);
+                    } else {
+                        model.rotate_left((at + 1) % model.len());
+                        list.rotate_to_tail(&mut frames, page);
+                    }
                 } else if head {
                     model.push_front(page);
                     list.push_head(&mut frames, page);

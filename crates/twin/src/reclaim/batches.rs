@@ -99,6 +99,7 @@ impl Reclaim {
 
     /// A page is freed or taken to be moved: it leaves its list and all batches.
     pub(crate) fn forget(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
+        self.held.values_mut().for_each(|held| held.forget(page));
         if self.lru.remove(frames, &mut stat.pages, page) {
             let Batches { activate, rotate, .. } = &mut self.batches[cpu as usize];
             activate.retain(|&at| at != page);

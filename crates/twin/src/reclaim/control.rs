@@ -38,10 +38,13 @@ pub(crate) struct Control {
     pub nr_to_reclaim: u64,
     pub may_writepage: bool,
     pub may_swap: bool,
+    pub may_unmap: bool,
     /// The request lets file systems and devices work.
     pub fs: bool,
     pub io: bool,
     pub gfp: &'static str,
+    /// The request insists on its block (`__GFP_REPEAT`; before 4.13).
+    pub repeat: bool,
     /// By type: active lists may be shortened.
     pub may_deactivate: [bool; 2],
     pub force_deactivate: bool,
@@ -53,6 +56,8 @@ pub(crate) struct Control {
     pub file_is_tiny: bool,
     pub cost: PerType,
     pub compaction_ready: bool,
+    /// The last batch was reclaimed for a block up to its end (`reclaim_mode`; before 3.5).
+    pub in_mode: bool,
     pub scanned: u64,
     pub reclaimed: u64,
     pub seen: Seen,
@@ -69,9 +74,11 @@ impl Control {
             nr_to_reclaim: BATCH,
             may_writepage: true,
             may_swap: true,
+            may_unmap: true,
             fs: !gfp.contains("NOFS") && !gfp.contains("NOIO"),
             io: !gfp.contains("NOIO"),
             gfp,
+            repeat: false,
             may_deactivate: [false; 2],
             force_deactivate: false,
             skipped_deactivate: false,
@@ -81,6 +88,7 @@ impl Control {
             file_is_tiny: false,
             cost: [0; 2],
             compaction_ready: false,
+            in_mode: false,
             scanned: 0,
             reclaimed: 0,
             seen: Seen::default(),

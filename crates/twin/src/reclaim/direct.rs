@@ -1,12 +1,12 @@
 //! Direct reclaim: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages`, `shrink_zones` (6.1 to 6.12).
 //!
-//! Left out: the wait for reserves (`pfmemalloc`), soft limits, and that 6.12 goes through the cgroups
+//! Left out: soft limits, and that 6.12 goes through the cgroups
 //! in turns. Checked against guests (docs/fidelity.md).
 
 use super::node::{COSTLY_ORDER, NodePass};
 use super::throttle::Throttle;
 use super::{Control, DEF_PRIORITY, Poll, World, compact_gap};
-use crate::alloc::ZONES;
+use crate::alloc::{ZONES, ZoneKind};
 use crate::compaction::Status;
 use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::{
@@ -31,6 +31,7 @@ enum Stage {
     Zones,
     Node(Box<NodePass>),
     Asleep(Throttle),
+    Reserve(Throttle),
     AfterPriority,
 }
 
@@ -45,6 +46,29 @@ impl Direct {
     pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<u64> {
         match &mut self.stage {
             Stage::Begin => {
+                if let Some(node) = self.node_of_reserve(world)
+                    && !world.allows_direct_reclaim(node)
+                {
+                    world.kernel.stat.events.reclaim.pgscan_direct_throttle += 1;
+                    if let Some((throttle, until)) = world.wait_for_reserve(node) {
+                        self.stage = Stage::Reserve(throttle);
+                        return Poll::Sleep(until, Some((node, throttle.reason)));
+                    }
+                }
+                self.write_begin(world);
+                self.stage = Stage::Stall;
+            }
+            Stage::Reserve(throttle) => {
+                let slept = *throttle;
+                world.leave(slept);
+                let gives_up = !self.control.fs && world.is_over(slept);
+                if !gives_up
+                    && !world.allows_direct_reclaim(slept.node)
+                    && let Some((throttle, until)) = world.wait_for_reserve(slept.node)
+                {
+                    self.stage = Stage::Reserve(throttle);
+                    return Poll::Sleep(until, Some((slept.node, throttle.reason)));
+                }
                 self.write_begin(world);
                 self.stage = Stage::Stall;
             }
@@ -75,6 +99,13 @@ impl Direct {
             Stage::AfterPriority => return self.after_priority(world),
         }
         Poll::On
+    }
+
+    /// The node whose reserve has to do: that of the first zone for the kernel's own memory; none at a cgroup's limit.
+    fn node_of_reserve(&self, world: &World<'_>) -> Option<usize> {
+        let mut zones = self.zones.iter().filter(|_| !self.control.is_cgroup());
+        let zone = zones.find(|&&zone| world.kernel.alloc.zones[zone].kind <= ZoneKind::Normal)?;
+        Some(zone / ZONES)
     }
 
     fn begin_priority(&mut self) {

@@ -1,6 +1,6 @@
 //! Taking pages from the tail of a list: `isolate_lru_folios`, `too_many_isolated` (6.1 to 6.18).
 //!
-//! Pages of zones that do not help are set aside and put back at the head. Left out: pages whose references are held.
+//! Pages of zones that do not help, and mapped ones where they may not be unmapped, are set aside and put back at the head. Left out: pages whose references are held.
 //! The historic walk over neighbours (lumpy reclaim) is not here.
 
 use super::{Control, List, World};
@@ -38,6 +38,10 @@ pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, l
             continue;
         }
         scan += pages;
+        if !control.may_unmap && world.memory.is_mapped(frames.content(page)) {
+            aside.push(page);
+            continue;
+        }
         frames.set_flag(page, Flag::Lru, false);
         isolated.taken += pages;
         isolated.pages.push(page);

@@ -1,11 +1,11 @@
 //! kswapd: `wakeup_kswapd`, `pgdat_balanced`, `kswapd`, `kswapd_try_to_sleep`, `balance_pgdat` (6.1 to 6.12).
 //!
-//! Left out: soft limits, reserves of tasks that free memory (`pfmemalloc`), freezing. Checked event by event
+//! Left out: soft limits, freezing. Checked event by event
 //! and by counters against guests (docs/fidelity.md).
 
 use super::isolate::highest_zoneidx;
 use super::node::NodePass;
-use super::{BATCH, Control, DEF_PRIORITY, List, MAX_RETRIES, Poll, Who, World, active, compact_gap};
+use super::{BATCH, Control, DEF_PRIORITY, List, MAX_RETRIES, Poll, Reason, Who, World, active, compact_gap};
 use crate::alloc::{PAGEBLOCK_ORDER, Request, ZONES, ZoneKind};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
 use crate::probe::Task;
@@ -174,6 +174,8 @@ impl Kswapd {
 
     /// `prepare_kswapd_sleep`: the node is balanced, or there is no use.
     fn may_sleep(&self, world: &mut World<'_>) -> bool {
+        // Nobody waits for a kswapd that sleeps.
+        world.kernel.reclaim.wake(self.node, Reason::Reserve);
         if world.kernel.reclaim.nodes[self.node].kswapd_failures >= MAX_RETRIES {
             return true;
         }
@@ -243,6 +245,10 @@ impl Balance {
             Poll::On => return Poll::On,
             Poll::Sleep(until, why) => return Poll::Sleep(until, why),
             Poll::Done(_) => self.pass = None,
+        }
+        let waiters = world.kernel.reclaim.nodes[node].throttled[Reason::Reserve as usize];
+        if waiters > 0 && world.allows_direct_reclaim(node) {
+            world.kernel.reclaim.wake(node, Reason::Reserve);
         }
         if control.order > 0 && control.reclaimed >= compact_gap(control.order) {
             control.order = 0;

@@ -37,6 +37,7 @@ pub(crate) struct Events {
     pub high: u64,
     pub max: u64,
     pub oom: u64,
+    pub oom_kill: u64,
     pub swap_max: u64,
     pub swap_fail: u64,
 }

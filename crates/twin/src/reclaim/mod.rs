@@ -9,9 +9,10 @@
 //! | what becomes of inactive and of active pages | [`inactive`], [`active`] |
 //! | a lruvec, a node with its cgroups and slabs | [`lruvec`], [`node`] |
 //! | who reclaims: kswapd, and tasks that find no memory | [`kswapd`], [`direct`] |
-//! | sleeping until somebody else makes progress | [`throttle`] |
+//! | sleeping until somebody else makes progress | [`throttle`], [`reserve`] |
 //! | refaults | [`workingset`] |
 //! | shrinkers | [`slab`] |
+//! | a node's page cache before another node's memory | [`node_reclaim`] |
 //! | limits of cgroups; what of them is protected | [`memcg`]; [`protection`] |
 //! | all of this by zones, as it was in 2010 | [`historic`] |
 //! | which of the two a kernel has | [`generation`] |
@@ -34,7 +35,9 @@ mod lru;
 mod lruvec;
 mod memcg;
 mod node;
+mod node_reclaim;
 mod protection;
+mod reserve;
 mod slab;
 mod throttle;
 mod workingset;
@@ -42,23 +45,28 @@ mod workingset;
 pub(crate) use control::{Control, Who};
 pub(crate) use direct::Direct;
 pub(crate) use generation::{NodeThread, TaskReclaim};
-pub use historic::{Variant, Waits};
+pub use historic::{
+    Balanced, Blocks, DirtyFiles, IsolateModes, Neighbours, References, Slabs, SyncPass, Variant, Waits,
+};
 use kswapd::Kswapd;
 pub(crate) use lru::{List, Lru};
 pub use memcg::Cgroup;
 pub(crate) use memcg::Group;
 use memcg::Stock;
 pub(crate) use node::COSTLY_ORDER;
-pub(crate) use slab::Shrinker;
+pub(crate) use node_reclaim::{NodeReclaim, Tried};
+pub(crate) use slab::{SUPERBLOCK, Shrinker};
 pub(crate) use throttle::Reason;
 
 use crate::access::AccessState;
 use crate::alloc::{ZONES, ZoneKind};
 use crate::clock::Ns;
 use crate::kernel::{Kernel, Ps};
+use crate::page::Pfn;
 use crate::probe::Task;
 use batches::Batches;
 use mmtwin_event::Typed;
+use std::collections::BTreeMap;
 
 /// Priority that a scan begins with: 1/4096 of a list.
 pub(crate) const DEF_PRIORITY: u32 = 12;
@@ -85,6 +93,12 @@ pub struct Rules {
     pub stats_flush: Ns,
     /// `vm.swappiness`.
     pub swappiness: u64,
+    /// `vm.zone_reclaim_mode`.
+    pub node_reclaim_mode: u64,
+    /// `vm.min_unmapped_ratio`, in percent.
+    pub min_unmapped_ratio: u64,
+    /// `vm.vfs_cache_pressure`, in percent.
+    pub vfs_cache_pressure: u64,
     /// `vm.laptop_mode`.
     pub laptop_mode: bool,
     /// Ticks per second.
@@ -101,6 +115,9 @@ impl Rules {
         skip_limit: 0,
         stats_flush: 0,
         swappiness: 60,
+        node_reclaim_mode: 0,
+        min_unmapped_ratio: 1,
+        vfs_cache_pressure: 100,
         laptop_mode: false,
         hz: 250,
         by_zone: None,
@@ -123,8 +140,10 @@ pub(crate) struct Node {
     pub writeback: bool,
     /// All dirty pages wait for congested devices.
     pub congested: bool,
+    /// A task reclaims the node before it takes memory of another.
+    pub reclaim_locked: bool,
     /// Tasks asleep in [`throttle`], by reason.
-    pub throttled: [u32; 4],
+    pub throttled: [u32; 5],
     /// Pages written since tasks were throttled for writeback began to count.
     pub written_at_throttle: u64,
 }
@@ -137,6 +156,11 @@ pub(crate) struct Reclaim {
     pub nodes: Vec<Node>,
     /// Used where zones are reclaimed.
     pub zones: Vec<historic::Zone>,
+    /// By task that sleeps: pages that it has taken. Pages that somebody waits for to be written; whether anybody waits for
+    /// room in a device's queue.
+    pub held: BTreeMap<i32, historic::Held>,
+    pub awaited: Vec<Pfn>,
+    pub awaits_room: bool,
     /// By CPU.
     batches: Vec<Batches>,
     /// All cgroups, the root first.
@@ -155,6 +179,10 @@ pub(crate) struct Reclaim {
     pub wakes: Vec<usize>,
     /// Sleepers who may go on: node and reason.
     pub unthrottled: Vec<(usize, Reason)>,
+    /// Page cache of each node that node reclaim leaves alone.
+    pub min_unmapped: Vec<u64>,
+    /// By CPU, while tasks may reclaim nodes: what the last one has had.
+    pub tried: Vec<Tried>,
     /// When the last flush of statistics was.
     flushed: Ns,
 }
@@ -211,6 +239,9 @@ impl Reclaim {
             lru,
             nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
             zones: vec![historic::Zone::default(); nodes * ZONES],
+            held: BTreeMap::new(),
+            awaited: Vec::new(),
+            awaits_room: false,
             batches: vec![Batches::default(); cpus],
             groups: cgroups.into_iter().map(|said| Group { said, ..Group::default() }).collect(),
             stocks: vec![Stock::default(); cpus],
@@ -220,6 +251,8 @@ impl Reclaim {
             bucket_order: (u64::BITS - pages.leading_zeros()).saturating_sub(bits),
             wakes: Vec::new(),
             unthrottled: Vec::new(),
+            min_unmapped: vec![0; nodes],
+            tried: Vec::new(),
             flushed: Ns::MAX,
         }
     }

@@ -1,8 +1,9 @@
 //! Shrinkers: `shrink_slab`, `do_shrink_slab` (4.20 to 6.12).
 //!
-//! A shrinker is a cache of the kernel of which a number of objects can be freed; how many of those that are scanned are
-//! freed is a part that stays the same. Left out: what the objects are, the pages that hold them
-//! other than by a number of objects per page, shrinkers per cgroup. Checked by tests of the arithmetic here.
+//! A shrinker is a cache of the kernel of which a number of objects can be freed: those that it had when the run began, of
+//! which only the number is known, so that they give no pages back, and for the workload's file system the dentries of names
+//! that were looked up. What RCU frees later counts as reclaimed by nobody. Left out: shrinkers per cgroup. Checked by tests
+//! of the arithmetic here, and by `tests/slab.rs`.
 
 use super::{Control, World};
 use mmtwin_event::value::{Bytes, Gfp, Hex, Sym};
@@ -10,6 +11,9 @@ use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 
 /// Objects that are scanned at once unless a shrinker says otherwise (`SHRINK_BATCH`).
 const BATCH: u64 = 128;
+
+/// The function of a superblock's shrinker.
+pub(crate) const SUPERBLOCK: &str = "super_cache_scan";
 
 /// A cache that can be shrunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,18 +23,27 @@ pub(crate) struct Shrinker {
     /// Relative cost of an object; 2 is usual, 0: objects cost nothing to make again.
     pub seeks: u64,
     /// Objects that are scanned at once.
-    batch: u64,
-    /// By node: objects that can be freed.
+    pub batch: u64,
+    /// By node: objects of before the run that can be freed.
     pub freeable: Vec<u64>,
     /// By node: scans that earlier calls left over.
     pub deferred: Vec<u64>,
+    /// Dentries of the workload's names are its objects too.
+    pub dentries: bool,
 }
 
 impl Shrinker {
     /// A shrinker of nothing yet; a batch of 0 is the usual one.
     pub(crate) fn new(scan: &str, seeks: u64, batch: u64, nodes: usize) -> Shrinker {
         let batch = if batch > 0 { batch } else { BATCH };
-        Shrinker { scan: scan.into(), seeks, batch, freeable: vec![0; nodes], deferred: vec![0; nodes] }
+        Shrinker {
+            scan: scan.into(),
+            seeks,
+            batch,
+            freeable: vec![0; nodes],
+            deferred: vec![0; nodes],
+            dentries: false,
+        }
     }
 }
 
@@ -48,12 +61,28 @@ impl World<'_> {
         }
     }
 
-    fn do_shrink_slab(&mut self, control: &Control, node: usize, number: usize) {
+    /// Objects of a shrinker that can be freed on a node (`vfs_pressure_ratio`).
+    fn freeable(&self, number: usize, node: usize) -> u64 {
+        let shrinker = &self.kernel.reclaim.shrinkers[number];
+        let all = shrinker.freeable[node] + if shrinker.dentries { self.memory.dentries.unused(node) } else { 0 };
+        if shrinker.scan == SUPERBLOCK { all * self.kernel.reclaim.rules.vfs_cache_pressure / 100 } else { all }
+    }
+
+    /// Frees so many objects of a shrinker, the oldest; how many there were.
+    fn free_objects(&mut self, number: usize, node: usize, count: u64) -> u64 {
         let shrinker = &mut self.kernel.reclaim.shrinkers[number];
-        let freeable = shrinker.freeable[node];
+        let known = count.min(shrinker.freeable[node]);
+        shrinker.freeable[node] -= known;
+        let dentries = shrinker.dentries && known < count;
+        known + if dentries { self.memory.dentries.prune(self.kernel, self.cpu, node, count - known) } else { 0 }
+    }
+
+    fn do_shrink_slab(&mut self, control: &Control, node: usize, number: usize) {
+        let freeable = self.freeable(number, node);
         if freeable == 0 {
             return;
         }
+        let shrinker = &mut self.kernel.reclaim.shrinkers[number];
         let deferred = std::mem::take(&mut shrinker.deferred[node]);
         let (mut total, delta) = to_scan(freeable, shrinker.seeks, deferred, control.priority);
         let text = format!("{}{}", control.gfp, shrinker.scan);
@@ -78,10 +107,7 @@ impl World<'_> {
             if n == 0 {
                 break;
             }
-            let shrinker = &mut self.kernel.reclaim.shrinkers[number];
-            let gone = n.min(shrinker.freeable[node]);
-            shrinker.freeable[node] -= gone;
-            freed += gone;
+            freed += self.free_objects(number, node, n);
             total -= n;
             scanned += n;
         }

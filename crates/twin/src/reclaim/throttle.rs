@@ -22,12 +22,14 @@ pub(crate) enum Reason {
     NoProgress = 2,
     /// That a congested device takes requests again.
     Congested = 3,
+    /// That kswapd frees something of the reserve: no reason of the kernel's enum.
+    Reserve = 4,
 }
 
 /// A sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Throttle {
-    node: usize,
+    pub node: usize,
     pub reason: Reason,
     /// Tick in which it began, and how many it lasts.
     since: u64,
@@ -40,6 +42,7 @@ impl World<'_> {
         let hz = self.kernel.reclaim.rules.hz;
         let ticks = match reason {
             Reason::Writeback => hz / 10,
+            Reason::Reserve => hz,
             Reason::NoProgress | Reason::Congested if self.is_pointless(node) => return None,
             Reason::NoProgress | Reason::Congested => 1,
         };
@@ -54,10 +57,14 @@ impl World<'_> {
         Some((Throttle { node, reason, since, ticks }, until * PS_PER_NS))
     }
 
+    /// A sleeper sleeps no more.
+    pub(super) fn leave(&mut self, of: Throttle) {
+        self.kernel.reclaim.nodes[of.node].throttled[of.reason as usize] -= 1;
+    }
+
     /// A sleep has ended.
     pub(super) fn unthrottle(&mut self, of: Throttle) {
-        let at = &mut self.kernel.reclaim.nodes[of.node].throttled[of.reason as usize];
-        *at -= 1;
+        self.leave(of);
         let (jiffy, now, task) = (self.jiffy(), self.now(), self.task);
         let slept = (now / jiffy).saturating_sub(of.since).min(of.ticks);
         let usec = |ticks: u64| (ticks * jiffy / 1000) as i32;
@@ -68,6 +75,11 @@ impl World<'_> {
             reason: ThrottleReason(1 << of.reason as u32),
         };
         self.kernel.probe.write(now, self.cpu, task, &event, b"");
+    }
+
+    /// A sleep has lasted as long as it may.
+    pub(super) fn is_over(&self, of: Throttle) -> bool {
+        self.now() / self.jiffy() >= of.since + of.ticks
     }
 
     /// A sleep would change nothing: nobody reclaims, or little waits to be written.

@@ -1,6 +1,7 @@
 //! What a thread does besides touching memory, step by step.
 //!
-//! Page loops, pages that are kept, readings of statistics files, CPUs going and coming, sysctls and sleep; the vmalloc
+//! Page loops, pages that are kept, attempts to get blocks ([`super::high_alloc`]), names that are looked up, readings of
+//! statistics files, CPUs going and coming, sysctls and sleep; the vmalloc
 //! stress test, which its threads do together, is in [`super::vmalloc_test`].
 
 use super::RunError;
@@ -72,6 +73,10 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
     let (name, detail) = match kind {
         ActionKind::PageLoop { order, gfp, hold, .. } => ("page-loop", format!("order {order}, {gfp}, hold {hold}")),
         ActionKind::PageFill { order, gfp, .. } => ("page-fill", format!("order {order}, {gfp}")),
+        ActionKind::HighAlloc { order, gfp, retry_hard, .. } => {
+            let how = if *retry_hard { ", retried hard" } else { "" };
+            ("high-alloc", format!("order {order}, {gfp}{how}"))
+        }
         ActionKind::VmallocTest { tests, .. } => {
             let mask = tests.iter().map(|test| test.bit()).fold(0, |mask, bit| mask | bit);
             ("vmalloc-test", format!("run_test_mask={mask:#x}"))
@@ -149,6 +154,13 @@ impl Engine<'_> {
             self.threads[thread].caller = Caller { policy: caller.policy, ..who };
             return step;
         }
+        if let ActionKind::Lookup { count } = action.kind {
+            return self.look_up(thread, count, working, until);
+        }
+        if let ActionKind::HighAlloc { order, gfp, count, interval, retry_hard } = &action.kind {
+            let request = Request { repeat: *retry_hard, ..request(*gfp).of_order(*order) };
+            return self.high_alloc(thread, (&request, *count, interval.0 * PS_PER_NS), working, until);
+        }
         working.part.operations += 1;
         match &action.kind {
             ActionKind::Read { file, node, count, interval } => {
@@ -178,11 +190,26 @@ impl Engine<'_> {
                 working.part.operations = 1;
             }
             ActionKind::VmallocTest { .. } => return self.gather(thread, action, working),
-            // The former are above, the latter are refused before the run.
-            ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } => {}
-            ActionKind::ModuleCycle { .. } | ActionKind::Lookup { .. } => {}
+            // Those are above, the last is refused before the run.
+            ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } | ActionKind::HighAlloc { .. } => {}
+            ActionKind::Lookup { .. } | ActionKind::ModuleCycle { .. } => {}
         }
         Ok(Step::Ended)
+    }
+
+    /// Looks names up, each another.
+    fn look_up(&mut self, thread: usize, count: Option<u64>, working: &mut Working, until: Ps) -> Result<Step, Stop> {
+        let Caller { cpu, task, .. } = self.threads[thread].caller;
+        while self.kernel.clock(cpu) < until {
+            if count.is_some_and(|count| working.part.operations >= count) {
+                return Ok(Step::Ended);
+            }
+            let found = self.memory.dentries.look_up(&mut self.kernel, (cpu, task));
+            found.map_err(|failure| Stop::OutOfMemory(thread, failure))?;
+            self.kernel.spend(cpu, self.memory.costs.lookup);
+            working.part.operations += 1;
+        }
+        Ok(Step::On)
     }
 
     fn page_work(
@@ -221,6 +248,7 @@ impl Engine<'_> {
             match self.kernel.allocate_unchecked(who, &work.request) {
                 Ok(got) => {
                     working.part.operations += 1;
+                    self.kernel.spend(cpu, self.memory.costs.init_page * ((1 << work.request.order) - 1));
                     match work.hold {
                         Some(hold) => {
                             working.held.push(got.page);

@@ -6,13 +6,14 @@
 //! have seen the shared lists as they are at the end of their own steps, at most an epoch ahead.
 
 use super::balancing::{self, Balancing};
+use super::oom::Killed;
 use super::process::{self, Doing, Process, Thread};
 use super::sample::{Sampler, cgroups};
-use super::stall::{self, SHORTEST_TURN};
+use super::stall::{self, SHORTEST_TURN, Stall};
 use super::trace::Replayed;
 use super::writeback::WritersBack;
 use super::{Options, Ran, RunError};
-use crate::access::{AccessState, Cpus, Load};
+use crate::access::{AccessState, Cpus, Dentries, Load};
 use crate::alloc::AllocationFailure;
 use crate::build::{self, BuildError};
 use crate::clock::{Ns, Timers};
@@ -112,6 +113,8 @@ pub(super) struct Engine<'a> {
     pub(super) writers_back: Option<WritersBack>,
     /// What has been replayed of a trace.
     pub(super) replayed: Replayed,
+    /// Processes that were killed for want of memory.
+    pub(super) killed: Vec<Killed>,
 }
 
 impl<'a> Engine<'a> {
@@ -132,6 +135,8 @@ impl<'a> Engine<'a> {
         kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);
         let mut memory = AccessState::new(load, costs, scenario.run.seed);
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
+        memory.dentries = Dentries::new(kernel.machine.nodes.len(), kernel.machine.cpus.len());
+        memory.requests.set_room(scenario.machine.disk.queue_depth.into());
         let cpus = kernel.machine.cpus.len();
         let mut engine = Engine {
             scenario,
@@ -156,6 +161,7 @@ impl<'a> Engine<'a> {
             kcompactds: Vec::new(),
             writers_back: None,
             replayed: Replayed::default(),
+            killed: Vec::new(),
             kernel,
         };
         if let Some(lru) = engine.options.state.lru.take() {
@@ -182,6 +188,7 @@ impl<'a> Engine<'a> {
         let begin = self.options.state.at.min(HORIZON);
         self.kernel.advance(begin);
         self.numa_mappings(begin);
+        self.kernel.begin_node_reclaim();
         if !self.options.state.zones.is_empty() {
             self.kernel.queue_updates(begin);
         }
@@ -203,7 +210,7 @@ impl<'a> Engine<'a> {
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::OutOfMemory(thread, failure)) => {
                     now = now.max(self.kernel.now(self.threads[thread].caller.cpu));
-                    break self.out_of_memory(thread, &failure, now);
+                    break self.nobody_killed(thread, &failure, now);
                 }
             }
             if self.processes.iter().all(|process| process.ended) && !self.scenario.processes.is_empty() {
@@ -214,6 +221,7 @@ impl<'a> Engine<'a> {
             Ending::Completed if self.processes.iter().any(|process| !process.ended) => Ending::TimeUp,
             ending => ending,
         };
+        let (ending, killed) = self.killed(ending);
         // Whoever is still at work is cut off here.
         for process in 0..self.processes.len() {
             if self.processes[process].phase.is_some() {
@@ -227,10 +235,13 @@ impl<'a> Engine<'a> {
         let more = self.numa_notes();
         self.results.sort_by_key(|(process, _)| *process);
         let phases = self.results.into_iter().map(|(_, result)| result).collect();
-        notes.extend(more);
+        notes.extend(killed.into_iter().chain(more));
         notes.extend(self.options.trace.as_ref().map(|trace| self.replayed.note(trace)));
         let results = Results { ending, phases, notes, ..Results::default() };
-        Ok(Ran { results, end: now, kernel: self.kernel })
+        let threads = &self.threads;
+        let ran = |of: &process::Process| threads[of.threads.clone()].iter().map(|thread| thread.ran).sum::<Ps>();
+        let cpu_time = self.processes.iter().map(|of| (of.name.clone(), ran(of) / PS_PER_NS)).collect();
+        Ok(Ran { results, end: now, kernel: self.kernel, cpu_time })
     }
 
     /// Does what comes next; false at the end of the run.
@@ -257,7 +268,7 @@ impl<'a> Engine<'a> {
         while self.fixed.first().is_some_and(|&at| at <= timer.at) {
             self.fixed.pop_first();
         }
-        self.kernel.run_timers(timer.at);
+        self.run_kernel_timers(timer.at);
         match timer.what {
             Due::Stop => return Ok(false),
             Due::Start(process) => self.start(process, timer.at)?,
@@ -270,12 +281,12 @@ impl<'a> Engine<'a> {
             Due::PhaseEnd(..) | Due::Wake(..) => {}
             Due::Written(request) => {
                 self.transferred(timer.cpu, request, timer.at)?;
-                self.attend(timer.cpu)?;
+                self.attend(timer.cpu, timer.at * PS_PER_NS)?;
             }
             Due::Flush => self.flusher_is_due(timer.at)?,
             Due::Commit => {
                 self.memory.commit(&mut self.kernel, timer.at);
-                self.attend(timer.cpu)?;
+                self.attend(timer.cpu, timer.at * PS_PER_NS)?;
             }
             Due::Sample => {
                 self.sample(timer.at)?;
@@ -288,6 +299,12 @@ impl<'a> Engine<'a> {
         Ok(true)
     }
 
+    /// Does what timers of the kernel do until a time.
+    fn run_kernel_timers(&mut self, until: Ns) {
+        self.kernel.run_timers(until);
+        self.memory.dentries.end_grace_periods(&mut self.kernel, until);
+    }
+
     /// Lets a CPU run its thread for a while.
     fn step(&mut self, cpu: u32, clock: Ps) -> Result<(), Stop> {
         let Some(thread) = self.queues.running(cpu) else { return Ok(()) };
@@ -296,7 +313,7 @@ impl<'a> Engine<'a> {
             self.make_ready(cpu);
             return Ok(());
         }
-        self.kernel.run_timers(clock / PS_PER_NS);
+        self.run_kernel_timers(clock / PS_PER_NS);
         if clock >= self.epoch_end {
             self.end_epoch(clock)?;
             if self.queues.running(cpu) != Some(thread) && self.balancing.is_some() {
@@ -316,20 +333,24 @@ impl<'a> Engine<'a> {
         let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
         let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
-        let reclaims = self.pay_for_high(thread, together).or_else(|| self.reclaim(thread, together));
+        let reclaims = self.pay_for_high(thread, together);
+        let reclaims = reclaims.or_else(|| self.reclaim_node(thread, together));
+        let reclaims = reclaims.or_else(|| self.reclaim(thread, together));
         let step = match reclaims {
             Some(step) => step,
             None => self.step_on(thread, in_order, together)?,
         };
         self.note_high(thread);
-        self.numa_ran(thread, self.kernel.clock(cpu) - begin);
+        let ran = self.kernel.clock(cpu) - begin;
+        self.threads[thread].ran += ran;
+        self.numa_ran(thread, ran);
         match step {
             Step::On => {}
             Step::Asleep(until) => self.sleep(thread, until)?,
             Step::Waiting => self.stop_running(thread)?,
             Step::Ended => self.go_on(thread)?,
         }
-        self.attend(cpu)?;
+        self.attend(cpu, clock)?;
         self.make_ready(cpu);
         Ok(())
     }
@@ -350,7 +371,8 @@ impl<'a> Engine<'a> {
 
     /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
-        let before = self.threads[thread].stall.is_some();
+        let awaited = self.threads[thread].stall.as_ref().map(Stall::request);
+        self.kernel.awaited = awaited;
         self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
         let step = match &mut self.threads[thread].doing {
             Doing::Nothing => Ok(Step::Ended),
@@ -362,10 +384,17 @@ impl<'a> Engine<'a> {
             Doing::Touching(accessor) if accessor.replay.is_some() => self.touch(thread, in_order),
             Doing::Touching(_) => self.touch(thread, until),
         };
+        let got = awaited.is_some() && self.kernel.awaited.take().is_none();
         match step {
-            Err(Stop::OutOfMemory(thread, failure)) => self.stalled(thread, failure),
+            Err(Stop::OutOfMemory(thread, failure)) => {
+                if got {
+                    // This is the next request.
+                    self.stall_ends(thread);
+                }
+                self.stalled(thread, failure)
+            }
             step => {
-                if before {
+                if awaited.is_some() {
                     // It has got its memory.
                     self.stall_ends(thread);
                 }
@@ -454,15 +483,21 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A thread wants to run from a time on.
+    /// A thread wants to run from a time on. In kernels of 2010 one that has slept in reclaim takes its CPU at once, as its
+    /// waits are measured.
     pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
+        let reclaimed = self.threads[thread].throttled.take().is_some();
         self.threads[thread].sleeps += 1;
         self.apart = false;
         if let Some(cpu) = self.wake_up_cpu(thread) {
             self.move_thread(thread, cpu)?;
         }
         let cpu = self.threads[thread].caller.cpu;
-        if self.queues.enqueue(cpu, thread) {
+        let idle = match reclaimed && self.kernel.reclaim.rules.by_zone.is_some() {
+            true => self.queues.enqueue_first(cpu, thread),
+            false => self.queues.enqueue(cpu, thread),
+        };
+        if idle {
             self.kernel.wait(cpu, at);
             self.kernel.leave_idle(cpu)?;
         }

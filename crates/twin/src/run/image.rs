@@ -106,13 +106,13 @@ fn present(
     area: &Area,
 ) -> Result<usize, RunError> {
     let nodes = engine.kernel.machine.nodes.len();
-    let (pages, parts, anon, file, huge, exec, locked) = (area.pages, 1, true, false, false, false, false);
+    let (pages, parts, anon, file, huge, exec, locked) = (area.pages, 1, true, false, Vec::new(), false, false);
     let shape = Shape { pages, parts, anon, file, huge, exec, locked, policy };
     let mut region = Region::new(shape, nodes, engine.memory.next_base());
     region.users = 1;
     let mut caller = Caller { cpu, policy: Policy::Default, ..engine.threads[owner].caller };
     for page in 0..area.present {
-        let fault = region.fault(&mut engine.kernel, &mut caller, &engine.memory.costs, page, true);
+        let fault = region.fault(&mut engine.kernel, &mut caller, &engine.memory.costs, page, (true, false));
         fault.map_err(KernelError::from)?;
     }
     engine.memory.regions.push(region);

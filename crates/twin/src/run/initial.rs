@@ -3,7 +3,7 @@
 //!
 //! The pages are there with their flags and belong to nobody who runs: they are never touched. Pages of a block device
 //! whose buffers the file system holds are activated when reclaim meets them. Pages on the unevictable list, and what
-//! shrinkers' objects are, are not known.
+//! shrinkers' objects are, are not known. Files of the workload are on the disk that was mounted last.
 
 use super::RunError;
 use super::engine::Engine;
@@ -11,8 +11,14 @@ use crate::access::{Region, Shape};
 use crate::alloc::{Caller, Policy, ZONES, ZoneKind};
 use crate::page::{Flag, Migratetype, Pfn};
 use crate::probe::Task;
-use crate::reclaim::Shrinker;
+use crate::reclaim::{SUPERBLOCK, Shrinker};
 use mmtwin_event::counters::{Backing, Lru, Run};
+use mmtwin_scenario::workload::{ActionKind, Process};
+
+/// File system of the workload, what an object of a superblock costs, and how many are scanned at once.
+const FILE_SYSTEM: &str = "ext4";
+const SEEKS: u64 = 2;
+const OF_SUPERBLOCK: u64 = 1024;
 
 impl Engine<'_> {
     /// Takes over the lists. Their pages are taken from what is free, so zones must still have more than they had.
@@ -26,7 +32,7 @@ impl Engine<'_> {
         }
         others.regions = [0, 1, 2, 3].map(|kind| {
             let (pages, anon, file) = (others.pages[kind], kind == ANON, kind >= FILE);
-            let (exec, locked, huge, policy) = (false, false, false, Policy::Default);
+            let (exec, locked, huge, policy) = (false, false, Vec::new(), Policy::Default);
             let shape = Shape { pages, parts: 1, anon, file, huge, exec, locked, policy };
             let mut region = Region::new(shape, self.kernel.machine.nodes.len(), self.memory.next_base());
             region.held = kind == HELD;
@@ -95,7 +101,7 @@ impl Engine<'_> {
         Ok(pages)
     }
 
-    /// Takes over what can be shrunk besides.
+    /// Takes over what can be shrunk besides; names that are looked up will be there.
     pub(super) fn begin_with_shrinkers(&mut self, shrinkers: &[mmtwin_event::counters::Shrinker]) {
         let nodes = self.kernel.machine.nodes.len();
         let mut all: Vec<(&str, Option<&str>, Shrinker)> = Vec::new();
@@ -115,6 +121,18 @@ impl Engine<'_> {
             if number < nodes {
                 (shrinker.freeable[number], shrinker.deferred[number]) = (said.objects, said.deferred);
             }
+        }
+        let looks_up = |process: &Process| {
+            let mut actions = process.phases.iter().flat_map(|phase| &phase.actions);
+            actions.any(|action| matches!(action.kind, ActionKind::Lookup { .. }))
+        };
+        if self.scenario.processes.iter().any(looks_up) {
+            if !all.iter().any(|(_, of, _)| *of == Some(FILE_SYSTEM)) {
+                let shrinker = Shrinker::new(SUPERBLOCK, SEEKS, OF_SUPERBLOCK, nodes);
+                all.push((SUPERBLOCK, Some(FILE_SYSTEM), shrinker));
+            }
+            let last = all.iter_mut().rev().find(|(name, of, _)| *name == SUPERBLOCK && *of == Some(FILE_SYSTEM));
+            last.into_iter().for_each(|(_, _, shrinker)| shrinker.dentries = true);
         }
         self.kernel.reclaim.shrinkers = all.into_iter().map(|(_, _, shrinker)| shrinker).collect();
     }

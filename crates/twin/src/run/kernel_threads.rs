@@ -88,10 +88,11 @@ impl Engine<'_> {
         Step::On
     }
 
-    /// Does at once what reclaim, faults and writes have left to be done.
-    pub(super) fn attend(&mut self, cpu: u32) -> Result<(), RunError> {
-        let at = self.kernel.clock(cpu);
-        self.attend_writeback(cpu)?;
+    /// Does at once what reclaim, faults and writes have left to be done on a CPU, whose clock may be behind `now` if it
+    /// was idle.
+    pub(super) fn attend(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
+        let at = self.kernel.clock(cpu).max(now);
+        self.attend_writeback(cpu, at)?;
         for node in std::mem::take(&mut self.kernel.compaction.wakes) {
             self.wake_node_thread(node, |engine| &engine.kcompactds, at)?;
         }
@@ -100,7 +101,6 @@ impl Engine<'_> {
             let woken: Vec<usize> =
                 sleepers.filter(|(_, thread)| thread.throttled == Some((node, reason))).map(|(i, _)| i).collect();
             for thread in woken {
-                self.threads[thread].throttled = None;
                 self.wake(thread, at)?;
             }
         }
@@ -117,8 +117,12 @@ impl Engine<'_> {
         self.wake_kernel_thread(thread, cpus, at)
     }
 
-    /// Wakes a thread of the kernel that runs on some CPUs or, if they are none, on all.
+    /// Wakes a thread of the kernel that runs on some CPUs or, if they are none, on all. One that has woken by itself, and has
+    /// not run since, stays where it is.
     pub(super) fn wake_kernel_thread(&mut self, thread: usize, cpus: Vec<u32>, at: Ps) -> Result<(), RunError> {
+        if self.queues.holds(self.threads[thread].caller.cpu, thread) {
+            return Ok(());
+        }
         let to = self.kernel_thread_cpu(cpus, self.threads[thread].caller.cpu);
         if to != self.threads[thread].caller.cpu {
             self.set_cpu(thread, to);

@@ -17,7 +17,9 @@ impl Engine<'_> {
         if self.apart {
             return Ok(false);
         }
-        let Some((request, mut loops)) = self.same_loops() else {
+        // Who may have to reclaim a node goes page by page.
+        let together = if self.kernel.reclaim.tried.is_empty() { self.same_loops() } else { None };
+        let Some((request, mut loops)) = together else {
             self.apart = true;
             return Ok(false);
         };

@@ -8,15 +8,18 @@ mod actions;
 mod balancing;
 mod engine;
 mod high;
+mod high_alloc;
 mod image;
 mod initial;
 mod kernel_threads;
 mod loops;
+mod oom;
 mod phases;
 mod process;
 mod recorder;
 mod sample;
 mod stall;
+mod stall_by_zone;
 mod tally;
 mod trace;
 mod vmalloc_test;
@@ -86,10 +89,12 @@ pub struct Ran {
     pub end: Ns,
     /// The kernel as it is then.
     pub kernel: Kernel,
+    /// CPU time of each process, those of the kernel among them.
+    pub cpu_time: Vec<(String, Ns)>,
 }
 
 /// Kinds of events that mechanisms of the twin write.
-const WRITTEN: [Kind; 61] = [
+const WRITTEN: [Kind; 66] = [
     Kind::MmPageAlloc,
     Kind::MmPageFree,
     Kind::MmPageAllocZoneLocked,
@@ -105,6 +110,8 @@ const WRITTEN: [Kind; 61] = [
     Kind::MmVmscanDirectReclaimEnd,
     Kind::MmVmscanMemcgReclaimBegin,
     Kind::MmVmscanMemcgReclaimEnd,
+    Kind::MmVmscanNodeReclaimBegin,
+    Kind::MmVmscanNodeReclaimEnd,
     Kind::MmShrinkSlabStart,
     Kind::MmShrinkSlabEnd,
     Kind::MmVmscanLruIsolate,
@@ -116,6 +123,9 @@ const WRITTEN: [Kind; 61] = [
     Kind::WritebackStart,
     Kind::WritebackWritten,
     Kind::WritebackPagesWritten,
+    Kind::ReclaimRetryZone,
+    Kind::CompactRetry,
+    Kind::MarkVictim,
     Kind::MmCompactionIsolateMigratepages,
     Kind::MmCompactionIsolateFreepages,
     Kind::MmCompactionMigratepages,

@@ -5,11 +5,9 @@ use super::engine::{Due, Engine};
 use super::process::{Doing, What};
 use super::tally::Tally;
 use crate::access::{Accessing, Accessor, Pool, Reader, Rest};
-use crate::alloc::AllocationFailure;
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::PS_PER_NS;
-use mmtwin_event::results::Ending;
 use mmtwin_workload::program::Touching;
 use mmtwin_workload::{Pattern, program};
 
@@ -200,8 +198,21 @@ impl Engine<'_> {
                 Pattern::Draws(..) | Pattern::Walk(_) => None,
             };
             let (faults, time, walked, reader) = (0, 0, touching.stream.count, Reader::default());
+            let renewed = touching.stream.count;
             let (touching, log, logged) = (touching.clone(), None, 0);
-            list.push(Accessing { touching, region, mapping, walked, pool, faults, time, reader, log, logged });
+            list.push(Accessing {
+                touching,
+                region,
+                mapping,
+                walked,
+                pool,
+                renewed,
+                faults,
+                time,
+                reader,
+                log,
+                logged,
+            });
         }
         let replay = self.replay(thread, phase);
         let mut accessor = Accessor { list, turn: 0, explicit, replay, pace: 0.0, rest: Rest::default() };
@@ -223,7 +234,11 @@ impl Engine<'_> {
             self.numa_forget(thread);
             let this = &mut self.threads[thread];
             this.sleeps += 1;
-            (this.stall, this.high) = (None, None);
+            (this.stall, this.high, this.throttled) = (None, None, None);
+            if let Some(of) = this.node_reclaim.take() {
+                self.kernel.reclaim.nodes[of.node].reclaim_locked = false;
+            }
+            self.kernel.give_up_held(this.caller.task.pid);
             match std::mem::take(&mut this.doing) {
                 Doing::Action(number, Some(working)) => self.end_action(thread, number, working),
                 Doing::Touching(accessor) => this.touched = Some(accessor),
@@ -250,7 +265,7 @@ impl Engine<'_> {
     }
 
     /// A process ends and gives its memory back.
-    fn exit(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+    pub(super) fn exit(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         let this = &mut self.processes[process];
         (this.phase, this.ended) = (None, true);
         let (kept, regions, threads) = (std::mem::take(&mut this.kept), this.regions.clone(), this.threads.clone());
@@ -264,6 +279,10 @@ impl Engine<'_> {
             self.memory.regions[number].users -= 1;
             if self.memory.regions[number].users == 0 && self.memory.regions[number].file {
                 self.memory.regions[number].unmap_file(&mut self.kernel, &caller)?;
+                if self.memory.regions[number].temporary {
+                    let all = 0..self.memory.regions[number].len();
+                    self.memory.discard(&mut self.kernel, &caller, number, all)?;
+                }
             } else if self.memory.regions[number].users == 0 {
                 self.memory.leave_swap(&mut self.kernel, &caller, number)?;
                 self.memory.regions[number].unmap(&mut self.kernel, &caller)?;
@@ -311,12 +330,5 @@ impl Engine<'_> {
             }
         }
         Ok(())
-    }
-
-    /// What is said of a run that ends for want of memory.
-    pub(super) fn out_of_memory(&self, thread: usize, failure: &AllocationFailure, at: Ns) -> Ending {
-        let thread = &self.threads[thread];
-        let comm = self.processes[thread.process].name.clone();
-        Ending::OutOfMemory { at, pid: thread.caller.task.pid, comm, message: failure.to_string() }
     }
 }

@@ -12,12 +12,11 @@ use crate::compaction::Kcompactd;
 use crate::kernel::Ps;
 use crate::page::Pfn;
 use crate::probe::Task;
-use crate::reclaim::NodeThread;
+use crate::reclaim::{NodeReclaim, NodeThread};
 use crate::writeback::{Ender, Flusher};
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::kernel::Thp;
-use mmtwin_scenario::workload::{self as say, Huge, Phase, RegionKind, Sharing, Via};
+use mmtwin_scenario::workload::{self as say, Phase, RegionKind, Sharing, Via};
 use mmtwin_workload::program::{self, ThreadPhase, Touching};
 use mmtwin_workload::{Cursor, Pattern, Stream};
 use std::collections::BTreeMap;
@@ -44,12 +43,16 @@ pub(super) struct Thread {
     pub caller: Caller,
     /// What it does now.
     pub doing: Doing,
+    /// CPU time that it has had.
+    pub ran: Ps,
     /// Counts its sleeps, so that a wake-up meant for an earlier one is known.
     pub sleeps: u64,
     /// What it has touched in this phase.
     pub touched: Option<Accessor>,
     /// An allocation that it has to reclaim for.
     pub stall: Option<Stall>,
+    /// A node that it reclaims before it takes memory of another.
+    pub node_reclaim: Option<NodeReclaim>,
     /// Pages beyond `memory.high` that it has to reclaim for.
     pub high: Option<High>,
     /// Its allocation has failed for good.
@@ -87,6 +90,9 @@ pub(super) struct Working {
     pub part: Part,
     /// Pages to be freed.
     pub held: Vec<Pfn>,
+    /// When the attempt to get a block began that is under way, or the last.
+    pub attempt: Option<Ps>,
+    pub trying: bool,
     /// It is freeing.
     pub freeing: bool,
     /// Since when it pauses, and how long all pauses before were.
@@ -214,6 +220,8 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
             });
             key.map(|file| files.insert(file, at));
             regions[at].users += 1;
+            regions[at].temporary |= said_region.temporary;
+            regions[at].sparse |= said_region.sparse;
             if number == 0 {
                 regions[at].tables.set_first();
             }
@@ -259,12 +267,7 @@ fn places(process: &say::Process, phase: &Phase, thread: u32) -> Vec<usize> {
 
 fn region(said: &say::Region, threads: u32, scenario: &Scenario, policy: Policy, base: u32) -> Region {
     let anon = said.kind == RegionKind::Anon;
-    let huge = anon
-        && match scenario.kernel.thp {
-            Thp::Always => said.huge != Huge::Never,
-            Thp::Madvise => said.huge == Huge::Madvise,
-            Thp::Never => false,
-        };
+    let huge = if anon { build::huge_requests(&scenario.kernel, said.huge, policy) } else { Vec::new() };
     let parts = if said.sharing == Sharing::Private { u64::from(threads) } else { 1 };
     let (pages, file, exec, locked) = (said.size.pages(), said.kind == RegionKind::File, said.exec, said.locked);
     let shape = Shape { pages, parts, anon, file, huge, exec, locked, policy };
@@ -294,8 +297,8 @@ fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> Touching {
     // It always writes, so the stream's random numbers are not asked for.
     let stream = Stream::new(Pattern::Walk(Cursor::new(pages.end - pages.start, 1, 0)), 1.0, seed, 0);
     let (number, count, via) = (region, None, Via::Mmap);
-    let (think, sleep, lines, shared) = (0, 0, 1, false);
-    Touching { number, region, pages, stream, think, sleep, count, via, lines, shared }
+    let (think, sleep, lines, shared, renew) = (0, 0, 1, false, false);
+    Touching { number, region, pages, stream, think, sleep, count, via, lines, shared, renew }
 }
 
 impl Thread {
@@ -313,9 +316,11 @@ impl Thread {
             pinned: None,
             caller,
             doing: Doing::Nothing,
+            ran: 0,
             sleeps: 0,
             touched: None,
             stall: None,
+            node_reclaim: None,
             high: None,
             denied: false,
             throttled: None,

@@ -110,6 +110,7 @@ pub(super) fn cgroups(scenario: &Scenario, kernel: &Kernel) -> Vec<Row> {
             ("memory.events.high", events.high),
             ("memory.events.max", events.max),
             ("memory.events.oom", events.oom),
+            ("memory.events.oom_kill", events.oom_kill),
             ("memory.swap.events.max", events.swap_max),
             ("memory.swap.events.fail", events.swap_fail),
         ] {

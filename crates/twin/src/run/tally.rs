@@ -1,7 +1,7 @@
 //! What threads report of their actions, added up for results.
 
 use crate::kernel::{PS_PER_NS, Ps};
-use mmtwin_event::results::{ActionResult, Latency};
+use mmtwin_event::results::{ActionResult, Attempt, Latency};
 use std::collections::BTreeMap;
 
 /// One thread's part in an action.
@@ -17,6 +17,8 @@ pub(super) struct Part {
     pub more: BTreeMap<&'static str, f64>,
     /// Latencies of the whole action, with one thread only.
     pub latency: Option<Latency>,
+    /// Attempts to get a block.
+    pub attempts: Vec<Attempt>,
 }
 
 /// An action of a phase.
@@ -32,6 +34,7 @@ pub(super) struct Tally {
     rate: f64,
     more: BTreeMap<&'static str, f64>,
     latency: Option<Latency>,
+    attempts: Vec<Attempt>,
 }
 
 impl Tally {
@@ -50,6 +53,7 @@ impl Tally {
         if part.latency.is_some() {
             self.latency.clone_from(&part.latency);
         }
+        self.attempts.extend_from_slice(&part.attempts);
         for (key, value) in &part.more {
             *self.more.entry(key).or_default() += value;
         }
@@ -70,6 +74,7 @@ impl Tally {
             time: self.time / PS_PER_NS,
             mean: (self.means.1 > 0).then(|| self.means.0 / f64::from(self.means.1) / PS_PER_NS as f64),
             latency: self.latency.clone(),
+            attempts: self.attempts.clone(),
             more,
         }
     }
@@ -83,8 +88,8 @@ mod tests {
     fn threads_add_up() {
         let mut tally = Tally::default();
         let more = BTreeMap::from([("cache_lines", 2.0)]);
-        tally.add(&Part { operations: 10, failures: 1, time: 20_000, more: more.clone(), latency: None });
-        tally.add(&Part { operations: 10, failures: 0, time: 40_000, more, latency: None });
+        tally.add(&Part { operations: 10, failures: 1, time: 20_000, more: more.clone(), ..Part::default() });
+        tally.add(&Part { operations: 10, failures: 0, time: 40_000, more, ..Part::default() });
         tally.add(&Part::default());
         let result = tally.result("read".into(), "numastat".into());
         assert_eq!((result.threads, result.operations, result.failures, result.time), (3, 20, 1, 60));

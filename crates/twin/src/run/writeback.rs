@@ -64,25 +64,24 @@ impl Engine<'_> {
     }
 
     /// Does at once what writing back has left to be done.
-    pub(super) fn attend_writeback(&mut self, cpu: u32) -> Result<(), RunError> {
+    pub(super) fn attend_writeback(&mut self, cpu: u32, at: Ps) -> Result<(), RunError> {
         for (done, request) in std::mem::take(&mut self.memory.ends) {
             self.due.set(done.div_ceil(PS_PER_NS), cpu, Due::Written(request));
         }
         for task in std::mem::take(&mut self.kernel.writeback.granted) {
-            let at = self.kernel.clock(cpu);
             if let Some(thread) = self.threads.iter().position(|thread| thread.caller.task.pid == task)
                 && !self.queues.holds(self.threads[thread].caller.cpu, thread)
             {
                 self.wake(thread, at)?;
             }
         }
-        if let Some(at) = self.kernel.writeback.commit_at.take() {
-            self.due.set(at, cpu, Due::Commit);
+        if let Some(due) = self.kernel.writeback.commit_at.take() {
+            self.due.set(due, cpu, Due::Commit);
         }
         match self.kernel.writeback.wake.take() {
-            Some(Wake::Now) => self.wake_flusher(self.kernel.clock(cpu)),
-            Some(Wake::At(at)) => {
-                self.due.set(at, 0, Due::Flush);
+            Some(Wake::Now) => self.wake_flusher(at),
+            Some(Wake::At(due)) => {
+                self.due.set(due, 0, Due::Flush);
                 Ok(())
             }
             None => Ok(()),
@@ -96,9 +95,6 @@ impl Engine<'_> {
 
     fn wake_flusher(&mut self, at: Ps) -> Result<(), RunError> {
         let Some(WritersBack { flusher, .. }) = self.writers_back else { return Ok(()) };
-        if self.queues.holds(self.threads[flusher].caller.cpu, flusher) {
-            return Ok(());
-        }
         self.wake_kernel_thread(flusher, Vec::new(), at)
     }
 
@@ -130,6 +126,8 @@ impl Engine<'_> {
 
     /// The disk is done with a request: that of a file is ended by its thread.
     pub(super) fn transferred(&mut self, cpu: u32, request: u64, at: Ns) -> Result<(), RunError> {
+        let uncongested = self.memory.requests.leave_queue(request);
+        self.kernel.reclaim.request_ended(uncongested);
         let Some(WritersBack { ender, .. }) = self.writers_back.filter(|_| self.memory.costs.write_end > 0) else {
             let mut requests = std::mem::take(&mut self.memory.requests);
             requests.end(&mut self.kernel, (cpu, Task::default()), request);

@@ -3,13 +3,19 @@
 //! The names are the kernel's. Rows that only some configurations have are there if distributions' kernels have them.
 //! Rows whose counter the twin does not keep show 0. Checked against the files of kernels 6.1 and 6.18
 //! (`tests/zoneinfo.rs`); 4.13 is after its documentation, and its event rows are those of a kernel with huge pages,
-//! compaction and NUMA balancing; 2.6.36 is after its documentation too, with compaction.
+//! compaction and NUMA balancing; 2.6.36, 3.3 and 3.5 are after their documentation too, with compaction.
 
 /// Zone rows before the NUMA rows; there were none of nodes.
 const ZONE_2_6_36: &str = "\
     nr_free_pages nr_inactive_anon nr_active_anon nr_inactive_file nr_active_file nr_unevictable nr_mlock nr_anon_pages \
     nr_mapped nr_file_pages nr_dirty nr_writeback nr_slab_reclaimable nr_slab_unreclaimable nr_page_table_pages \
     nr_kernel_stack nr_unstable nr_bounce nr_vmscan_write nr_writeback_temp nr_isolated_anon nr_isolated_file nr_shmem";
+/// Zone rows; NUMA rows come before the last.
+const ZONE_3_3: &str = "\
+    nr_free_pages nr_inactive_anon nr_active_anon nr_inactive_file nr_active_file nr_unevictable nr_mlock nr_anon_pages \
+    nr_mapped nr_file_pages nr_dirty nr_writeback nr_slab_reclaimable nr_slab_unreclaimable nr_page_table_pages \
+    nr_kernel_stack nr_unstable nr_bounce nr_vmscan_write nr_vmscan_immediate_reclaim nr_writeback_temp \
+    nr_isolated_anon nr_isolated_file nr_shmem nr_dirtied nr_written nr_anon_transparent_hugepages";
 /// Zone rows; NUMA rows come before the last in 4.13 and after it with the series.
 const ZONE_4_13: &str = "\
     nr_free_pages nr_zone_inactive_anon nr_zone_active_anon nr_zone_inactive_file nr_zone_active_file \
@@ -64,6 +70,33 @@ const EVENTS_2_6_36: &str = "\
     htlb_buddy_alloc_success htlb_buddy_alloc_fail unevictable_pgs_culled unevictable_pgs_scanned \
     unevictable_pgs_rescued unevictable_pgs_mlocked unevictable_pgs_munlocked unevictable_pgs_cleared \
     unevictable_pgs_stranded unevictable_pgs_mlockfreed";
+/// Event rows.
+const EVENTS_3_3: &str = "\
+    pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable pgfree pgactivate \
+    pgdeactivate pgfault pgmajfault pgrefill_dma pgrefill_dma32 pgrefill_normal pgrefill_movable pgsteal_dma \
+    pgsteal_dma32 pgsteal_normal pgsteal_movable pgscan_kswapd_dma pgscan_kswapd_dma32 pgscan_kswapd_normal \
+    pgscan_kswapd_movable pgscan_direct_dma pgscan_direct_dma32 pgscan_direct_normal pgscan_direct_movable \
+    zone_reclaim_failed pginodesteal slabs_scanned kswapd_steal kswapd_inodesteal kswapd_low_wmark_hit_quickly \
+    kswapd_high_wmark_hit_quickly kswapd_skip_congestion_wait pageoutrun allocstall pgrotated compact_blocks_moved \
+    compact_pages_moved compact_pagemigrate_failed compact_stall compact_fail compact_success \
+    htlb_buddy_alloc_success htlb_buddy_alloc_fail unevictable_pgs_culled unevictable_pgs_scanned \
+    unevictable_pgs_rescued unevictable_pgs_mlocked unevictable_pgs_munlocked unevictable_pgs_cleared \
+    unevictable_pgs_stranded unevictable_pgs_mlockfreed thp_fault_alloc thp_fault_fallback thp_collapse_alloc \
+    thp_collapse_alloc_failed thp_split";
+/// Event rows.
+const EVENTS_3_5: &str = "\
+    pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable pgfree pgactivate \
+    pgdeactivate pgfault pgmajfault pgrefill_dma pgrefill_dma32 pgrefill_normal pgrefill_movable pgsteal_kswapd_dma \
+    pgsteal_kswapd_dma32 pgsteal_kswapd_normal pgsteal_kswapd_movable pgsteal_direct_dma pgsteal_direct_dma32 \
+    pgsteal_direct_normal pgsteal_direct_movable pgscan_kswapd_dma pgscan_kswapd_dma32 pgscan_kswapd_normal \
+    pgscan_kswapd_movable pgscan_direct_dma pgscan_direct_dma32 pgscan_direct_normal pgscan_direct_movable \
+    zone_reclaim_failed pginodesteal slabs_scanned kswapd_inodesteal kswapd_low_wmark_hit_quickly \
+    kswapd_high_wmark_hit_quickly kswapd_skip_congestion_wait pageoutrun allocstall pgrotated compact_blocks_moved \
+    compact_pages_moved compact_pagemigrate_failed compact_stall compact_fail compact_success \
+    htlb_buddy_alloc_success htlb_buddy_alloc_fail unevictable_pgs_culled unevictable_pgs_scanned \
+    unevictable_pgs_rescued unevictable_pgs_mlocked unevictable_pgs_munlocked unevictable_pgs_cleared \
+    unevictable_pgs_stranded unevictable_pgs_mlockfreed thp_fault_alloc thp_fault_fallback thp_collapse_alloc \
+    thp_collapse_alloc_failed thp_split";
 /// Event rows.
 const EVENTS_4_13: &str = "\
     pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable allocstall_dma \
@@ -128,6 +161,10 @@ const EVENTS_6_18: &str = "\
 pub enum Dialect {
     /// 2.6.36 and 2.6.37.
     V2_6_36,
+    /// 3.3 and 3.4-rc.
+    V3_3,
+    /// 3.5.
+    V3_5,
     /// 4.13.
     V4_13,
     /// 4.13 with the NUMA-statistics series.
@@ -147,12 +184,14 @@ impl Dialect {
     pub fn zone_rows(self) -> Vec<&'static str> {
         let mut rows: Vec<&str> = words(match self {
             Dialect::V2_6_36 => ZONE_2_6_36,
+            Dialect::V3_3 | Dialect::V3_5 => ZONE_3_3,
             Dialect::V4_13 | Dialect::Series => ZONE_4_13,
             Dialect::V6_1 => ZONE_6_1,
             Dialect::V6_18 => ZONE_6_18,
         })
         .collect();
-        let at = if self == Dialect::V4_13 { rows.len() - 1 } else { rows.len() };
+        let before_last = matches!(self, Dialect::V3_3 | Dialect::V3_5 | Dialect::V4_13);
+        let at = rows.len() - usize::from(before_last);
         rows.splice(at..at, super::NumaItem::ALL.map(super::NumaItem::name));
         rows
     }
@@ -160,7 +199,7 @@ impl Dialect {
     /// Names of the rows of a node.
     pub fn node_rows(self) -> impl Iterator<Item = &'static str> {
         words(match self {
-            Dialect::V2_6_36 => "",
+            Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 => "",
             Dialect::V4_13 | Dialect::Series => NODE_4_13,
             Dialect::V6_1 => NODE_6_1,
             Dialect::V6_18 => NODE_6_18,
@@ -171,6 +210,8 @@ impl Dialect {
     pub fn other_rows(self) -> impl Iterator<Item = &'static str> {
         let (limits, events, last) = match self {
             Dialect::V2_6_36 => ("", EVENTS_2_6_36, ""),
+            Dialect::V3_3 => (LIMITS, EVENTS_3_3, ""),
+            Dialect::V3_5 => (LIMITS, EVENTS_3_5, ""),
             Dialect::V4_13 | Dialect::Series => (LIMITS, EVENTS_4_13, ""),
             Dialect::V6_1 => (LIMITS, EVENTS_6_1, LAST),
             Dialect::V6_18 => (LIMITS_6_18, EVENTS_6_18, LAST),
@@ -181,7 +222,7 @@ impl Dialect {
     /// Kinds of zones that are printed: device memory is a later option.
     pub fn zones(self) -> usize {
         match self {
-            Dialect::V2_6_36 | Dialect::V4_13 | Dialect::Series => super::ZONES - 1,
+            Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 | Dialect::V4_13 | Dialect::Series => super::ZONES - 1,
             Dialect::V6_1 | Dialect::V6_18 => super::ZONES,
         }
     }

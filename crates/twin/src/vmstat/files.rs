@@ -6,7 +6,7 @@
 //! (`tests/zoneinfo.rs`).
 
 use super::{File, NUMA_ITEMS, NumaItem, ReadCost, VmStat, ZoneItem};
-use crate::alloc::{MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator, ZoneKind};
+use crate::alloc::{PAGEBLOCK_ORDER, PageAllocator, ZoneKind};
 use std::fmt::Write;
 
 /// Value of a NUMA row; `None` if the row is another.
@@ -40,6 +40,8 @@ impl VmStat {
         match name {
             "nr_dirty_threshold" => limits().hard,
             "nr_dirty_background_threshold" => limits().background,
+            "zone_reclaim_success" => self.node_reclaims.unwrap_or_default()[1],
+            "zone_reclaim_failed" => self.node_reclaims.unwrap_or_default()[0],
             _ => self.event_row(name),
         }
     }
@@ -68,6 +70,7 @@ impl VmStat {
         let limits = ["nr_dirty_threshold", "nr_dirty_background_threshold"];
         numa || name.starts_with("pgalloc_")
             || self.dirty_limits.is_some() && limits.contains(&name)
+            || self.node_reclaims.is_some() && name.starts_with("zone_reclaim_")
             || events.contains(&name)
             || pages.contains(&name)
             || self.events.numa.row(name).is_some()
@@ -98,7 +101,7 @@ impl VmStat {
         let mut text = String::new();
         for &zone in &self.populated {
             let _ = write!(text, "Node {}, zone {:>8} ", alloc.zones[zone].node, alloc.zones[zone].kind.name());
-            for order in 0..=MAX_ORDER {
+            for order in 0..=alloc.max_order() {
                 let _ = write!(text, "{:6} ", alloc.free_blocks(zone, order));
             }
             text.push('\n');

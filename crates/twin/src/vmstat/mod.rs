@@ -147,7 +147,7 @@ pub struct NumaEvents {
 }
 
 impl NumaEvents {
-    /// The counter of a row; `None` if it is another's or balancing is off.
+    /// The counter of a row; `None` if it is another's, or only balancing moves it and that is off.
     pub fn row(&self, name: &str) -> Option<u64> {
         let value = match name {
             "numa_pte_updates" => self.pte_updates,
@@ -155,8 +155,9 @@ impl NumaEvents {
             "numa_hint_faults" => self.hint_faults,
             "numa_hint_faults_local" => self.hint_faults_local,
             "numa_pages_migrated" => self.pages_migrated,
-            "pgmigrate_success" => self.pgmigrate_success,
-            "pgmigrate_fail" => self.pgmigrate_fail,
+            // Compaction moves pages too.
+            "pgmigrate_success" => return Some(self.pgmigrate_success),
+            "pgmigrate_fail" => return Some(self.pgmigrate_fail),
             "thp_migration_success" => self.thp_migration_success,
             "thp_migration_fail" => self.thp_migration_fail,
             _ => return None,
@@ -176,6 +177,8 @@ pub struct VmStat {
     pub pages: Pages,
     /// How much may be dirty; `None`: nobody says.
     pub dirty_limits: Option<Limits>,
+    /// Reclaims of nodes that had too little, and that had enough; `None`: there are none.
+    pub node_reclaims: Option<[u64; 2]>,
     /// Who has which zone's words in its caches.
     pub lines: Lines,
     rules: VmStatRules,
@@ -207,6 +210,7 @@ impl VmStat {
             events: Events::default(),
             pages: Pages::new(count),
             dirty_limits: None,
+            node_reclaims: None,
             lines: Lines::new(count, siblings),
             rules,
             zone: Differential::new(count, cpus, ZONE_ITEMS, Overflow::Overstep),

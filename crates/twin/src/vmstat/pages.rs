@@ -102,6 +102,11 @@ impl Pages {
         self.zones[zone][list].max(0) as u64
     }
 
+    /// Pages of a node on an LRU list.
+    pub(crate) fn node_lru(&self, node: usize, list: usize) -> u64 {
+        self.nodes[node][list].max(0) as u64
+    }
+
     /// Pages of a zone that wait to be written are more or fewer.
     pub(crate) fn add_write_pending(&mut self, zone: usize, n: i64) {
         self.zones[zone][LISTS] += n;

@@ -16,6 +16,8 @@ macro_rules! events {
             pub pgskip: [u64; ZONES],
             pub pgrefill_zone: [u64; ZONES],
             pub pgsteal_zone: [u64; ZONES],
+            pub pgsteal_kswapd_zone: [u64; ZONES],
+            pub pgsteal_direct_zone: [u64; ZONES],
             pub pgscan_kswapd_zone: [u64; ZONES],
             pub pgscan_direct_zone: [u64; ZONES],
         }
@@ -36,6 +38,8 @@ macro_rules! events {
                             ("pgskip_", &self.pgskip),
                             ("pgrefill_", &self.pgrefill_zone),
                             ("pgsteal_", &self.pgsteal_zone),
+                            ("pgsteal_kswapd_", &self.pgsteal_kswapd_zone),
+                            ("pgsteal_direct_", &self.pgsteal_direct_zone),
                             ("pgscan_kswapd_", &self.pgscan_kswapd_zone),
                             ("pgscan_direct_", &self.pgscan_direct_zone),
                         ];
@@ -53,7 +57,7 @@ events! {
     slabs_scanned, kswapd_low_wmark_hit_quickly, kswapd_high_wmark_hit_quickly, pageoutrun, pgrotated, oom_kill,
     swap_ra, swap_ra_hit, compact_migrate_scanned, compact_free_scanned, compact_isolated, compact_stall, compact_fail,
     compact_success, compact_daemon_wake, compact_daemon_migrate_scanned, compact_daemon_free_scanned, kswapd_steal,
-    kswapd_skip_congestion_wait,
+    kswapd_skip_congestion_wait, compact_blocks_moved, compact_pages_moved, compact_pagemigrate_failed,
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ struct Work {
     reason: Reason,
     /// Pages that are left of what it wants.
     left: u64,
-    /// Written, and before this turn.
+    /// Written, and before this turn; there was none yet if that is more than can be.
     wrote: u64,
     before: u64,
     /// When this turn began.
@@ -112,7 +112,8 @@ impl Flusher {
         let dirty = world.kernel.dirty_pages();
         let wb = &mut world.kernel.writeback;
         let wanted = match reason {
-            Reason::Vmscan => wb.start_all.then_some(dirty),
+            Reason::Vmscan if wb.start_all => Some(dirty),
+            Reason::Vmscan => Some(std::mem::take(&mut wb.asked)),
             Reason::Periodic => (wb.rules.interval > 0 && now >= wb.last_old + wb.rules.interval).then(|| {
                 wb.last_old = now;
                 dirty
@@ -121,7 +122,7 @@ impl Flusher {
         };
         let wb = &mut world.kernel.writeback;
         if let Some(left) = wanted.filter(|left| *left > 0) {
-            self.stage = Stage::Work(Work { reason, left, wrote: 0, before: 0, turn: now });
+            self.stage = Stage::Work(Work { reason, left, wrote: 0, before: u64::MAX, turn: now });
             return Poll::On;
         }
         match reason {
@@ -159,7 +160,10 @@ impl Flusher {
                 self.note(world, &work, false);
             }
             let ends = work.left == 0 || work.reason == Reason::Background && !world.over_background();
-            let stuck = work.wrote > 0 && work.wrote == work.before && !world.kernel.writeback.inodes.has_more();
+            // All that is dirty may be under writeback already.
+            let inodes = &world.kernel.writeback.inodes;
+            let last = work.wrote > 0 || !inodes.has_next();
+            let stuck = work.wrote == work.before && last && !inodes.has_more();
             if ends || stuck {
                 return self.end(world, work);
             }
@@ -186,7 +190,7 @@ impl Flusher {
         self.stage = match work.reason {
             Reason::Vmscan => {
                 wb.start_all = false;
-                Stage::Look(Reason::Periodic)
+                Stage::Look(if wb.asked > 0 { Reason::Vmscan } else { Reason::Periodic })
             }
             Reason::Periodic => Stage::Look(Reason::Background),
             Reason::Background => Stage::Finish,
@@ -195,6 +199,9 @@ impl Flusher {
 
     /// Writes the next pages of a file that lie one after another.
     fn write(&mut self, world: &mut World<'_>, work: Work, mut chunk: Chunk) -> Poll<()> {
+        if let Some(sleep) = world.waits_for_room() {
+            return sleep;
+        }
         let region = chunk.inode.region;
         let mut run: Vec<u64> = Vec::new();
         let mut looked = 0;

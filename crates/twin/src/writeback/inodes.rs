@@ -43,6 +43,13 @@ impl Inodes {
         first
     }
 
+    /// A file has no dirty pages any more.
+    pub(super) fn remove(&mut self, region: usize) {
+        for list in [&mut self.dirty, &mut self.io, &mut self.more] {
+            list.retain(|inode| inode.region != region);
+        }
+    }
+
     /// True if no file has dirty pages.
     pub(super) fn is_empty(&self) -> bool {
         self.dirty.is_empty() && self.io.is_empty() && self.more.is_empty()

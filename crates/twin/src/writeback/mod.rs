@@ -99,6 +99,8 @@ pub(crate) struct Writeback {
     inodes: Inodes,
     /// All that is dirty is to be written (`WB_start_all`).
     start_all: bool,
+    /// Pages that tasks that reclaim want to have written (before 4.15).
+    asked: u64,
     /// The flusher is at work, and was woken meanwhile.
     running: bool,
     again: bool,
@@ -128,6 +130,7 @@ impl Writeback {
             written: 0,
             inodes: Inodes::default(),
             start_all: false,
+            asked: 0,
             running: false,
             again: false,
             timer: None,
@@ -184,6 +187,14 @@ impl Writeback {
         }
     }
 
+    /// So many dirty pages are to be written, for somebody who has scanned as many (`wakeup_flusher_threads` before 4.15).
+    pub(crate) fn write_some(&mut self, pages: u64) {
+        if !self.inodes.is_empty() {
+            self.asked += pages;
+            self.wake_now();
+        }
+    }
+
     /// A page of a file has become dirty, on a CPU; the file's first one if `first`.
     pub(crate) fn page_dirtied(&mut self, cpu: u32, region: usize, first: bool, now: Ns) {
         self.dirty_now += 1;
@@ -192,6 +203,11 @@ impl Writeback {
         if first && self.inodes.add(region, now) {
             self.wake_later(now);
         }
+    }
+
+    /// A file has no dirty pages any more, and none is being written.
+    pub(crate) fn file_is_clean(&mut self, region: usize) {
+        self.inodes.remove(region);
     }
 
     /// Pages are no longer dirty: they are being written, or gone.

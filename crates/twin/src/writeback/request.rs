@@ -9,6 +9,7 @@
 
 use crate::alloc::Request as Allocation;
 use crate::kernel::{Kernel, Slab, SlabShape};
+use crate::machine::Queue;
 use crate::page::Pfn;
 use crate::probe::Task;
 use crate::reclaim::{Poll, World};
@@ -21,6 +22,8 @@ const TOGETHER: u64 = 8;
 /// Requests whose other memory, that of the layers below included, fits into a page: 2030 with a page each had 2402 pages
 /// on a guest.
 const REST: u64 = 5;
+/// Where the journal is: nothing else follows it.
+const JOURNAL: u64 = 1 << 40;
 /// Empty blocks that are kept (`min_partial` of objects of a page).
 const KEPT: usize = 6;
 
@@ -43,6 +46,8 @@ pub(crate) struct Request {
     rest: Option<Pfn>,
     /// Blocks of the journal.
     journal: u64,
+    /// It is the disk's of files, not swap's.
+    of_file: bool,
 }
 
 /// Requests that the disk has, or that wait for their end.
@@ -55,6 +60,8 @@ pub(crate) struct Requests {
     rest: Slab,
     /// What the disk is done with.
     done: VecDeque<u64>,
+    /// Of swap's disk, and that of files.
+    queues: [Queue; 2],
 }
 
 impl Default for Requests {
@@ -62,26 +69,28 @@ impl Default for Requests {
         let shape = SlabShape { usual: (BLOCK, TOGETHER), small: (SINGLE, 1), kept: KEPT };
         let rest = SlabShape { usual: (SINGLE, REST), small: (SINGLE, REST), kept: KEPT };
         let (slab, rest) = (Slab::new(shape), Slab::new(rest));
-        Requests { all: BTreeMap::new(), next: 0, slab, rest, done: VecDeque::new() }
+        Requests { all: BTreeMap::new(), next: 0, slab, rest, done: VecDeque::new(), queues: Default::default() }
     }
 }
 
 impl Requests {
-    /// A request of pages; with the memory of a file system's if `of_file`.
+    /// A request of pages, which go to places of the disk from one on; with the memory of a file system's if `of_file`.
     pub(crate) fn begin(
         &mut self,
         kernel: &mut Kernel,
         (cpu, task): (u32, Task),
-        pages: Vec<Pfn>,
+        (place, pages): (u64, Vec<Pfn>),
         of_file: bool,
     ) -> u64 {
+        let count = pages.iter().map(|&page| 1 << kernel.alloc.frames.order(page)).sum();
+        self.queues[usize::from(of_file)].begin(place, count);
         // Without memory it is one of the few that a reserve is kept for.
         let by = (cpu, task);
         let memory = if of_file { self.slab.take(kernel, by).ok() } else { None };
         let rest = if of_file { self.rest.take(kernel, by).ok() } else { None };
         let number = self.next;
         self.next += 1;
-        self.all.insert(number, Request { pages, memory, rest, journal: 0 });
+        self.all.insert(number, Request { pages, memory, rest, journal: 0, of_file });
         number
     }
 
@@ -89,8 +98,44 @@ impl Requests {
     pub(crate) fn begin_journal(&mut self, blocks: u64) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.all.insert(number, Request { journal: blocks, ..Request::default() });
+        self.queues[1].begin(JOURNAL, blocks);
+        self.all.insert(number, Request { journal: blocks, of_file: true, ..Request::default() });
         number
+    }
+
+    /// The disk of files has room for so many requests.
+    pub(crate) fn set_room(&mut self, requests: u64) {
+        self.queues[1] = Queue::new(requests);
+    }
+
+    /// True if a disk, that of files or of swap, is congested.
+    pub(crate) fn is_congested(&self, of_file: bool) -> bool {
+        self.queues[usize::from(of_file)].is_congested()
+    }
+
+    /// True if it has no room for another write.
+    pub(crate) fn is_full(&self, of_file: bool) -> bool {
+        self.queues[usize::from(of_file)].is_full()
+    }
+
+    /// True if any is congested.
+    pub(crate) fn any_congested(&self) -> bool {
+        self.queues.iter().any(Queue::is_congested)
+    }
+
+    /// The disk is done with a request, which leaves its queue; true if that is congested no longer.
+    pub(crate) fn leave_queue(&mut self, number: u64) -> bool {
+        self.all.get(&number).is_some_and(|request| self.queues[usize::from(request.of_file)].end())
+    }
+
+    /// A page is gone, whatever request it is part of.
+    pub(crate) fn forget(&mut self, page: Pfn) {
+        for request in self.all.values_mut() {
+            if let Some(at) = request.pages.iter().position(|&of| of == page) {
+                request.pages.remove(at);
+                return;
+            }
+        }
     }
 
     /// The disk is done with a request; true if somebody has to be woken for its end.
@@ -106,7 +151,7 @@ impl Requests {
 
     /// A request ends: its pages are no longer under writeback.
     pub(crate) fn end(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), number: u64) {
-        let Some(Request { pages, memory, rest, journal }) = self.all.remove(&number) else { return };
+        let Some(Request { pages, memory, rest, journal, .. }) = self.all.remove(&number) else { return };
         if journal > 0 {
             kernel.writeback.journal.committed();
         }

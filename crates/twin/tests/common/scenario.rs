@@ -1,6 +1,9 @@
 //! Scenarios run in memory.
 
-use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
+use mmtwin_event::vocabulary::{
+    MmVmscanLruIsolate, MmVmscanLruShrinkInactive, MmVmscanWriteFolio, WritebackCongestionWait,
+    WritebackWaitIffCongested,
+};
 use mmtwin_event::{CounterRow, Event, Kind, Sink};
 use mmtwin_scenario::Scenario;
 use mmtwin_twin::run::{Options, Ran, State, Trace, run};
@@ -21,6 +24,24 @@ pub struct Finished {
     pub events: Vec<(u64, u32, String)>,
     /// Scanned and reclaimed pages of all `mm_vmscan_lru_shrink_inactive` events of kswapd, and of others.
     pub shrunk: [(u64, u64); 2],
+    /// What events of reclaim for blocks come to.
+    pub blocks: Blocks,
+}
+
+/// What events of reclaim for blocks come to.
+#[derive(Default)]
+pub struct Blocks {
+    /// Neighbours: taken, of these dirty, refused.
+    pub neighbours: [u64; 3],
+    /// Isolations in lumpy mode.
+    pub lumpy: u64,
+    /// Writes and batches of the synchronous pass.
+    pub sync_writes: u64,
+    pub sync_batches: u64,
+    /// Writes of anonymous memory, of files.
+    pub writes: [u64; 2],
+    /// Timeout and delay of every wait for congestion, conditional ones second.
+    pub waits: [Vec<(u32, u32)>; 2],
 }
 
 impl Deref for Finished {
@@ -48,6 +69,7 @@ struct Kept {
     counters: BTreeMap<(String, String, String), u64>,
     events: Vec<(u64, u32, String)>,
     shrunk: [(u64, u64); 2],
+    blocks: Blocks,
     at: u64,
 }
 
@@ -59,7 +81,9 @@ impl Sink for Kept {
             // The first task of a scenario is number 1000; threads of the kernel come before.
             let sum = &mut self.shrunk[usize::from(event.pid >= 1000)];
             *sum = (sum.0 + of.nr_scanned, sum.1 + of.nr_reclaimed);
+            self.blocks.sync_batches += u64::from(of.flags.0 & SYNC > 0);
         }
+        self.blocks.add(event);
     }
     fn counters(&mut self, row: &CounterRow<'_>) {
         assert!(row.at >= self.at, "counters in order of time");
@@ -73,6 +97,44 @@ impl Sink for Kept {
     }
 }
 
+/// `RECLAIM_WB_FILE` and `RECLAIM_WB_SYNC`.
+const FILE: u32 = 2;
+const SYNC: u32 = 4;
+
+impl Blocks {
+    fn add(&mut self, event: &Event<'_>) {
+        match event.kind {
+            Kind::MmVmscanLruIsolate => {
+                let of = event.typed::<MmVmscanLruIsolate>();
+                let more = [of.contig_taken, of.contig_dirty, of.contig_failed].map(Option::unwrap_or_default);
+                self.neighbours.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+                self.lumpy += u64::from(of.isolate_mode == Some(2));
+            }
+            Kind::MmVmscanWriteFolio => {
+                let flags = event.typed::<MmVmscanWriteFolio>().flags.0;
+                self.writes[usize::from(flags & FILE > 0)] += 1;
+                self.sync_writes += u64::from(flags & SYNC > 0);
+            }
+            Kind::WritebackCongestionWait => {
+                let of = event.typed::<WritebackCongestionWait>();
+                self.waits[0].push((of.usec_timeout, of.usec_delayed));
+            }
+            Kind::WritebackWaitIffCongested => {
+                let of = event.typed::<WritebackWaitIffCongested>();
+                self.waits[1].push((of.usec_timeout, of.usec_delayed));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs a scenario with overrides.
+pub fn ran_with(text: &str, sets: &[String]) -> Finished {
+    let scenario =
+        mmtwin_scenario::parse("test", text, Path::new(""), sets).unwrap_or_else(|faults| panic!("{faults}"));
+    run_it(&scenario, false, None).unwrap_or_else(|error| panic!("{error}"))
+}
+
 fn scenario(text: &str) -> Result<Scenario, String> {
     mmtwin_scenario::parse("test", text, Path::new(""), &[]).map_err(|faults| faults.to_string())
 }
@@ -83,7 +145,7 @@ fn run_it(scenario: &Scenario, explicit: bool, trace: Option<Trace>) -> Result<F
     let options = Options { state: State::default(), explicit, trace, events, progress: &mut |_| {} };
     let ran = run(scenario, options, &mut kept).map_err(|error| error.to_string())?;
     assert!(kept.events.is_sorted_by_key(|event| (event.0, event.1)), "events in order");
-    Ok(Finished { ran, counters: kept.counters, events: kept.events, shrunk: kept.shrunk })
+    Ok(Finished { ran, counters: kept.counters, events: kept.events, shrunk: kept.shrunk, blocks: kept.blocks })
 }
 
 /// Runs a scenario.

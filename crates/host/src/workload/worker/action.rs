@@ -17,6 +17,7 @@ pub fn name(action: &ActionKind) -> ActionName {
     match action {
         ActionKind::PageLoop { .. } => ActionName::PageLoop,
         ActionKind::PageFill { .. } => ActionName::PageFill,
+        ActionKind::HighAlloc { .. } => ActionName::HighAlloc,
         ActionKind::VmallocTest { .. } => ActionName::VmallocTest,
         ActionKind::Read { .. } => ActionName::Read,
         ActionKind::CpuOffline { .. } => ActionName::CpuOffline,
@@ -120,6 +121,8 @@ pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<Ac
             result.operations = lookup::perform(doer.directory, &doer.process.name, doer.number, *count, deadline)?;
             result.time = clock::now() - begin;
         }
+        // Refused before anything starts.
+        ActionKind::HighAlloc { .. } => {}
         ActionKind::Sleep { time } => {
             result.detail = time.to_string();
             std::thread::sleep(Duration::from_nanos(time.0.min(deadline.saturating_sub(begin))));

@@ -55,6 +55,20 @@ pub enum ActionKind {
         /// Pages allocated per second and thread; `None`: as fast as it goes.
         rate: Option<PageRate>,
     },
+    /// Tries to allocate blocks one after the other, keeps those it gets until the action ends, and goes on where it gets
+    /// none: the test of huge pages of stress-highalloc.
+    HighAlloc {
+        /// Order of each block, 1 to 13.
+        order: u32,
+        /// Allocation flags.
+        gfp: Gfp,
+        /// Attempts per thread.
+        count: u64,
+        /// Time from the begin of one attempt to the begin of the next, at least.
+        interval: Time,
+        /// Every attempt goes on as long as reclaim gets on (`__GFP_REPEAT`, since 4.13 `__GFP_RETRY_MAYFAIL`).
+        retry_hard: bool,
+    },
     /// The kernel's vmalloc stress test, `test_vmalloc`, with one kernel thread per thread of the action.
     VmallocTest {
         /// Tests that each thread runs, in an order of its own.

@@ -15,6 +15,8 @@ variant! {
         PageLoop = "page-loop",
         /// Allocates pages and keeps them.
         PageFill = "page-fill",
+        /// Tries to allocate blocks and keeps those it gets.
+        HighAlloc = "high-alloc",
         /// The kernel's vmalloc stress test.
         VmallocTest = "vmalloc-test",
         /// Reads a statistics file.
@@ -43,10 +45,10 @@ pub(crate) struct ActionText {
     /// Threads that do it: "all" or a list such as "0-3".
     #[serde(default, skip_serializing_if = "Threads::is_all")]
     threads: Threads,
-    /// Order of each allocation, 0 to 10 (page-loop, page-fill; default 0).
+    /// Order of each allocation, 0 to 10 (page-loop, page-fill; default 0), or 1 to 13 (high-alloc).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     order: Option<u32>,
-    /// Allocation flags (page-loop, page-fill; default GFP_KERNEL).
+    /// Allocation flags (page-loop, page-fill; default GFP_KERNEL; high-alloc; default GFP_HIGHUSER_MOVABLE).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gfp: Option<Gfp>,
     /// Preferred node (page-loop, page-fill), or node whose file is read (read).
@@ -58,8 +60,8 @@ pub(crate) struct ActionText {
     /// Allocations held before they are freed (page-loop; default 1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<u64>,
-    /// Allocations, readings, cycles or names per thread (page-loop, page-fill, read, module-cycle, lookup); absent: until
-    /// the phase ends.
+    /// Allocations, attempts, readings, cycles or names per thread (page-loop, page-fill, high-alloc, read, module-cycle,
+    /// lookup); absent: until the phase ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
     /// Pages per second and thread (page-loop, page-fill); absent: as fast as it goes.
@@ -80,9 +82,13 @@ pub(crate) struct ActionText {
     /// File (read).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<ReadFile>,
-    /// Time from one reading to the next (read; default without a pause).
+    /// Time from one reading to the next (read), or from the begin of one attempt to that of the next (high-alloc);
+    /// default without a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interval: Option<Time>,
+    /// Every attempt goes on as long as reclaim gets on (high-alloc): `__GFP_REPEAT`, since 4.13 `__GFP_RETRY_MAYFAIL`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_hard: Option<bool>,
     /// CPUs (cpu-offline, cpu-online).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cpus: Option<List>,
@@ -116,6 +122,7 @@ fn keys(name: ActionName) -> &'static [&'static str] {
     match name {
         ActionName::PageLoop => &["order", "gfp", "node", "policy", "hold", "count", "rate"],
         ActionName::PageFill => &["order", "gfp", "node", "policy", "count", "rate"],
+        ActionName::HighAlloc => &["order", "gfp", "count", "interval", "retry_hard"],
         ActionName::VmallocTest => &["tests", "loops", "repeat", "pages"],
         ActionName::Read => &["file", "node", "count", "interval"],
         ActionName::CpuOffline | ActionName::CpuOnline => &["cpus"],
@@ -143,6 +150,7 @@ impl ActionText {
             ("pages", self.pages.is_some()),
             ("file", self.file.is_some()),
             ("interval", self.interval.is_some()),
+            ("retry_hard", self.retry_hard.is_some()),
             ("cpus", self.cpus.is_some()),
             ("name", self.name.is_some()),
             ("value", self.value.is_some()),
@@ -173,7 +181,13 @@ impl TryFrom<ActionText> for Action {
             return Err(ActionError::Foreign(key, name));
         }
         let needs = |key| ActionError::Needs(name, key);
-        let order = within("order", text.order.unwrap_or(0), 0..=10, "orders are 0 to 10")?;
+        let order = match name {
+            ActionName::HighAlloc => {
+                let order = text.order.ok_or_else(|| needs("order"))?;
+                within("order", order, 1..=13, "orders are 1 to 13")?
+            }
+            _ => within("order", text.order.unwrap_or(0), 0..=10, "orders are 0 to 10")?,
+        };
         let gfp = text.gfp.unwrap_or(Gfp::Kernel);
         let ActionText { threads, node, policy, count, rate, .. } = text;
         if rate == Some(PageRate(0)) {
@@ -185,6 +199,13 @@ impl TryFrom<ActionText> for Action {
                 ActionKind::PageLoop { order, gfp, node, policy, hold, count, rate }
             }
             ActionName::PageFill => ActionKind::PageFill { order, gfp, node, policy, count, rate },
+            ActionName::HighAlloc => ActionKind::HighAlloc {
+                order,
+                gfp: text.gfp.unwrap_or(Gfp::HighuserMovable),
+                count: within("count", count.ok_or_else(|| needs("count"))?, 1..=1 << 32, "1 to 2^32 attempts")?,
+                interval: text.interval.unwrap_or_default(),
+                retry_hard: text.retry_hard.unwrap_or_default(),
+            },
             ActionName::VmallocTest => {
                 let tests = text.tests.ok_or_else(|| needs("tests"))?;
                 if tests.is_empty() || (1..tests.len()).any(|i| tests[..i].contains(&tests[i])) {
@@ -238,6 +259,11 @@ impl From<Action> for ActionText {
                 (text.order, text.gfp) = (Some(order), Some(gfp));
                 (text.node, text.policy, text.count, text.rate) = (node, policy, count, rate);
                 ActionName::PageFill
+            }
+            ActionKind::HighAlloc { order, gfp, count, interval, retry_hard } => {
+                (text.order, text.gfp, text.count) = (Some(order), Some(gfp), Some(count));
+                (text.interval, text.retry_hard) = (Some(interval), Some(retry_hard));
+                ActionName::HighAlloc
             }
             ActionKind::VmallocTest { tests, loops, repeat, pages } => {
                 (text.tests, text.loops) = (Some(tests), Some(loops));
@@ -296,6 +322,7 @@ impl ActionText {
             pages: None,
             file: None,
             interval: None,
+            retry_hard: None,
             cpus: None,
             name: None,
             value: None,

@@ -3,20 +3,19 @@
 //! All are deactivated but executable file pages that were used; that others were used counts against their type. There
 //! is no event. Checked by `tests/historic_reclaim.rs`.
 
-use super::isolate::{isolate, isolated};
+use super::isolate::{Mode, isolate};
 use crate::alloc::ZONES;
 use crate::page::Flag;
 use crate::reclaim::{Control, List, World};
 
 /// Deactivates a batch of a zone's active list.
 pub(super) fn shrink(world: &mut World<'_>, control: &Control, zone: usize, list: List, wanted: u64) {
-    let (file, node) = (list.is_file(), zone / ZONES);
-    let pages = isolate(world, control, zone, list, wanted);
-    let taken = pages.len() as u64;
-    world.kernel.stat.pages.add(node, isolated(list), taken as i64);
-    world.kernel.stat.events.reclaim.pgrefill_zone[zone % ZONES] += taken;
+    let file = list.is_file();
+    let isolated = isolate(world, control, zone, list, wanted, Mode::Active);
+    world.kernel.count_isolated(zone, isolated.taken, 1);
+    world.kernel.stat.events.reclaim.pgrefill_zone[zone % ZONES] += isolated.scanned;
     let (mut active, mut inactive, mut used) = (Vec::new(), Vec::new(), 0);
-    for page in pages {
+    for page in isolated.pages {
         let content = world.kernel.alloc.frames.content(page);
         if world.memory.take_young(world.kernel, world.cpu, page, content) {
             used += 1;
@@ -32,5 +31,5 @@ pub(super) fn shrink(world: &mut World<'_>, control: &Control, zone: usize, list
     world.kernel.stat.events.reclaim.pgdeactivate += inactive.len() as u64;
     world.put_back(active);
     world.put_back(inactive);
-    world.kernel.stat.pages.add(node, isolated(list), -(taken as i64));
+    world.kernel.count_isolated(zone, isolated.taken, -1);
 }

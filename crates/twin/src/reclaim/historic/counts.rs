@@ -1,7 +1,8 @@
-//! How much of each list to scan: `get_scan_count`, `nr_scan_try_batch` (2.6.36).
+//! How much of each list to scan: `get_scan_count`, `nr_scan_try_batch` (2.6.36 to 3.5).
 //!
 //! Anonymous memory and files share the pressure by how many of the pages that were looked at lately were not in use.
-//! Scans of fewer pages than a batch are saved up. Checked by tests of the arithmetic here.
+//! Scans of fewer pages than a batch are saved up before 3.0; since then they are done as they are, and kswapd scans a batch
+//! at least of a zone that has been given up. Checked by tests of the arithmetic here.
 
 use super::state::Zone;
 use crate::reclaim::lru::PerType;
@@ -38,6 +39,11 @@ fn batched(saved: &mut u64, scan: u64) -> u64 {
     if *saved >= BATCH { std::mem::take(saved) } else { 0 }
 }
 
+/// A scan of nothing is one of a batch if it has to be done.
+fn at_least(scan: u64, forced: bool) -> u64 {
+    if forced && scan == 0 { BATCH } else { scan }
+}
+
 /// Pages to scan of each list of a zone.
 pub(super) fn counts(world: &mut World<'_>, control: &Control, zone: usize) -> Counts {
     let sizes = List::EVICTABLE.map(|list| world.list_size(zone, list));
@@ -46,6 +52,8 @@ pub(super) fn counts(world: &mut World<'_>, control: &Control, zone: usize) -> C
     let free = world.kernel.stat.plain(zone, ZoneItem::FreePages);
     let high = world.kernel.alloc.zones[zone].marks.high;
     let swappiness = world.kernel.reclaim.rules.swappiness;
+    let saves = world.variant().saves_scans;
+    let forced = !saves && control.is_kswapd() && world.is_given_up(zone);
     let of = world.zone(zone);
     let shares = match () {
         () if no_swap => Shares { parts: [0, 1], of: 1 },
@@ -56,9 +64,9 @@ pub(super) fn counts(world: &mut World<'_>, control: &Control, zone: usize) -> C
     for (number, list) in List::EVICTABLE.into_iter().enumerate() {
         let mut scan = sizes[number];
         if control.priority > 0 || no_swap {
-            scan = (scan >> control.priority) * shares.parts[usize::from(list.is_file())] / shares.of;
+            scan = at_least(scan >> control.priority, forced) * shares.parts[usize::from(list.is_file())] / shares.of;
         }
-        counts[number] = batched(&mut of.saved[number], scan);
+        counts[number] = if saves { batched(&mut of.saved[number], scan) } else { scan };
     }
     counts
 }
@@ -85,5 +93,10 @@ mod tests {
         let mut saved = 0;
         assert_eq!([20, 11, 0, 1, 5, 40].map(|scan| batched(&mut saved, scan)), [0, 0, 0, 32, 0, 45]);
         assert_eq!(saved, 0);
+    }
+
+    #[test]
+    fn kswapd_scans_a_batch_of_what_was_given_up() {
+        assert_eq!([(0, true), (0, false), (7, true)].map(|(scan, forced)| at_least(scan, forced)), [32, 0, 7]);
     }
 }

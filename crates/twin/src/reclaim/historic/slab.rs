@@ -1,40 +1,91 @@
-//! Shrinkers: `shrink_slab` (2.6.36 to 3.11), which have no events there.
+//! Shrinkers: `shrink_slab` (2.6.36 to 3.11).
 //!
-//! Of a cache as large a part is scanned as of the pages that can be reclaimed. A cache is the whole machine's. Checked by
-//! a test of the arithmetic here.
+//! Of a cache as large a part is scanned as of the pages that can be reclaimed. A cache is the whole machine's. From 3.1 on
+//! what was left over is scanned slowly, unless a large part of the cache is due anyway, batches are the shrinker's and
+//! there are events. Checked by tests of the arithmetic here.
 
+use super::Slabs;
 use crate::reclaim::{BATCH, Control, World};
+use mmtwin_event::value::{Bytes, Gfp, Hex, Sym};
+use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 
 /// Objects that are scanned at once.
 const AT_ONCE: u64 = 128;
 
-/// How many objects of so many to scan when of `pages` so many were scanned, with what was left over before.
-fn to_scan(freeable: u64, seeks: u64, left: u64, scanned: u64, pages: u64) -> u64 {
+/// Scans that a cache of so many objects is due when of `pages` so many were scanned.
+fn due(freeable: u64, seeks: u64, scanned: u64, pages: u64) -> u64 {
     let delta = u128::from(4 * scanned / seeks.max(1)) * u128::from(freeable) / (u128::from(pages) + 1);
-    (left + delta as u64).min(2 * freeable)
+    delta as u64
+}
+
+/// How many objects of so many to scan, with what was left over before.
+fn to_scan(slabs: Slabs, freeable: u64, left: u64, delta: u64) -> u64 {
+    let total = match slabs {
+        Slabs::Bounded if delta < freeable / 4 => (left + delta).min(freeable / 2),
+        Slabs::Bounded | Slabs::WindUp => left + delta,
+    };
+    total.min(2 * freeable)
 }
 
 impl World<'_> {
     /// Shrinks all caches after a reclaim has scanned pages of zones with so many to reclaim; the objects that went.
     pub(super) fn shrink_caches(&mut self, control: &Control, pages: u64) -> u64 {
         let scanned = if control.scanned == 0 { BATCH } else { control.scanned };
-        let mut freed = 0;
-        for number in 0..self.kernel.reclaim.shrinkers.len() {
-            let shrinker = &mut self.kernel.reclaim.shrinkers[number];
-            let freeable: u64 = shrinker.freeable.iter().sum();
-            let left = std::mem::take(&mut shrinker.deferred[0]);
-            let total = to_scan(freeable, shrinker.seeks, left, scanned, pages);
-            let batches = total / AT_ONCE;
-            shrinker.deferred[0] = total % AT_ONCE;
-            let mut gone = batches * AT_ONCE;
-            for node in &mut shrinker.freeable {
-                let of_node = gone.min(*node);
-                *node -= of_node;
-                gone -= of_node;
-                freed += of_node;
-            }
-            self.kernel.stat.events.reclaim.slabs_scanned += batches * AT_ONCE;
-            self.spend(self.memory.costs.scan_object * batches * AT_ONCE);
+        (0..self.kernel.reclaim.shrinkers.len()).map(|number| self.shrink_cache(control, number, scanned, pages)).sum()
+    }
+
+    fn shrink_cache(&mut self, control: &Control, number: usize, pages_scanned: u64, pages: u64) -> u64 {
+        let slabs = self.variant().slabs;
+        let shrinker = &mut self.kernel.reclaim.shrinkers[number];
+        let at_once = if slabs == Slabs::Bounded { shrinker.batch } else { AT_ONCE };
+        let freeable: u64 = shrinker.freeable.iter().sum();
+        if freeable == 0 {
+            return 0;
+        }
+        let left = std::mem::take(&mut shrinker.deferred[0]);
+        let delta = due(freeable, shrinker.seeks, pages_scanned, pages);
+        let total = to_scan(slabs, freeable, left, delta);
+        let text = format!("{}{}", control.gfp, shrinker.scan);
+        let split = control.gfp.len() as u32;
+        let start = MmShrinkSlabStart {
+            shr: Hex(number as u64 + 1),
+            shrink: Sym(Bytes { start: split, len: text.len() as u32 - split }.to_slot()),
+            nr_objects_to_shrink: left as i64,
+            gfp_flags: Gfp(Bytes { start: 0, len: split }.to_slot()),
+            cache_items: freeable,
+            delta,
+            total_scan: total as i64,
+            nid: None,
+            priority: None,
+            pgs_scanned: Some(pages_scanned as i64),
+            lru_pgs: Some(pages as i64),
+        };
+        let scanned = total / at_once * at_once;
+        shrinker.deferred[0] = total - scanned;
+        let mut gone = scanned;
+        for node in &mut shrinker.freeable {
+            let of_node = gone.min(*node);
+            *node -= of_node;
+            gone -= of_node;
+        }
+        let freed = scanned - gone;
+        self.kernel.stat.events.reclaim.slabs_scanned += scanned;
+        let (cpu, task) = (self.cpu, self.task);
+        if slabs == Slabs::Bounded {
+            self.kernel.probe.write(self.now(), cpu, task, &start, text.as_bytes());
+        }
+        self.spend(self.memory.costs.scan_object * scanned);
+        if slabs == Slabs::Bounded {
+            let end = MmShrinkSlabEnd {
+                shr: start.shr,
+                shrink: start.shrink,
+                unused_scan: left as i64,
+                new_scan: (total - scanned) as i64,
+                retval: if scanned > 0 { (freeable - freed) as i64 } else { 0 },
+                total_scan: (total - scanned) as i64 - left as i64,
+                nid: None,
+            };
+            self.kernel.probe.write(self.now(), cpu, task, &end, text.as_bytes());
         }
         freed
     }
@@ -42,12 +93,21 @@ impl World<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::to_scan;
+    use super::*;
 
     #[test]
     fn caches_are_scanned_as_pages_are() {
         // 100 of 999 pages, twice as much as that of a cache with two seeks.
-        assert_eq!(to_scan(5000, 2, 7, 100, 999), 7 + 2 * 500);
-        assert_eq!(to_scan(100, 2, 0, 1 << 40, 10), 200);
+        assert_eq!(due(5000, 2, 100, 999), 2 * 500);
+        assert_eq!(to_scan(Slabs::WindUp, 5000, 7, 1000), 1007);
+        assert_eq!(to_scan(Slabs::WindUp, 100, 0, due(100, 2, 1 << 40, 10)), 200);
+    }
+
+    #[test]
+    fn what_was_left_over_no_longer_empties_a_cache() {
+        assert_eq!(to_scan(Slabs::WindUp, 1000, 5000, 100), 2000);
+        assert_eq!(to_scan(Slabs::Bounded, 1000, 5000, 100), 500);
+        // It may if a quarter of the cache is due now.
+        assert_eq!(to_scan(Slabs::Bounded, 1000, 5000, 250), 2000);
     }
 }

@@ -1,13 +1,18 @@
 //! What is known of a zone: `struct zone_reclaim_stat`, `pages_scanned`, `all_unreclaimable`, `zone_watermark_ok`,
-//! `inactive_anon_is_low_global` (2.6.36).
+//! `inactive_anon_is_low_global`, `too_many_isolated`, `clear_active_flags` (2.6.36).
 //!
 //! A zone of which six times as many pages were looked at as could be reclaimed, without any coming back, is given up
 //! until one does. Checked by tests here and by the runs of `tests/historic_reclaim.rs`.
 
-use crate::alloc::ZoneKind;
+use super::Variant;
+use crate::alloc::{ZONES, ZoneKind};
+use crate::kernel::Kernel;
 use crate::machine::PAGE_SHIFT;
+use crate::page::{Flag, Pfn};
 use crate::reclaim::lru::PerType;
 use crate::reclaim::{List, World};
+use crate::vmstat::NodeItem;
+use std::collections::BTreeSet;
 
 /// Scans of all that can be reclaimed after which a zone is given up.
 const HOPELESS: u64 = 6;
@@ -26,6 +31,10 @@ pub(crate) struct Zone {
     /// Pages looked at since one came back to the zone's free lists.
     pages_scanned: u64,
     unreclaimable: bool,
+    /// Pages off the lists: anonymous memory, files.
+    pub isolated: PerType,
+    /// A task's batch had dirty pages, all of which a congested device has refused (`ZONE_CONGESTED`).
+    pub congested: bool,
     /// How often any had come back then.
     returned: u64,
 }
@@ -39,7 +48,65 @@ impl Zone {
     }
 }
 
+/// Pages in the hands of a task that sleeps.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub zone: usize,
+    /// How many were taken: anonymous memory, files.
+    pub taken: PerType,
+    /// Those that nobody has freed.
+    pub pages: BTreeSet<Pfn>,
+    /// Others have freed some since it looked.
+    pub lost: bool,
+}
+
+impl Held {
+    /// A page is freed.
+    pub(crate) fn forget(&mut self, page: Pfn) {
+        self.lost |= self.pages.remove(&page);
+    }
+}
+
+impl Kernel {
+    /// Pages are off the lists (1), or on them again (-1).
+    pub(super) fn count_isolated(&mut self, zone: usize, pages: PerType, sign: i64) {
+        for (of, item) in [NodeItem::IsolatedAnon, NodeItem::IsolatedFile].into_iter().enumerate() {
+            self.stat.pages.add(zone / ZONES, item, sign * pages[of] as i64);
+            let isolated = &mut self.reclaim.zones[zone].isolated[of];
+            *isolated = isolated.saturating_add_signed(sign * pages[of] as i64);
+        }
+    }
+
+    /// A task is taken from what it does: pages in its hands go back to their lists.
+    pub(crate) fn give_up_held(&mut self, pid: i32) {
+        let Some(Held { zone, taken, pages, .. }) = self.reclaim.held.remove(&pid) else { return };
+        self.count_isolated(zone, taken, -1);
+        for page in pages {
+            self.reclaim.lru.add(&mut self.alloc.frames, &mut self.stat.pages, page, false);
+        }
+    }
+}
+
 impl World<'_> {
+    /// The rules of the kernel.
+    pub(super) fn variant(&self) -> Variant {
+        self.kernel.reclaim.rules.by_zone.unwrap_or(Variant::V2_6_36)
+    }
+
+    /// Tasks have more pages of a type in their hands than are left on a zone's inactive list.
+    pub(super) fn too_many_isolated(&self, zone: usize, list: List) -> bool {
+        self.kernel.reclaim.zones[zone].isolated[usize::from(list.is_file())] > self.list_size(zone, list)
+    }
+
+    /// Pages that were taken count as inactive.
+    pub(super) fn clear_active(&mut self, pages: impl Iterator<Item = Pfn>) {
+        for page in pages {
+            if self.kernel.alloc.frames.set_flag(page, Flag::Active, false) {
+                self.kernel.stat.events.reclaim.pgdeactivate += 1 << self.kernel.alloc.frames.order(page);
+            }
+        }
+    }
+
     /// What is known of a zone.
     pub(super) fn zone(&mut self, zone: usize) -> &mut Zone {
         let returned = self.kernel.alloc.zones[zone].returned;
@@ -85,6 +152,7 @@ impl World<'_> {
         let of = |list| self.list_size(zone, list);
         match file {
             true => of(List::ActiveFile) > of(List::InactiveFile),
+            false if self.kernel.reclaim.free_swap.is_none() && !self.variant().ages_without_swap => false,
             false => {
                 let ratio = inactive_ratio(self.kernel.alloc.zones[zone].present);
                 of(List::InactiveAnon) * ratio < of(List::ActiveAnon)

@@ -1,32 +1,51 @@
-//! Shrinking a zone: `shrink_zone`, `shrink_list` (2.6.36).
+//! Shrinking a zone: `shrink_zone`, `shrink_list` (2.6.36), `shrink_mem_cgroup_zone` (3.3 to 3.5).
 //!
-//! Batches of all lists in turn until enough is reclaimed, which does not count at the first priority. Left out:
-//! `throttle_vm_writeout`. Checked by `tests/historic_reclaim.rs`.
+//! Batches of all lists in turn until enough is reclaimed, which does not count at the first priority: in 2010 by the whole
+//! reclaim, later of this zone. Then it may go on for compaction ([`super::block`]). Left out: `throttle_vm_writeout`. Checked by `tests/historic_reclaim.rs`.
 
+use super::block::goes_on;
 use super::counts::{Counts, counts};
-use super::{active, inactive};
+use super::inactive::Batch;
+use super::{Blocks, active};
 use crate::reclaim::{BATCH, Control, DEF_PRIORITY, List, Poll, World};
 
 /// A zone that is being shrunk.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pass {
     zone: usize,
     /// Pages still to be scanned by list.
     left: Counts,
     /// List whose turn it is; 4: all have had theirs.
     turn: usize,
+    /// Inactive pages that are being reclaimed.
+    batch: Option<Box<Batch>>,
+    /// Pages that were reclaimed and looked at before.
+    before: (u64, u64),
 }
 
 impl Pass {
     pub(super) fn new(world: &mut World<'_>, control: &Control, zone: usize) -> Pass {
-        Pass { zone, left: counts(world, control, zone), turn: 0 }
+        let before = (control.reclaimed, control.scanned);
+        Pass { zone, left: counts(world, control, zone), turn: 0, batch: None, before }
     }
 
     /// Goes on with a batch.
     pub(super) fn step(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<()> {
+        if let Some(batch) = &mut self.batch {
+            match batch.step(world, control) {
+                Poll::On => {}
+                Poll::Sleep(until, why) => return Poll::Sleep(until, why),
+                Poll::Done(reclaimed) => {
+                    control.reclaimed += reclaimed;
+                    self.batch = None;
+                }
+            }
+            return Poll::On;
+        }
         if self.turn == 4 {
             self.turn = 0;
-            if control.reclaimed >= control.nr_to_reclaim && control.priority < DEF_PRIORITY {
+            let before = if world.variant().blocks == Blocks::Lumpy { 0 } else { self.before.0 };
+            if control.reclaimed - before >= control.nr_to_reclaim && control.priority < DEF_PRIORITY {
                 return self.end(world, control);
             }
         }
@@ -38,17 +57,25 @@ impl Pass {
         self.left[self.turn] -= wanted;
         self.turn += 1;
         if wanted > 0 && !list.is_active() {
-            control.reclaimed += inactive::shrink(world, control, self.zone, list, wanted);
+            self.batch = Some(Box::new(Batch::new(control, self.zone, list, wanted)));
         } else if wanted > 0 && world.is_inactive_low(self.zone, list.is_file()) {
+            control.in_mode = false;
             active::shrink(world, control, self.zone, list, wanted);
         }
         Poll::On
     }
 
-    fn end(&mut self, world: &mut World<'_>, control: &Control) -> Poll<()> {
-        if world.has_swap() && world.is_inactive_low(self.zone, false) {
+    fn end(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<()> {
+        let ages = world.has_swap() || !world.variant().ages_without_swap;
+        if ages && world.is_inactive_low(self.zone, false) {
+            control.in_mode = false;
             active::shrink(world, control, self.zone, List::ActiveAnon, BATCH);
         }
-        Poll::Done(())
+        let (reclaimed, scanned) = (control.reclaimed - self.before.0, control.scanned - self.before.1);
+        if !goes_on(world, control, self.zone, reclaimed, scanned) {
+            return Poll::Done(());
+        }
+        *self = Pass::new(world, control, self.zone);
+        Poll::On
     }
 }

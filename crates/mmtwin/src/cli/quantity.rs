@@ -1,0 +1,71 @@
+//! Quantities with units on the command line.
+
+/// A time span with a unit: `80ns`, `250us`, `100ms`, `1s`, `2m`; a bare number means seconds.
+pub(super) fn parse_time(text: &str) -> Result<std::time::Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let nanoseconds = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" | "" => 1e9,
+        "m" => 60e9,
+        _ => return Err(format!("`{unit}` is no unit of time; use ns, us, ms, s or m")),
+    };
+    let number: f64 = number.parse().map_err(|_| "expected a number with a unit, such as 100ms".to_string())?;
+    Ok(std::time::Duration::from_nanos((number * nanoseconds) as u64))
+}
+
+/// A time span short enough to be done between two looks at the clock.
+pub(super) fn parse_work(text: &str) -> Result<std::time::Duration, String> {
+    let work = parse_time(text)?;
+    if work > std::time::Duration::from_millis(1) { Err("more than 1ms".into()) } else { Ok(work) }
+}
+
+/// A number of bytes with a unit: `64K`, `4M`, `1G`.
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit.trim_end_matches("iB") {
+        "" => 1,
+        "K" | "k" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return Err(format!("`{unit}` is no unit of size; use K, M or G")),
+    };
+    let number: u64 = number.parse().map_err(|_| "expected a number with a unit, such as 4M".to_string())?;
+    number.checked_mul(factor).ok_or_else(|| "too large".to_string())
+}
+
+/// Seconds of the trace clock as text, to nanoseconds without a detour through floating point.
+pub(super) fn parse_stamp(text: &str) -> Result<u64, String> {
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let bad = |_| "expected seconds, such as 4856.340441".to_string();
+    if fraction.len() > 9 {
+        return Err("more than nine decimals: the trace clock counts nanoseconds".into());
+    }
+    let seconds: u64 = seconds.parse().map_err(bad)?;
+    let fraction: u64 = format!("{fraction:0<9}").parse().map_err(bad)?;
+    seconds.checked_mul(1_000_000_000).and_then(|s| s.checked_add(fraction)).ok_or_else(|| "too large".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_have_units() {
+        assert_eq!(parse_time("250us").unwrap().as_nanos(), 250_000);
+        assert_eq!(parse_time("1.5s").unwrap().as_nanos(), 1_500_000_000);
+        assert!(parse_time("3 fortnights").is_err());
+        assert_eq!(parse_work("80ns").unwrap().as_nanos(), 80);
+        assert!(parse_work("2ms").is_err());
+        assert_eq!(parse_size("4M").unwrap(), 4 << 20);
+        assert_eq!(parse_size("4MiB").unwrap(), 4 << 20);
+        assert!(parse_size("99999999999G").is_err());
+        assert_eq!(parse_stamp("4856.340441").unwrap(), 4_856_340_441_000);
+        assert_eq!(parse_stamp("7").unwrap(), 7_000_000_000);
+        assert!(parse_stamp("1.0000000001").is_err());
+        assert!(parse_stamp("x").is_err());
+    }
+}

@@ -1,0 +1,288 @@
+//! Verbs that record, read and explain what has happened.
+
+use super::quantity::{parse_size, parse_stamp, parse_time};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// `mmtwin record`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  mmtwin record -- make -j8                        until the command ends; its exit status becomes mmtwin's
+  mmtwin record -o web.mmt --cgroup /web           until Ctrl-C, with the counters of a cgroup
+  mmtwin record -e 'vmscan:*' -e migrate:mm_migrate_pages -I 100ms -- ./app
+
+INPUT of `report` is the directory that is written; it can be read while it grows and after a kill -9.
+Only mmtwin's own tracefs instance is used. It is removed at the end, or by the next recording after a crash.")]
+pub struct Record {
+    /// Directory to write
+    #[arg(short, long, value_name = "REC", default_value = "mmtwin.mmt")]
+    pub output: PathBuf,
+    /// Events to record: SYSTEM:EVENT with * and ?, several times or comma-separated
+    #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
+    pub events: Vec<String>,
+    /// Time between counter samples (100ms, 1s, 1m); 0 takes them only at start and end
+    #[arg(short = 'I', long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    pub interval: std::time::Duration,
+    /// Sample this cgroup's counters too (path below the cgroup mount)
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Vec<String>,
+    /// Ring-buffer size per CPU (4M, 65536K)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub buffer: Option<u64>,
+    /// Exit with status 4 if more events are lost
+    #[arg(long, value_name = "N")]
+    pub max_lost: Option<u64>,
+    /// Replace an existing recording
+    #[arg(short, long)]
+    pub force: bool,
+    /// Command to run
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// How to read an input.
+#[derive(Args, Debug, Clone)]
+pub struct Reading {
+    /// /proc/vmstat before and after, for a trace that has no counters: BEFORE,AFTER (files, or directories of /proc files)
+    #[arg(long, value_name = "BEFORE,AFTER")]
+    pub counters: Option<String>,
+    /// User, system and elapsed seconds of the traced test, for a trace that does not know them
+    #[arg(long, value_name = "USER,SYSTEM,ELAPSED")]
+    pub times: Option<String>,
+    /// Events known to have been enabled, so that none means 0 and not n/a: SYSTEM:EVENT with * and ?
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
+    pub recorded: Vec<String>,
+}
+
+/// How to print tables.
+#[derive(Args, Debug, Clone)]
+pub struct Printing {
+    /// Only these tables, by name
+    #[arg(short, long = "table", value_name = "NAME", value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+/// Output formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Aligned text
+    Table,
+    /// JSON, schema_version 1
+    Json,
+    /// CSV, one block per table
+    Csv,
+}
+
+/// `mmtwin report`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe, trace-cmd report; also .gz, .zst, .xz),
+a copied tracefs directory with raw pages (per_cpu/cpuN/trace_pipe_raw) and event formats, a directory or tar archive
+of a trace with /proc snapshots, or - for standard input.
+
+Examples:
+  mmtwin report mmtwin.mmt
+  mmtwin report trace.dat --table vmscan,reclaim-node
+  mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
+  mmtwin report trace.txt --style historic --table vmscan     as the kernel lists printed it
+  trace-cmd report | mmtwin report -")]
+pub struct Report {
+    /// What to report on
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub reading: Reading,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub printing: Printing,
+    /// Layout of the tables that kernel developers published
+    #[arg(long, value_enum, default_value_t = TableStyle::Modern)]
+    pub style: TableStyle,
+    /// Exit with status 4 if more events were lost
+    #[arg(long, value_name = "N")]
+    pub max_lost: Option<u64>,
+    /// Exit with status 3 if a row fulfils the expression, such as 'invariants.violated > 0'
+    #[arg(long, value_name = "EXPR")]
+    pub fail_on: Option<String>,
+}
+
+/// Layouts of published tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TableStyle {
+    /// One layout for all tables
+    Modern,
+    /// Column widths and roundings of the 2010 and 2012 scripts, and of the kernel's Perl script
+    Historic,
+}
+
+/// `mmtwin compare`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Several runs of one column are joined by commas; a column can be named:
+  mmtwin compare base.mmt new.mmt
+  mmtwin compare vanilla=b1.mmt,b2.mmt,b3.mmt patched=n1.mmt,n2.mmt,n3.mmt
+  mmtwin compare base.mmt new.mmt --fail-on 'reclaim-direct.scanned > +10%'")]
+pub struct Compare {
+    /// Baseline first, then what is compared with it
+    #[arg(required = true, num_args = 2.., value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub printing: Printing,
+    /// Exit with status 3 if a row fulfils the expression
+    #[arg(long, value_name = "EXPR")]
+    pub fail_on: Option<String>,
+}
+
+/// `mmtwin script`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  mmtwin script trace.dat | head
+  mmtwin script mmtwin.mmt -e 'vmscan:*' --since 4856.34 --until 4856.35
+  mmtwin script trace.dat --style trace-cmd        exactly as `trace-cmd report` prints it")]
+pub struct Script {
+    /// What to print
+    #[arg(value_name = "INPUT")]
+    pub input: String,
+    /// Only these events: EVENT or SYSTEM:EVENT with * and ?
+    #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
+    pub events: Vec<String>,
+    /// Only from this time on, in seconds of the trace clock
+    #[arg(long, value_name = "T", value_parser = parse_stamp)]
+    pub since: Option<u64>,
+    /// Only up to this time
+    #[arg(long, value_name = "T", value_parser = parse_stamp)]
+    pub until: Option<u64>,
+    /// Line layout
+    #[arg(long, value_enum, default_value_t = LineStyle::Kernel)]
+    pub style: LineStyle,
+}
+
+/// Layouts of event lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LineStyle {
+    /// As the file `trace` has it
+    Kernel,
+    /// As `trace-cmd report` has it
+    TraceCmd,
+}
+
+/// `mmtwin convert`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The format follows the name of OUT: .dat is trace.dat, .txt (also .gz, .zst) ftrace text, a name ending in
+.parquet or / a directory of Parquet files, one per event.
+
+Examples:
+  mmtwin convert mmtwin.mmt -o trace.dat                  opens in trace-cmd and KernelShark
+  mmtwin convert trace.dat -o old.dat --dat-version 6
+  mmtwin convert trace.txt -o events.parquet")]
+pub struct Convert {
+    /// What to convert
+    #[arg(value_name = "INPUT")]
+    pub input: String,
+    /// What to write
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Format of OUT, where its name does not tell
+    #[arg(long, value_enum)]
+    pub to: Option<Target>,
+    /// Version of a trace.dat
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(6..=7))]
+    pub dat_version: u8,
+    /// Compression of a trace.dat of version 7
+    #[arg(long, value_enum, default_value_t = Compression::None)]
+    pub compression: Compression,
+    /// Replace an existing OUT
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// Output formats of `convert`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// trace.dat
+    Dat,
+    /// ftrace text
+    Text,
+    /// Directory of Parquet files
+    Parquet,
+}
+
+/// Compression of a trace.dat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compression {
+    /// Not compressed
+    None,
+    /// zlib
+    Zlib,
+    /// Zstandard
+    Zstd,
+}
+
+/// `mmtwin explain`
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("subject").required(true).args(["page", "task", "group"]))]
+#[command(after_help = "\
+Each step has its time, the event that tells, the rule that decided and the figures. Rules have the
+numbers of docs/model.md. The last sentence answers. What the recording cannot tell is n/a, with the
+event to record for it.
+
+PAGE is a frame number (0x1d7a0), PROCESS@ADDRESS (1000@0x7f0000005000) or [PROCESS/]REGION:OFFSET
+(one/heap:0x5000, heap:12MiB). Kernels do not trace which rule decided; the twin does if it is asked to.
+
+Examples:
+  mmtwin run s.toml --set 'run.events=[\"mmtwin:numa_*\", \"sched:*_numa\"]' -o s.mmt
+  mmtwin explain s.mmt --page one/heap:0x5000
+  mmtwin explain s.mmt --task 1003
+  mmtwin explain s.mmt --group 1001 --format json
+  mmtwin explain trace.dat --task 173         as far as the events of a real kernel tell")]
+pub struct Explain {
+    /// What to read
+    #[arg(value_name = "INPUT")]
+    pub input: String,
+    /// A page: PFN, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET
+    #[arg(long, value_name = "PAGE", value_parser = parse_page)]
+    pub page: Option<mmtwin_analysis::explain::names::Asked>,
+    /// A task: thread id or name
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// A NUMA group: its id
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// Events known to have been enabled, so that none means none and not n/a: SYSTEM:EVENT with * and ?
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
+    pub recorded: Vec<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+/// A number, decimal or with 0x.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn parse_page(text: &str) -> Result<mmtwin_analysis::explain::names::Asked, String> {
+    use mmtwin_analysis::explain::names::Asked;
+    if let Some((process, address)) = text.rsplit_once('@') {
+        let address = number(address).ok_or_else(|| format!("`{address}` is no address"))?;
+        return Ok(Asked::Address(process.into(), address));
+    }
+    if let Some((region, offset)) = text.rsplit_once(':') {
+        let sized = || offset.parse::<mmtwin_scenario::units::Bytes>().ok().map(|bytes| bytes.0);
+        let offset = number(offset).or_else(sized).ok_or_else(|| format!("`{offset}` is no offset"))?;
+        return Ok(Asked::Offset(region.into(), offset));
+    }
+    let expected = "expected a frame number, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET";
+    number(text).map(Asked::Frame).ok_or_else(|| expected.into())
+}

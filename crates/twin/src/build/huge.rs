@@ -1,0 +1,99 @@
+//! How a fault asks for a transparent huge page: `vma_thp_gfp_mask`, `vma_alloc_folio` (6.1; before 4.6
+//! `alloc_hugepage_direct_gfpmask`, `alloc_pages_vma`).
+//!
+//! `transparent_hugepage/defrag` says who may wait for reclaim and compaction: nobody, who asked with `MADV_HUGEPAGE`, or
+//! everybody. From 4.1 on the node of the policy alone is asked; from 5.4 on, who may wait then asks all nodes, and with less
+//! patience at first. What is refused everywhere becomes a base page. Left out: khugepaged, which collapses base pages later.
+//! Checked by tests here and by `tests/huge_pages.rs`.
+
+use super::kernel::{by_zone, is_at_least};
+use crate::alloc::{PAGEBLOCK_ORDER, Policy, Request};
+use mmtwin_scenario::kernel::{Kernel, Thp, ThpDefrag};
+use mmtwin_scenario::workload::Huge;
+
+/// Who waits for nothing, and wakes nobody.
+const LIGHT: Request =
+    Request { order: PAGEBLOCK_ORDER, may_wait: false, kswapd: false, gfp: "GFP_TRANSHUGE_LIGHT", ..Request::USER };
+/// Who wakes kswapd, which wakes kcompactd.
+const DEFERRING: Request = Request { kswapd: true, gfp: "GFP_TRANSHUGE_LIGHT|__GFP_KSWAPD_RECLAIM", ..LIGHT };
+/// Who reclaims and compacts itself.
+const WAITING: Request = Request { may_wait: true, gfp: "GFP_TRANSHUGE", ..LIGHT };
+/// Who does so once.
+const WAITING_ONCE: Request = Request { no_retry: true, gfp: "GFP_TRANSHUGE|__GFP_NORETRY", ..WAITING };
+
+/// What is asked for a huge page of a region, one request after the other; none if it gets no huge pages.
+pub(crate) fn requests(kernel: &Kernel, said: Huge, policy: Policy) -> Vec<Request> {
+    let asked_for = said == Huge::Madvise;
+    let allowed = match kernel.thp {
+        Thp::Always => said != Huge::Never,
+        Thp::Madvise => asked_for,
+        Thp::Never => false,
+    };
+    // Where zones are reclaimed they would have to be split for swap, which they are not here.
+    if !allowed || by_zone(kernel).is_some() {
+        return Vec::new();
+    }
+    let request = match (kernel.thp_defrag, asked_for) {
+        (ThpDefrag::Always | ThpDefrag::DeferMadvise | ThpDefrag::Madvise, true) => WAITING,
+        (ThpDefrag::Always, false) if !is_at_least(kernel, 4, 8) => WAITING,
+        (ThpDefrag::Always, false) => WAITING_ONCE,
+        (ThpDefrag::Defer, _) | (ThpDefrag::DeferMadvise, false) => DEFERRING,
+        (ThpDefrag::Madvise, false) | (ThpDefrag::Never, _) => LIGHT,
+    };
+    // Until 4.7 its flags themselves said that nobody insists.
+    let request = Request { no_retry: request.no_retry || !is_at_least(kernel, 4, 8), ..request };
+    let interleaved = matches!(policy, Policy::Interleave(_));
+    if interleaved || !is_at_least(kernel, 4, 1) {
+        return vec![request];
+    }
+    let twice = request.may_wait && is_at_least(kernel, 5, 4);
+    let near = Request { this_node: true, no_retry: request.no_retry || twice, ..request };
+    let near = Request { gfp: near_name(&near), ..near };
+    if twice { vec![near, request] } else { vec![near] }
+}
+
+/// The flags of a request for a node alone.
+fn near_name(request: &Request) -> &'static str {
+    match (request.may_wait, request.no_retry, request.kswapd) {
+        (true, true, _) => "GFP_TRANSHUGE|__GFP_NORETRY|__GFP_THISNODE",
+        (true, false, _) => "GFP_TRANSHUGE|__GFP_THISNODE",
+        (false, _, true) => "GFP_TRANSHUGE_LIGHT|__GFP_KSWAPD_RECLAIM|__GFP_THISNODE",
+        (false, _, false) => "GFP_TRANSHUGE_LIGHT|__GFP_THISNODE",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// What the requests of a kernel are, by their flags.
+    fn flags(release: &str, defrag: &str, said: Huge, policy: Policy) -> Vec<&'static str> {
+        let text = format!(
+            "[machine]\npreset = \"broadwell-2s-88\"\n[kernel]\nrelease = \"{release}\"\nthp = \"always\"\nthp_defrag = \"{defrag}\"\n"
+        );
+        let kernel = mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap().kernel;
+        requests(&kernel, said, policy).iter().map(|request| request.gfp).collect()
+    }
+
+    #[test]
+    fn who_asked_for_huge_pages_waits() {
+        let of = |defrag, said| flags("6.1", defrag, said, Policy::Default);
+        let waits = ["GFP_TRANSHUGE|__GFP_NORETRY|__GFP_THISNODE", "GFP_TRANSHUGE"];
+        assert_eq!(of("madvise", Huge::Madvise), waits);
+        assert_eq!(of("defer+madvise", Huge::Madvise), waits);
+        assert_eq!(of("madvise", Huge::Default), ["GFP_TRANSHUGE_LIGHT|__GFP_THISNODE"]);
+        assert_eq!(of("never", Huge::Madvise), ["GFP_TRANSHUGE_LIGHT|__GFP_THISNODE"]);
+        assert_eq!(of("defer", Huge::Madvise), ["GFP_TRANSHUGE_LIGHT|__GFP_KSWAPD_RECLAIM|__GFP_THISNODE"]);
+        assert_eq!(of("always", Huge::Default), [waits[0], "GFP_TRANSHUGE|__GFP_NORETRY"]);
+        assert!(of("always", Huge::Never).is_empty());
+    }
+
+    #[test]
+    fn older_kernels_and_interleaving_ask_all_nodes_or_one_at_once() {
+        let of = |release, policy| flags(release, "always", Huge::Madvise, policy);
+        assert_eq!(of("3.13", Policy::Default), ["GFP_TRANSHUGE"]);
+        assert_eq!(of("4.13", Policy::Default), ["GFP_TRANSHUGE|__GFP_THISNODE"]);
+        assert_eq!(of("6.1", Policy::Interleave(crate::alloc::NodeMask::ALL)), ["GFP_TRANSHUGE"]);
+    }
+}

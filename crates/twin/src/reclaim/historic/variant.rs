@@ -1,0 +1,159 @@
+//! How the kernels that reclaim by zones differ from each other, rule by rule.
+
+/// The rules of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Where tasks wait that reclaim.
+    pub waits: Waits,
+    /// Neighbours of a page that is taken for a block.
+    pub neighbours: Neighbours,
+    /// The second pass over a batch that is reclaimed for a block.
+    pub sync_pass: SyncPass,
+    /// Reclaim for orders above 3 may write to congested devices.
+    pub costly_writes: bool,
+    /// How memory is reclaimed for a block.
+    pub blocks: Blocks,
+    /// Who writes dirty pages of files.
+    pub dirty_files: DirtyFiles,
+    /// A batch with many pages under writeback makes its reclaimer wait (3.2 and later).
+    pub throttles_batch: bool,
+    /// When kswapd has done enough.
+    pub balanced: Balanced,
+    /// kswapd looks for single pages where compaction could work, and compacts before it sleeps (3.4).
+    pub kswapd_order_zero: bool,
+    /// kswapd is asked for, and told of, only while it sleeps (2.6.38 and later).
+    pub wakes_sleepers: bool,
+    /// Tasks compact for every order above 0, not only for costly ones, and after a reclaim wait for pages.
+    pub compacts_any_order: bool,
+    /// Compaction that fails is put off for its order and higher ones only (3.4 and later).
+    pub defers_by_order: bool,
+    /// Anonymous memory ages where there is no swap, and no longer where swap is full (2.6.36).
+    pub ages_without_swap: bool,
+    /// Scans of less than a batch are saved up (before 3.0).
+    pub saves_scans: bool,
+    /// What references of a page mean.
+    pub references: References,
+    /// A task gives up when kswapd has given all its zones up (2.6.39 and later), not when it finds them hopeless itself.
+    pub trusts_kswapd: bool,
+    /// How much of a cache is scanned.
+    pub slabs: Slabs,
+    /// What `isolate_mode` of the event says.
+    pub isolate_modes: IsolateModes,
+}
+
+impl Variant {
+    /// 2.6.36.
+    pub const V2_6_36: Variant = Variant {
+        waits: Waits::Always,
+        neighbours: Neighbours::PassOver,
+        sync_pass: SyncPass::CongestionWait,
+        costly_writes: false,
+        blocks: Blocks::Lumpy,
+        dirty_files: DirtyFiles::All,
+        throttles_batch: false,
+        balanced: Balanced::AllZones,
+        kswapd_order_zero: false,
+        wakes_sleepers: false,
+        compacts_any_order: false,
+        defers_by_order: false,
+        ages_without_swap: true,
+        saves_scans: true,
+        references: References::Of2010,
+        trusts_kswapd: false,
+        slabs: Slabs::WindUp,
+        isolate_modes: IsolateModes::Numbers,
+    };
+}
+
+/// Waiting for congested devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Always (`congestion_wait`): 2.6.36.
+    Always,
+    /// Only while a device is congested (`wait_iff_congested`): late 2010.
+    IfDevice,
+    /// The zone has to be congested too: 2.6.37.
+    IfZone,
+}
+
+/// What the search for neighbours does at one that it cannot take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbours {
+    /// It goes on behind it: 2.6.36.
+    PassOver,
+    /// It gives the block up: late 2010 to 3.3.
+    GiveUp,
+    /// There is none where memory is reclaimed for compaction: 3.4.
+    Left,
+}
+
+/// When a batch is gone through for the second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPass {
+    /// Whenever not all of it is free, after a wait for congestion: 2.6.36.
+    CongestionWait,
+    /// At once, if all that was kept is being written: late 2010 to 3.4.
+    Writeback,
+    /// Never: 3.5.
+    None,
+}
+
+/// How memory is reclaimed for a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// In lumpy mode, which takes pages of all lists and spares none that was used: 2010.
+    Lumpy,
+    /// So much that compaction can work, unless the last batch has kept a page or was of active ones, which ends the mode:
+    /// 2.6.38 to 3.4.
+    CompactionMode,
+    /// So much that compaction can work: 3.5.
+    Compaction,
+}
+
+/// Who writes dirty pages of files from reclaim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirtyFiles {
+    /// Whoever reclaims: 2010.
+    All,
+    /// kswapd, below priority 10; others leave them to the flusher (3.2 and later).
+    Kswapd,
+}
+
+/// When a node is balanced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balanced {
+    /// All zones are above their high marks; what has eight times as much is left alone: 2010.
+    AllZones,
+    /// For orders above 0 zones with a quarter of the pages are. What exceeds the mark by a hundredth of the zone is left
+    /// alone (2.6.39 and later).
+    Quarter,
+}
+
+/// What references of a page mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum References {
+    /// A page that was used once stays, and goes next time if it is clean: 2010.
+    Of2010,
+    /// One of an executable file becomes active at once, and anonymous memory does not have to be clean: 3.3.
+    Of2012,
+}
+
+/// How much of a cache is scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slabs {
+    /// What is left over adds up, and nothing is told: to 3.0.
+    WindUp,
+    /// What is left over is scanned slowly, with events: 3.1 to 3.11.
+    Bounded,
+}
+
+/// What `isolate_mode` of the event says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsolateModes {
+    /// Inactive 0, active 1, both 2: to 3.1.
+    Numbers,
+    /// Inactive 1, active 2, both 3: 3.2 to 3.4.
+    Bits,
+    /// Nothing of this: 3.5.
+    None,
+}

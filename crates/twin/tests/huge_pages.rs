@@ -1,0 +1,36 @@
+//! Huge pages for faults on a machine whose memory is full: who waits for them gets them by reclaim and compaction.
+
+mod common;
+
+use common::scenario::ran;
+
+/// A reader scatters pages of its file over 512 MiB; then a program writes 128 MiB, and asks for huge pages or does not.
+fn text(defrag: &str, said: &str) -> String {
+    format!(
+        "[machine]\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"512 MiB\"\n\
+         [kernel]\nrelease = \"6.1\"\nthp_defrag = \"{defrag}\"\nsysctl = {{ \"kernel.numa_balancing\" = 0 }}\n\
+         [[process]]\nname = \"reader\"\n\
+         [[process.region]]\nname = \"file\"\nsize = \"768 MiB\"\nkind = \"file\"\n\
+         [[process.phase]]\n[[process.phase.access]]\nregion = \"file\"\npattern = \"uniform\"\nvia = \"syscall\"\n\
+         count = 400_000\n\
+         [[process]]\nname = \"writer\"\nstart = \"40 s\"\n\
+         [[process.region]]\nname = \"heap\"\nsize = \"128 MiB\"\nhuge = \"{said}\"\n\
+         [[process.phase]]\n[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\nwrite = 1.0\n\
+         count = 32_768\n[run]\nseed = 1\n"
+    )
+}
+
+#[test]
+fn who_waits_gets_huge_pages_from_full_memory() {
+    let found = ["never", "madvise"].map(|defrag| {
+        let run = ran(&text(defrag, "madvise"));
+        let count = |name: &str| run.counter("vmstat", "", name);
+        // Every block of the heap has a huge page or was refused one, once.
+        assert_eq!(count("thp_fault_alloc") + count("thp_fault_fallback"), 64, "{defrag}");
+        assert_eq!(count("compact_stall"), count("compact_success") + count("compact_fail"), "{defrag}");
+        assert_eq!(count("nr_anon_pages"), 0, "{defrag}: all is given back at the end");
+        [count("thp_fault_alloc"), count("compact_stall")]
+    });
+    let [[_, no_stall], [waiting, stalls]] = found;
+    assert!(no_stall == 0 && stalls > 10 && waiting > found[0][0], "{found:?}");
+}

@@ -1,0 +1,72 @@
+//! Names that are looked up: dentries fill blocks of slab, and shrinkers give them back.
+
+mod common;
+
+use common::scenario::{Finished, ran, refused};
+use mmtwin_event::results::Ending;
+
+/// A machine of 128 MiB with a process that looks names up beside one that reads a file of 128 MiB.
+fn finder(release: &str, names: u64) -> String {
+    format!(
+        "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-2\"\nmemory = \"128 MiB\"\n\
+         [machine.disk]\nbandwidth = \"1 GB/s\"\n[kernel]\nrelease = \"{release}\"\nthp = \"never\"\n\
+         sysctl = {{ \"kernel.numa_balancing\" = 0 }}\n[run]\nevents = [\"vmscan:*\", \"kmem:mm_page_*\"]\n\
+         [[process]]\nname = \"finder\"\ncpus = \"0\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"lookup\"\n\
+         count = {names}\n[[process]]\nname = \"reader\"\ncpus = \"1\"\n[[process.region]]\nname = \"file\"\n\
+         size = \"128 MiB\"\nkind = \"file\"\n[[process.phase]]\n[[process.phase.access]]\nregion = \"file\"\n\
+         pattern = \"sequential\"\nvia = \"syscall\"\nthink = \"10 us\"\ncount = 32768\n"
+    )
+}
+
+fn pages(run: &Finished) -> (u64, u64) {
+    let of = |name: &str| run.counter("vmstat", "", name);
+    (of("pgalloc_dma") + of("pgalloc_dma32") + of("pgalloc_normal"), of("pgfree"))
+}
+
+#[test]
+fn names_take_a_page_each_21_of_them() {
+    let run = ran(&finder("6.1", 21_000).replace("count = 32768", "count = 1"));
+    let (allocated, freed) = pages(&run);
+    // One page was read, with those that were read ahead, and its table is freed with the process.
+    assert!((1_000..1_100).contains(&(allocated - freed)), "{allocated} {freed}");
+    assert_eq!((run.results.phases[0].actions[0].operations, run.counter("vmstat", "", "slabs_scanned")), (21_000, 0));
+}
+
+#[test]
+fn shrinkers_give_pages_back() {
+    // 300,000 names are 56 MiB.
+    // Somebody sleeps until RCU has freed all.
+    let sleeper = "[[process]]\nname = \"sleeper\"\n[[process.phase]]\nduration = \"10 s\"\n";
+    let run = ran(&format!("{}{sleeper}", finder("6.1", 300_000)));
+    assert_eq!(run.results.ending, Ending::Completed);
+    let of = |name: &str| run.counter("vmstat", "", name);
+    let scanned = of("slabs_scanned");
+    assert!(scanned > 20_000 && scanned.is_multiple_of(1024), "{scanned}");
+    // What is in memory still is the file's and of dentries that were not scanned, and of a few partly filled
+    // blocks.
+    let alloc = &run.kernel.alloc;
+    let lists = |zone| (0..3).filter_map(|cpu| alloc.pageset(zone, cpu)).map(|list| list.count).sum::<u64>();
+    let used = |zone: usize| alloc.zones[zone].managed - alloc.free_pages(zone) - lists(zone);
+    let used: u64 = alloc.populated().map(used).sum();
+    let (slab, left) = (used - of("nr_file_pages"), (300_000 - scanned) / 21);
+    assert!((left..left + 50).contains(&slab), "{slab} pages of {left}");
+    // As large a part is scanned of the cache as of the lists.
+    assert!(of("pgsteal_kswapd") > scanned / 21, "{scanned}");
+}
+
+#[test]
+fn pressure_decides_between_names_and_pages() {
+    let scanned = |pressure: &str| {
+        let sysctl = format!("\"kernel.numa_balancing\" = 0, \"vm.vfs_cache_pressure\" = {pressure}");
+        let run = ran(&finder("6.1", 300_000).replace("\"kernel.numa_balancing\" = 0", &sysctl));
+        run.counter("vmstat", "", "slabs_scanned")
+    };
+    let [never, half, usual, more] = ["0", "50", "100", "400"].map(scanned);
+    assert!(never == 0 && 0 < half && half < usual && usual < more, "{never} {half} {usual} {more}");
+}
+
+#[test]
+fn a_kernel_of_2010_has_no_dentries() {
+    let message = refused(&finder("2.6.36", 1).replace("sysctl = { \"kernel.numa_balancing\" = 0 }\n", ""));
+    assert!(message.contains("process \"finder\": looking up names"), "{message}");
+}
