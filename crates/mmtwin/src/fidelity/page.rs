@@ -172,15 +172,18 @@ fn of_reclaim<'a>(text: &mut String, judged: &'a [Judged]) {
         let beyond = beyond.join(", ");
         let _ = writeln!(text, "| {} | {} | {} | {judged} | {median} | {beyond} |", cell.name, cell.kernel, cell.mode);
     }
-    let all = || with.iter().flat_map(|(_, all)| all.iter().map(|(_, count)| *count));
-    let median = median_of(all()).unwrap_or(0.0);
-    let judged: Vec<bool> = all().filter_map(|count| count.good).collect();
-    let beyond = judged.iter().filter(|good| !**good).count();
+    let sums = MODES.into_iter().filter_map(|mode| {
+        let of_mode = with.iter().filter(|(cell, _)| cell.mode == mode);
+        let counts: Vec<_> = of_mode.flat_map(|(_, all)| all.iter().map(|(_, count)| *count)).collect();
+        let judged: Vec<bool> = counts.iter().filter_map(|count| count.good).collect();
+        let (median, beyond) = (median_of(counts.into_iter())?, judged.iter().filter(|good| !**good).count());
+        Some(format!(
+            "In mode {mode} the median error of all counters is {median:.1} %, and {beyond} of {} are beyond their bounds.",
+            judged.len()
+        ))
+    });
     text.push('\n');
-    text.push_str(&wrapped(&format!(
-        "Median error of all counters {median:.1} %, {beyond} of {} beyond their bounds.",
-        judged.len()
-    )));
+    text.push_str(&wrapped(&sums.collect::<Vec<_>>().join(" ")));
 }
 
 /// The events of reclaim one by one, of the cells where one CPU does everything.
