@@ -18,7 +18,7 @@ pub use balancing::{
 };
 pub use reclaim::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
-    Reclaim, ScanBalance, SyncPass, Workingset, WritebackPages,
+    Pageblocks, Reclaim, ScanBalance, SyncPass, Workingset, WritebackPages,
 };
 pub use sysctl::Sysctl;
 pub use variant::Variant;

@@ -22,6 +22,8 @@ pub struct Reclaim {
     pub sync_pass: SyncPass,
     /// When a request compacts memory itself before it reclaims.
     pub direct_compaction: DirectCompaction,
+    /// What compaction does about a pageblock that it could not empty.
+    pub pageblocks: Pageblocks,
     /// Where a reclaimer waits.
     pub congestion: Congestion,
     /// Who writes dirty file pages.
@@ -124,6 +126,16 @@ variant! {
         AnyOrder = "any-order",
         /// Above 3, and above 0 for pages that cannot be moved: modern.
         CostlyOrUnmovable = "costly-or-unmovable",
+    }
+}
+
+variant! {
+    /// Pageblocks that compaction could not empty.
+    pub enum Pageblocks {
+        /// It goes on behind the block of the order that it wanted: before 6.3.
+        Left = "left",
+        /// It scans the rest of the pageblock at once, and leaves it alone later: 6.6 and newer.
+        Finished = "finished",
     }
 }
 

@@ -10,7 +10,8 @@ use crate::writeback::{self, Limit, Limits};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
     Balanced, Congestion, DirectCompaction, DirtyPages, EventFormat, Files, HighOrder, KswapdWakeup, LruScope,
-    NeedsUpdate, NumaCounters, PageAlloc, Pageset, ScanBalance, SyncPass, Thp, Threshold, Watermarks, WritebackPages,
+    NeedsUpdate, NumaCounters, PageAlloc, Pageblocks, Pageset, ScanBalance, SyncPass, Thp, Threshold, Watermarks,
+    WritebackPages,
 };
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -118,6 +119,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
     let by_zone = by_zone(of);
     reclaim::Rules {
         lru_batch: if is_at_least(of, 6, 11) { 31 } else { 15 - usize::from(by_zone.is_some()) },
+        finishes_pageblocks: of.reclaim.pageblocks == Pageblocks::Finished,
         cost_of_rotations: of.reclaim.scan_balance == ScanBalance::CostRotations,
         skip_limit: of.reclaim.skip_limit.into(),
         stats_flush: Ns::from(of.reclaim.stats_flush_ms) * 1_000_000,

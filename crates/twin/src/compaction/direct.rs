@@ -60,13 +60,15 @@ impl Compact {
             return Poll::On;
         };
         let zone = pass.zone;
-        world.kernel.alloc.begin_capture(zone, order, self.request.migratetype);
+        if !pass.captured {
+            world.kernel.alloc.begin_capture(zone, order, self.request.migratetype);
+        }
         let came = pass.step(world);
-        let captured = world.kernel.alloc.end_capture(world.task.pid);
+        pass.captured |= world.kernel.alloc.end_capture(world.task.pid);
         let status = match came {
             Poll::On => return Poll::On,
             Poll::Sleep(until, why) => return Poll::Sleep(until, why),
-            Poll::Done(_) if captured => Status::Success,
+            Poll::Done(_) if pass.captured => Status::Success,
             Poll::Done(status) => status,
         };
         self.pass = None;

@@ -153,7 +153,9 @@ impl Pass {
     /// Goes to a pageblock that is easily emptied; true if there is one.
     pub(super) fn fast_find_migrateblock(&mut self, world: &mut World<'_>) -> bool {
         let begins = self.migrate_pfn == self.start;
+        let finishes = world.kernel.reclaim.rules.finishes_pageblocks;
         if self.thorough
+            || finishes && self.finish_block
             || !begins && !self.migrate_pfn.is_multiple_of(BLOCK)
             || self.order <= COSTLY_ORDER
             || self.direct && self.migratetype != Migratetype::Movable
@@ -191,7 +193,9 @@ impl Pass {
                 };
                 self.search.fails = 0;
                 self.migrate_pfn = (pfn / BLOCK * BLOCK).max(self.start);
-                world.kernel.compaction.skip[(pfn / BLOCK) as usize] = true;
+                if !finishes {
+                    world.kernel.compaction.skip[(pfn / BLOCK) as usize] = true;
+                }
             }
             None => {
                 self.search.fails += 1;

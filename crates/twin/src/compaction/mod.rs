@@ -133,6 +133,10 @@ impl Kernel {
         highest: ZoneKind,
     ) -> Status {
         let status = self.is_suitable(zone, order, highest);
+        if status == Status::Success && self.reclaim.rules.finishes_pageblocks {
+            // From 6.5 on that is found out before.
+            return status;
+        }
         let of = &self.alloc.zones[zone];
         let event = MmCompactionSuitable {
             node: of.node as i32,

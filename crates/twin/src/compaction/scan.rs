@@ -42,6 +42,7 @@ impl Pass {
 
     /// `isolate_migratepages_block`: up to a batch from the scanner's place to the end of the pageblock.
     fn take_from(&mut self, world: &mut World<'_>, end: u64) -> Vec<Pfn> {
+        let finishes = world.kernel.reclaim.rules.finishes_pageblocks;
         let (begun, mut at, mut nr_scanned) = (self.migrate_pfn, self.migrate_pfn, 0);
         let mut taken = Vec::new();
         // It was begun with its first page; a page of it was taken.
@@ -70,11 +71,13 @@ impl Pass {
             let order = if state == State::None { 0 } else { frames.order(page) };
             if state == State::Free {
                 at += 1 << order;
+                nr_scanned += if finishes { (1 << order) - 1 } else { 0 };
                 continue;
             }
             let on_list = state == State::Allocated && frames.has(page, Flag::Lru);
             if on_list && order == 0 && !frames.has(page, Flag::Writeback) {
-                if !touched && !self.thorough && at.is_multiple_of(BLOCK) {
+                // Before 6.5 only a pageblock is marked whose first page is taken.
+                if !touched && !self.thorough && if finishes { first } else { at.is_multiple_of(BLOCK) } {
                     world.kernel.compaction.skip[(at / BLOCK) as usize] = true;
                 }
                 touched = true;
@@ -133,8 +136,9 @@ impl Pass {
             if world.kernel.is_block(self.zone, block) && self.is_target(world, block) && !self.skips(world, block) {
                 let found = self.free_from(world, &mut at, end, wanted, stride);
                 if at == end {
+                    let behind = if world.kernel.reclaim.rules.finishes_pageblocks { block - 1 } else { block };
                     let zone = &mut world.kernel.compaction.zones[self.zone];
-                    zone.free = zone.free.min(block * BLOCK);
+                    zone.free = zone.free.min(behind * BLOCK);
                     world.kernel.compaction.skip[block as usize] = true;
                 }
                 if self.free.len() >= wanted || at < end {
@@ -217,5 +221,45 @@ impl Pass {
         if self.mode != Mode::Async {
             *thorough = (*thorough).max(pfn);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{AccessState, Load};
+    use crate::alloc::ZoneKind;
+    use crate::build;
+    use crate::probe::{Probe, Task};
+    use std::path::Path;
+
+    /// What the scanner counts as looked at in a free pageblock of a release, and the events of a zone that has blocks.
+    fn free_pageblock(release: &str) -> (u64, u64) {
+        let text = format!(
+            "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"256 MiB\"\n\
+             [kernel]\nrelease = \"{release}\"\n"
+        );
+        let scenario = mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap();
+        let probe = Probe::new([mmtwin_event::Kind::MmCompactionSuitable]);
+        let mut kernel = build::kernel_of(&scenario, &scenario.machine, probe).unwrap();
+        let load = Load::new(build::memory(&scenario.machine).unwrap());
+        let mut memory = AccessState::new(load, build::fault_costs(&scenario.machine), 1);
+        let task = Task { pid: 7, tgid: 7 };
+        let zone = 1;
+        kernel.compaction_suitable((0, task), zone, 3, ZoneKind::Normal);
+        let mut world = World { kernel: &mut kernel, memory: &mut memory, cpu: 0, task };
+        let mut pass = Pass::new(zone, 3, Migratetype::Unmovable, ZoneKind::Normal, Mode::SyncLight);
+        (pass.start, pass.end) = world.kernel.compacted_span(zone);
+        pass.migrate_pfn = 16 * BLOCK;
+        assert_eq!(world.kernel.alloc.frames.state(pass.migrate_pfn as Pfn), State::Free);
+        assert!(pass.take_from(&mut world, 17 * BLOCK).is_empty());
+        assert!(world.kernel.compaction.skip[16] && pass.migrate_pfn == 17 * BLOCK);
+        (pass.migrate_scanned, kernel.probe.written())
+    }
+
+    #[test]
+    fn a_free_block_counts_as_one_page_until_6_6() {
+        assert_eq!(free_pageblock("6.1"), (1, 1));
+        assert_eq!(free_pageblock("6.12"), (1 << crate::alloc::MAX_ORDER, 0));
     }
 }

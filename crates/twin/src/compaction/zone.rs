@@ -48,6 +48,8 @@ pub(super) struct Pass {
     last: Option<u64>,
     begun: bool,
     from_start: bool,
+    /// A block was captured when pages came back from the CPU's list, which is seen when the next pages have been moved.
+    pub captured: bool,
     /// Who does not wait has moved nothing so far and is where others are (`update_cached`).
     together: bool,
 }
@@ -75,6 +77,7 @@ impl Pass {
             last: None,
             begun: false,
             from_start: false,
+            captured: false,
             together: false,
         }
     }
@@ -94,6 +97,12 @@ impl Pass {
         }
         let begun = self.migrate_pfn;
         self.finish_block = self.last.is_some_and(|last| last / BLOCK == begun / BLOCK);
+        self.scan(world, begun)
+    }
+
+    /// Takes pages from the scanner's place on and moves them.
+    fn scan(&mut self, world: &mut World<'_>, begun: u64) -> Poll<Status> {
+        let finishes = world.kernel.reclaim.rules.finishes_pageblocks;
         let pages = self.isolate_migratepages(world);
         if pages.is_empty() {
             if self.together {
@@ -103,7 +112,7 @@ impl Pass {
             return self.drain(world);
         }
         self.together = false;
-        self.last = Some(begun);
+        self.last = Some(if finishes { (self.migrate_pfn - 1) / BLOCK * BLOCK } else { begun });
         let wanted = pages.len();
         let (moved, left, out_of_free) = self.migrate(world, pages);
         world.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted as u64 - moved });
@@ -112,12 +121,24 @@ impl Pass {
             if out_of_free && !self.have_met() {
                 return Poll::Done(self.end(world, Status::Contended));
             }
-            if self.direct && self.mode == Mode::Async {
+            if finishes {
+                let rest = !self.migrate_pfn.is_multiple_of(BLOCK);
+                if rest && !self.thorough && !self.finish_block {
+                    self.finish_block = true;
+                    if self.order == PAGEBLOCK_ORDER {
+                        self.last = None;
+                    }
+                    return self.scan(world, begun);
+                }
+            } else if self.direct && self.mode == Mode::Async {
                 // The block that it could not empty is left.
                 let unit = 1u64 << self.order;
                 self.migrate_pfn = ((self.migrate_pfn - 1) / unit + 1) * unit;
                 self.last = None;
             }
+        }
+        if finishes && self.has_captured(world) {
+            return Poll::Done(self.end(world, Status::Success));
         }
         self.drain(world)
     }
@@ -129,10 +150,14 @@ impl Pass {
             world.kernel.drain_pages(world.cpu);
             self.last = None;
         }
-        match world.kernel.alloc.has_captured() {
-            true => Poll::Done(self.end(world, Status::Success)),
-            false => Poll::On,
+        if !world.kernel.reclaim.rules.finishes_pageblocks && self.has_captured(world) {
+            return Poll::Done(self.end(world, Status::Success));
         }
+        Poll::On
+    }
+
+    fn has_captured(&self, world: &World<'_>) -> bool {
+        self.captured || world.kernel.alloc.has_captured()
     }
 
     fn begin(&mut self, world: &mut World<'_>) {

@@ -85,6 +85,8 @@ pub(crate) fn compact_gap(order: u32) -> u64 {
 pub struct Rules {
     /// Pages of a CPU's batch for the LRU lists (`PAGEVEC_SIZE`): 15, from 6.11 on 31.
     pub lru_batch: usize,
+    /// Compaction scans the rest of a pageblock of which a page could not be moved (6.6 and later).
+    pub finishes_pageblocks: bool,
     /// Writes cost as many pages as a batch, and pages that were kept cost too (6.2 and later).
     pub cost_of_rotations: bool,
     /// Pages of unusable zones that an isolation skips at most; 0: no limit.
@@ -111,6 +113,7 @@ impl Rules {
     /// Kernel 6.1 with default sysctls, 250 ticks a second.
     pub const V6_1: Rules = Rules {
         lru_batch: 15,
+        finishes_pageblocks: false,
         cost_of_rotations: false,
         skip_limit: 0,
         stats_flush: 0,
