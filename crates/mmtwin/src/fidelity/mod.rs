@@ -99,11 +99,12 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Failure> {
 }
 
 impl Cell {
-    /// The scenario with a seed, on a machine as the mode makes it.
+    /// The scenario with a seed, on a machine as the mode and the kernel make it.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, Failure> {
-        let machine = match self.mode {
-            Mode::Exact => "lab-4n",
-            Mode::Smp => "lab-4n-smp",
+        let machine = match (self.mode, self.kernel.as_str()) {
+            (Mode::Exact, "6.12") => "lab-4n-6.12",
+            (Mode::Exact, _) => "lab-4n",
+            (Mode::Smp, _) => "lab-4n-smp",
         };
         let sets = [
             format!("kernel.release={:?}", self.kernel),

@@ -228,7 +228,7 @@ fn header() -> String {
              `scenarios/fidelity/recordings`. The twin ran the same files with the same seeds when this page was made \
              (`make fidelity`). It begins with what the kernel's zones had at the begin of the recording: managed and free \
              pages, pages on per-CPU lists, and the time. Between the modes only the machine's speed differs in \
-             the twin: preset `lab-4n`, all of whose CPUs share one budget, and `lab-4n-smp`.",
+             the twin: preset `lab-4n`, all of whose CPUs share one budget, `lab-4n-6.12` on that kernel, and `lab-4n-smp`.",
             KERNELS.join(" and "),
             MODES.map(|mode| mode.to_string()).join(" and "),
         ),
