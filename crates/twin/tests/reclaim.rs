@@ -106,6 +106,25 @@ fn anonymous_memory_overflows_to_swap() {
 }
 
 #[test]
+fn kswapd_interrupts_those_whose_pages_it_takes() {
+    let [quiet, interrupted] = ["0 ns", "50 us"].map(|cost| {
+        let said = format!(
+            "{}[[process]]\nname = \"writer\"\ncpus = \"0\"\npin = true\n{}[[process.phase]]\n{}",
+            small(256, "1 GiB").replace("[kernel]", &format!("[machine.cost]\ntlb_interrupt = \"{cost}\"\n[kernel]")),
+            region("heap", 384, "anon"),
+            access("heap", "pattern = \"sequential\"\nwrite = 1.0\ncount = 98304")
+        );
+        let run = ran(&said);
+        agrees(&run);
+        let phase = &run.results.phases[0];
+        (phase.end - phase.start, run.counter("vmstat", "", "pgsteal_kswapd"))
+    });
+    // A page that kswapd takes is one more interrupt, so it can keep ahead of a slower writer with more of its pages.
+    assert!(interrupted.1 > quiet.1, "{quiet:?} {interrupted:?}");
+    assert!(interrupted.0 - quiet.0 > interrupted.1 * 25_000, "{quiet:?} {interrupted:?}");
+}
+
+#[test]
 fn without_swap_anonymous_memory_ends_the_run() {
     let said =
         format!("{}[[process]]\nname = \"hog\"\n{}populate = true\n", small(256, "0 B"), region("heap", 300, "anon"));
