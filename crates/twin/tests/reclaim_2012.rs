@@ -174,3 +174,32 @@ fn requests_that_insist_get_more_blocks() {
     let [once, hard] = [false, true].map(failures);
     assert!(hard < once, "{hard} {once}");
 }
+
+/// Small files are read until their pages are active, then a large one streams through memory.
+fn small_files(release: &str, files: &str) -> Finished {
+    ran(&format!(
+        "{}[[process]]\nname = \"reader\"\n{}{files}{}[[process.phase]]\n{}[[process.phase]]\n{}",
+        machine(release, 256, "0 B"),
+        region("small", 60, "file"),
+        region("large", 1024, "file"),
+        access("small", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 46080"),
+        access("large", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 262144")
+    ))
+}
+
+#[test]
+fn an_inode_takes_its_pages_along() {
+    for release in KERNELS {
+        let (without, with) = (small_files(release, ""), small_files(release, "files = 5000\n"));
+        agrees(&with, release);
+        let stolen = |run: &Finished| count(run, "pginodesteal") + count(run, "kswapd_inodesteal");
+        assert_eq!((stolen(&without), count(&without, "slabs_scanned")), (0, 0));
+        // Batches are those of a file system.
+        let scanned = count(&with, "slabs_scanned");
+        assert!(scanned >= 2 * 5000 && scanned % 1024 == 0, "{scanned}");
+        // Active pages are never looked at by the stream's reclaim while inactive ones are more; their inodes are.
+        assert!(stolen(&with) > 15_360 / 2, "{}", stolen(&with));
+        let reclaimed = |run: &Finished| run.shrunk[0].1 + run.shrunk[1].1;
+        assert!(reclaimed(&with) + stolen(&with) / 2 < reclaimed(&without), "{:?} {:?}", with.shrunk, without.shrunk);
+    }
+}

@@ -209,6 +209,7 @@ mod tests {
             locked: false,
             temporary: false,
             sparse: false,
+            files: None,
         }
     }
 

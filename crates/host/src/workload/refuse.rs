@@ -347,12 +347,14 @@ fn of_the_twin(process: &Process, refusals: &mut Vec<Refusal>) {
     let temporary = temporary.map(|region| format!("region {} with temporary = true", region.name));
     let sparse = process.regions.iter().filter(|region| region.sparse);
     let sparse = sparse.map(|region| format!("region {} with sparse = true", region.name));
+    let divided = process.regions.iter().filter(|region| region.files.is_some());
+    let divided = divided.map(|region| format!("region {} with files", region.name));
     let accesses = process.phases.iter().flat_map(|phase| &phase.accesses).filter(|access| access.renew);
     let renewed = accesses.map(|access| format!("access to {} with renew = true", access.region));
     let actions = process.phases.iter().flat_map(|phase| &phase.actions).map(|action| &action.kind);
     let attempts = actions.filter(|kind| matches!(kind, ActionKind::HighAlloc { .. }));
     let attempts = attempts.map(|kind| format!("action {}", worker::name(kind)));
-    for what in temporary.chain(sparse).chain(renewed).chain(attempts) {
+    for what in temporary.chain(sparse).chain(divided).chain(renewed).chain(attempts) {
         let refusal = Refusal::TwinOnly { process: process.name.clone(), what };
         refusals.extend(Some(refusal).filter(|refusal| !refusals.contains(refusal)));
     }

@@ -150,6 +150,10 @@ impl At<'_> {
             check.require(!region.sparse || region.kind == RegionKind::File, &format!("{path}.sparse"), || {
                 "only a file has holes".into()
             });
+            let fits = |files: u64| region.kind == RegionKind::File && (1..=region.size.pages()).contains(&files);
+            check.require(region.files.is_none_or(fits), &format!("{path}.files"), || {
+                "a region of kind \"file\" has one file at least, and no more than pages".into()
+            });
             check.require(!region.temporary || region.kind == RegionKind::File, &format!("{path}.temporary"), || {
                 "only a file is deleted".into()
             });

@@ -98,6 +98,10 @@ pub struct Region {
     /// A file without blocks on the disk: a page of it that is not in memory is cleared, not read.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sparse: bool,
+    /// Files of one size that it is divided into, each with an inode and a dentry in the kernel; absent: it is one file, of
+    /// which neither is modelled. Kernels that reclaim by zones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
 }
 
 /// A phase of a process's work. It ends after `duration`, or without one when every access and action has reached its

@@ -56,6 +56,7 @@ impl AccessState {
         page: u64,
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
+        self.use_file(kernel, caller, region, page)?;
         if write {
             return self.write_call(kernel, caller, region, page);
         }
@@ -127,6 +128,7 @@ impl AccessState {
         let limits = (self.readahead_pages, self.regions[region].len());
         // Before 3.15 a fault mapped its own page, and a mapping that was read in order was read ahead like a call's file.
         let of_2010 = kernel.reclaim.rules.by_zone.is_some();
+        self.use_file(kernel, caller, region, page)?;
         self.finish(kernel, caller, region, reader)?;
         self.regions[region].tables.reach(kernel, caller, page)?;
         let pfn = match self.regions[region].entry(page) {

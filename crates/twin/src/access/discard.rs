@@ -71,7 +71,7 @@ impl AccessState {
     }
 
     /// A page of a file leaves the page cache for good.
-    fn drop_cached(
+    pub(super) fn drop_cached(
         &mut self,
         kernel: &mut Kernel,
         caller: &Caller,

@@ -12,6 +12,7 @@ mod dirty;
 mod discard;
 mod explicit;
 mod hints;
+mod inode;
 mod load;
 mod lock;
 mod marks;
@@ -28,6 +29,7 @@ mod young;
 pub(crate) use cache::{Reader, Touched};
 pub(crate) use dentry::Dentries;
 pub(crate) use hints::{Hit, walked};
+pub(crate) use inode::Inodes;
 pub(crate) use load::Load;
 pub(crate) use marks::{Balance, HUGE_PAGES, Mapping, Unit};
 pub(crate) use pool::Pool;
@@ -80,6 +82,8 @@ pub(crate) struct AccessState {
     pub buffers: Slab,
     /// Names that were looked up.
     pub dentries: Dentries,
+    /// Inodes and dentries of files that regions are divided into.
+    pub inodes: Inodes,
     /// Those that have begun since the engine asked, by when the disk will be done.
     pub ends: Vec<(Ps, u64)>,
     /// The request that failed last is not tried again.
@@ -111,6 +115,7 @@ impl AccessState {
             requests: Requests::default(),
             buffers: Slab::new(dirty::BUFFERS),
             dentries: Dentries::new(0, 1),
+            inodes: Inodes::default(),
             ends: Vec::new(),
             denied: false,
             logs: Vec::new(),

@@ -98,6 +98,8 @@ pub(crate) struct Region {
     pub temporary: bool,
     /// A file whose pages are cleared, not read.
     pub sparse: bool,
+    /// Files that it is divided into, if their inodes are modelled.
+    pub files: Option<u64>,
     /// Pools that draw from it.
     pub pools: Vec<usize>,
     /// CPUs of the threads that map it: none, one, or several.
@@ -231,6 +233,7 @@ impl Region {
             users: 0,
             temporary: false,
             sparse: false,
+            files: None,
             pools: Vec::new(),
             cpus: Cpus::None,
             logs: Vec::new(),

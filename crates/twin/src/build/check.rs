@@ -46,7 +46,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
             return refuse(format!("a time of process \"{}\"", process.name), "the longest is 10 days");
         }
         for region in &process.regions {
-            if let Some((what, why)) = unmodelled_region(region) {
+            if let Some((what, why)) = unmodelled_region(region, by_zone(&scenario.kernel).is_some()) {
                 return refuse(format!("region \"{}\" of process \"{}\": {what}", region.name, process.name), why);
             }
         }
@@ -115,8 +115,14 @@ fn order_of(action: &Action) -> Option<u32> {
     }
 }
 
-fn unmodelled_region(region: &Region) -> Option<(&'static str, &'static str)> {
-    (region.huge == Huge::Hugetlb).then_some(("huge = \"hugetlb\"", "there are no reserved huge pages"))
+fn unmodelled_region(region: &Region, by_zone: bool) -> Option<(&'static str, &'static str)> {
+    match () {
+        () if region.huge == Huge::Hugetlb => Some(("huge = \"hugetlb\"", "there are no reserved huge pages")),
+        () if region.files.is_some() && !by_zone => {
+            Some(("files", "inodes are modelled where zones are reclaimed only"))
+        }
+        () => None,
+    }
 }
 
 fn unmodelled_action(action: &Action, by_zone: bool) -> Option<(String, &'static str)> {

@@ -30,6 +30,8 @@ pub(crate) struct Shrinker {
     pub deferred: Vec<u64>,
     /// Dentries of the workload's names are its objects too.
     pub dentries: bool,
+    /// So are inodes and dentries of the files that its regions are divided into.
+    pub files: bool,
 }
 
 impl Shrinker {
@@ -43,6 +45,7 @@ impl Shrinker {
             freeable: vec![0; nodes],
             deferred: vec![0; nodes],
             dentries: false,
+            files: false,
         }
     }
 }

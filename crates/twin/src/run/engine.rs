@@ -136,6 +136,11 @@ impl<'a> Engine<'a> {
         let mut memory = AccessState::new(load, costs, scenario.run.seed);
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
         memory.dentries = Dentries::new(kernel.machine.nodes.len(), kernel.machine.cpus.len());
+        for (number, region) in memory.regions.iter().enumerate() {
+            if let Some(files) = region.files {
+                memory.inodes.divide(number, region.len(), files);
+            }
+        }
         memory.requests.set_room(scenario.machine.disk.queue_depth.into());
         let cpus = kernel.machine.cpus.len();
         let mut engine = Engine {
@@ -479,8 +484,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A thread wants to run from a time on. In kernels of 2010 one that has slept in reclaim takes its CPU at once, as its
-    /// waits are measured.
+    /// A thread wants to run from a time on. Where zones are reclaimed one that has slept in reclaim takes its CPU at once, as
+    /// its waits are measured, and so does one of the kernel.
     pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
         let reclaimed = self.threads[thread].throttled.take().is_some();
         self.threads[thread].sleeps += 1;
@@ -489,7 +494,8 @@ impl<'a> Engine<'a> {
             self.move_thread(thread, cpu)?;
         }
         let cpu = self.threads[thread].caller.cpu;
-        let idle = match reclaimed && self.kernel.reclaim.rules.by_zone.is_some() {
+        let first = reclaimed || thread >= self.workload_threads();
+        let idle = match first && self.kernel.reclaim.rules.by_zone.is_some() {
             true => self.queues.enqueue_first(cpu, thread),
             false => self.queues.enqueue(cpu, thread),
         };

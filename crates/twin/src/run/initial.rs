@@ -18,6 +18,8 @@ use mmtwin_scenario::workload::{ActionKind, Process};
 /// File system of the workload, what an object of a superblock costs, and how many are scanned at once.
 const FILE_SYSTEM: &str = "ext4";
 const SEEKS: u64 = 2;
+/// The function of a superblock's shrinker in 2012.
+const OF_2012: &str = "prune_super";
 const OF_SUPERBLOCK: u64 = 1024;
 
 impl Engine<'_> {
@@ -133,6 +135,10 @@ impl Engine<'_> {
             }
             let last = all.iter_mut().rev().find(|(name, of, _)| *name == SUPERBLOCK && *of == Some(FILE_SYSTEM));
             last.into_iter().for_each(|(_, _, shrinker)| shrinker.dentries = true);
+        }
+        if self.memory.inodes.any() {
+            let shrinker = Shrinker::new(OF_2012, SEEKS, OF_SUPERBLOCK, nodes);
+            all.push((OF_2012, None, Shrinker { files: true, ..shrinker }));
         }
         self.kernel.reclaim.shrinkers = all.into_iter().map(|(_, _, shrinker)| shrinker).collect();
     }

@@ -222,6 +222,7 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
             regions[at].users += 1;
             regions[at].temporary |= said_region.temporary;
             regions[at].sparse |= said_region.sparse;
+            regions[at].files = regions[at].files.or(said_region.files);
             if number == 0 {
                 regions[at].tables.set_first();
             }

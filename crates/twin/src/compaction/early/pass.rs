@@ -129,7 +129,8 @@ impl Pass {
             let pages = 1u64 << alloc.frames.order(page);
             let waits = alloc.frames.has(page, Flag::Writeback) && !self.sync;
             if alloc.frames.state(page) == State::Allocated && alloc.frames.has(page, Flag::Lru) {
-                if pages == 1 && !waits {
+                // Locked memory stays where it is (`__isolate_lru_page`).
+                if pages == 1 && !waits && !alloc.frames.has(page, Flag::Unevictable) {
                     let kernel = &mut *world.kernel;
                     kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, world.cpu, page);
                     taken.push(page);

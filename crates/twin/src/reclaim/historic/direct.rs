@@ -44,6 +44,11 @@ enum Stage {
     NextPriority,
 }
 
+/// How flags of a request were told of: single flags had no underscores then, and kernel memory was not accounted.
+pub(super) fn flags_then(gfp: &str) -> String {
+    gfp.replace("GFP_KERNEL_ACCOUNT", "GFP_KERNEL").replace("|__GFP_ACCOUNT", "").replace("__GFP_", "GFP_")
+}
+
 impl Direct {
     /// A task's reclaim, with the zones that it may take pages of; `again`: what it has reclaimed before was not enough.
     pub(crate) fn new(world: &World<'_>, control: Control, mut zones: Vec<usize>, again: bool) -> Direct {
@@ -165,8 +170,7 @@ impl Direct {
     }
 
     fn write_begin(&self, world: &mut World<'_>) {
-        // Single flags had no underscores then, and kernel memory was not accounted.
-        let gfp = self.control.gfp.replace("__GFP_", "GFP_").replace("GFP_KERNEL_ACCOUNT", "GFP_KERNEL");
+        let gfp = flags_then(self.control.gfp);
         let event = MmVmscanDirectReclaimBegin {
             order: self.control.order as i32,
             may_writepage: Some(self.control.may_writepage.into()),

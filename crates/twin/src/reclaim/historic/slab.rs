@@ -2,9 +2,10 @@
 //!
 //! Of a cache as large a part is scanned as of the pages that can be reclaimed. A cache is the whole machine's. From 3.1 on
 //! what was left over is scanned slowly, unless a large part of the cache is due anyway, batches are the shrinker's and
-//! there are events. Checked by tests of the arithmetic here.
+//! there are events. A file system may be entered only with __GFP_FS. Checked by tests of the arithmetic here.
 
 use super::Slabs;
+use super::direct::flags_then;
 use crate::reclaim::{BATCH, Control, World};
 use mmtwin_event::value::{Bytes, Gfp, Hex, Sym};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
@@ -38,15 +39,20 @@ impl World<'_> {
         let slabs = self.variant().slabs;
         let shrinker = &mut self.kernel.reclaim.shrinkers[number];
         let at_once = if slabs == Slabs::Bounded { shrinker.batch } else { AT_ONCE };
-        let freeable: u64 = shrinker.freeable.iter().sum();
+        let files = shrinker.files;
+        let of_files = if files { self.memory.inodes.unused() } else { 0 };
+        let pressure = self.kernel.reclaim.rules.vfs_cache_pressure;
+        let shrinker = &mut self.kernel.reclaim.shrinkers[number];
+        let freeable: u64 = shrinker.freeable.iter().sum::<u64>() + of_files * pressure / 100;
         if freeable == 0 {
             return 0;
         }
         let left = std::mem::take(&mut shrinker.deferred[0]);
         let delta = due(freeable, shrinker.seeks, pages_scanned, pages);
         let total = to_scan(slabs, freeable, left, delta);
-        let text = format!("{}{}", control.gfp, shrinker.scan);
-        let split = control.gfp.len() as u32;
+        let gfp = flags_then(control.gfp);
+        let split = gfp.len() as u32;
+        let text = gfp + &shrinker.scan;
         let start = MmShrinkSlabStart {
             shr: Hex(number as u64 + 1),
             shrink: Sym(Bytes { start: split, len: text.len() as u32 - split }.to_slot()),
@@ -60,7 +66,8 @@ impl World<'_> {
             pgs_scanned: Some(pages_scanned as i64),
             lru_pgs: Some(pages as i64),
         };
-        let scanned = total / at_once * at_once;
+        // Who may not enter file systems leaves it all for later.
+        let scanned = if files && !control.fs { 0 } else { total / at_once * at_once };
         shrinker.deferred[0] = total - scanned;
         let mut gone = scanned;
         for node in &mut shrinker.freeable {
@@ -68,7 +75,11 @@ impl World<'_> {
             *node -= of_node;
             gone -= of_node;
         }
-        let freed = scanned - gone;
+        let mut freed = scanned - gone;
+        if files {
+            let batches = 0..scanned / at_once;
+            freed += batches.map(|_| self.prune_files(at_once, control.is_kswapd())).sum::<u64>();
+        }
         self.kernel.stat.events.reclaim.slabs_scanned += scanned;
         let (cpu, task) = (self.cpu, self.task);
         if slabs == Slabs::Bounded {
