@@ -99,13 +99,16 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Failure> {
 }
 
 impl Cell {
-    /// The scenario with a seed, on a machine as the mode makes it: its CPUs share one budget or do not.
+    /// The scenario with a seed, on a machine as the mode makes it.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, Failure> {
-        let shared = self.mode == Mode::Exact;
+        let machine = match self.mode {
+            Mode::Exact => "lab-4n",
+            Mode::Smp => "lab-4n-smp",
+        };
         let sets = [
             format!("kernel.release={:?}", self.kernel),
             format!("run.seed={seed}"),
-            format!("machine.cpu.shared_budget={shared}"),
+            format!("machine.preset={machine:?}"),
         ];
         load(&self.path, &sets).map_err(failed)
     }

@@ -172,15 +172,18 @@ fn of_reclaim<'a>(text: &mut String, judged: &'a [Judged]) {
         let beyond = beyond.join(", ");
         let _ = writeln!(text, "| {} | {} | {} | {judged} | {median} | {beyond} |", cell.name, cell.kernel, cell.mode);
     }
-    let all = || with.iter().flat_map(|(_, all)| all.iter().map(|(_, count)| *count));
-    let median = median_of(all()).unwrap_or(0.0);
-    let judged: Vec<bool> = all().filter_map(|count| count.good).collect();
-    let beyond = judged.iter().filter(|good| !**good).count();
+    let sums = MODES.into_iter().filter_map(|mode| {
+        let of_mode = with.iter().filter(|(cell, _)| cell.mode == mode);
+        let counts: Vec<_> = of_mode.flat_map(|(_, all)| all.iter().map(|(_, count)| *count)).collect();
+        let judged: Vec<bool> = counts.iter().filter_map(|count| count.good).collect();
+        let (median, beyond) = (median_of(counts.into_iter())?, judged.iter().filter(|good| !**good).count());
+        Some(format!(
+            "In mode {mode} the median error of all counters is {median:.1} %, and {beyond} of {} are beyond their bounds.",
+            judged.len()
+        ))
+    });
     text.push('\n');
-    text.push_str(&wrapped(&format!(
-        "Median error of all counters {median:.1} %, {beyond} of {} beyond their bounds.",
-        judged.len()
-    )));
+    text.push_str(&wrapped(&sums.collect::<Vec<_>>().join(" ")));
 }
 
 /// The events of reclaim one by one, of the cells where one CPU does everything.
@@ -224,8 +227,8 @@ fn header() -> String {
              kernels {}, in the modes {}, with the seeds {first} to {last}; the recordings are in the repository, below \
              `scenarios/fidelity/recordings`. The twin ran the same files with the same seeds when this page was made \
              (`make fidelity`). It begins with what the kernel's zones had at the begin of the recording: managed and free \
-             pages, pages on per-CPU lists, and the time. Between the modes only one thing differs in the twin: in mode \
-             exact all CPUs share one budget (`machine.cpu.shared_budget`).",
+             pages, pages on per-CPU lists, and the time. Between the modes only the machine's speed differs in \
+             the twin: preset `lab-4n`, all of whose CPUs share one budget, and `lab-4n-smp`.",
             KERNELS.join(" and "),
             MODES.map(|mode| mode.to_string()).join(" and "),
         ),

@@ -80,7 +80,8 @@ pub(super) fn asked_of_guest(recorded: &Value, today: &Value) -> Vec<String> {
     let mut found = Vec::new();
     differences(&recorded, &today, String::new(), &mut found);
     let disks = ["machine.disk.bandwidth", "machine.disk.queue_depth", "machine.swap.bandwidth"];
-    let speed = ["machine.cpu.", "machine.cost.", "machine.line."].into_iter().chain(disks);
+    let preset = ["machine.preset", "machine.name", "machine.figure", "machine.cpu.", "machine.cost.", "machine.line."];
+    let speed = preset.into_iter().chain(disks);
     found.retain(|difference| !speed.clone().any(|place| difference.starts_with(place)));
     let key = |difference: &str| difference.strip_prefix("kernel.")?.split(": ").next().map(str::to_string);
     found.retain(|difference| key(difference).is_none_or(|key| key == "release" || mmtwin_lab::is_settable(&key)));

@@ -47,6 +47,9 @@ pub struct Costs {
     pub tlb_flush_per_cpu: Cost,
     /// Waiting until the other CPUs of a process have flushed pages of it that reclaim takes.
     pub tlb_shootdown: Cost,
+    /// What such a flush takes of the other CPU, whose work it interrupts: nothing beside the waiting, if it is not said.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub tlb_interrupt: Cost,
     /// Reading a statistics file without its rows.
     pub stat_file: Cost,
     /// Making one row of a statistics file from a counter that is in this CPU's cache.

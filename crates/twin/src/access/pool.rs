@@ -187,11 +187,11 @@ impl Taken {
 }
 
 /// Takes a page out of a list. What a list of millions no longer needs is given back: the frames and places of the
-/// pages that left it need as much.
+/// pages that left it need as much. What is kept lets pages come back without growing at once.
 pub(crate) fn take(list: &mut Vec<u32>, at: u64) -> u32 {
     let page = list.swap_remove(at as usize);
-    if list.len() < list.capacity() / 4 {
-        list.shrink_to(list.capacity() / 2);
+    if list.len() < list.capacity() / 8 * 7 {
+        list.shrink_to(list.len() / 16 * 17);
     }
     page
 }

@@ -122,6 +122,8 @@ pub(crate) struct FaultCosts {
     pub scan_page: Ps,
     /// To wait until other CPUs have flushed pages that are taken.
     pub shootdown: Ps,
+    /// What that takes of another CPU.
+    pub interrupt: Ps,
     /// To ask the page tables about a page and to take it out of them.
     pub rmap_page: Ps,
     /// To free a page in reclaim.
@@ -145,14 +147,24 @@ pub(crate) struct FaultCosts {
 }
 
 /// Where the threads of a region's processes run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Cpus {
+    #[default]
     None,
     One(u32),
     Several,
 }
 
 impl Cpus {
+    /// And on those.
+    pub(crate) fn with(self, others: Cpus) -> Cpus {
+        match others {
+            Cpus::None => self,
+            Cpus::One(cpu) => self.and(cpu),
+            Cpus::Several => Cpus::Several,
+        }
+    }
+
     /// And on one more.
     pub(crate) fn and(self, cpu: u32) -> Cpus {
         match self {

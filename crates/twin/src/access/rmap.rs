@@ -4,7 +4,7 @@
 //! A frame has the number of a page among those of all regions. A page is young if it was touched since reclaim looked.
 //! Left out: several page tables that map one page count as one.
 
-use super::{AccessState, Entry};
+use super::{AccessState, Cpus, Entry};
 use crate::kernel::Kernel;
 use crate::page::{Flag, Pfn};
 use crate::probe::Task;
@@ -52,9 +52,9 @@ impl AccessState {
         self.regions[at.region].is_mapped(at.page, false)
     }
 
-    /// True if other CPUs than this may have a page in their TLBs.
-    pub(crate) fn is_elsewhere(&self, content: u32, cpu: u32) -> bool {
-        self.regions[self.of_content(content).region].cpus.elsewhere(cpu)
+    /// CPUs that may have a page in their TLBs.
+    pub(crate) fn cpus_of(&self, content: u32) -> Cpus {
+        self.regions[self.of_content(content).region].cpus
     }
 
     /// True if a page's mappings have been used since reclaim looked.
@@ -68,23 +68,23 @@ impl AccessState {
         self.touched(at.region, at.page..end)
     }
 
-    /// Takes a page out of all page tables; true if other CPUs than this may have it in their TLBs.
-    pub(crate) fn unmap(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> bool {
+    /// Takes a page out of all page tables; where, if others than this CPU may have it in their TLBs.
+    pub(crate) fn unmap(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> Cpus {
         let at = self.of_content(content);
         let node = kernel.node_of_frame(page);
         let region = &mut self.regions[at.region];
-        let elsewhere = region.cpus.elsewhere(cpu);
+        let elsewhere = if region.cpus.elsewhere(cpu) { region.cpus } else { Cpus::None };
         if region.file {
             let mapped = region.unmap_cached(at.page);
             if mapped {
                 kernel.stat.pages.add(node, NodeItem::Mapped, -1);
             }
-            return mapped && elsewhere;
+            return if mapped { elsewhere } else { Cpus::None };
         }
         // In swap's cache it is found by its place there.
         let pages = 1u64 << kernel.alloc.frames.order(page);
         if region.entry(at.page) != Entry::Present(page) {
-            return false;
+            return Cpus::None;
         }
         let slots = self.swap.slot_of(page).unwrap_or_default();
         let items: &[NodeItem] = if region.anon { &[NodeItem::AnonPages] } else { &[NodeItem::Mapped] };

@@ -87,6 +87,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         scan_page: cost.reclaim_scan_page.0,
         rmap_page: cost.reclaim_rmap_page.0,
         shootdown: cost.tlb_shootdown.0,
+        interrupt: cost.tlb_interrupt.0,
         free_page: cost.reclaim_free_page.0,
         scan_object: cost.slab_scan_object.0,
         init_page: cost.page_init.0,

@@ -286,6 +286,13 @@ impl Kernel {
         self.clocks[cpu as usize] += time * self.share;
     }
 
+    /// An interrupt takes some time of a CPU if that is busy: an idle one has it to spare.
+    pub(crate) fn interrupt(&mut self, cpu: u32, time: Ps) {
+        if self.busy[cpu as usize] {
+            self.spend(cpu, time);
+        }
+    }
+
     /// Work beside the CPUs' own takes a time of the budget that they share, if they do. True if they do.
     pub(crate) fn spend_beside(&mut self, time: Ps) -> bool {
         if self.shared_budget {

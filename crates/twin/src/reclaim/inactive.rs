@@ -7,6 +7,7 @@
 
 use super::isolate::{Isolated, isolate};
 use super::{Control, List, World};
+use crate::access::Cpus;
 use crate::alloc::ZONES;
 use crate::page::{Flag, Pfn};
 use crate::vmstat::NodeItem;
@@ -28,7 +29,7 @@ struct Came {
     unmap_fail: u64,
     reclaimed: u64,
     /// Other CPUs may have pages in their TLBs that were taken out of page tables.
-    to_flush: bool,
+    to_flush: Cpus,
 }
 
 /// What becomes of a page.
@@ -200,7 +201,7 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
         }
     }
     // 7. Nobody maps it any more.
-    came.to_flush |= world.memory.unmap(kernel, world.cpu, page, content);
+    came.to_flush = came.to_flush.with(world.memory.unmap(kernel, world.cpu, page, content));
     // 8. It is written.
     if world.kernel.alloc.frames.has(page, Flag::Dirty) {
         if file {
@@ -235,9 +236,17 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
 
 impl World<'_> {
     /// Waits until other CPUs have flushed what was taken from them, if anything was (`try_to_unmap_flush`).
-    fn flush(&mut self, wanted: &mut bool) {
-        if std::mem::take(wanted) {
+    fn flush(&mut self, wanted: &mut Cpus) {
+        self.shoot_down(std::mem::take(wanted));
+    }
+
+    /// Waits until other CPUs have flushed, which interrupts those that are at work.
+    pub(super) fn shoot_down(&mut self, cpus: Cpus) {
+        if cpus.elsewhere(self.cpu) {
             self.spend(self.memory.costs.shootdown);
+            let all = 0..self.kernel.machine.cpus.len() as u32;
+            let others = all.filter(|&cpu| cpu != self.cpu && cpus.with(Cpus::One(cpu)) == cpus);
+            others.for_each(|cpu| self.kernel.interrupt(cpu, self.memory.costs.interrupt));
         }
     }
 

@@ -441,11 +441,7 @@ impl<'a> Engine<'a> {
             let cpus = cpus.fold(Cpus::None, Cpus::and);
             for &region in process.regions.iter().chain(&process.image) {
                 let of = &mut self.memory.regions[region].cpus;
-                *of = match cpus {
-                    Cpus::One(cpu) => of.and(cpu),
-                    Cpus::Several => cpus,
-                    Cpus::None => *of,
-                };
+                *of = of.with(cpus);
             }
         }
     }

@@ -154,8 +154,9 @@ impl Pass {
         }
         let referenced = world.kernel.alloc.frames.set_flag(page, Flag::Referenced, false);
         let young = world.memory.take_young(world.kernel, world.cpu, page, content);
-        if young && world.memory.is_elsewhere(content, world.cpu) {
-            world.spend(world.memory.costs.shootdown);
+        if young {
+            let cpus = world.memory.cpus_of(content);
+            world.shoot_down(cpus);
         }
         if at.locked(world.memory) {
             return Fate::Activate;
@@ -183,9 +184,8 @@ impl Pass {
             }
             may_enter_fs = true;
         }
-        if world.memory.unmap(world.kernel, world.cpu, page, content) {
-            world.spend(world.memory.costs.shootdown);
-        }
+        let mapped_by = world.memory.unmap(world.kernel, world.cpu, page, content);
+        world.shoot_down(mapped_by);
         if world.kernel.alloc.frames.has(page, Flag::Dirty) {
             self.dirty += 1;
             let troubled = control.is_kswapd() && control.priority < DEF_PRIORITY - 2;
