@@ -59,11 +59,21 @@ pub struct Judged {
     /// Where each page of the workload was; of the runs whose scenario records allocations.
     pub pages: Option<Agreement>,
     /// How the events of reclaim agree one by one, by seed; of machines with one CPU whose scenario records them.
-    pub in_order: Vec<(u64, InOrder)>,
+    pub in_order: Vec<EventByEvent>,
     /// Runs of the kernel.
     pub runs: usize,
     /// How far they are from each other in settling and in places ([`fidelity::balancing::apart`]).
     pub apart: (Option<f64>, Option<f64>),
+}
+
+/// How the events of a run of the kernel agree with those of others.
+pub struct EventByEvent {
+    /// Of the kernel's run.
+    pub seed: u64,
+    /// With the twin's.
+    pub twin: InOrder,
+    /// With those of the kernel's own run with the next seed, which for the last is the first.
+    pub own: InOrder,
 }
 
 /// All cells of a directory: scenarios by name, then kernels, then modes. A kernel that a scenario is not for has no
@@ -151,7 +161,7 @@ impl Cell {
 
     /// Puts what is stored beside the twin. `background` are runs of the same kernel in the same mode without workload.
     pub fn judge(&self, background: &[Observed]) -> Result<Judged, Failure> {
-        let (mut kernel, mut twin, mut pages, mut in_order) = (Vec::new(), Vec::new(), None, Vec::new());
+        let (mut kernel, mut twin, mut pages, mut by_seed) = (Vec::new(), Vec::new(), None, Vec::new());
         self.with_runs(|runs| {
             for seed in runs.stored() {
                 let (unpacked, scratch, scenario) = (runs.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
@@ -170,7 +180,7 @@ impl Cell {
                     pages.get_or_insert_with(Agreement::default).add(&compared);
                 }
                 if by_event {
-                    in_order.push((seed, in_order::compare(&steps(unpacked.path())?, &steps(&recording)?)));
+                    by_seed.push((seed, steps(unpacked.path())?, steps(&recording)?));
                 }
                 kernel.push(observed(&stored));
                 twin.push(observed(&simulated));
@@ -180,6 +190,12 @@ impl Cell {
         let (title, runs) = (self.scenario(1)?.title, kernel.len());
         let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin, background));
         let apart = fidelity::balancing::apart(&kernel);
+        let next = by_seed.iter().cycle().skip(1);
+        let compared = by_seed.iter().zip(next).map(|((seed, kernel, twin), (_, other, _))| {
+            let [twin, own] = [twin, other].map(|run| in_order::compare(kernel, run));
+            EventByEvent { seed: *seed, twin, own }
+        });
+        let in_order = compared.collect();
         Ok(Judged { cell: self.clone(), title, fidelity, pages, in_order, runs, apart })
     }
 }

@@ -1,6 +1,6 @@
 //! docs/fidelity.md: all cells as a page.
 
-use super::{BACKGROUND, Judged, KERNELS, MODES, SEEDS};
+use super::{BACKGROUND, EventByEvent, Judged, KERNELS, MODES, SEEDS};
 use mmtwin_report::fidelity::balancing::{Balanced, COUNTERS, balanced, median_error};
 use mmtwin_report::fidelity::{Count, Fidelity, median_of, reclaim};
 use mmtwin_report::model::{Body, Cell as Value, Table};
@@ -195,17 +195,15 @@ fn event_by_event(text: &mut String, judged: &[Judged]) {
     text.push_str(&wrapped(
         "Events of `vmscan` where everything runs on one CPU: equal in type and all `nr_*` values. *First* are those that are \
          equal before the first that is not, *aligned* the part of the kernel's first 1000 that the longest common \
-         subsequence with the twin's first 1000 has.",
+         subsequence with the twin's first 1000 has. *Own* are the same figures of the kernel's run beside its own run with \
+         the next seed.",
     ));
-    text.push_str("\n| scenario | kernel | mode | seed | first | aligned |\n|---|---|---|---|---|---|\n");
+    text.push_str("\n| scenario | kernel | mode | seed | first | aligned | own first | own aligned |\n");
+    text.push_str("|---|---|---|---|---|---|---|---|\n");
     for Judged { cell, in_order, .. } in judged {
-        for (seed, of) in in_order {
-            let (first, percent) = (of.first, of.percent());
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {seed} | {first} | {percent:.1} % |",
-                cell.name, cell.kernel, cell.mode
-            );
+        for EventByEvent { seed, twin, own } in in_order {
+            let cells = [twin, own].map(|of| format!("{} | {:.1} %", of.first, of.percent())).join(" | ");
+            let _ = writeln!(text, "| {} | {} | {} | {seed} | {cells} |", cell.name, cell.kernel, cell.mode);
         }
     }
 }
