@@ -68,6 +68,10 @@ impl VmStat {
         let pages = ["nr_free_pages", "nr_free_pages_blocks"];
         let numa = NumaItem::ALL.into_iter().any(|item| item.name() == name);
         let limits = ["nr_dirty_threshold", "nr_dirty_background_threshold"];
+        // Inodes are modelled where zones are reclaimed, whose kernels have no rows of nodes.
+        if name.ends_with("inodesteal") {
+            return self.rules.dialect.node_rows().next().is_none();
+        }
         numa || name.starts_with("pgalloc_")
             || self.dirty_limits.is_some() && limits.contains(&name)
             || self.node_reclaims.is_some() && name.starts_with("zone_reclaim_")
