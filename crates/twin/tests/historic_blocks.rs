@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::scenario::{Finished, ran, refused};
+use common::scenario::{Finished, count, events, ran, refused};
 
 /// The kernels, in the order in which they followed each other.
 const KERNELS: [&str; 4] = ["2.6.36", "2.6.36-lowlumpy", "2.6.36-waitcongest", "2.6.37"];
@@ -40,17 +40,9 @@ fn run(release: &str) -> Finished {
     ))
 }
 
-fn count(run: &Finished, name: &str) -> u64 {
-    run.counter("vmstat", "", name)
-}
-
 /// The sum over zones.
 fn zoned(run: &Finished, family: &str) -> u64 {
     ["dma", "dma32", "normal", "movable"].map(|zone| count(run, &format!("{family}_{zone}"))).iter().sum()
-}
-
-fn events(run: &Finished, name: &str) -> u64 {
-    run.events.iter().filter(|event| event.2 == name).count() as u64
 }
 
 /// What the kernel counts is what its events add up to.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::scenario::{Finished, ran, refused};
+use common::scenario::{Finished, access, count, events, ran, refused, region};
 use mmtwin_event::results::Ending;
 
 /// A small machine of zones DMA and DMA32.
@@ -15,14 +15,6 @@ fn small(release: &str, swap: &str) -> String {
     )
 }
 
-fn region(name: &str, megabytes: u64, kind: &str) -> String {
-    format!("[[process.region]]\nname = \"{name}\"\nsize = \"{megabytes} MiB\"\nkind = \"{kind}\"\n")
-}
-
-fn access(region: &str, rest: &str) -> String {
-    format!("[[process.phase.access]]\nregion = \"{region}\"\n{rest}\n")
-}
-
 fn stream(release: &str, via: &str) -> Finished {
     ran(&format!(
         "{}[[process]]\nname = \"reader\"\n{}[[process.phase]]\n{}",
@@ -30,14 +22,6 @@ fn stream(release: &str, via: &str) -> Finished {
         region("file", 512, "file"),
         access("file", &format!("pattern = \"sequential\"\nvia = \"{via}\"\ncount = 131072"))
     ))
-}
-
-fn events(run: &Finished, name: &str) -> u64 {
-    run.events.iter().filter(|event| event.2 == name).count() as u64
-}
-
-fn count(run: &Finished, name: &str) -> u64 {
-    run.counter("vmstat", "", name)
 }
 
 /// The sum over zones.

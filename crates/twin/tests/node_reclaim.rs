@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::scenario::{Finished, ran, refused};
+use common::scenario::{Finished, count, events, ran, refused};
 use mmtwin_event::results::Ending;
 
 /// Two nodes of 256 MiB so far apart, with or without CPUs on the second.
@@ -25,14 +25,6 @@ fn process(kind: &str, megabytes: u64, via: &str, write: &str) -> String {
          via = \"{via}\"\nthink = \"5 us\"\n{write}count = {}\n",
         megabytes * 256
     )
-}
-
-fn count(run: &Finished, name: &str) -> u64 {
-    run.counter("vmstat", "", name)
-}
-
-fn events(run: &Finished, name: &str) -> u64 {
-    run.events.iter().filter(|event| event.2 == name).count() as u64
 }
 
 /// Reclaims of nodes that had enough and that had not; both ends of each are there.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::scenario::{Finished, ran};
+use common::scenario::{Finished, events, ran};
 use mmtwin_event::results::Ending;
 
 /// A machine of 256 MiB without swap, with two CPUs.
@@ -27,10 +27,6 @@ fn killed(run: &Finished) -> (i32, &str) {
         Ending::OutOfMemory { pid, comm, .. } => (*pid, comm),
         ending => panic!("{ending:?}"),
     }
-}
-
-fn events(run: &Finished, name: &str) -> usize {
-    run.events.iter().filter(|event| event.2 == name).count()
 }
 
 #[test]

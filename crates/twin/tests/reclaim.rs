@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::scenario::{Finished, MACHINE, ran, ran_explicitly};
+use common::scenario::{Finished, MACHINE, access, ran, ran_explicitly, region};
 use mmtwin_event::results::Ending;
 
 /// A small machine with swap that is memory.
@@ -13,14 +13,6 @@ fn small(megabytes: u64, swap: &str) -> String {
          [kernel]\nrelease = \"6.1\"\nthp = \"never\"\nsysctl = {{ \"kernel.numa_balancing\" = 0 }}\n\
          [run]\nevents = [\"vmscan:*\"]\n"
     )
-}
-
-fn region(name: &str, megabytes: u64, kind: &str) -> String {
-    format!("[[process.region]]\nname = \"{name}\"\nsize = \"{megabytes} MiB\"\nkind = \"{kind}\"\n")
-}
-
-fn access(region: &str, rest: &str) -> String {
-    format!("[[process.phase.access]]\nregion = \"{region}\"\n{rest}\n")
 }
 
 /// What the kernel counts is what its events add up to, and what is on lists is what is in memory.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::scenario::{Finished, ran};
+use common::scenario::{Finished, access, count, events, ran, region};
 use mmtwin_event::results::Ending;
 
 /// The kernels, in the order in which they followed each other.
@@ -16,14 +16,6 @@ fn machine(release: &str, memory: u64, swap: &str) -> String {
          [machine.swap]\nsize = \"{swap}\"\nsynchronous = false\nlatency = \"4 ms\"\nbandwidth = \"40 MB/s\"\n\
          [kernel]\nrelease = \"{release}\"\nthp = \"never\"\n[run]\nevents = [\"vmscan:*\", \"writeback:*\", \"compaction:*\"]\n"
     )
-}
-
-fn region(name: &str, megabytes: u64, kind: &str) -> String {
-    format!("[[process.region]]\nname = \"{name}\"\nsize = \"{megabytes} MiB\"\nkind = \"{kind}\"\n")
-}
-
-fn access(region: &str, rest: &str) -> String {
-    format!("[[process.phase.access]]\nregion = \"{region}\"\n{rest}\n")
 }
 
 /// A mapped file larger than memory is read.
@@ -66,14 +58,6 @@ fn scenario_of_blocks(release: &str, more: &str) -> String {
         region("written", 300, "file"),
         access("written", "pattern = \"uniform\"\nvia = \"syscall\"\nwrite = 1\nthink = \"50 us\""),
     )
-}
-
-fn events(run: &Finished, name: &str) -> u64 {
-    run.events.iter().filter(|event| event.2 == name).count() as u64
-}
-
-fn count(run: &Finished, name: &str) -> u64 {
-    run.counter("vmstat", "", name)
 }
 
 /// The sum over zones.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::scenario::{Finished, ran, ran_with};
+use common::scenario::{Finished, count, ran, ran_with};
 use mmtwin_event::results::Attempt;
 
 /// 256 MiB with a disk that takes time, and a process of one thread.
@@ -13,10 +13,6 @@ fn machine(release: &str, rest: &str) -> String {
          [machine.disk]\nlatency = \"1 ms\"\nbandwidth = \"100 MB/s\"\n[kernel]\nrelease = \"{release}\"\n\
          [[process]]\nname = \"p\"\n{rest}"
     )
-}
-
-fn count(run: &Finished, name: &str) -> u64 {
-    run.counter("vmstat", "", name)
 }
 
 #[test]

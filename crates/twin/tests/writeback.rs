@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::scenario::{Finished, ran};
+use common::scenario::{Finished, count, events, ran};
 use mmtwin_event::results::Ending;
 
 /// A small machine whose disk takes some time.
@@ -20,14 +20,6 @@ fn writer(megabytes: u64, access: &str) -> String {
         "[[process]]\nname = \"writer\"\n[[process.region]]\nname = \"file\"\nsize = \"{megabytes} MiB\"\nkind = \"file\"\n\
          [[process.phase]]\n[[process.phase.access]]\nregion = \"file\"\nwrite = 1.0\n{access}\n"
     )
-}
-
-fn count(run: &Finished, name: &str) -> u64 {
-    run.counter("vmstat", "", name)
-}
-
-fn events(run: &Finished, name: &str) -> usize {
-    run.events.iter().filter(|event| event.2 == name).count()
 }
 
 /// Seconds of the only phase.

@@ -14,6 +14,7 @@ mod direct;
 pub(crate) mod early;
 mod fast;
 mod kcompactd;
+mod migrate;
 mod scan;
 mod skip;
 mod zone;

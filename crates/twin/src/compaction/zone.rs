@@ -1,10 +1,10 @@
 //! Compacting a zone: `compact_zone`, `compact_finished`, `migrate_pages` of single pages.
 
 use super::fast::Search;
+use super::migrate::Left;
 use super::{BLOCK, Status};
-use crate::access::{Entry, Unit};
-use crate::alloc::{Caller, MAX_ORDER, PAGEBLOCK_ORDER, Policy, ZoneKind};
-use crate::page::{Flag, Migratetype, Pfn};
+use crate::alloc::{MAX_ORDER, PAGEBLOCK_ORDER, ZoneKind};
+use crate::page::{Migratetype, Pfn};
 use crate::reclaim::{Poll, World};
 use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
 use mmtwin_event::value::{CompactResult, MigrateMode, MigrateReason};
@@ -114,11 +114,11 @@ impl Pass {
         self.together = false;
         self.last = Some(if finishes { (self.migrate_pfn - 1) / BLOCK * BLOCK } else { begun });
         let wanted = pages.len();
-        let (moved, left, out_of_free) = self.migrate(world, pages);
+        let (moved, left) = self.migrate(world, pages);
         world.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted as u64 - moved });
-        if !left.is_empty() {
-            world.put_back(left);
-            if out_of_free && !self.have_met() {
+        if !left.pages.is_empty() {
+            world.put_back(left.pages);
+            if left.out_of_free && !self.have_met() {
                 return Poll::Done(self.end(world, Status::Contended));
             }
             if finishes {
@@ -261,37 +261,22 @@ impl Pass {
         world.write(&event);
     }
 
-    /// Moves pages to free ones: how many it did, the others, and whether free pages have run out.
-    fn migrate(&mut self, world: &mut World<'_>, pages: Vec<Pfn>) -> (u64, Vec<Pfn>, bool) {
-        let (wanted, mut moved, mut failed, mut left, mut none) = (pages.len(), 0, 0, Vec::new(), false);
-        for old in pages {
-            if none || !world.is_movable(old) {
-                // Who has no page to move to tries no other.
-                failed += u64::from(!none);
-                left.push(old);
-                continue;
-            }
+    /// Moves pages to free ones: how many it did, and the others.
+    fn migrate(&mut self, world: &mut World<'_>, pages: Vec<Pfn>) -> (u64, Left) {
+        let (zone, wanted) = (self.zone, pages.len());
+        let (moved, left) = world.move_pages(zone, pages, World::is_movable, |world| {
             if self.free.is_empty() {
                 self.isolate_freepages(world, wanted);
             }
-            match self.free.pop() {
-                Some(new) => {
-                    world.move_page(self.zone, old, new);
-                    moved += 1;
-                }
-                None => {
-                    (none, failed) = (true, failed + 1);
-                    left.push(old);
-                }
-            }
-        }
+            self.free.pop()
+        });
         let events = &mut world.kernel.stat.events.numa;
         events.pgmigrate_success += moved;
-        events.pgmigrate_fail += failed;
+        events.pgmigrate_fail += left.failed;
         let mode: &[u8] = if self.mode == Mode::Async { b"MIGRATE_ASYNC" } else { b"MIGRATE_SYNC_LIGHT" };
         let event = MmMigratePages {
             nr_succeeded: moved,
-            nr_failed: failed,
+            nr_failed: left.failed,
             mode: MigrateMode(MIGRATE_MODE.index_of(mode).unwrap_or_default() as u32),
             reason: MigrateReason(MIGRATE_REASON.index_of(b"compaction").unwrap_or_default() as u32),
             nr_thp_succeeded: Some(0),
@@ -300,57 +285,6 @@ impl Pass {
             nr_split: Some(0),
         };
         world.write(&event);
-        (moved, left, none)
-    }
-}
-
-impl World<'_> {
-    /// True if a page that was taken off its list can be moved: it is nowhere but where its region has it.
-    pub(super) fn is_movable(&self, page: Pfn) -> bool {
-        let frames = &self.kernel.alloc.frames;
-        let at = self.memory.of_content(frames.content(page));
-        self.memory.regions[at.region].entry(at.page) == Entry::Present(page)
-            && !frames.has(page, Flag::Writeback)
-            && !self.memory.reading.contains_key(&page)
-            && self.memory.swap.slot_of(page).is_none()
-    }
-
-    /// Compaction is for large blocks only and waits for writes (before 2.6.38).
-    pub(super) fn compacts_as_in_2010(&self) -> bool {
-        self.kernel.reclaim.rules.by_zone.is_some_and(|variant| !variant.compacts_any_order)
-    }
-
-    /// True if a page that was taken off its list can be moved when it has been written, and that is waited for (before
-    /// 2.6.38).
-    pub(super) fn is_late(&self, page: Pfn) -> bool {
-        let frames = &self.kernel.alloc.frames;
-        self.compacts_as_in_2010() && frames.has(page, Flag::Writeback)
-    }
-
-    /// True if a page that was taken off its list can be moved, in swap's cache or not.
-    pub(super) fn is_movable_early(&self, page: Pfn) -> bool {
-        let frames = &self.kernel.alloc.frames;
-        let at = self.memory.of_content(frames.content(page));
-        let entry = self.memory.regions[at.region].entry(at.page);
-        let cached = |slot| entry == Entry::Present(page) || entry == Entry::Gone(slot);
-        self.is_movable(page)
-            || !frames.has(page, Flag::Writeback) && self.memory.swap.slot_of(page).is_some_and(cached)
-    }
-
-    /// Moves a page that was taken off its list to a free one of its zone.
-    pub(super) fn move_page(&mut self, zone: usize, old: Pfn, new: Pfn) {
-        let frames = &mut self.kernel.alloc.frames;
-        let at = self.memory.of_content(frames.content(old));
-        let owner = frames.owner(old);
-        frames.set_owner(new, owner);
-        let node = self.kernel.alloc.zones[zone].node;
-        if self.memory.regions[at.region].entry(at.page) == Entry::Present(old) {
-            self.memory.relocate(at.region, Unit { page: at.page as u32, huge: false }, new, node, node);
-        }
-        self.memory.swap.relocate(old, new);
-        self.spend(self.memory.costs.migrate_page);
-        let caller = Caller::new(self.cpu, self.task, Policy::Default);
-        let freed = self.kernel.replace(&caller, old, new);
-        debug_assert!(freed.is_ok(), "what was mapped was allocated");
+        (moved, left)
     }
 }

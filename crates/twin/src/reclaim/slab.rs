@@ -10,7 +10,7 @@ use mmtwin_event::value::{Bytes, Gfp, Hex, Sym};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 
 /// Objects that are scanned at once unless a shrinker says otherwise (`SHRINK_BATCH`).
-const BATCH: u64 = 128;
+pub(super) const SHRINK_BATCH: u64 = 128;
 
 /// The function of a superblock's shrinker.
 pub(crate) const SUPERBLOCK: &str = "super_cache_scan";
@@ -37,7 +37,7 @@ pub(crate) struct Shrinker {
 impl Shrinker {
     /// A shrinker of nothing yet; a batch of 0 is the usual one.
     pub(crate) fn new(scan: &str, seeks: u64, batch: u64, nodes: usize) -> Shrinker {
-        let batch = if batch > 0 { batch } else { BATCH };
+        let batch = if batch > 0 { batch } else { SHRINK_BATCH };
         Shrinker {
             scan: scan.into(),
             seeks,
@@ -54,6 +54,34 @@ impl Shrinker {
 fn to_scan(freeable: u64, seeks: u64, deferred: u64, priority: u32) -> (u64, u64) {
     let delta = ((freeable >> priority) * 4).checked_div(seeks).unwrap_or(freeable / 2);
     (((deferred >> priority) + delta).min(2 * freeable), delta)
+}
+
+/// What a shrinker is called with: scans that were left over, objects that can be freed, scans that are due now, and
+/// all scans.
+pub(super) struct Counts {
+    pub left: u64,
+    pub freeable: u64,
+    pub delta: u64,
+    pub total: u64,
+}
+
+/// The event before a shrinker, given by number and function, scans, and its texts. What only some releases say is unset.
+pub(super) fn start_of((number, scan): (usize, &str), gfp: &str, counts: Counts) -> (MmShrinkSlabStart, String) {
+    let (text, split) = (format!("{gfp}{scan}"), gfp.len() as u32);
+    let start = MmShrinkSlabStart {
+        shr: Hex(number as u64 + 1),
+        shrink: Sym(Bytes { start: split, len: scan.len() as u32 }.to_slot()),
+        nr_objects_to_shrink: counts.left as i64,
+        gfp_flags: Gfp(Bytes { start: 0, len: split }.to_slot()),
+        cache_items: counts.freeable,
+        delta: counts.delta,
+        total_scan: counts.total as i64,
+        nid: None,
+        priority: None,
+        pgs_scanned: None,
+        lru_pgs: None,
+    };
+    (start, text)
 }
 
 impl World<'_> {
@@ -88,21 +116,10 @@ impl World<'_> {
         let shrinker = &mut self.kernel.reclaim.shrinkers[number];
         let deferred = std::mem::take(&mut shrinker.deferred[node]);
         let (mut total, delta) = to_scan(freeable, shrinker.seeks, deferred, control.priority);
-        let text = format!("{}{}", control.gfp, shrinker.scan);
-        let split = control.gfp.len() as u32;
-        let start = MmShrinkSlabStart {
-            shr: Hex(number as u64 + 1),
-            shrink: Sym(Bytes { start: split, len: text.len() as u32 - split }.to_slot()),
-            nr_objects_to_shrink: deferred as i64,
-            gfp_flags: Gfp(Bytes { start: 0, len: split }.to_slot()),
-            cache_items: freeable,
-            delta,
-            total_scan: total as i64,
-            nid: Some(node as i32),
-            priority: Some(control.priority as i32),
-            pgs_scanned: None,
-            lru_pgs: None,
-        };
+        let counts = Counts { left: deferred, freeable, delta, total };
+        let (start, text) = start_of((number, &shrinker.scan), control.gfp, counts);
+        let (nid, priority) = (Some(node as i32), Some(control.priority as i32));
+        let start = MmShrinkSlabStart { nid, priority, ..start };
         let (mut scanned, mut freed) = (0, 0);
         let batch = self.kernel.reclaim.shrinkers[number].batch;
         while total >= batch || total >= freeable {

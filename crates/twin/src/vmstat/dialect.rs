@@ -70,19 +70,8 @@ const EVENTS_2_6_36: &str = "\
     htlb_buddy_alloc_success htlb_buddy_alloc_fail unevictable_pgs_culled unevictable_pgs_scanned \
     unevictable_pgs_rescued unevictable_pgs_mlocked unevictable_pgs_munlocked unevictable_pgs_cleared \
     unevictable_pgs_stranded unevictable_pgs_mlockfreed";
-/// Event rows.
-const EVENTS_3_3: &str = "\
-    pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable pgfree pgactivate \
-    pgdeactivate pgfault pgmajfault pgrefill_dma pgrefill_dma32 pgrefill_normal pgrefill_movable pgsteal_dma \
-    pgsteal_dma32 pgsteal_normal pgsteal_movable pgscan_kswapd_dma pgscan_kswapd_dma32 pgscan_kswapd_normal \
-    pgscan_kswapd_movable pgscan_direct_dma pgscan_direct_dma32 pgscan_direct_normal pgscan_direct_movable \
-    zone_reclaim_failed pginodesteal slabs_scanned kswapd_steal kswapd_inodesteal kswapd_low_wmark_hit_quickly \
-    kswapd_high_wmark_hit_quickly kswapd_skip_congestion_wait pageoutrun allocstall pgrotated compact_blocks_moved \
-    compact_pages_moved compact_pagemigrate_failed compact_stall compact_fail compact_success \
-    htlb_buddy_alloc_success htlb_buddy_alloc_fail unevictable_pgs_culled unevictable_pgs_scanned \
-    unevictable_pgs_rescued unevictable_pgs_mlocked unevictable_pgs_munlocked unevictable_pgs_cleared \
-    unevictable_pgs_stranded unevictable_pgs_mlockfreed thp_fault_alloc thp_fault_fallback thp_collapse_alloc \
-    thp_collapse_alloc_failed thp_split";
+/// Event rows of huge pages, the last of 3.3 and 3.5.
+const THP_3_3: &str = "thp_fault_alloc thp_fault_fallback thp_collapse_alloc thp_collapse_alloc_failed thp_split";
 /// Event rows.
 const EVENTS_3_5: &str = "\
     pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable pgfree pgactivate \
@@ -95,8 +84,7 @@ const EVENTS_3_5: &str = "\
     compact_pages_moved compact_pagemigrate_failed compact_stall compact_fail compact_success \
     htlb_buddy_alloc_success htlb_buddy_alloc_fail unevictable_pgs_culled unevictable_pgs_scanned \
     unevictable_pgs_rescued unevictable_pgs_mlocked unevictable_pgs_munlocked unevictable_pgs_cleared \
-    unevictable_pgs_stranded unevictable_pgs_mlockfreed thp_fault_alloc thp_fault_fallback thp_collapse_alloc \
-    thp_collapse_alloc_failed thp_split";
+    unevictable_pgs_stranded unevictable_pgs_mlockfreed";
 /// Event rows.
 const EVENTS_4_13: &str = "\
     pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable allocstall_dma \
@@ -210,8 +198,8 @@ impl Dialect {
     pub fn other_rows(self) -> impl Iterator<Item = &'static str> {
         let (limits, events, last) = match self {
             Dialect::V2_6_36 => ("", EVENTS_2_6_36, ""),
-            Dialect::V3_3 => (LIMITS, EVENTS_3_3, ""),
-            Dialect::V3_5 => (LIMITS, EVENTS_3_5, ""),
+            Dialect::V3_3 => (LIMITS, EVENTS_2_6_36, THP_3_3),
+            Dialect::V3_5 => (LIMITS, EVENTS_3_5, THP_3_3),
             Dialect::V4_13 | Dialect::Series => (LIMITS, EVENTS_4_13, ""),
             Dialect::V6_1 => (LIMITS, EVENTS_6_1, LAST),
             Dialect::V6_18 => (LIMITS_6_18, EVENTS_6_18, LAST),

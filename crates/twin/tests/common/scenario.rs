@@ -170,3 +170,23 @@ pub fn replayed(text: &str, touches: impl IntoIterator<Item = (u64, i32, u64, bo
 pub fn refused(text: &str) -> String {
     scenario(text).and_then(|scenario| run_it(&scenario, false, None)).err().unwrap_or_else(|| panic!("it runs"))
 }
+
+/// A process's region.
+pub fn region(name: &str, megabytes: u64, kind: &str) -> String {
+    format!("[[process.region]]\nname = \"{name}\"\nsize = \"{megabytes} MiB\"\nkind = \"{kind}\"\n")
+}
+
+/// An access of a phase to a region.
+pub fn access(region: &str, rest: &str) -> String {
+    format!("[[process.phase.access]]\nregion = \"{region}\"\n{rest}\n")
+}
+
+/// The last value of a row of `/proc/vmstat`.
+pub fn count(run: &Finished, name: &str) -> u64 {
+    run.counter("vmstat", "", name)
+}
+
+/// How many events of a name there were.
+pub fn events(run: &Finished, name: &str) -> u64 {
+    run.events.iter().filter(|event| event.2 == name).count() as u64
+}

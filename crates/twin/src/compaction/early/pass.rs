@@ -149,27 +149,14 @@ impl Pass {
 
     /// Moves pages to free ones, and puts back what it cannot. With those that were late the batch is complete.
     fn migrate(&mut self, world: &mut World<'_>, pages: Vec<Pfn>) {
-        let (wanted, mut moved, mut left, mut none) = (pages.len() as u64, 0, Vec::new(), false);
-        for old in pages {
-            if none || !world.is_movable_early(old) {
-                left.push(old);
-                continue;
-            }
+        let (zone, wanted) = (self.zone, pages.len() as u64);
+        let (moved, left) = world.move_pages(zone, pages, World::is_movable_early, |world| {
             if self.free.is_empty() {
                 self.isolate_freepages(world, wanted);
             }
-            match self.free.pop() {
-                Some(new) => {
-                    world.move_page(self.zone, old, new);
-                    moved += 1;
-                }
-                None => {
-                    none = true;
-                    left.push(old);
-                }
-            }
-        }
-        world.put_back(left);
+            self.free.pop()
+        });
+        world.put_back(left.pages);
         (self.others, self.moved) = (self.others + wanted, self.moved + moved);
         if !self.late.is_empty() {
             return;

@@ -6,12 +6,9 @@
 
 use super::Slabs;
 use super::direct::flags_then;
+use crate::reclaim::slab::{Counts, SHRINK_BATCH, start_of};
 use crate::reclaim::{BATCH, Control, World};
-use mmtwin_event::value::{Bytes, Gfp, Hex, Sym};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
-
-/// Objects that are scanned at once.
-const AT_ONCE: u64 = 128;
 
 /// Scans that a cache of so many objects is due when of `pages` so many were scanned.
 fn due(freeable: u64, seeks: u64, scanned: u64, pages: u64) -> u64 {
@@ -37,8 +34,8 @@ impl World<'_> {
 
     fn shrink_cache(&mut self, control: &Control, number: usize, pages_scanned: u64, pages: u64) -> u64 {
         let slabs = self.variant().slabs;
-        let shrinker = &mut self.kernel.reclaim.shrinkers[number];
-        let at_once = if slabs == Slabs::Bounded { shrinker.batch } else { AT_ONCE };
+        let shrinker = &self.kernel.reclaim.shrinkers[number];
+        let at_once = if slabs == Slabs::Bounded { shrinker.batch } else { SHRINK_BATCH };
         let files = shrinker.files;
         let of_files = if files { self.memory.inodes.unused() } else { 0 };
         let pressure = self.kernel.reclaim.rules.vfs_cache_pressure;
@@ -50,22 +47,10 @@ impl World<'_> {
         let left = std::mem::take(&mut shrinker.deferred[0]);
         let delta = due(freeable, shrinker.seeks, pages_scanned, pages);
         let total = to_scan(slabs, freeable, left, delta);
-        let gfp = flags_then(control.gfp);
-        let split = gfp.len() as u32;
-        let text = gfp + &shrinker.scan;
-        let start = MmShrinkSlabStart {
-            shr: Hex(number as u64 + 1),
-            shrink: Sym(Bytes { start: split, len: text.len() as u32 - split }.to_slot()),
-            nr_objects_to_shrink: left as i64,
-            gfp_flags: Gfp(Bytes { start: 0, len: split }.to_slot()),
-            cache_items: freeable,
-            delta,
-            total_scan: total as i64,
-            nid: None,
-            priority: None,
-            pgs_scanned: Some(pages_scanned as i64),
-            lru_pgs: Some(pages as i64),
-        };
+        let counts = Counts { left, freeable, delta, total };
+        let (start, text) = start_of((number, &shrinker.scan), &flags_then(control.gfp), counts);
+        let (pgs_scanned, lru_pgs) = (Some(pages_scanned as i64), Some(pages as i64));
+        let start = MmShrinkSlabStart { pgs_scanned, lru_pgs, ..start };
         // Who may not enter file systems leaves it all for later.
         let scanned = if files && !control.fs { 0 } else { total / at_once * at_once };
         shrinker.deferred[0] = total - scanned;
