@@ -104,6 +104,9 @@ pub struct Disk {
     pub latency: Time,
     /// Bytes per second.
     pub bandwidth: Bandwidth,
+    /// Time of going to another place, between requests that do not follow each other; reads then go before writes. 0: it
+    /// does not seek.
+    pub seek: Time,
     /// Requests the device queue takes (`nr_requests`).
     pub queue_depth: u32,
 }
@@ -116,6 +119,8 @@ pub struct Swap {
     pub size: Bytes,
     /// Reads and writes end before the call returns, and nothing is read ahead: memory used as a disk (pmem, zram).
     pub synchronous: bool,
+    /// It is a part of the disk that holds files, as fast as that, with the same queue.
+    pub on_disk: bool,
     /// Time of one request on an idle device.
     pub latency: Time,
     /// Bytes per second.
@@ -125,7 +130,7 @@ pub struct Swap {
 impl Swap {
     /// No swap.
     pub(crate) const NONE: Swap =
-        Swap { size: Bytes(0), synchronous: false, latency: Time(0), bandwidth: Bandwidth(0) };
+        Swap { size: Bytes(0), synchronous: false, on_disk: false, latency: Time(0), bandwidth: Bandwidth(0) };
 }
 
 impl Machine {

@@ -153,6 +153,8 @@ fn check_costs(text: &MachineText, check: &mut Check<'_>) {
     for (key, value) in positive {
         check.require(value > 0, &format!("machine.{key}"), || format!("`{key}` is above 0"));
     }
+    let synchronous = text.swap.on_disk && text.swap.synchronous;
+    check.require(!synchronous, "machine.swap.on_disk", || "swap on the disk is not `synchronous`".into());
     check.require(text.cost.purge_worker_share.get() > 0.0, "machine.cost.purge_worker_share", || {
         "a worker that never runs would never end: the share is above 0".into()
     });

@@ -9,6 +9,7 @@ use super::readahead::{Readahead, Window};
 use super::{AccessState, Entry};
 use crate::alloc::{AllocationFailure, Caller, Request};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
+use crate::machine::IoClass;
 use crate::page::{Flag, Pfn};
 use crate::vmstat::NodeItem;
 
@@ -241,7 +242,8 @@ impl AccessState {
             kernel.spend(cpu, self.disk.transfer(count));
             return pages.clear();
         }
-        let done = self.disk.submit(kernel.clock(cpu), count);
+        let place = kernel.alloc.frames.content(pages[0]).into();
+        let done = self.disk.submit(kernel.clock(cpu), IoClass::Sync, place, count);
         self.reading.extend(pages.drain(..).map(|page| (page, done)));
     }
 

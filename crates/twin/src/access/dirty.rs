@@ -6,15 +6,17 @@
 //! Checked by tests of `tests/writeback.rs`.
 
 use super::lock::Taken;
+use super::swap::SWAP;
 use super::{AccessState, Entry};
 use crate::alloc::{AllocationFailure, Caller, Request};
 use crate::clock::Ns;
 use crate::kernel::{Kernel, PS_PER_NS, Ps, SlabShape};
+use crate::machine::IoClass;
 use crate::page::{Flag, Migratetype, Pfn};
 use crate::probe::Task;
 use crate::reclaim::World;
 use crate::vmstat::NodeItem;
-use crate::writeback::JOURNAL_BLOCKS;
+use crate::writeback::{Asked, JOURNAL, JOURNAL_BLOCKS};
 
 /// What ext4 remembers of a page: an object of 104 bytes, 39 of which share a page.
 pub(super) const BUFFERS: SlabShape = SlabShape { usual: (BUFFER, 39), small: (BUFFER, 39), kept: 5 };
@@ -85,7 +87,7 @@ impl AccessState {
         kernel: &mut Kernel,
         (cpu, task): (u32, Task),
         pages: Vec<Pfn>,
-        file: bool,
+        (file, class): (bool, IoClass),
     ) -> bool {
         let mut count = 0;
         for &pfn in &pages {
@@ -99,7 +101,7 @@ impl AccessState {
                 }
             }
         }
-        let device = if file { &mut self.disk } else { &mut self.swap.device };
+        let device = self.device(file);
         kernel.stat.events.reclaim.pgpgout += count * 4;
         kernel.stat.events.reclaim.pswpout += if file { 0 } else { count };
         if device.synchronous {
@@ -114,12 +116,17 @@ impl AccessState {
             }
             return true;
         }
-        let done = device.submit(kernel.clock(cpu), count);
         pages.iter().for_each(|&pfn| kernel.begin_writeback(pfn));
         let first = pages.first().copied().unwrap_or_default();
-        let place = if file { Some(kernel.alloc.frames.content(first)) } else { self.swap.slot_of(first) };
-        let place = u64::from(place.unwrap_or_default());
-        let number = self.requests.begin(kernel, (cpu, task), (place, pages), file);
+        let place = match self.swap.slot_of(first) {
+            Some(slot) if !file => SWAP + u64::from(slot),
+            _ => kernel.alloc.frames.content(first).into(),
+        };
+        let device = self.device(file);
+        let done = device.submit(kernel.clock(cpu), class, place, count);
+        let held_up = Some(device.held_up()).filter(|_| class == IoClass::Async);
+        let asked = Asked { place, held_up, on_disk: self.is_on_disk(file) };
+        let number = self.requests.begin(kernel, (cpu, task), (asked, pages), file);
         self.ends.push((done, number));
         false
     }
@@ -160,8 +167,15 @@ impl AccessState {
     pub(crate) fn commit(&mut self, kernel: &mut Kernel, at: Ns) {
         kernel.writeback.journal.commit();
         kernel.stat.events.reclaim.pgpgout += 4 * JOURNAL_BLOCKS;
-        let done = self.disk.submit(at * PS_PER_NS, JOURNAL_BLOCKS);
+        let done = self.disk.submit(at * PS_PER_NS, IoClass::Sync, JOURNAL, JOURNAL_BLOCKS);
         self.ends.push((done, self.requests.begin_journal(JOURNAL_BLOCKS)));
+    }
+
+    /// By how much a write that should be done by now is late: what somebody waits for has held it up.
+    pub(crate) fn is_late(&mut self, number: u64) -> Ps {
+        let Some(on_disk) = self.requests.is_on_disk(number) else { return 0 };
+        let held_up = self.device(on_disk).held_up();
+        self.requests.late_by(number, held_up)
     }
 }
 
@@ -174,6 +188,6 @@ impl World<'_> {
             Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
         });
         let pfns = pfns.collect();
-        self.memory.submit(self.kernel, (self.cpu, self.task), pfns, true);
+        self.memory.submit(self.kernel, (self.cpu, self.task), pfns, (true, IoClass::Async));
     }
 }

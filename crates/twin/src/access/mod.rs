@@ -16,6 +16,7 @@ mod inode;
 mod load;
 mod lock;
 mod marks;
+mod places;
 mod pool;
 mod readahead;
 mod region;
@@ -108,7 +109,7 @@ impl AccessState {
             random: Random::new(seed, Use::FirstTouch),
             mappings: Vec::new(),
             hint_random: Random::new(seed, Use::HintFault),
-            swap: Swap::new(disk, 0),
+            swap: Swap::new(Some(disk.clone()), 0),
             disk,
             readahead_pages: READAHEAD_PAGES,
             reading: BTreeMap::new(),

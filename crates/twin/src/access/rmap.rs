@@ -6,6 +6,7 @@
 
 use super::{AccessState, Cpus, Entry};
 use crate::kernel::Kernel;
+use crate::machine::IoClass;
 use crate::page::{Flag, Pfn};
 use crate::probe::Task;
 use crate::vmstat::NodeItem;
@@ -124,9 +125,9 @@ impl AccessState {
     }
 
     /// Starts the write of a page for reclaim, which wants it when that is over; true if it is over already.
-    pub(crate) fn write_out(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, content: u32) -> bool {
-        let file = self.regions[self.of_content(content).region].file;
-        let done = self.submit(kernel, by, vec![page], file);
+    pub(crate) fn write_out(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, class: IoClass) -> bool {
+        let file = self.regions[self.of_content(kernel.alloc.frames.content(page)).region].file;
+        let done = self.submit(kernel, by, vec![page], (file, class));
         if !done {
             kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
         }

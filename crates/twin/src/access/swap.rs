@@ -2,19 +2,23 @@
 //!
 //! A page that reclaim takes gets a place in swap, is written, and waits in swap's cache until it is freed. Memory used as
 //! swap is read without that cache, and the place is free at once; from a disk a page keeps its place until it is
-//! written. Left out: read-ahead, several devices, clusters, the places that CPUs keep.
+//! written. Left out: read-ahead, several devices.
 
 use super::cache::Touched;
+use super::places::Places;
 use super::{AccessState, Entry};
 use crate::alloc::{AllocationFailure, Caller, Request};
 use crate::kernel::{Kernel, KernelError};
-use crate::machine::Device;
+use crate::machine::{Device, IoClass};
 use crate::page::{Flag, NO_PAGE, Pfn};
 use crate::vmstat::NodeItem;
 use std::collections::BTreeMap;
 
 /// A page that comes back.
 const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
+
+/// Where swap is on a disk: behind all files.
+pub(super) const SWAP: u64 = 1 << 32;
 
 /// A place.
 #[derive(Clone, Copy, Debug)]
@@ -29,25 +33,25 @@ struct Slot {
 /// Swap space.
 #[derive(Clone, Debug)]
 pub(crate) struct Swap {
-    pub device: Device,
-    size: u32,
+    /// `None`: it is on the disk that holds files.
+    device: Option<Device>,
+    free: Places,
     /// Places that were ever used.
     slots: Vec<Slot>,
-    free: Vec<u32>,
     /// Pages of memory that have a place, by frame.
     places: BTreeMap<Pfn, u32>,
 }
 
 impl Swap {
     /// Space for so many pages.
-    pub(crate) fn new(device: Device, size: u64) -> Swap {
+    pub(crate) fn new(device: Option<Device>, size: u64) -> Swap {
         let size = size.min(1 << 30) as u32;
-        Swap { device, size, slots: Vec::new(), free: Vec::new(), places: BTreeMap::new() }
+        Swap { device, free: Places::new(size), slots: Vec::new(), places: BTreeMap::new() }
     }
 
     /// Pages that fit in.
     pub(crate) fn pages(&self) -> u64 {
-        self.size.into()
+        self.free.len().into()
     }
 
     /// First place of a page in memory; `None` if it has none.
@@ -65,16 +69,12 @@ impl Swap {
 
     /// So many places one after another, if there are.
     fn take(&mut self, count: u32) -> Option<u32> {
-        if count == 1
-            && let Some(slot) = self.free.pop()
-        {
-            return Some(slot);
+        let first = self.free.take(count)?;
+        let end = (first + count) as usize;
+        if end > self.slots.len() {
+            self.slots.resize(end, Slot { cached: NO_PAGE, shadow: 0, cgroup: 0 });
         }
-        let first = self.slots.len() as u32;
-        (first + count <= self.size).then(|| {
-            self.slots.resize((first + count) as usize, Slot { cached: NO_PAGE, shadow: 0, cgroup: 0 });
-            first
-        })
+        Some(first)
     }
 
     /// A page has left memory; its places stay, with a shadow.
@@ -86,6 +86,19 @@ impl Swap {
 }
 
 impl AccessState {
+    /// The disk that holds files, or the one that swap is on.
+    pub(super) fn device(&mut self, file: bool) -> &mut Device {
+        match &mut self.swap.device {
+            Some(own) if !file => own,
+            _ => &mut self.disk,
+        }
+    }
+
+    /// True if files, or swap, are on the disk that holds files.
+    pub(crate) fn is_on_disk(&self, file: bool) -> bool {
+        file || self.swap.device.is_none()
+    }
+
     /// True if a page has a place in swap.
     pub(crate) fn has_slot(&self, page: Pfn) -> bool {
         self.swap.slot_of(page).is_some()
@@ -97,7 +110,7 @@ impl AccessState {
         let Some(first) = self.swap.take(pages) else { return false };
         let cgroup = kernel.alloc.frames.cgroup(page);
         if !kernel.reclaim.try_charge_swap(cgroup, pages.into()) {
-            self.swap.free.extend(first..first + pages);
+            (first..first + pages).for_each(|slot| self.swap.free.give(slot));
             return false;
         }
         let own = self.swap.slots[first as usize..][..pages as usize].iter_mut();
@@ -126,7 +139,7 @@ impl AccessState {
 
     /// Gives a place back that nobody holds a page of.
     pub(crate) fn free_slot(&mut self, kernel: &mut Kernel, slot: u32) {
-        self.swap.free.push(slot);
+        self.swap.free.give(slot);
         kernel.reclaim.charge_swap(self.swap.slots[slot as usize].cgroup.into(), -1);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free + 1);
     }
@@ -210,15 +223,20 @@ impl AccessState {
         let items = self.regions[region].items();
         let items = if cached == NO_PAGE { items } else { &items[items.len() - 1..] };
         items.iter().for_each(|&item| kernel.stat.pages.add(node, item, 1));
-        let synchronous = self.swap.device.synchronous;
+        let synchronous = self.device(false).synchronous;
         if cached != NO_PAGE {
-            if write && !kernel.alloc.frames.has(pfn, Flag::Writeback) {
-                self.free_slots(kernel, pfn);
+            match write {
+                // What is on its way is no longer what is in memory.
+                true if kernel.alloc.frames.has(pfn, Flag::Writeback) => {
+                    kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true);
+                }
+                true => self.free_slots(kernel, pfn),
+                false => {}
             }
             return Ok(Touched::Done);
         }
         if synchronous {
-            kernel.spend(caller.cpu, self.swap.device.transfer(1));
+            kernel.spend(caller.cpu, self.device(false).transfer(1));
         }
         if synchronous || write {
             self.free_slot(kernel, slot);
@@ -232,7 +250,7 @@ impl AccessState {
         if synchronous {
             return Ok(Touched::Done);
         }
-        let done = self.swap.device.submit(kernel.clock(caller.cpu), 1);
+        let done = self.device(false).submit(kernel.clock(caller.cpu), IoClass::Sync, SWAP + u64::from(slot), 1);
         Ok(Touched::Wait(done))
     }
 }
@@ -243,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_page_that_moves_takes_its_place_along() {
-        let mut swap = Swap::new(Device::new(0, 0, true), 4);
+        let mut swap = Swap::new(Some(Device::new(0, 0, true)), 4);
         let slot = swap.take(1).unwrap();
         swap.slots[slot as usize].cached = 7;
         swap.places.insert(7, slot);

@@ -70,11 +70,13 @@ pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
 
 /// Swap and the disk below files.
 pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
-    let disk = Device::new(of.disk.latency.0, of.disk.bandwidth.0, of.disk.latency.0 < ASYNCHRONOUS);
-    let swap = of.swap.map_or((Device::new(0, 0, true), 0), |swap| {
-        (Device::new(swap.latency.0, swap.bandwidth.0, swap.synchronous), swap.size.pages())
+    let synchronous = of.disk.latency.0 < ASYNCHRONOUS && of.disk.seek.0 == 0;
+    let disk = Device::new(of.disk.latency.0, of.disk.bandwidth.0, synchronous);
+    let swap = of.swap.map_or(Swap::new(Some(Device::new(0, 0, true)), 0), |swap| {
+        let own = Device::new(swap.latency.0, swap.bandwidth.0, swap.synchronous);
+        Swap::new(Some(own).filter(|_| !swap.on_disk), swap.size.pages())
     });
-    (Swap::new(swap.0, swap.1), disk)
+    (swap, disk.seeking(of.disk.seek.0))
 }
 
 /// What faults, calls and reclaim cost.

@@ -9,6 +9,7 @@ use super::isolate::{Isolated, isolate};
 use super::{Control, List, World};
 use crate::access::Cpus;
 use crate::alloc::ZONES;
+use crate::machine::IoClass;
 use crate::page::{Flag, Pfn};
 use crate::vmstat::NodeItem;
 use mmtwin_event::value::ReclaimFlags;
@@ -218,7 +219,7 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
         }
         // Nobody may write to it any more.
         world.flush(&mut came.to_flush);
-        let done = world.pageout(page, content, file);
+        let done = world.pageout(page, file);
         came.pageout += pages;
         if !done {
             return Fate::Keep;
@@ -251,8 +252,8 @@ impl World<'_> {
     }
 
     /// Starts the write of a page; true if it is over already.
-    pub(super) fn pageout(&mut self, page: Pfn, content: u32, file: bool) -> bool {
-        let done = self.memory.write_out(self.kernel, (self.cpu, self.task), page, content);
+    pub(super) fn pageout(&mut self, page: Pfn, file: bool) -> bool {
+        let done = self.memory.write_out(self.kernel, (self.cpu, self.task), page, IoClass::Async);
         let event = MmVmscanWriteFolio { flags: flags(file), pfn: Some(page.into()), page: None };
         let (at, task, node) = (self.now(), self.task, self.kernel.alloc.frames.zone(page) / ZONES);
         self.kernel.probe.write(at, self.cpu, task, &event, b"");

@@ -130,6 +130,11 @@ impl Engine<'_> {
 
     /// The disk is done with a request: that of a file is ended by its thread.
     pub(super) fn transferred(&mut self, cpu: u32, request: u64, at: Ns) -> Result<(), RunError> {
+        let late = self.memory.is_late(request);
+        if late > 0 {
+            self.due.set(at + late.div_ceil(PS_PER_NS), cpu, Due::Written(request));
+            return Ok(());
+        }
         let uncongested = self.memory.requests.leave_queue(request);
         self.kernel.reclaim.request_ended(uncongested);
         let Some(WritersBack { ender, .. }) = self.writers_back.filter(|_| self.memory.costs.write_end > 0) else {

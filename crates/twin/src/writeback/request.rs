@@ -8,7 +8,7 @@
 //! memory that guests had in `nr_slab_unreclaimable` while they wrote.
 
 use crate::alloc::Request as Allocation;
-use crate::kernel::{Kernel, Slab, SlabShape};
+use crate::kernel::{Kernel, Ps, Slab, SlabShape};
 use crate::machine::Queue;
 use crate::page::Pfn;
 use crate::probe::Task;
@@ -23,7 +23,7 @@ const TOGETHER: u64 = 8;
 /// on a guest.
 const REST: u64 = 5;
 /// Where the journal is: nothing else follows it.
-const JOURNAL: u64 = 1 << 40;
+pub(crate) const JOURNAL: u64 = 1 << 40;
 /// Empty blocks that are kept (`min_partial` of objects of a page).
 const KEPT: usize = 6;
 
@@ -46,14 +46,26 @@ pub(crate) struct Request {
     rest: Option<Pfn>,
     /// Blocks of the journal.
     journal: u64,
-    /// It is the disk's of files, not swap's.
-    of_file: bool,
+    /// The disk has it that holds files, not swap's own.
+    on_disk: bool,
+    /// How long that disk's requests had been held up by what somebody waits for; `None`: this is such a request.
+    held_up: Option<Ps>,
+}
+
+/// What a disk was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub place: u64,
+    pub on_disk: bool,
+    pub held_up: Option<Ps>,
 }
 
 /// Requests that the disk has, or that wait for their end.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
     all: BTreeMap<u64, Request>,
+    /// Which request a page is part of.
+    of_page: BTreeMap<Pfn, u64>,
     next: u64,
     /// Where their memory is, and that of what goes with them.
     slab: Slab,
@@ -69,28 +81,38 @@ impl Default for Requests {
         let shape = SlabShape { usual: (BLOCK, TOGETHER), small: (SINGLE, 1), kept: KEPT };
         let rest = SlabShape { usual: (SINGLE, REST), small: (SINGLE, REST), kept: KEPT };
         let (slab, rest) = (Slab::new(shape), Slab::new(rest));
-        Requests { all: BTreeMap::new(), next: 0, slab, rest, done: VecDeque::new(), queues: Default::default() }
+        Requests {
+            all: BTreeMap::new(),
+            of_page: BTreeMap::new(),
+            next: 0,
+            slab,
+            rest,
+            done: VecDeque::new(),
+            queues: Default::default(),
+        }
     }
 }
 
 impl Requests {
-    /// A request of pages, which go to places of the disk from one on; with the memory of a file system's if `of_file`.
+    /// A request of pages; with the memory of a file system's if `of_file`.
     pub(crate) fn begin(
         &mut self,
         kernel: &mut Kernel,
         (cpu, task): (u32, Task),
-        (place, pages): (u64, Vec<Pfn>),
+        (asked, pages): (Asked, Vec<Pfn>),
         of_file: bool,
     ) -> u64 {
+        let Asked { place, on_disk, held_up } = asked;
         let count = pages.iter().map(|&page| 1 << kernel.alloc.frames.order(page)).sum();
-        self.queues[usize::from(of_file)].begin(place, count);
+        self.queues[usize::from(on_disk)].begin(place, count);
         // Without memory it is one of the few that a reserve is kept for.
         let by = (cpu, task);
         let memory = if of_file { self.slab.take(kernel, by).ok() } else { None };
         let rest = if of_file { self.rest.take(kernel, by).ok() } else { None };
         let number = self.next;
         self.next += 1;
-        self.all.insert(number, Request { pages, memory, rest, journal: 0, of_file });
+        self.of_page.extend(pages.iter().map(|&page| (page, number)));
+        self.all.insert(number, Request { pages, memory, rest, journal: 0, on_disk, held_up });
         number
     }
 
@@ -99,7 +121,7 @@ impl Requests {
         let number = self.next;
         self.next += 1;
         self.queues[1].begin(JOURNAL, blocks);
-        self.all.insert(number, Request { journal: blocks, of_file: true, ..Request::default() });
+        self.all.insert(number, Request { journal: blocks, on_disk: true, ..Request::default() });
         number
     }
 
@@ -108,14 +130,14 @@ impl Requests {
         self.queues[1] = Queue::new(requests);
     }
 
-    /// True if a disk, that of files or of swap, is congested.
-    pub(crate) fn is_congested(&self, of_file: bool) -> bool {
-        self.queues[usize::from(of_file)].is_congested()
+    /// True if the disk that holds files is congested.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.queues[1].is_congested()
     }
 
-    /// True if it has no room for another write.
-    pub(crate) fn is_full(&self, of_file: bool) -> bool {
-        self.queues[usize::from(of_file)].is_full()
+    /// True if that disk, or swap's own, has no room for another write.
+    pub(crate) fn is_full(&self, on_disk: bool) -> bool {
+        self.queues[usize::from(on_disk)].is_full()
     }
 
     /// True if any is congested.
@@ -125,16 +147,24 @@ impl Requests {
 
     /// The disk is done with a request, which leaves its queue; true if that is congested no longer.
     pub(crate) fn leave_queue(&mut self, number: u64) -> bool {
-        self.all.get(&number).is_some_and(|request| self.queues[usize::from(request.of_file)].end())
+        self.all.get(&number).is_some_and(|request| self.queues[usize::from(request.on_disk)].end())
+    }
+
+    /// Which disk has a request.
+    pub(crate) fn is_on_disk(&self, number: u64) -> Option<bool> {
+        self.all.get(&number).map(|request| request.on_disk)
+    }
+
+    /// By how much a request is late, now that its disk's have been held up for so long in all.
+    pub(crate) fn late_by(&mut self, number: u64, held_up: Ps) -> Ps {
+        let known = self.all.get_mut(&number).and_then(|request| request.held_up.as_mut());
+        known.map_or(0, |known| held_up - std::mem::replace(known, held_up))
     }
 
     /// A page is gone, whatever request it is part of.
     pub(crate) fn forget(&mut self, page: Pfn) {
-        for request in self.all.values_mut() {
-            if let Some(at) = request.pages.iter().position(|&of| of == page) {
-                request.pages.remove(at);
-                return;
-            }
+        if let Some(request) = self.of_page.remove(&page).and_then(|number| self.all.get_mut(&number)) {
+            request.pages.retain(|&of| of != page);
         }
     }
 
@@ -155,7 +185,10 @@ impl Requests {
         if journal > 0 {
             kernel.writeback.journal.committed();
         }
-        pages.into_iter().for_each(|page| kernel.end_writeback(cpu, page));
+        for page in pages {
+            self.of_page.remove(&page);
+            kernel.end_writeback(cpu, page);
+        }
         memory.into_iter().for_each(|block| self.slab.give(kernel, (cpu, task), block));
         rest.into_iter().for_each(|block| self.rest.give(kernel, (cpu, task), block));
     }

@@ -11,6 +11,7 @@
 
 use super::{Blocks, DirtyFiles, SyncPass};
 use crate::alloc::ZONES;
+use crate::machine::IoClass;
 use crate::page::{Flag, Pfn};
 use crate::reclaim::inactive::flags;
 use crate::reclaim::{COSTLY_ORDER, Control, DEF_PRIORITY, World};
@@ -196,19 +197,21 @@ impl Pass {
             if references == References::Clean || !may_enter_fs || !control.may_writepage {
                 return Fate::Keep;
             }
-            if at.held(world.memory) || world.is_refused(control, file) {
+            if at.held(world.memory) || file && world.is_refused(control) {
                 self.refused += 1;
                 return Fate::Keep;
             }
-            if world.memory.requests.is_full(file) {
+            if world.memory.requests.is_full(world.memory.is_on_disk(file)) {
                 self.dirty -= 1;
                 return self.wait(page, Awaited::Room);
             }
             let frames = &world.kernel.alloc.frames;
             let (node, pages) = (frames.zone(page) / ZONES, 1 << frames.order(page));
             let of = Written { page, node, file, pages };
-            if !world.memory.write_out(world.kernel, (world.cpu, world.task), page, content) {
-                if self.lumpy == Lumpy::Sync && variant.blocks == Blocks::Lumpy {
+            let waits = self.lumpy == Lumpy::Sync && variant.blocks == Blocks::Lumpy;
+            let class = if waits { IoClass::Sync } else { IoClass::Async };
+            if !world.memory.write_out(world.kernel, (world.cpu, world.task), page, class) {
+                if waits {
                     return self.wait(page, Awaited::OwnWrite(of));
                 }
                 world.note_write(of, self.lumpy);
@@ -230,7 +233,10 @@ impl World<'_> {
         let frames = &self.kernel.alloc.frames;
         let waits = match what {
             Awaited::Write | Awaited::OwnWrite(_) => frames.has(page, Flag::Writeback),
-            Awaited::Room => self.memory.requests.is_full(!frames.has(page, Flag::Swapbacked)),
+            Awaited::Room => {
+                let on_disk = self.memory.is_on_disk(!frames.has(page, Flag::Swapbacked));
+                self.memory.requests.is_full(on_disk)
+            }
         };
         let reclaim = &mut self.kernel.reclaim;
         match what {
@@ -241,10 +247,11 @@ impl World<'_> {
         waits
     }
 
-    /// A device that is congested takes no writes of files or swap, but from kswapd, and late in 2010 for large blocks.
-    fn is_refused(&self, control: &Control, file: bool) -> bool {
+    /// A device that is congested takes no writes of files, but from kswapd, and late in 2010 for large blocks. Swap stands
+    /// for devices of its own that nobody says to be congested (`swap_backing_dev_info`).
+    fn is_refused(&self, control: &Control) -> bool {
         let large = self.variant().costly_writes && control.order > COSTLY_ORDER;
-        self.memory.requests.is_congested(file) && !control.is_kswapd() && !large
+        self.memory.requests.is_congested() && !control.is_kswapd() && !large
     }
 
     /// A dirty page of a file is to be freed when it has been written.

@@ -9,7 +9,7 @@ use crate::access::{AccessState, Load, Region, Shape};
 use crate::alloc::{Caller, Policy, Request, ZoneKind};
 use crate::build;
 use crate::kernel::{Kernel, PS_PER_NS};
-use crate::machine::Device;
+use crate::machine::{Device, IoClass};
 use crate::page::{Flag, Migratetype, Pfn, State};
 use crate::probe::{Probe, Task};
 use crate::reclaim::{Control, List, Poll, Who, World};
@@ -245,7 +245,7 @@ fn what_is_not_free_at_once_is_gone_through_again() {
             let pages = block(world, true, 4);
             let mut caller = Caller::new(0, world.task, Policy::Default);
             (0..16).for_each(|page| assert!(world.memory.dirty(world.kernel, &mut caller, 0, page)));
-            world.memory.write_out(world.kernel, (0, world.task), pages[3], 3);
+            world.memory.write_out(world.kernel, (0, world.task), pages[3], IoClass::Async);
             let mut control = control(4, 12);
             let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 32);
             let reclaimed = run_to_end(world, |world| batch.step(world, &mut control)).0;
@@ -271,8 +271,7 @@ fn queue(world: &mut World<'_>, requests: u64) {
     // They do not follow each other.
     for page in (0..2 * requests).step_by(2) {
         assert!(world.memory.dirty(world.kernel, &mut caller, region, page));
-        let content = world.memory.regions[region].content(page);
-        world.memory.write_out(world.kernel, (0, world.task), pages[page as usize], content);
+        world.memory.write_out(world.kernel, (0, world.task), pages[page as usize], IoClass::Async);
     }
 }
 
