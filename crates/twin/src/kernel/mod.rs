@@ -158,10 +158,21 @@ pub struct Kernel {
     neighbours: Vec<u32>,
     /// All CPUs share the time of one.
     shared_budget: bool,
+    /// By CPU: for how long it has the part of the budget of one that waits for it.
+    left: Vec<Ps>,
     /// Time between two ticks.
     tick: Ps,
     /// How many times longer work takes than on a CPU with a budget of its own.
     share: u64,
+}
+
+/// What work takes of a CPU whose part of the budget is one in `share`, and for a time that is left a larger one.
+fn faster(time: Ps, share: u64, left: &mut Ps) -> Ps {
+    let fewer = share - 1;
+    let done = time.min(*left / fewer);
+    // What is left of less than a unit is lost.
+    *left = if done < time { 0 } else { *left - done * fewer };
+    done * fewer + (time - done) * share
 }
 
 impl Kernel {
@@ -212,6 +223,7 @@ impl Kernel {
             busy: vec![false; cpus],
             neighbours: vec![0; cpus],
             shared_budget: false,
+            left: vec![0; cpus],
             tick: 1_000_000_000_000 / u64::from(rules.vmstat.hz.max(1)),
             share: 1,
         })
@@ -251,6 +263,9 @@ impl Kernel {
             true => self.busy.iter().filter(|busy| **busy).count().max(1) as u64,
             false => 1,
         };
+        if self.share == 1 {
+            self.left.fill(0);
+        }
     }
 
     /// How many times longer work takes now than it does alone on the machine.
@@ -283,7 +298,19 @@ impl Kernel {
     /// A CPU does work that takes it some time alone on the machine.
     #[inline]
     pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
-        self.clocks[cpu as usize] += time * self.share;
+        let left = &mut self.left[cpu as usize];
+        self.clocks[cpu as usize] += if *left == 0 { time * self.share } else { faster(time, self.share, left) };
+    }
+
+    /// A CPU waits until others have done something for it. Where all share one budget its part is theirs meanwhile: QEMU
+    /// ends the turn of a CPU that waits (`pause`).
+    pub(crate) fn wait_for_others(&mut self, cpu: u32, time: Ps) {
+        if self.share == 1 {
+            return;
+        }
+        self.clocks[cpu as usize] += time;
+        let others = self.left.iter_mut().zip(&self.busy).enumerate();
+        others.filter(|(at, (_, busy))| **busy && *at != cpu as usize).for_each(|(_, (left, _))| *left += time);
     }
 
     /// An interrupt takes some time of a CPU if that is busy: an idle one has it to spare.
