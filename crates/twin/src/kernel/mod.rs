@@ -10,6 +10,7 @@
 //! left out. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
 
 mod batched;
+mod budget;
 mod loops;
 mod pages;
 mod slab;
@@ -166,15 +167,6 @@ pub struct Kernel {
     share: u64,
 }
 
-/// What work takes of a CPU whose part of the budget is one in `share`, and for a time that is left a larger one.
-fn faster(time: Ps, share: u64, left: &mut Ps) -> Ps {
-    let fewer = share - 1;
-    let done = time.min(*left / fewer);
-    // What is left of less than a unit is lost.
-    *left = if done < time { 0 } else { *left - done * fewer };
-    done * fewer + (time - done) * share
-}
-
 impl Kernel {
     /// Boots a kernel: all memory free, all CPUs running and idle, all counters 0.
     pub fn new(machine: Machine, costs: PageCosts, rules: KernelRules, probe: Probe) -> Result<Kernel, KernelError> {
@@ -299,18 +291,8 @@ impl Kernel {
     #[inline]
     pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
         let left = &mut self.left[cpu as usize];
-        self.clocks[cpu as usize] += if *left == 0 { time * self.share } else { faster(time, self.share, left) };
-    }
-
-    /// A CPU waits until others have done something for it. Where all share one budget its part is theirs meanwhile: QEMU
-    /// ends the turn of a CPU that waits (`pause`).
-    pub(crate) fn wait_for_others(&mut self, cpu: u32, time: Ps) {
-        if self.share == 1 {
-            return;
-        }
-        self.clocks[cpu as usize] += time;
-        let others = self.left.iter_mut().zip(&self.busy).enumerate();
-        others.filter(|(at, (_, busy))| **busy && *at != cpu as usize).for_each(|(_, (left, _))| *left += time);
+        self.clocks[cpu as usize] +=
+            if *left == 0 { time * self.share } else { budget::faster(time, self.share, left) };
     }
 
     /// An interrupt takes some time of a CPU if that is busy: an idle one has it to spare.
