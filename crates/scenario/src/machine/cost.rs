@@ -47,6 +47,9 @@ pub struct Costs {
     pub tlb_flush_per_cpu: Cost,
     /// Waiting until the other CPUs of a process have flushed pages of it that reclaim takes.
     pub tlb_shootdown: Cost,
+    /// How long that takes besides where all CPUs share one budget: time in which the others have the budget for themselves.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub tlb_wait: Cost,
     /// What such a flush takes of the other CPU, whose work it interrupts: nothing beside the waiting, if it is not said.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub tlb_interrupt: Cost,
@@ -62,6 +65,9 @@ pub struct Costs {
     pub page_fault: Cost,
     /// A call that reads or writes a page of a file that is in memory.
     pub file_call: Cost,
+    /// Asking the disk for pages of a file that lie one after another, besides copying them.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub file_request: Cost,
     /// A call that looks up a name that does not exist.
     pub name_lookup: Cost,
     /// A call that writes a whole page of a file that is in memory.
@@ -84,10 +90,25 @@ pub struct Costs {
     pub migrate_page: Cost,
     /// Looking at one page while an LRU list is scanned.
     pub reclaim_scan_page: Cost,
-    /// Asking the page tables that map a page in reclaim whether it was used, and taking it out of them.
+    /// Asking the page tables that map a page in reclaim whether it was used.
     pub reclaim_rmap_page: Cost,
+    /// Taking a page out of the page tables that map it.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub reclaim_unmap_page: Cost,
     /// Freeing one page in reclaim, besides giving it back.
     pub reclaim_free_page: Cost,
+    /// A batch of an LRU list besides its pages.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub reclaim_batch: Cost,
+    /// Going through the lists of a cgroup on a node, besides their batches and the kernel's caches.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub reclaim_pass: Cost,
+    /// Bringing a page into swap, besides taking it out of page tables and copying it.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub swap_write: Cost,
+    /// Asking a shrinker how many objects it has.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub slab_count: Cost,
     /// Scanning one slab object.
     pub slab_scan_object: Cost,
     /// Looking at one page frame in compaction.

@@ -238,6 +238,7 @@ impl AccessState {
             return pages.clear();
         }
         kernel.stat.events.reclaim.pgpgin += 4 * count;
+        kernel.spend(cpu, self.costs.file_request);
         if self.disk.synchronous {
             kernel.spend(cpu, self.disk.transfer(count));
             return pages.clear();

@@ -120,14 +120,19 @@ pub(crate) struct FaultCosts {
     pub clear_huge: Ps,
     /// A call that reads or writes a page of a file.
     pub file_call: Ps,
+    /// To ask the disk for pages.
+    pub file_request: Ps,
     /// To look at a page of an LRU list.
     pub scan_page: Ps,
     /// To wait until other CPUs have flushed pages that are taken.
     pub shootdown: Ps,
+    /// What they take besides while this CPU leaves the budget to others.
+    pub shootdown_wait: Ps,
     /// What that takes of another CPU.
     pub interrupt: Ps,
-    /// To ask the page tables about a page and to take it out of them.
+    /// To ask the page tables about a page, and to take it out of them.
     pub rmap_page: Ps,
+    pub unmap_page: Ps,
     /// To free a page in reclaim.
     pub free_page: Ps,
     /// To clear a further page of a block that the kernel allocates.
@@ -136,7 +141,13 @@ pub(crate) struct FaultCosts {
     pub compact_scan: Ps,
     pub compact_block: Ps,
     pub migrate_page: Ps,
-    /// To scan an object of a shrinker.
+    /// Of a batch of a list, and of a pass over a cgroup's lists, what is not its pages'.
+    pub batch: Ps,
+    pub pass: Ps,
+    /// To write a page to swap.
+    pub swap_write: Ps,
+    /// To ask a shrinker how much it has, and to scan an object of it.
+    pub count_objects: Ps,
     pub scan_object: Ps,
     /// A call that looks up a name that does not exist.
     pub lookup: Ps,

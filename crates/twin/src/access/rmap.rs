@@ -78,6 +78,7 @@ impl AccessState {
         if region.file {
             let mapped = region.unmap_cached(at.page);
             if mapped {
+                kernel.spend(cpu, self.costs.unmap_page);
                 kernel.stat.pages.add(node, NodeItem::Mapped, -1);
             }
             return if mapped { elsewhere } else { Cpus::None };
@@ -87,6 +88,7 @@ impl AccessState {
         if region.entry(at.page) != Entry::Present(page) {
             return Cpus::None;
         }
+        kernel.spend(cpu, self.costs.unmap_page);
         let slots = self.swap.slot_of(page).unwrap_or_default();
         let items: &[NodeItem] = if region.anon { &[NodeItem::AnonPages] } else { &[NodeItem::Mapped] };
         items.iter().for_each(|&item| kernel.stat.pages.add(node, item, -(pages as i64)));

@@ -10,6 +10,7 @@
 //! left out. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
 
 mod batched;
+mod budget;
 mod loops;
 mod pages;
 mod slab;
@@ -158,6 +159,8 @@ pub struct Kernel {
     neighbours: Vec<u32>,
     /// All CPUs share the time of one.
     shared_budget: bool,
+    /// By CPU: for how long it has the part of the budget of one that waits for it.
+    left: Vec<Ps>,
     /// Time between two ticks.
     tick: Ps,
     /// How many times longer work takes than on a CPU with a budget of its own.
@@ -212,6 +215,7 @@ impl Kernel {
             busy: vec![false; cpus],
             neighbours: vec![0; cpus],
             shared_budget: false,
+            left: vec![0; cpus],
             tick: 1_000_000_000_000 / u64::from(rules.vmstat.hz.max(1)),
             share: 1,
         })
@@ -251,6 +255,9 @@ impl Kernel {
             true => self.busy.iter().filter(|busy| **busy).count().max(1) as u64,
             false => 1,
         };
+        if self.share == 1 {
+            self.left.fill(0);
+        }
     }
 
     /// How many times longer work takes now than it does alone on the machine.
@@ -283,7 +290,9 @@ impl Kernel {
     /// A CPU does work that takes it some time alone on the machine.
     #[inline]
     pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
-        self.clocks[cpu as usize] += time * self.share;
+        let left = &mut self.left[cpu as usize];
+        self.clocks[cpu as usize] +=
+            if *left == 0 { time * self.share } else { budget::faster(time, self.share, left) };
     }
 
     /// An interrupt takes some time of a CPU if that is busy: an idle one has it to spare.

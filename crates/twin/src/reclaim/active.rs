@@ -19,7 +19,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &Control, number: usize, li
     if !control.is_cgroup() {
         world.kernel.stat.events.reclaim.pgrefill += scanned;
     }
-    world.spend(world.memory.costs.scan_page * scanned);
+    world.spend(world.memory.costs.batch + world.memory.costs.scan_page * scanned);
     let (mut active, mut inactive) = (Vec::new(), Vec::new());
     let (mut rotated, mut deactivated) = (0, 0);
     for page in pages {

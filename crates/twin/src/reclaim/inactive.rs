@@ -68,7 +68,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
     } else {
         events.pgscan_anon += scanned
     }
-    world.spend(world.memory.costs.scan_page * scanned);
+    world.spend(world.memory.costs.batch + world.memory.costs.scan_page * scanned);
     if taken == 0 {
         return 0;
     }
@@ -245,6 +245,7 @@ impl World<'_> {
     pub(super) fn shoot_down(&mut self, cpus: Cpus) {
         if cpus.elsewhere(self.cpu) {
             self.spend(self.memory.costs.shootdown);
+            self.kernel.wait_for_others(self.cpu, self.memory.costs.shootdown_wait);
             let all = 0..self.kernel.machine.cpus.len() as u32;
             let others = all.filter(|&cpu| cpu != self.cpu && cpus.with(Cpus::One(cpu)) == cpus);
             others.for_each(|cpu| self.kernel.interrupt(cpu, self.memory.costs.interrupt));
@@ -253,6 +254,9 @@ impl World<'_> {
 
     /// Starts the write of a page; true if it is over already.
     pub(super) fn pageout(&mut self, page: Pfn, file: bool) -> bool {
+        if !file {
+            self.spend(self.memory.costs.swap_write);
+        }
         let done = self.memory.write_out(self.kernel, (self.cpu, self.task), page, IoClass::Async);
         let event = MmVmscanWriteFolio { flags: flags(file), pfn: Some(page.into()), page: None };
         let (at, task, node) = (self.now(), self.task, self.kernel.alloc.frames.zone(page) / ZONES);

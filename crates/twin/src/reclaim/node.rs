@@ -64,6 +64,7 @@ impl NodePass {
                 if world.kernel.reclaim.spares(control, cgroup) {
                     return Poll::On;
                 }
+                world.spend(world.memory.costs.pass);
                 let number = world.kernel.reclaim.lru.number(self.node, cgroup);
                 let counts = counts(world, control, (number, cgroup));
                 self.stage = Stage::Lruvec(Pass::new(control, number, counts));

@@ -88,6 +88,7 @@ impl World<'_> {
     /// Shrinks all caches of a node.
     pub(super) fn shrink_slab(&mut self, control: &Control, node: usize) {
         for number in 0..self.kernel.reclaim.shrinkers.len() {
+            self.spend(self.memory.costs.count_objects);
             self.do_shrink_slab(control, node, number);
         }
     }
