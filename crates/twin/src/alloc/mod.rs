@@ -21,7 +21,7 @@ pub use marks::Marks;
 pub use pageset::{PerCpuPages, PerCpuState};
 pub use policy::{NodeMask, Policy};
 pub use request::{AllocationFailure, Asked, Caller, Context, NotAllocated, Request};
-pub use rules::{PerCpuHigh, Rules, SpreadLoad};
+pub use rules::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
 pub use zone::{MAX_ORDER, PAGEBLOCK_ORDER, ZONES, Zone, ZoneKind};
 
 use crate::machine::Machine;

@@ -1,7 +1,7 @@
 //! The kernel: rules of the allocator and of the counters.
 
 use super::BuildError;
-use crate::alloc::{PerCpuHigh, Rules, SpreadLoad};
+use crate::alloc::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
 use crate::clock::Ns;
 use crate::kernel::KernelRules;
 use crate::reclaim;
@@ -36,6 +36,7 @@ fn alloc(of: &Kernel) -> Rules {
         per_cpu_orders: pageset != Pageset::BatchTimesSix,
         // The boost came with the rule that it serves.
         avoid_fragmentation: sysctl.vm_watermark_boost_factor.is_some(),
+        takes_rest: if is_at_least(of, 4, 0) { TakesRest::LargeOrUnmovable } else { TakesRest::LargeOrReclaimable },
         rest_stays: is_at_least(of, 6, 10),
         watermark_boost_factor: sysctl.vm_watermark_boost_factor.unwrap_or(0).into(),
         // Without the factor the marks are quarters, as a factor of 0 makes them.
