@@ -12,7 +12,7 @@
 //! steps are ordered anew. Checked by tests of the events (`tests/allocator.rs`).
 
 use super::buddy::named;
-use super::{Context, MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator, TakesRest};
+use super::{Context, MAX_ORDER, PageAllocator, TakesRest};
 use crate::page::{Migratetype, Pfn, State};
 use mmtwin_event::Kind;
 use mmtwin_event::vocabulary::MmPageAllocExtfrag;
@@ -57,7 +57,7 @@ impl PageAllocator {
         let (mut at, (mut from, mut page)) = largest?;
         let historic = self.rules.takes_rest == TakesRest::LargeOrReclaimable;
         let small = if historic { migratetype == Reclaimable } else { migratetype != Movable };
-        let whole = at >= PAGEBLOCK_ORDER / 2 || small;
+        let whole = at >= self.rules.pageblock_order / 2 || small;
         if !whole && !historic && at > order {
             let found = (order..=MAX_ORDER).find_map(|at| Some((at, other(self, at)?)));
             (at, (from, page)) = found.unwrap_or((at, (from, page)));
@@ -85,17 +85,18 @@ impl PageAllocator {
     /// Moves a free block of type `from`, and if `whole` what is free around it, to the lists of type `to`. False: it stays
     /// where it is.
     fn claim(&mut self, zone: usize, page: Pfn, order: u32, to: Migratetype, from: Migratetype, whole: bool) -> bool {
-        if order >= PAGEBLOCK_ORDER {
-            let first = (page >> PAGEBLOCK_ORDER) as usize;
-            self.blocks[first..first + (1 << (order - PAGEBLOCK_ORDER))].fill(to);
+        let pageblock_order = self.rules.pageblock_order;
+        if order >= pageblock_order {
+            let first = (page >> pageblock_order) as usize;
+            self.blocks[first..first + (1 << (order - pageblock_order))].fill(to);
             self.retype(zone, page, to);
             return true;
         }
         let historic = self.rules.takes_rest == TakesRest::LargeOrReclaimable;
         let stays = self.rules.rest_stays || historic && !whole;
-        self.zones[zone].boost_watermark(self.rules.watermark_boost_factor);
-        let first = page >> PAGEBLOCK_ORDER << PAGEBLOCK_ORDER;
-        let last = first + (1 << PAGEBLOCK_ORDER) - 1;
+        self.zones[zone].boost_watermark(self.rules.watermark_boost_factor, pageblock_order);
+        let first = page >> pageblock_order << pageblock_order;
+        let last = first + (1 << pageblock_order) - 1;
         if !whole || !self.zones[zone].spans(u64::from(last)) {
             if !stays {
                 self.retype(zone, page, to);
@@ -124,15 +125,15 @@ impl PageAllocator {
             _ if historic => 0,
             (Movable, _) => movable,
             // What is neither free nor movable in a movable block may well be of the new type.
-            (_, Movable) => (1 << PAGEBLOCK_ORDER) - free - movable,
+            (_, Movable) => (1 << pageblock_order) - free - movable,
             _ => 0,
         };
-        let most = free + alike >= 1 << (PAGEBLOCK_ORDER - 1);
+        let most = free + alike >= 1 << (pageblock_order - 1);
         if most || !stays {
             blocks.into_iter().for_each(|block| self.retype(zone, block, to));
         }
         if most {
-            self.blocks[(page >> PAGEBLOCK_ORDER) as usize] = to;
+            self.blocks[(page >> pageblock_order) as usize] = to;
         }
         most || !stays
     }

@@ -1,5 +1,7 @@
 //! How the allocators of different releases differ.
 
+use super::HUGE_ORDER;
+
 /// How long a CPU's list may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PerCpuHigh {
@@ -37,6 +39,8 @@ pub struct Rules {
     pub batch_limit: u64,
     /// log2 of the pages of the largest block.
     pub max_order: u32,
+    /// log2 of the pages of a pageblock.
+    pub pageblock_order: u32,
     /// How long a CPU's list may become.
     pub per_cpu_high: PerCpuHigh,
     /// Blocks up to order 3 and huge pages have per-CPU lists too (5.13 and later).
@@ -73,6 +77,7 @@ impl Rules {
     pub const V4_13: Rules = Rules {
         batch_limit: 128,
         max_order: 10,
+        pageblock_order: HUGE_ORDER,
         per_cpu_high: PerCpuHigh::SixBatches,
         per_cpu_orders: false,
         avoid_fragmentation: false,
