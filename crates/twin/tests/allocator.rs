@@ -5,7 +5,7 @@ mod common;
 use common::{BROADWELL, DESIGNS, GIB, kernel, machine, vmstat};
 use mmtwin_event::vocabulary::{MmPageAlloc, MmPageAllocExtfrag, MmPagePcpuDrain};
 use mmtwin_event::{Event, Kind, Sink};
-use mmtwin_twin::alloc::{Caller, NodeMask, Policy, Request, Rules, ZONES, ZoneKind};
+use mmtwin_twin::alloc::{Caller, NodeMask, Policy, Request, Rules, TakesRest, ZONES, ZoneKind};
 use mmtwin_twin::kernel::{AllocLoop, Kernel, KernelError, KernelRules};
 use mmtwin_twin::machine::{Cpu, Machine, Node};
 use mmtwin_twin::page::{Migratetype, Pfn, State};
@@ -575,6 +575,51 @@ fn what_is_left_of_a_foreign_block_stays_with_its_type_from_6_10_on() {
     assert_eq!(steals, pages.div_ceil(8), "{pages}");
     let (pages, steals) = stolen(Rules::V6_12);
     assert_eq!(steals, pages);
+}
+
+#[test]
+fn before_4_0_pages_that_cannot_be_moved_left_the_rest_of_small_blocks() {
+    let stolen = |takes_rest: TakesRest, migratetype: Migratetype| {
+        let nodes = vec![Node { memory: vec![Range { start: 512, end: 9 * 512 }], reserved: Vec::new() }];
+        let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
+        let alloc = Rules { transparent_hugepage: false, min_free_kbytes: Some(0), takes_rest, ..Rules::V4_13 };
+        let rules =
+            KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::reclaim::Rules::V6_1 };
+        let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::new([Kind::MmPageAllocExtfrag])).unwrap();
+        let mut task = caller(0, Policy::Default);
+        // Movable pages fill it all, and every other eight are given back.
+        let request = Request { order: 3, migratetype: Migratetype::Movable, ..Request::ATOMIC };
+        let blocks: Vec<Pfn> = std::iter::from_fn(|| kernel.allocate(&mut task, &request).ok()).collect();
+        for &block in blocks.iter().step_by(2) {
+            kernel.free(0, task.task, block).unwrap();
+        }
+        kernel.probe.drain(u64::MAX, &mut Seen::default());
+        let request = Request { migratetype, ..Request::KERNEL };
+        let pages: Vec<Pfn> = (0..20).map(|_| kernel.allocate(&mut task, &request).unwrap()).collect();
+        let listed = kernel.alloc.pageset(ZoneKind::Dma as usize, 0).unwrap().count as usize;
+        let mut seen = Seen::default();
+        kernel.probe.drain(u64::MAX, &mut seen);
+        let changed = pages.iter().all(|&page| kernel.alloc.block_type(page) == migratetype);
+        (pages.len() + listed, seen.stolen.len(), changed)
+    };
+    // Every page is taken by itself; or the free half of the pageblock becomes the new type's, and the pageblock with it.
+    let (pages, steals, changed) = stolen(TakesRest::LargeOrReclaimable, Migratetype::Unmovable);
+    assert_eq!((steals, changed), (pages, false));
+    let (pages, steals, changed) = stolen(TakesRest::LargeOrReclaimable, Migratetype::Reclaimable);
+    assert!(pages >= 20 && (steals, changed) == (1, true), "{steals} of {pages}");
+    let (_, steals, changed) = stolen(TakesRest::LargeOrUnmovable, Migratetype::Unmovable);
+    assert_eq!((steals, changed), (1, true));
+}
+
+#[test]
+fn pageblocks_can_be_larger() {
+    let alloc = Rules { max_order: 12, pageblock_order: 12, ..Rules::V4_13 };
+    let mut kernel = kernel(machine(1, 1, 1, 8 * GIB), alloc, vmstat(Design::InZone, None));
+    let page = kernel.allocate(&mut caller(0, Policy::Default), &Request::KERNEL).unwrap();
+    let first = page >> 12 << 12;
+    let types = |at: Pfn| kernel.alloc.block_type(at);
+    assert_eq!([first, first + 4095].map(types), [Migratetype::Unmovable; 2]);
+    assert_eq!([first - 1, first + 4096].map(types), [Migratetype::Movable; 2]);
 }
 
 #[test]

@@ -89,6 +89,9 @@ fn blocks_are_as_large_as_the_kernel_has_them() {
     let of = &run.results.phases[0].actions[0];
     // 256 MiB have 16 blocks of 16 MiB, some of them in use from the start.
     assert!((12..16).contains(&(of.operations - of.failures)), "{} {}", of.operations, of.failures);
+    let other =
+        refused(&large("").replacen("[machine]\n", "[machine]\nhuge_page = \"16 MiB\"\n", 1).replace("2.6.36", "3.13"));
+    assert!(other.contains("huge pages of 16 MiB"), "{other}");
     let why = refused(&large(""));
     assert!(why.contains("order 12") && why.contains("max_order is 10"), "{why}");
 }

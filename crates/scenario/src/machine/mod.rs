@@ -36,6 +36,8 @@ pub struct Machine {
     pub siblings: Siblings,
     /// Cores of a node that share a last-level cache; `None`: all of them.
     pub cluster_cores: Option<u32>,
+    /// Size of a huge page.
+    pub huge_page: Bytes,
     /// Nodes; the index is the nid.
     pub nodes: Vec<Node>,
     /// Distances as the firmware reports them (SLIT): 10 on the diagonal, 11 to 254 elsewhere.

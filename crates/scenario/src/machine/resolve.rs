@@ -3,13 +3,15 @@
 use super::text::{MachineText, NodeText, PerPair};
 use super::{Cpu, Machine, Memory, Node, Siblings, Zone, figure, zone};
 use crate::check::Check;
-use crate::units::{List, PAGE};
+use crate::units::{Bytes, List, PAGE};
 use std::collections::BTreeMap;
 
 /// Nodes a kernel is built for at most (`CONFIG_NODES_SHIFT` 10).
 const MAX_NODES: usize = 1024;
 /// Memory that x86-64 can address: 52 bits.
 const MAX_MEMORY: u128 = 1 << 52;
+/// A huge page of x86-64.
+pub(super) const HUGE_PAGE: Bytes = Bytes(2 << 20);
 /// Distance of a node to itself.
 const LOCAL_DISTANCE: u32 = 10;
 /// Distance to other nodes where the firmware says nothing.
@@ -45,6 +47,7 @@ pub(crate) fn resolve(text: MachineText, check: &mut Check<'_>) -> Option<Machin
         threads_per_core: text.threads_per_core,
         siblings: text.siblings,
         cluster_cores: text.cluster_cores,
+        huge_page: text.huge_page.unwrap_or(HUGE_PAGE),
         nodes: nodes.collect(),
         distance,
         cpu: text.cpu,
@@ -89,6 +92,10 @@ fn check_nodes(text: &MachineText, check: &mut Check<'_>) {
         format!("possible CPUs are at least the {} there are and at most {}", last + 1, List::MAX + 1)
     });
     check_memory(nodes, check);
+    let huge = text.huge_page.unwrap_or(HUGE_PAGE).0;
+    check.require(huge.is_power_of_two() && huge > PAGE, "machine.huge_page", || {
+        "a huge page is a power of two of pages of 4 KiB".into()
+    });
     let cpu = &text.cpu;
     check.require(cpu.frequency.0 > 0, "machine.cpu.frequency", || "a CPU has a frequency above 0".into());
     check.require((1.0..=64.0).contains(&cpu.smt_slowdown), "machine.cpu.smt_slowdown", || {

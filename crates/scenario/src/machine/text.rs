@@ -1,5 +1,6 @@
 //! The machine as a scenario or preset writes it: what is missing is derived.
 
+use super::resolve::HUGE_PAGE;
 use super::{Costs, CpuSpeed, Curve, Disk, Figure, Line, Machine, Swap, Zone};
 use crate::kernel::variant;
 use crate::units::{Bandwidth, Bytes, Cost, List};
@@ -31,6 +32,10 @@ pub(crate) struct MachineText {
     /// Cores of a node that share a last-level cache; absent: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_cores: Option<u32>,
+    /// Size of a huge page; absent: 2 MiB, as on x86-64. The kernel groups pages by type in blocks of that size, or of the
+    /// largest that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_page: Option<Bytes>,
     /// CPUs the kernel is prepared for; absent: those there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub possible_cpus: Option<u32>,
@@ -181,6 +186,7 @@ impl From<Machine> for MachineText {
             threads_per_core: machine.threads_per_core,
             siblings: machine.siblings,
             cluster_cores: machine.cluster_cores,
+            huge_page: Some(machine.huge_page).filter(|size| *size != HUGE_PAGE),
             possible_cpus: Some(machine.possible_cpus),
             distance: Some(machine.distance),
             asymmetric: !symmetric,

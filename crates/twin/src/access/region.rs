@@ -10,7 +10,7 @@ use super::Unit;
 use super::lock::Lock;
 use super::marks::Bits;
 use super::tables::Tables;
-use crate::alloc::{Allocated, AllocationFailure, Caller, PAGEBLOCK_ORDER, Policy, Request};
+use crate::alloc::{Allocated, AllocationFailure, Caller, HUGE_ORDER, Policy, Request};
 use crate::kernel::{Kernel, KernelError, Ps};
 use crate::page::{Flag, NO_PAGE, Pfn, State};
 use crate::vmstat::NodeItem;
@@ -23,7 +23,7 @@ const ZERO: Pfn = NO_PAGE - 1;
 /// bits.
 const GONE: Pfn = 1 << 31;
 /// Pages of a huge page.
-const HUGE: u64 = 1 << PAGEBLOCK_ORDER;
+const HUGE: u64 = 1 << HUGE_ORDER;
 
 /// The page of a process, zeroed.
 const USER: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|__GFP_ZERO", ..Request::USER };
@@ -329,7 +329,7 @@ impl Region {
     pub(crate) fn huge_at(&self, block: u64, kernel: &Kernel) -> Option<Pfn> {
         let pfn = *self.entries.get((block * HUGE) as usize).filter(|_| self.may_be_huge())?;
         let frames = &kernel.alloc.frames;
-        (pfn < GONE && frames.state(pfn) == State::Allocated && frames.order(pfn) == PAGEBLOCK_ORDER).then_some(pfn)
+        (pfn < GONE && frames.state(pfn) == State::Allocated && frames.order(pfn) == HUGE_ORDER).then_some(pfn)
     }
 
     /// Pages, touched or not.

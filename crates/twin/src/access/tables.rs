@@ -6,14 +6,14 @@
 //! maps a shared region, and what a process has before its regions. Checked page by page against guests whose state was
 //! recorded (docs/fidelity.md).
 
-use crate::alloc::{AllocationFailure, Caller, PAGEBLOCK_ORDER, Request};
+use crate::alloc::{AllocationFailure, Caller, HUGE_ORDER, Request};
 use crate::kernel::{Kernel, KernelError};
 use crate::page::{NO_PAGE, Pfn};
 
 /// Entries of a table.
 const ENTRIES: u64 = 512;
 /// Pages that a table of the lowest level maps.
-const LOWEST: u64 = 1 << PAGEBLOCK_ORDER;
+const LOWEST: u64 = 1 << HUGE_ORDER;
 
 /// A page for a table (`GFP_PGTABLE_USER`).
 const TABLE: Request = Request { gfp: "GFP_KERNEL_ACCOUNT|__GFP_ZERO", ..Request::KERNEL };

@@ -9,8 +9,7 @@ use super::buddy::named;
 use super::marks::Reserves;
 use super::policy::{Choice, choose};
 use super::{
-    AllocationFailure, Asked, Caller, Context, NodeMask, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, PerCpuHigh,
-    Request, ZoneKind,
+    AllocationFailure, Asked, Caller, Context, NodeMask, NotAllocated, PageAllocator, PerCpuHigh, Request, ZoneKind,
 };
 use crate::page::{Pfn, State};
 use crate::vmstat::{NumaItem, ZoneItem};
@@ -177,7 +176,7 @@ impl PageAllocator {
     #[inline]
     fn take(&mut self, ctx: &mut Context<'_>, zone: usize, request: &Request, keep_apart: bool) -> Option<Pfn> {
         let (order, migratetype) = (request.order, request.migratetype);
-        let smallest = if keep_apart { PAGEBLOCK_ORDER } else { 0 };
+        let smallest = if keep_apart { self.rules.pageblock_order } else { 0 };
         let page = match self.per_cpu_list(order, migratetype) {
             Some(list) => self.take_per_cpu(ctx, zone, order, migratetype, list, smallest)?,
             None => {

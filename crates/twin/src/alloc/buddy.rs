@@ -7,7 +7,7 @@
 //! shuffling. Checked by a property test against the set of free pages (`tests/allocator.rs`).
 
 use super::fallback::Stolen;
-use super::{Context, MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator};
+use super::{Context, MAX_ORDER, PageAllocator};
 use crate::page::{Migratetype, Pfn, State};
 use crate::vmstat::ZoneItem;
 use mmtwin_event::vocabulary::MmPageAllocZoneLocked;
@@ -91,9 +91,10 @@ impl PageAllocator {
         let order = self.frames.order(page);
         self.pull_free(zone, page);
         ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -(1 << order));
-        if order + 1 >= PAGEBLOCK_ORDER {
-            let first = (page >> PAGEBLOCK_ORDER) as usize;
-            self.blocks[first..first + (1usize << order).div_ceil(1 << PAGEBLOCK_ORDER)].fill(Migratetype::Movable);
+        let pageblock_order = self.rules.pageblock_order;
+        if order + 1 >= pageblock_order {
+            let first = (page >> pageblock_order) as usize;
+            self.blocks[first..first + (1usize << order).div_ceil(1 << pageblock_order)].fill(Migratetype::Movable);
         }
         for page in page..page + (1 << order) {
             self.frames.set(page, State::Allocated, 0, Migratetype::Movable, zone);

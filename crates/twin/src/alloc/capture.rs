@@ -4,7 +4,7 @@
 //! A task that compacts for itself takes the block that it has made before it comes to the free lists, so that nobody
 //! else has it, and whatever the marks are. It is counted as neither allocated nor free. Checked by a test.
 
-use super::{Allocated, Context, PAGEBLOCK_ORDER, PageAllocator, Request};
+use super::{Allocated, Context, PageAllocator, Request};
 use crate::page::{Migratetype, Pfn, State};
 use crate::vmstat::ZoneItem;
 
@@ -43,7 +43,7 @@ impl PageAllocator {
         let Some(wanted) = self.capture.filter(|of| of.zone == zone && of.order == order && of.page.is_none()) else {
             return false;
         };
-        if order < PAGEBLOCK_ORDER && self.block_type(page) == Migratetype::Movable {
+        if order < self.rules.pageblock_order && self.block_type(page) == Migratetype::Movable {
             return false;
         }
         ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -(1 << order));

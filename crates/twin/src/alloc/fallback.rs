@@ -1,14 +1,18 @@
-//! Taking pages of another migratetype: `__rmqueue_fallback`, `steal_suitable_fallback`; 4.13 to 6.12.
+//! Taking pages of another migratetype: `__rmqueue_fallback`, `steal_suitable_fallback`; 4.13 to 6.12, and before 4.0.
 //!
 //! The largest block of another type is taken, so that types mix rarely, and if it is large or the request cannot be
 //! moved, the free rest of its pageblock is taken too; a pageblock that is then mostly of the new type changes its type.
 //! A movable request that needs little takes the smallest block instead. From 6.10 on a block whose pageblock keeps its type
-//! stays on its list, and only what is asked for is taken of it, each time with a boost. What counts as alike in a pageblock is what
+//! stays on its list, and only what is asked for is taken of it, each time with a boost.
+//!
+//! Before 4.0 always the largest block was taken; its pageblock's rest went with it if it was large or the request was
+//! reclaimable. Other requests left the rest of a small block where it was, so that pages which cannot be moved came to lie
+//! in many pageblocks; a pageblock changed its type if half of it was free. What counts as alike in a pageblock is what
 //! was allocated as movable there (the kernel looks whether it is on an LRU list). Left out: 6.15 and later, where the
 //! steps are ordered anew. Checked by tests of the events (`tests/allocator.rs`).
 
 use super::buddy::named;
-use super::{Context, MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator};
+use super::{Context, MAX_ORDER, PageAllocator, TakesRest};
 use crate::page::{Migratetype, Pfn, State};
 use mmtwin_event::Kind;
 use mmtwin_event::vocabulary::MmPageAllocExtfrag;
@@ -51,8 +55,10 @@ impl PageAllocator {
         let smallest = smallest.max(order);
         let largest = (smallest..=MAX_ORDER).rev().find_map(|at| Some((at, other(self, at)?)));
         let (mut at, (mut from, mut page)) = largest?;
-        let whole = at >= PAGEBLOCK_ORDER / 2 || migratetype != Movable;
-        if !whole && at > order {
+        let historic = self.rules.takes_rest == TakesRest::LargeOrReclaimable;
+        let small = if historic { migratetype == Reclaimable } else { migratetype != Movable };
+        let whole = at >= self.rules.pageblock_order / 2 || small;
+        if !whole && !historic && at > order {
             let found = (order..=MAX_ORDER).find_map(|at| Some((at, other(self, at)?)));
             (at, (from, page)) = found.unwrap_or((at, (from, page)));
         }
@@ -79,16 +85,18 @@ impl PageAllocator {
     /// Moves a free block of type `from`, and if `whole` what is free around it, to the lists of type `to`. False: it stays
     /// where it is.
     fn claim(&mut self, zone: usize, page: Pfn, order: u32, to: Migratetype, from: Migratetype, whole: bool) -> bool {
-        if order >= PAGEBLOCK_ORDER {
-            let first = (page >> PAGEBLOCK_ORDER) as usize;
-            self.blocks[first..first + (1 << (order - PAGEBLOCK_ORDER))].fill(to);
+        let pageblock_order = self.rules.pageblock_order;
+        if order >= pageblock_order {
+            let first = (page >> pageblock_order) as usize;
+            self.blocks[first..first + (1 << (order - pageblock_order))].fill(to);
             self.retype(zone, page, to);
             return true;
         }
-        let stays = self.rules.rest_stays;
-        self.zones[zone].boost_watermark(self.rules.watermark_boost_factor);
-        let first = page >> PAGEBLOCK_ORDER << PAGEBLOCK_ORDER;
-        let last = first + (1 << PAGEBLOCK_ORDER) - 1;
+        let historic = self.rules.takes_rest == TakesRest::LargeOrReclaimable;
+        let stays = self.rules.rest_stays || historic && !whole;
+        self.zones[zone].boost_watermark(self.rules.watermark_boost_factor, pageblock_order);
+        let first = page >> pageblock_order << pageblock_order;
+        let last = first + (1 << pageblock_order) - 1;
         if !whole || !self.zones[zone].spans(u64::from(last)) {
             if !stays {
                 self.retype(zone, page, to);
@@ -114,17 +122,18 @@ impl PageAllocator {
             }
         }
         let alike = match (to, from) {
+            _ if historic => 0,
             (Movable, _) => movable,
             // What is neither free nor movable in a movable block may well be of the new type.
-            (_, Movable) => (1 << PAGEBLOCK_ORDER) - free - movable,
+            (_, Movable) => (1 << pageblock_order) - free - movable,
             _ => 0,
         };
-        let most = free + alike >= 1 << (PAGEBLOCK_ORDER - 1);
+        let most = free + alike >= 1 << (pageblock_order - 1);
         if most || !stays {
             blocks.into_iter().for_each(|block| self.retype(zone, block, to));
         }
         if most {
-            self.blocks[(page >> PAGEBLOCK_ORDER) as usize] = to;
+            self.blocks[(page >> pageblock_order) as usize] = to;
         }
         most || !stays
     }

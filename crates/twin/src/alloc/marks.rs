@@ -4,7 +4,7 @@
 //! Left out: the highatomic reserve and CMA. Checked on the marks that
 //! kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`).
 
-use super::{MAX_ORDER, PAGEBLOCK_ORDER, Rules, Zone, ZoneKind};
+use super::{MAX_ORDER, Rules, Zone, ZoneKind};
 use crate::machine::PAGE_SHIFT;
 
 /// Watermarks of a zone, pages.
@@ -46,7 +46,7 @@ pub(super) fn set_up(zones: &mut [Zone], rules: &Rules) {
     let populated = zones.iter().filter(|zone| zone.populated() && zone.kind <= ZoneKind::Normal).count() as u64;
     let pages_min = rules.min_free_kbytes.unwrap_or_else(|| {
         let default = ((lowmem << KB_SHIFT) * 16).isqrt().clamp(MIN_FREE_KB, rules.min_free_limit_kb);
-        let huge = ((HUGE_BLOCKS * populated) << PAGEBLOCK_ORDER).min(lowmem / 20) << KB_SHIFT;
+        let huge = ((HUGE_BLOCKS * populated) << rules.pageblock_order).min(lowmem / 20) << KB_SHIFT;
         if rules.transparent_hugepage { default.max(huge) } else { default }
     }) >> KB_SHIFT;
     for zone in zones.iter_mut() {
@@ -92,13 +92,13 @@ impl Zone {
         order == 0 || (order..=MAX_ORDER).any(|order| blocks(order) > 0)
     }
 
-    /// Raises all marks because pages of different types have been mixed.
-    pub(super) fn boost_watermark(&mut self, factor: u64) {
+    /// Raises all marks by a pageblock of an order because pages of different types have been mixed.
+    pub(super) fn boost_watermark(&mut self, factor: u64, order: u32) {
         let max = self.marks.high * factor / FACTOR_PARTS;
-        if factor == 0 || max == 0 || 4 << PAGEBLOCK_ORDER > self.managed {
+        if factor == 0 || max == 0 || 4 << order > self.managed {
             return;
         }
-        self.boost = (self.boost + (1 << PAGEBLOCK_ORDER)).min(max.max(1 << PAGEBLOCK_ORDER));
+        self.boost = (self.boost + (1 << order)).min(max.max(1 << order));
         self.boosted = true;
     }
 }
@@ -172,7 +172,7 @@ mod tests {
         zone.marks.high = 1000;
         let boosts: Vec<u64> = (0..4)
             .map(|_| {
-                zone.boost_watermark(15_000);
+                zone.boost_watermark(15_000, 9);
                 zone.boost
             })
             .collect();

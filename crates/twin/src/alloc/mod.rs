@@ -21,8 +21,8 @@ pub use marks::Marks;
 pub use pageset::{PerCpuPages, PerCpuState};
 pub use policy::{NodeMask, Policy};
 pub use request::{AllocationFailure, Asked, Caller, Context, NotAllocated, Request};
-pub use rules::{PerCpuHigh, Rules, SpreadLoad};
-pub use zone::{MAX_ORDER, PAGEBLOCK_ORDER, ZONES, Zone, ZoneKind};
+pub use rules::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
+pub use zone::{HUGE_ORDER, MAX_ORDER, ZONES, Zone, ZoneKind};
 
 use crate::machine::Machine;
 use crate::page::{Frames, Migratetype, Pfn, State};
@@ -53,10 +53,10 @@ impl PageAllocator {
     /// The allocator after boot: all memory that is not reserved is free.
     pub fn new(machine: &Machine, rules: Rules) -> PageAllocator {
         let zones = zone::of_machine(machine);
-        let blocks = machine.end_pfn().div_ceil(1 << PAGEBLOCK_ORDER) as usize;
+        let blocks = machine.end_pfn().div_ceil(1 << rules.pageblock_order) as usize;
         // With fewer pageblocks than types the kernel does not group pages by type.
         let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
-        let grouped = managed >= (Migratetype::ALL.len() as u64 + 1) << PAGEBLOCK_ORDER;
+        let grouped = managed >= (Migratetype::ALL.len() as u64 + 1) << rules.pageblock_order;
         let first = if grouped { Migratetype::Movable } else { Migratetype::Unmovable };
         let mut allocator = PageAllocator {
             frames: Frames::new(machine.end_pfn()),
@@ -104,22 +104,22 @@ impl PageAllocator {
     /// smaller block is the first half of one whose second half is taken away, as free neighbours would be one block. What
     /// there is no room for is left out.
     pub(crate) fn set_apart(&mut self, zone: usize, to: Migratetype, blocks: &[u64]) {
-        const ALL: Pfn = 1 << PAGEBLOCK_ORDER;
+        let (pageblock_order, all) = (self.rules.pageblock_order, 1 << self.rules.pageblock_order);
         // The pageblock that smaller ones are cut from, and how much of it is.
-        let (mut page, mut cut) = (0, ALL);
+        let (mut page, mut cut): (Pfn, Pfn) = (0, all);
         for (order, &count) in blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev() {
             let order = order as u32;
             for _ in 0..count {
-                if order >= PAGEBLOCK_ORDER {
+                if order >= pageblock_order {
                     let Some(page) = self.take_smallest(zone, order, Migratetype::Movable) else { return };
-                    let first = (page >> PAGEBLOCK_ORDER) as usize;
-                    self.blocks[first..first + (1 << (order - PAGEBLOCK_ORDER))].fill(to);
+                    let first = (page >> pageblock_order) as usize;
+                    self.blocks[first..first + (1 << (order - pageblock_order))].fill(to);
                     self.push_free(zone, page, order, to, true);
                     continue;
                 }
-                if cut == ALL {
-                    let Some(block) = self.take_smallest(zone, PAGEBLOCK_ORDER, Migratetype::Movable) else { return };
-                    self.blocks[(block >> PAGEBLOCK_ORDER) as usize] = to;
+                if cut == all {
+                    let Some(block) = self.take_smallest(zone, pageblock_order, Migratetype::Movable) else { return };
+                    self.blocks[(block >> pageblock_order) as usize] = to;
                     (page, cut) = (block, 0);
                 }
                 self.push_free(zone, page + cut, order, to, true);
@@ -127,7 +127,7 @@ impl PageAllocator {
                 cut += 2 << order;
             }
         }
-        while cut < ALL {
+        while cut < all {
             let order = cut.trailing_zeros();
             self.frames.set(page + cut, State::Allocated, order, to, zone);
             cut += 1 << order;
@@ -153,6 +153,11 @@ impl PageAllocator {
         self.rules.max_order
     }
 
+    /// log2 of the pages of a pageblock.
+    pub fn pageblock_order(&self) -> u32 {
+        self.rules.pageblock_order
+    }
+
     /// Numbers of the populated zones.
     pub fn populated(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.zones.len()).filter(|&zone| self.zones[zone].populated())
@@ -170,7 +175,7 @@ impl PageAllocator {
 
     /// What the pageblock of a page holds.
     pub fn block_type(&self, page: Pfn) -> Migratetype {
-        self.blocks[(page >> PAGEBLOCK_ORDER) as usize]
+        self.blocks[(page >> self.rules.pageblock_order) as usize]
     }
 
     /// Pages on the free lists of a zone, counted there and not by a counter.

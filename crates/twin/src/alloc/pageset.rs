@@ -10,7 +10,7 @@
 
 use super::buddy::named;
 use super::marks::Reserves;
-use super::{Context, PAGEBLOCK_ORDER, PageAllocator, PerCpuHigh, Rules, Zone, ZoneKind};
+use super::{Context, HUGE_ORDER, PageAllocator, PerCpuHigh, Rules, Zone, ZoneKind};
 use crate::page::{List, Migratetype, Pfn, State};
 use crate::vmstat::ZoneItem;
 use mmtwin_event::Kind;
@@ -184,7 +184,7 @@ impl PageAllocator {
         let row = match order {
             0 => 0,
             1..=LIST_ORDERS if self.rules.per_cpu_orders => order as usize,
-            PAGEBLOCK_ORDER if self.rules.per_cpu_orders => LIST_ORDERS as usize + 1,
+            HUGE_ORDER if self.rules.per_cpu_orders => LIST_ORDERS as usize + 1,
             _ => return None,
         };
         Some(row * TYPES + migratetype as usize)

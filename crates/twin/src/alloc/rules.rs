@@ -1,5 +1,7 @@
 //! How the allocators of different releases differ.
 
+use super::HUGE_ORDER;
+
 /// How long a CPU's list may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PerCpuHigh {
@@ -20,6 +22,16 @@ pub enum SpreadLoad {
     ByCount,
 }
 
+/// Which requests take the free rest of a pageblock when there is no block of their own type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakesRest {
+    /// Those that find a large block, and reclaimable ones; others leave what is left of a small one with its type. What
+    /// is in use in the pageblock does not count (before 4.0).
+    LargeOrReclaimable,
+    /// Those that find a large block, and all that cannot be moved.
+    LargeOrUnmovable,
+}
+
 /// The allocator of a release with its sysctls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -27,12 +39,16 @@ pub struct Rules {
     pub batch_limit: u64,
     /// log2 of the pages of the largest block.
     pub max_order: u32,
+    /// log2 of the pages of a pageblock.
+    pub pageblock_order: u32,
     /// How long a CPU's list may become.
     pub per_cpu_high: PerCpuHigh,
     /// Blocks up to order 3 and huge pages have per-CPU lists too (5.13 and later).
     pub per_cpu_orders: bool,
     /// A request does not take from blocks of another type while another zone can serve it (5.0 and later).
     pub avoid_fragmentation: bool,
+    /// Which requests take the free rest of a pageblock of another type.
+    pub takes_rest: TakesRest,
     /// What is left of a block of another type that one page is taken of stays with that type (6.10 and later).
     pub rest_stays: bool,
     /// `vm.watermark_boost_factor`, hundredths of a percent; 0 before 5.0.
@@ -61,9 +77,11 @@ impl Rules {
     pub const V4_13: Rules = Rules {
         batch_limit: 128,
         max_order: 10,
+        pageblock_order: HUGE_ORDER,
         per_cpu_high: PerCpuHigh::SixBatches,
         per_cpu_orders: false,
         avoid_fragmentation: false,
+        takes_rest: TakesRest::LargeOrUnmovable,
         rest_stays: false,
         watermark_boost_factor: 0,
         watermark_scale_factor: 10,

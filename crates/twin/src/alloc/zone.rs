@@ -14,8 +14,8 @@ pub const ZONES: usize = 5;
 /// log2 of the pages of the largest block that any kernel has; which one has which is said by
 /// [`Rules::max_order`](super::Rules::max_order).
 pub const MAX_ORDER: u32 = 13;
-/// log2 of the pages of a pageblock.
-pub const PAGEBLOCK_ORDER: u32 = 9;
+/// log2 of the pages of a huge page of x86-64; processes have no others.
+pub const HUGE_ORDER: u32 = 9;
 
 /// The kinds of zones, from low to high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,6 +3,7 @@
 
 use super::BuildError;
 use super::kernel::by_zone;
+use crate::alloc::HUGE_ORDER;
 use crate::page::MAX_CGROUPS;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::{Congestion, LruScope, Thp};
@@ -36,6 +37,12 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         return refuse(
             "vm.zone_reclaim_mode above 0".into(),
             "a kernel of 2010 reclaims a zone, not a node, before it takes memory of another",
+        );
+    }
+    if scenario.machine.huge_page.pages() != 1 << HUGE_ORDER && by_zone(&scenario.kernel).is_none() {
+        return refuse(
+            format!("huge pages of {}", scenario.machine.huge_page),
+            "processes get those of 2 MiB, and only kernels before 3.7 compact other pageblocks",
         );
     }
     if scenario.cgroups.len() >= MAX_CGROUPS {

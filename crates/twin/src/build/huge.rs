@@ -7,13 +7,13 @@
 //! Checked by tests here and by `tests/huge_pages.rs`.
 
 use super::kernel::{by_zone, is_at_least};
-use crate::alloc::{PAGEBLOCK_ORDER, Policy, Request};
+use crate::alloc::{HUGE_ORDER, Policy, Request};
 use mmtwin_scenario::kernel::{Kernel, Thp, ThpDefrag};
 use mmtwin_scenario::workload::Huge;
 
 /// Who waits for nothing, and wakes nobody.
 const LIGHT: Request =
-    Request { order: PAGEBLOCK_ORDER, may_wait: false, kswapd: false, gfp: "GFP_TRANSHUGE_LIGHT", ..Request::USER };
+    Request { order: HUGE_ORDER, may_wait: false, kswapd: false, gfp: "GFP_TRANSHUGE_LIGHT", ..Request::USER };
 /// Who wakes kswapd, which wakes kcompactd.
 const DEFERRING: Request = Request { kswapd: true, gfp: "GFP_TRANSHUGE_LIGHT|__GFP_KSWAPD_RECLAIM", ..LIGHT };
 /// Who reclaims and compacts itself.

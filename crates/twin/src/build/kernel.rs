@@ -1,7 +1,7 @@
 //! The kernel: rules of the allocator and of the counters.
 
 use super::BuildError;
-use crate::alloc::{PerCpuHigh, Rules, SpreadLoad};
+use crate::alloc::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
 use crate::clock::Ns;
 use crate::kernel::KernelRules;
 use crate::reclaim;
@@ -13,20 +13,23 @@ use mmtwin_scenario::kernel::{
     NeedsUpdate, NumaCounters, PageAlloc, Pageblocks, Pageset, ScanBalance, SyncPass, Thp, Threshold, Watermarks,
     WritebackPages,
 };
+use mmtwin_scenario::units::Bytes;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// Rules of the page allocator and of the counters.
-pub fn rules(of: &Kernel) -> Result<KernelRules, BuildError> {
-    Ok(KernelRules { alloc: alloc(of), vmstat: vmstat(of)?, reclaim: reclaim(of) })
+pub fn rules(of: &Kernel, huge_page: Bytes) -> Result<KernelRules, BuildError> {
+    Ok(KernelRules { alloc: alloc(of, huge_page), vmstat: vmstat(of)?, reclaim: reclaim(of) })
 }
 
-fn alloc(of: &Kernel) -> Rules {
+fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
     let PageAlloc { pageset, watermarks, min_free_kbytes_max, max_order, .. } = of.page_alloc;
     let sysctl = &of.sysctl;
     let ratios = &sysctl.vm_lowmem_reserve_ratio;
     Rules {
         max_order,
+        // `pageblock_order` of a kernel with huge pages.
+        pageblock_order: huge_page.pages().ilog2().min(max_order),
         batch_limit: if pageset == Pageset::BatchTimesSix { 128 } else { 256 },
         per_cpu_high: match pageset {
             Pageset::BatchTimesSix => PerCpuHigh::SixBatches,
@@ -36,6 +39,7 @@ fn alloc(of: &Kernel) -> Rules {
         per_cpu_orders: pageset != Pageset::BatchTimesSix,
         // The boost came with the rule that it serves.
         avoid_fragmentation: sysctl.vm_watermark_boost_factor.is_some(),
+        takes_rest: if is_at_least(of, 4, 0) { TakesRest::LargeOrUnmovable } else { TakesRest::LargeOrReclaimable },
         rest_stays: is_at_least(of, 6, 10),
         watermark_boost_factor: sysctl.vm_watermark_boost_factor.unwrap_or(0).into(),
         // Without the factor the marks are quarters, as a factor of 0 makes them.
@@ -208,6 +212,8 @@ mod tests {
     use super::*;
     use std::path::Path;
 
+    const HUGE: Bytes = Bytes(2 << 20);
+
     fn kernel(release: &str) -> Kernel {
         let text = format!("[machine]\npreset = \"broadwell-2s-88\"\n[kernel]\nrelease = \"{release}\"\n");
         mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap().kernel
@@ -215,11 +221,23 @@ mod tests {
 
     #[test]
     fn bundles_give_the_rules_of_their_releases() {
-        assert_eq!(alloc(&kernel("4.13")), Rules::V4_13);
-        assert_eq!(alloc(&kernel("6.1")), Rules::V6_1);
-        assert_eq!(alloc(&kernel("6.12")), Rules::V6_12);
+        assert_eq!(alloc(&kernel("4.13"), HUGE), Rules::V4_13);
+        assert_eq!(alloc(&kernel("6.1"), HUGE), Rules::V6_1);
+        assert_eq!(alloc(&kernel("6.12"), HUGE), Rules::V6_12);
+        let takes_rest = |release| alloc(&kernel(release), HUGE).takes_rest;
+        assert_eq!(["2.6.36", "3.13"].map(takes_rest), [TakesRest::LargeOrReclaimable; 2]);
         assert_eq!(vmstat(&kernel("4.13")).unwrap().design, Design::InZone);
         assert!(matches!(vmstat(&kernel("6.1")).unwrap().design, Design::Event { zoneinfo_folds: false }));
+    }
+
+    #[test]
+    fn pageblocks_are_as_large_as_huge_pages_if_there_are_such_blocks() {
+        let order = |size, max_order| {
+            let mut of = kernel("2.6.36");
+            of.page_alloc.max_order = max_order;
+            alloc(&of, Bytes(size)).pageblock_order
+        };
+        assert_eq!([order(2 << 20, 10), order(16 << 20, 12), order(16 << 20, 10)], [9, 12, 10]);
     }
 
     #[test]
@@ -255,7 +273,7 @@ mod tests {
     #[test]
     fn every_bundle_can_be_simulated() {
         for name in mmtwin_scenario::bundle_names() {
-            assert!(rules(&kernel(name)).is_ok(), "{name}");
+            assert!(rules(&kernel(name), HUGE).is_ok(), "{name}");
         }
     }
 }

@@ -58,7 +58,7 @@ pub enum BuildError {
 /// Boots the scenario's kernel on a machine, its own or one with other zones. Its counters stand as if every CPU had
 /// been at work before, each a different time, by the scenario's seed.
 pub fn kernel_of(scenario: &Scenario, on: &SaidMachine, probe: Probe) -> Result<Kernel, BuildError> {
-    let mut kernel = Kernel::new(machine(on)?, costs(on), rules(&scenario.kernel)?, probe)?;
+    let mut kernel = Kernel::new(machine(on)?, costs(on), rules(&scenario.kernel, on.huge_page)?, probe)?;
     if scenario.kernel.sysctl.vm_numa_stat == Some(0) {
         kernel.stat.set_numa_stat(false);
     }

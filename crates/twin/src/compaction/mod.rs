@@ -22,7 +22,7 @@ mod zone;
 pub(crate) use direct::{Compact, Priority, Tries};
 pub(crate) use kcompactd::Kcompactd;
 
-use crate::alloc::{MAX_ORDER, PAGEBLOCK_ORDER, PageAllocator, ZoneKind};
+use crate::alloc::{HUGE_ORDER, MAX_ORDER, PageAllocator, ZoneKind};
 use crate::kernel::Kernel;
 use crate::probe::Task;
 use crate::reclaim::{COSTLY_ORDER, Poll, World, compact_gap};
@@ -31,8 +31,8 @@ use defer::Deferral;
 use mmtwin_event::value::{CompactResult, Zone as ZoneName};
 use mmtwin_event::vocabulary::MmCompactionSuitable;
 
-/// Pages of a pageblock.
-const BLOCK: u64 = 1 << PAGEBLOCK_ORDER;
+/// Pages of a pageblock; other sizes are for [`early`] compaction only.
+const BLOCK: u64 = 1 << HUGE_ORDER;
 /// Fragmentation below which free memory is too little for compaction, and not too scattered (`vm.extfrag_threshold`).
 const EXTFRAG_THRESHOLD: i64 = 500;
 

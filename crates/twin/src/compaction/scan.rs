@@ -7,7 +7,7 @@
 
 use super::BLOCK;
 use super::zone::{Mode, Pass};
-use crate::alloc::PAGEBLOCK_ORDER;
+use crate::alloc::HUGE_ORDER;
 use crate::page::{Flag, Migratetype, Pfn, State};
 use crate::reclaim::{BATCH, World};
 use mmtwin_event::vocabulary::{MmCompactionIsolateFreepages, MmCompactionIsolateMigratepages};
@@ -156,7 +156,7 @@ impl Pass {
     /// True if a pageblock takes pages: it is of the movable type and not free as a whole.
     fn is_target(&self, world: &World<'_>, block: u64) -> bool {
         let (alloc, first) = (&world.kernel.alloc, (block * BLOCK) as Pfn);
-        let whole = alloc.frames.state(first) == State::Free && alloc.frames.order(first) >= PAGEBLOCK_ORDER;
+        let whole = alloc.frames.state(first) == State::Free && alloc.frames.order(first) >= HUGE_ORDER;
         !whole && (self.thorough || alloc.block_type(first) == Migratetype::Movable)
     }
 

@@ -3,7 +3,7 @@
 use super::fast::Search;
 use super::migrate::Left;
 use super::{BLOCK, Status};
-use crate::alloc::{MAX_ORDER, PAGEBLOCK_ORDER, ZoneKind};
+use crate::alloc::{HUGE_ORDER, MAX_ORDER, ZoneKind};
 use crate::page::{Migratetype, Pfn};
 use crate::reclaim::{Poll, World};
 use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
@@ -125,7 +125,7 @@ impl Pass {
                 let rest = !self.migrate_pfn.is_multiple_of(BLOCK);
                 if rest && !self.thorough && !self.finish_block {
                     self.finish_block = true;
-                    if self.order == PAGEBLOCK_ORDER {
+                    if self.order == HUGE_ORDER {
                         self.last = None;
                     }
                     return self.scan(world, begun);
@@ -218,7 +218,7 @@ impl Pass {
         }
         let free = &world.kernel.alloc.zones[self.zone].free;
         let fits = |order: u32| {
-            let steals = order >= PAGEBLOCK_ORDER / 2 || self.migratetype != Migratetype::Movable;
+            let steals = order >= HUGE_ORDER / 2 || self.migratetype != Migratetype::Movable;
             let lists = Migratetype::ALL.into_iter().filter(|&of| of == self.migratetype || steals);
             lists.map(|of| free[order as usize][of as usize].len()).sum::<u32>() > 0
         };

@@ -22,8 +22,7 @@ pub(crate) use slab::{Shape as SlabShape, Slab};
 pub use state::{ListState, ZoneState};
 
 use crate::alloc::{
-    Allocated, AllocationFailure, Caller, Context, NotAllocated, PAGEBLOCK_ORDER, PageAllocator, Request, Rules,
-    ZoneKind,
+    Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules, ZoneKind,
 };
 use crate::clock::{Ns, OfObject, Random, Use};
 use crate::compaction::Compaction;
@@ -193,7 +192,7 @@ impl Kernel {
         alloc.set_pageset_sizes(&running_nodes(&machine, &stat));
         let managed: u64 = alloc.zones.iter().map(|zone| zone.managed).sum();
         let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![Cgroup::default()], cpus, managed);
-        let blocks = machine.end_pfn().div_ceil(1 << PAGEBLOCK_ORDER) as usize;
+        let blocks = machine.end_pfn().div_ceil(1 << rules.alloc.pageblock_order) as usize;
         let early = rules.reclaim.by_zone.is_some();
         let compaction = Compaction::new(&alloc, machine.nodes.len(), blocks, early);
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);

@@ -11,7 +11,7 @@ use super::rate_limit::LIMIT;
 use super::rules::Era;
 use super::{Env, Numa};
 use crate::access::{Entry, HUGE_PAGES, Unit};
-use crate::alloc::{Caller, PAGEBLOCK_ORDER, Policy, Request, ZoneKind};
+use crate::alloc::{Caller, HUGE_ORDER, Policy, Request, ZoneKind};
 use crate::probe::Task as Who;
 use crate::vmstat::ZoneItem;
 use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
@@ -31,7 +31,7 @@ const BASE: Request = Request {
     ..Request::USER
 };
 /// A huge page of the node that is asked.
-const HUGE: Request = Request { order: PAGEBLOCK_ORDER, gfp: "GFP_TRANSHUGE_LIGHT|__GFP_THISNODE", ..BASE };
+const HUGE: Request = Request { order: HUGE_ORDER, gfp: "GFP_TRANSHUGE_LIGHT|__GFP_THISNODE", ..BASE };
 
 impl Numa {
     /// Moves a unit of a region to the node of the task's CPU; false if it stays.

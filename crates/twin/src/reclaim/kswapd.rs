@@ -6,7 +6,7 @@
 use super::isolate::highest_zoneidx;
 use super::node::NodePass;
 use super::{BATCH, Control, DEF_PRIORITY, List, MAX_RETRIES, Poll, Reason, Who, World, active, compact_gap};
-use crate::alloc::{PAGEBLOCK_ORDER, Request, ZONES, ZoneKind};
+use crate::alloc::{HUGE_ORDER, Request, ZONES, ZoneKind};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
 use crate::probe::Task;
 use mmtwin_event::value::{Bytes, Gfp};
@@ -285,7 +285,7 @@ impl Balance {
         }
         if self.boosts.iter().any(|boost| *boost > 0) {
             let by = (world.cpu, world.task);
-            world.kernel.wakeup_kcompactd(by, node, PAGEBLOCK_ORDER, self.control.highest);
+            world.kernel.wakeup_kcompactd(by, node, HUGE_ORDER, self.control.highest);
         }
         world.set_active(node, self.control.highest, false);
         world.snapshot_refaults(node, 0);

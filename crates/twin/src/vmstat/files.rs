@@ -6,7 +6,7 @@
 //! (`tests/zoneinfo.rs`).
 
 use super::{File, NUMA_ITEMS, NumaItem, ReadCost, VmStat, ZoneItem};
-use crate::alloc::{PAGEBLOCK_ORDER, PageAllocator, ZoneKind};
+use crate::alloc::{PageAllocator, ZoneKind};
 use std::fmt::Write;
 
 /// Value of a NUMA row; `None` if the row is another.
@@ -19,7 +19,7 @@ impl VmStat {
     pub(super) fn zone_row(&self, alloc: &PageAllocator, zone: usize, name: &str) -> u64 {
         match name {
             "nr_free_pages" => self.plain(zone, ZoneItem::FreePages),
-            "nr_free_pages_blocks" => alloc.free_pages_from(zone, PAGEBLOCK_ORDER),
+            "nr_free_pages_blocks" => alloc.free_pages_from(zone, alloc.pageblock_order()),
             _ => self.pages.zone_row(zone, name).unwrap_or(0),
         }
     }

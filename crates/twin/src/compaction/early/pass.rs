@@ -3,8 +3,8 @@
 //! Pages of processes are taken in batches, free pages by pageblocks, the first of which is looked at again next time. Who
 //! does not wait keeps to movable pageblocks. In 2010 everybody waits for pages that are being written. Checked by tests of [`super`].
 
-use super::super::{BLOCK, Status};
-use crate::alloc::{MAX_ORDER, PAGEBLOCK_ORDER};
+use super::super::Status;
+use crate::alloc::MAX_ORDER;
 use crate::page::{Flag, Migratetype, Pfn, State};
 use crate::reclaim::{BATCH, Poll, World};
 use mmtwin_event::vocabulary::{
@@ -20,6 +20,8 @@ pub(super) struct Pass {
     /// It waits for pages.
     sync: bool,
     begun: bool,
+    /// Pages of a pageblock.
+    block: u64,
     /// Places of the scanners, and the end of the zone.
     migrate_pfn: u64,
     free_pfn: u64,
@@ -35,9 +37,9 @@ pub(super) struct Pass {
 impl Pass {
     /// Of a zone, not begun.
     pub(super) fn new(zone: usize, order: u32, migratetype: Migratetype, sync: bool) -> Pass {
-        let (begun, migrate_pfn, free_pfn, end, free) = (false, 0, 0, 0, Vec::new());
+        let (begun, block, migrate_pfn, free_pfn, end, free) = (false, 1, 0, 0, 0, Vec::new());
         let (late, others, moved) = (Vec::new(), 0, 0);
-        Pass { zone, order, migratetype, sync, begun, migrate_pfn, free_pfn, end, free, late, others, moved }
+        Pass { zone, order, migratetype, sync, begun, block, migrate_pfn, free_pfn, end, free, late, others, moved }
     }
 
     /// Goes on by a batch of pages.
@@ -50,7 +52,8 @@ impl Pass {
             self.begun = true;
             let of = &world.kernel.alloc.zones[self.zone];
             (self.migrate_pfn, self.end) = (of.start_pfn, of.start_pfn + of.spanned);
-            self.free_pfn = self.end / BLOCK * BLOCK;
+            self.block = 1 << world.kernel.alloc.pageblock_order();
+            self.free_pfn = self.end / self.block * self.block;
             world.drain();
         }
         if !self.late.is_empty() {
@@ -87,10 +90,11 @@ impl Pass {
         if !world.kernel.early_above(self.zone, self.order, of.marks.low + (1 << self.order)) {
             return Status::Continue;
         }
+        let pageblock_order = world.kernel.alloc.pageblock_order();
         let fits = |order: u32| {
             let lists = &of.free[order as usize];
             !lists[self.migratetype as usize].is_empty()
-                || order >= PAGEBLOCK_ORDER && lists.iter().any(|list| !list.is_empty())
+                || order >= pageblock_order && lists.iter().any(|list| !list.is_empty())
         };
         if (self.order..=MAX_ORDER).any(fits) { Status::Success } else { Status::Continue }
     }
@@ -106,7 +110,7 @@ impl Pass {
     /// scanner.
     fn isolate_migratepages(&mut self, world: &mut World<'_>) -> Option<Vec<Pfn>> {
         let begun = self.migrate_pfn;
-        let end = (begun + BLOCK).next_multiple_of(BLOCK);
+        let end = (begun + self.block).next_multiple_of(self.block);
         if end > self.free_pfn {
             self.migrate_pfn = end;
             return None;
@@ -123,7 +127,7 @@ impl Pass {
                 continue;
             }
             if !self.sync && alloc.block_type(page) != Migratetype::Movable {
-                at = (at / BLOCK + 1) * BLOCK;
+                at = (at / self.block + 1) * self.block;
                 continue;
             }
             let pages = 1u64 << alloc.frames.order(page);
@@ -171,13 +175,13 @@ impl Pass {
 
     /// Takes free pages from the end of the zone down, pageblock by pageblock, until there are as many as are to be moved.
     fn isolate_freepages(&mut self, world: &mut World<'_>, wanted: u64) {
-        let low = self.migrate_pfn + BLOCK;
+        let low = self.migrate_pfn + self.block;
         let (mut at, mut again) = (self.free_pfn, low.min(self.free_pfn));
         while at > low && (self.free.len() as u64) < wanted {
             if self.is_target(world, at) && self.take_free(world, at) > 0 {
                 again = again.max(at);
             }
-            at -= BLOCK;
+            at -= self.block;
         }
         self.free_pfn = again;
     }
@@ -185,13 +189,13 @@ impl Pass {
     /// True if a pageblock of the zone takes pages: it is of the movable type or free as a whole.
     fn is_target(&self, world: &World<'_>, pfn: u64) -> bool {
         let (alloc, page) = (&world.kernel.alloc, pfn as Pfn);
-        let whole = || alloc.frames.state(page) == State::Free && alloc.frames.order(page) >= PAGEBLOCK_ORDER;
+        let whole = || alloc.frames.state(page) == State::Free && alloc.frames.order(page) >= alloc.pageblock_order();
         pfn < self.end && (alloc.block_type(page) == Migratetype::Movable || whole())
     }
 
     /// Takes all free pages of a pageblock that the low mark leaves; how many.
     fn take_free(&mut self, world: &mut World<'_>, first: u64) -> u64 {
-        let (mut at, end, mut scanned, mut taken) = (first, (first + BLOCK).min(self.end), 0, 0);
+        let (mut at, end, mut scanned, mut taken) = (first, (first + self.block).min(self.end), 0, 0);
         while at < end {
             scanned += 1;
             let page = at as Pfn;
