@@ -14,34 +14,31 @@ fn machine(release: &str, disk: &str, swap: &str) -> String {
     )
 }
 
-/// A heap that does not fit is filled twice, and beside it a file is read.
+/// A heap that does not fit is filled and begun again, and beside it a file is read.
 fn run(release: &str, disk: &str, swap: &str) -> Finished {
     let run = ran(&format!(
         "{}[[process]]\nname = \"heap\"\n{}[[process.phase]]\n{}[[process]]\nname = \"reader\"\n{}[[process.phase]]\n{}",
         machine(release, disk, swap),
         region("heap", 160, "anon"),
-        access("heap", "pattern = \"sequential\"\nwrite = 1\nthink = \"20 us\"\ncount = 81920"),
+        access("heap", "pattern = \"sequential\"\nwrite = 1\nthink = \"20 us\"\ncount = 56320"),
         region("file", 64, "file"),
         access("file", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 16384"),
     ));
-    assert!(count(&run, "pswpout") > 10_000 && count(&run, "pswpin") > 1_000);
+    assert!(count(&run, "pswpout") > 5_000 && count(&run, "pswpin") > 1_000);
     run
 }
 
-/// Seconds that all transfers take one disk at its bandwidth, and those of the run.
-fn seconds(run: &Finished) -> (f64, f64) {
-    let kib = count(run, "pgpgin") + count(run, "pgpgout");
-    let end = run.results.phases.iter().map(|phase| phase.end).max().unwrap();
-    (kib as f64 * 1024.0 / 40e6, end as f64 / 1e9)
+/// Seconds until the last process has ended.
+fn seconds(run: &Finished) -> f64 {
+    run.results.phases.iter().map(|phase| phase.end).max().unwrap() as f64 / 1e9
 }
 
 #[test]
 fn one_disk_does_one_thing_at_a_time() {
-    for release in ["2.6.36", "3.5", "6.1"] {
-        let (busy, lasted) = seconds(&run(release, "seek = \"4 ms\"", "on_disk = true"));
-        assert!(lasted > busy, "{release}: {busy} s of {lasted} s");
-        let (_, of_two) = seconds(&run(release, "seek = \"4 ms\"", "on_disk = false"));
-        assert!(of_two < lasted, "{release}: {of_two} s with two disks, {lasted} s with one");
+    for release in ["2.6.36", "6.1"] {
+        let lasted = |swap| seconds(&run(release, "seek = \"4 ms\"", swap));
+        let (one, two) = (lasted("on_disk = true"), lasted("on_disk = false"));
+        assert!(one > 1.05 * two, "{release}: {one} s with one disk, {two} s with two");
     }
 }
 
@@ -56,7 +53,7 @@ fn what_lies_together_is_written_together() {
             access("heap", "pattern = \"sequential\"\nwrite = 1\ncount = 51200"),
         ));
         assert_eq!(count(&run, "pswpin"), 0);
-        (count(&run, "pswpout"), seconds(&run).1)
+        (count(&run, "pswpout"), seconds(&run))
     };
     let ((pages, without), (others, with)) = (written("seek = \"1 us\""), written("seek = \"8 ms\""));
     assert!(pages > 15_000 && others > 15_000);

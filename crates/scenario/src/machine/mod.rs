@@ -108,6 +108,7 @@ pub struct Disk {
     pub bandwidth: Bandwidth,
     /// Time of going to another place, between requests that do not follow each other; reads then go before writes. 0: it
     /// does not seek.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub seek: Time,
     /// Requests the device queue takes (`nr_requests`).
     pub queue_depth: u32,
@@ -122,6 +123,7 @@ pub struct Swap {
     /// Reads and writes end before the call returns, and nothing is read ahead: memory used as a disk (pmem, zram).
     pub synchronous: bool,
     /// It is a part of the disk that holds files, as fast as that, with the same queue.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_disk: bool,
     /// Time of one request on an idle device.
     pub latency: Time,

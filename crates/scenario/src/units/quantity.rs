@@ -176,6 +176,13 @@ impl Bytes {
     }
 }
 
+impl Time {
+    /// True if it is none.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+}
+
 impl Cost {
     /// True if it costs nothing.
     pub(crate) fn is_zero(&self) -> bool {

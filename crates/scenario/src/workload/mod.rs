@@ -42,7 +42,7 @@ pub struct Process {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
     /// When it starts, from the start of the run.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub start: Time,
     /// How many of it run; a resolved scenario has each of them spelled out.
     #[serde(default, skip_serializing_if = "Instances::is_default")]
@@ -177,8 +177,4 @@ fn huge_default() -> Huge {
 
 fn is_false(value: &bool) -> bool {
     !value
-}
-
-fn is_zero(time: &Time) -> bool {
-    time.0 == 0
 }

@@ -130,12 +130,12 @@ impl Requests {
         self.queues[1] = Queue::new(requests);
     }
 
-    /// True if the disk that holds files is congested.
-    pub(crate) fn is_congested(&self) -> bool {
-        self.queues[1].is_congested()
+    /// True if the disk that holds files, or swap's own, is congested.
+    pub(crate) fn is_congested(&self, on_disk: bool) -> bool {
+        self.queues[usize::from(on_disk)].is_congested()
     }
 
-    /// True if that disk, or swap's own, has no room for another write.
+    /// True if it has no room for another write.
     pub(crate) fn is_full(&self, on_disk: bool) -> bool {
         self.queues[usize::from(on_disk)].is_full()
     }

@@ -197,7 +197,7 @@ impl Pass {
             if references == References::Clean || !may_enter_fs || !control.may_writepage {
                 return Fate::Keep;
             }
-            if at.held(world.memory) || file && world.is_refused(control) {
+            if at.held(world.memory) || world.is_refused(control, file) {
                 self.refused += 1;
                 return Fate::Keep;
             }
@@ -247,11 +247,11 @@ impl World<'_> {
         waits
     }
 
-    /// A device that is congested takes no writes of files, but from kswapd, and late in 2010 for large blocks. Swap stands
-    /// for devices of its own that nobody says to be congested (`swap_backing_dev_info`).
-    fn is_refused(&self, control: &Control) -> bool {
+    /// A device that is congested takes no writes of files or swap, but from kswapd, and late in 2010 for large blocks.
+    fn is_refused(&self, control: &Control, file: bool) -> bool {
         let large = self.variant().costly_writes && control.order > COSTLY_ORDER;
-        self.memory.requests.is_congested() && !control.is_kswapd() && !large
+        let on_disk = self.memory.is_on_disk(file);
+        self.memory.requests.is_congested(on_disk) && !control.is_kswapd() && !large
     }
 
     /// A dirty page of a file is to be freed when it has been written.
