@@ -2,7 +2,7 @@
 //!
 //! A page that reclaim takes gets a place in swap, is written, and waits in swap's cache until it is freed. Memory used as
 //! swap is read without that cache, and the place is free at once; from a disk a page keeps its place until it is
-//! written. Left out: read-ahead, several devices.
+//! written. Left out: read-ahead, several devices, that a page which is changed while it is being written is written again.
 
 use super::cache::Touched;
 use super::places::Places;
@@ -225,13 +225,8 @@ impl AccessState {
         items.iter().for_each(|&item| kernel.stat.pages.add(node, item, 1));
         let synchronous = self.device(false).synchronous;
         if cached != NO_PAGE {
-            match write {
-                // What is on its way is no longer what is in memory.
-                true if kernel.alloc.frames.has(pfn, Flag::Writeback) => {
-                    kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true);
-                }
-                true => self.free_slots(kernel, pfn),
-                false => {}
+            if write && !kernel.alloc.frames.has(pfn, Flag::Writeback) {
+                self.free_slots(kernel, pfn);
             }
             return Ok(Touched::Done);
         }
