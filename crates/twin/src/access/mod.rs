@@ -16,7 +16,6 @@ mod inode;
 mod load;
 mod lock;
 mod marks;
-mod places;
 mod pool;
 mod readahead;
 mod region;

@@ -2,10 +2,9 @@
 //!
 //! A page that reclaim takes gets a place in swap, is written, and waits in swap's cache until it is freed. Memory used as
 //! swap is read without that cache, and the place is free at once; from a disk a page keeps its place until it is
-//! written. Left out: read-ahead, several devices, that a page which is changed while it is being written is written again.
+//! written. Left out: read-ahead, several devices, clusters, that a page which is changed while it is being written is written again.
 
 use super::cache::Touched;
-use super::places::Places;
 use super::{AccessState, Entry};
 use crate::alloc::{AllocationFailure, Caller, Request};
 use crate::kernel::{Kernel, KernelError};
@@ -35,9 +34,10 @@ struct Slot {
 pub(crate) struct Swap {
     /// `None`: it is on the disk that holds files.
     device: Option<Device>,
-    free: Places,
+    size: u32,
     /// Places that were ever used.
     slots: Vec<Slot>,
+    free: Vec<u32>,
     /// Pages of memory that have a place, by frame.
     places: BTreeMap<Pfn, u32>,
 }
@@ -46,12 +46,12 @@ impl Swap {
     /// Space for so many pages.
     pub(crate) fn new(device: Option<Device>, size: u64) -> Swap {
         let size = size.min(1 << 30) as u32;
-        Swap { device, free: Places::new(size), slots: Vec::new(), places: BTreeMap::new() }
+        Swap { device, size, slots: Vec::new(), free: Vec::new(), places: BTreeMap::new() }
     }
 
     /// Pages that fit in.
     pub(crate) fn pages(&self) -> u64 {
-        self.free.len().into()
+        self.size.into()
     }
 
     /// First place of a page in memory; `None` if it has none.
@@ -69,12 +69,16 @@ impl Swap {
 
     /// So many places one after another, if there are.
     fn take(&mut self, count: u32) -> Option<u32> {
-        let first = self.free.take(count)?;
-        let end = (first + count) as usize;
-        if end > self.slots.len() {
-            self.slots.resize(end, Slot { cached: NO_PAGE, shadow: 0, cgroup: 0 });
+        if count == 1
+            && let Some(slot) = self.free.pop()
+        {
+            return Some(slot);
         }
-        Some(first)
+        let first = self.slots.len() as u32;
+        (first + count <= self.size).then(|| {
+            self.slots.resize((first + count) as usize, Slot { cached: NO_PAGE, shadow: 0, cgroup: 0 });
+            first
+        })
     }
 
     /// A page has left memory; its places stay, with a shadow.
@@ -110,7 +114,7 @@ impl AccessState {
         let Some(first) = self.swap.take(pages) else { return false };
         let cgroup = kernel.alloc.frames.cgroup(page);
         if !kernel.reclaim.try_charge_swap(cgroup, pages.into()) {
-            (first..first + pages).for_each(|slot| self.swap.free.give(slot));
+            self.swap.free.extend(first..first + pages);
             return false;
         }
         let own = self.swap.slots[first as usize..][..pages as usize].iter_mut();
@@ -139,7 +143,7 @@ impl AccessState {
 
     /// Gives a place back that nobody holds a page of.
     pub(crate) fn free_slot(&mut self, kernel: &mut Kernel, slot: u32) {
-        self.swap.free.give(slot);
+        self.swap.free.push(slot);
         kernel.reclaim.charge_swap(self.swap.slots[slot as usize].cgroup.into(), -1);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free + 1);
     }
