@@ -35,11 +35,10 @@ fn seconds(run: &Finished) -> f64 {
 
 #[test]
 fn one_disk_does_one_thing_at_a_time() {
-    for release in ["2.6.36", "6.1"] {
-        let lasted = |swap| seconds(&run(release, "seek = \"4 ms\"", swap));
-        let (one, two) = (lasted("on_disk = true"), lasted("on_disk = false"));
-        assert!(one > 1.05 * two, "{release}: {one} s with one disk, {two} s with two");
-    }
+    // Older kernels sleep while no queue is congested, and two disks have two.
+    let lasted = |swap| seconds(&run("6.1", "seek = \"4 ms\"", swap));
+    let (one, two) = (lasted("on_disk = true"), lasted("on_disk = false"));
+    assert!(one > 1.05 * two, "{one} s with one disk, {two} s with two");
 }
 
 #[test]
