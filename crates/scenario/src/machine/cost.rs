@@ -97,16 +97,16 @@ pub struct Costs {
     pub reclaim_unmap_page: Cost,
     /// Freeing one page in reclaim, besides giving it back.
     pub reclaim_free_page: Cost,
-    /// A batch of an LRU list besides its pages.
+    /// A batch of an LRU list besides its pages; where nodes are reclaimed.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub reclaim_batch: Cost,
-    /// Going through the lists of a cgroup on a node, besides their batches and the kernel's caches.
+    /// Going through the lists of a cgroup on a node, besides their batches and the kernel's caches; where nodes are reclaimed.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub reclaim_pass: Cost,
     /// Bringing a page into swap, besides taking it out of page tables and copying it.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub swap_write: Cost,
-    /// Asking a shrinker how many objects it has.
+    /// Asking a shrinker how many objects it has; where nodes are reclaimed.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub slab_count: Cost,
     /// Scanning one slab object.

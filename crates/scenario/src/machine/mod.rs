@@ -106,8 +106,8 @@ pub struct Disk {
     pub latency: Time,
     /// Bytes per second.
     pub bandwidth: Bandwidth,
-    /// Time of going to another place, between requests that do not follow each other; reads then go before writes. 0: it
-    /// does not seek.
+    /// Time of going to another place, between requests that do not follow each other; what somebody waits for then goes
+    /// first. 0: it does not seek.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub seek: Time,
     /// Requests the device queue takes (`nr_requests`).

@@ -16,7 +16,7 @@ use crate::page::{Flag, Migratetype, Pfn};
 use crate::probe::Task;
 use crate::reclaim::World;
 use crate::vmstat::NodeItem;
-use crate::writeback::{Asked, JOURNAL, JOURNAL_BLOCKS};
+use crate::writeback::{Destination, JOURNAL, JOURNAL_BLOCKS};
 
 /// What ext4 remembers of a page: an object of 104 bytes, 39 of which share a page.
 pub(super) const BUFFERS: SlabShape = SlabShape { usual: (BUFFER, 39), small: (BUFFER, 39), kept: 5 };
@@ -125,8 +125,8 @@ impl AccessState {
         let device = self.device(file);
         let done = device.submit(kernel.clock(cpu), class, place, count);
         let held_up = Some(device.held_up()).filter(|_| class == IoClass::Async);
-        let asked = Asked { place, held_up, on_disk: self.is_on_disk(file) };
-        let number = self.requests.begin(kernel, (cpu, task), (asked, pages), file);
+        let to = Destination { place, held_up, on_disk: self.is_on_disk(file) };
+        let number = self.requests.begin(kernel, (cpu, task), (to, pages), file);
         self.ends.push((done, number));
         false
     }
@@ -172,7 +172,7 @@ impl AccessState {
     }
 
     /// By how much a write that should be done by now is late: what somebody waits for has held it up.
-    pub(crate) fn is_late(&mut self, number: u64) -> Ps {
+    pub(crate) fn late_by(&mut self, number: u64) -> Ps {
         let Some(on_disk) = self.requests.is_on_disk(number) else { return 0 };
         let held_up = self.device(on_disk).held_up();
         self.requests.late_by(number, held_up)

@@ -129,6 +129,9 @@ impl AccessState {
     /// Starts the write of a page for reclaim, which wants it when that is over; true if it is over already.
     pub(crate) fn write_out(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, class: IoClass) -> bool {
         let file = self.regions[self.of_content(kernel.alloc.frames.content(page)).region].file;
+        if !file {
+            kernel.spend(by.0, self.costs.swap_write);
+        }
         let done = self.submit(kernel, by, vec![page], (file, class));
         if !done {
             kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);

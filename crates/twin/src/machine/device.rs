@@ -105,12 +105,14 @@ impl Device {
 
     /// The time of going to a place: none if it follows a request that the disk has or had last.
     fn seek_to(&mut self, now: Ps, place: u64) -> Ps {
-        // One that is over is forgotten when there are twice as many, or there is no end to them.
+        if self.places.remove(&place).is_some_and(|until| until > now) || place == self.head {
+            return 0;
+        }
+        // Those that are over are forgotten whenever there are twice as many, or there would be no end to them.
         if self.places.len().is_power_of_two() {
             self.places.retain(|_, until| *until > now);
         }
-        let follows = self.places.remove(&place).is_some_and(|until| until > now) || place == self.head;
-        if follows { 0 } else { self.seek }
+        self.seek
     }
 }
 

@@ -254,9 +254,6 @@ impl World<'_> {
 
     /// Starts the write of a page; true if it is over already.
     pub(super) fn pageout(&mut self, page: Pfn, file: bool) -> bool {
-        if !file {
-            self.spend(self.memory.costs.swap_write);
-        }
         let done = self.memory.write_out(self.kernel, (self.cpu, self.task), page, IoClass::Async);
         let event = MmVmscanWriteFolio { flags: flags(file), pfn: Some(page.into()), page: None };
         let (at, task, node) = (self.now(), self.task, self.kernel.alloc.frames.zone(page) / ZONES);

@@ -130,7 +130,7 @@ impl Engine<'_> {
 
     /// The disk is done with a request: that of a file is ended by its thread.
     pub(super) fn transferred(&mut self, cpu: u32, request: u64, at: Ns) -> Result<(), RunError> {
-        let late = self.memory.is_late(request);
+        let late = self.memory.late_by(request);
         if late > 0 {
             self.due.set(at + late.div_ceil(PS_PER_NS), cpu, Due::Written(request));
             return Ok(());

@@ -25,7 +25,7 @@ mod throttle;
 pub(crate) use flusher::Flusher;
 pub(crate) use journal::{BLOCKS as JOURNAL_BLOCKS, Journal};
 pub use limits::{Limit, Limits, Thresholds};
-pub(crate) use request::{Asked, Ender, JOURNAL, Requests};
+pub(crate) use request::{Destination, Ender, JOURNAL, Requests};
 pub(crate) use throttle::Writer;
 
 use crate::clock::Ns;

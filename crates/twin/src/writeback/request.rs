@@ -52,9 +52,9 @@ pub(crate) struct Request {
     held_up: Option<Ps>,
 }
 
-/// What a disk was asked for.
+/// Where a request goes, and `held_up` as of [`Request`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Destination {
     pub place: u64,
     pub on_disk: bool,
     pub held_up: Option<Ps>,
@@ -99,10 +99,10 @@ impl Requests {
         &mut self,
         kernel: &mut Kernel,
         (cpu, task): (u32, Task),
-        (asked, pages): (Asked, Vec<Pfn>),
+        (to, pages): (Destination, Vec<Pfn>),
         of_file: bool,
     ) -> u64 {
-        let Asked { place, on_disk, held_up } = asked;
+        let Destination { place, on_disk, held_up } = to;
         let count = pages.iter().map(|&page| 1 << kernel.alloc.frames.order(page)).sum();
         self.queues[usize::from(on_disk)].begin(place, count);
         // Without memory it is one of the few that a reserve is kept for.
