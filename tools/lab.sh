@@ -155,7 +155,9 @@ build_agent() {
     target=x86_64-unknown-linux-gnu
     if RUSTFLAGS="-C target-feature=+crt-static -C strip=symbols" cargo build --quiet --profile golden \
         --package mmtwin-host --bin mmtwin-agent --target "$target" --target-dir target/agent; then
-        cp -u "target/agent/$target/golden/mmtwin-agent" "$lab/mmtwin-agent"
+        # By what is in it: one built elsewhere may be newer and not this tree's.
+        built=target/agent/$target/golden/mmtwin-agent
+        cmp -s "$built" "$lab/mmtwin-agent" || { cp "$built" "$lab/mmtwin-agent.$$" && mv "$lab/mmtwin-agent.$$" "$lab/mmtwin-agent"; }
     else
         lacking "mmtwin-agent: it could not be built"
     fi

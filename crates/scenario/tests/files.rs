@@ -32,6 +32,8 @@ fn every_preset_resolves_and_states_its_figures() {
     for name in preset_names().filter(|name| *name != "base") {
         let scenario = read(&format!("[machine]\npreset = \"{name}\"\n[kernel]\nrelease = \"6.1\"\n"));
         assert_eq!(scenario.machine.name, name);
+        let again = from_json(&scenario.to_json()).unwrap_or_else(|faults| panic!("{name}: {faults}"));
+        assert_eq!(scenario, again);
         for figure in &scenario.machine.figures {
             assert!(figure.source != "not stated", "{name}: {:?} has no source", figure.of);
             assert_ne!(figure.provenance, Provenance::Given, "{name}: {:?}", figure.of);

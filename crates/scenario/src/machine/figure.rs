@@ -1,5 +1,6 @@
 //! Where a machine's figures come from.
 
+use super::text::MachineText;
 use crate::check::Check;
 use crate::tree::{Node, Value, lookup, nearest, suggest};
 use schemars::JsonSchema;
@@ -86,13 +87,17 @@ pub(super) fn check(figures: &[Figure], check: &mut Check<'_>) {
 }
 
 /// The provenance of every figure: what its own layer says of it. Figures that the scenario gives without saying
-/// where they come from are `given`. Equal provenances are one entry.
-pub(super) fn gather(figures: &[Figure], check: &Check<'_>) -> Vec<Figure> {
+/// where they come from are `given`. Equal provenances are one entry. Of a figure that a resolved machine does not
+/// spell out, as it is what an absent one is, nothing is said: read again, there would be no such figure.
+pub(super) fn gather(text: &MachineText, check: &Check<'_>) -> Vec<Figure> {
     let Some(machine) = check.tree.get("machine") else { return Vec::new() };
+    let figures = &text.figure;
+    let written = serde_json::to_value(text).expect("every value of a machine is one of JSON");
+    let is_written = |key: &String| written.pointer(&format!("/{}", key.replace('.', "/"))).is_some();
     let layer_of = |i: usize| nearest(check.tree, &format!("machine.figure.#{i}.source")).source;
     let layers: Vec<usize> = (0..figures.len()).map(layer_of).collect();
     let mut entries: Vec<Figure> = Vec::new();
-    for key in keys(machine) {
+    for key in keys(machine).into_iter().filter(is_written) {
         let layer = lookup(machine, &key).map_or(0, |node| node.topmost(check.sources));
         let is_user = check.sources.get(layer).user;
         let about = figures

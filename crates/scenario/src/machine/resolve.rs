@@ -33,7 +33,7 @@ pub(crate) fn resolve(text: MachineText, check: &mut Check<'_>) -> Option<Machin
     let zones = zones(&text.node, check)?;
     let cpus = cpus(&text);
     let possible_cpus = text.possible_cpus.unwrap_or(cpus.len() as u32);
-    let figures = figure::gather(&text.figure, check);
+    let figures = figure::gather(&text, check);
     let nodes = text.node.into_iter().zip(zones).enumerate().map(|(nid, (node, zones))| Node {
         socket: node.socket.unwrap_or(nid as u32),
         cpus: node.cpus.numbers().to_vec(),
