@@ -203,7 +203,8 @@ impl AccessState {
         region: usize,
         reader: &mut Reader,
     ) -> Result<(), AllocationFailure> {
-        let denied = std::mem::take(&mut self.denied);
+        // Where zones are reclaimed no page is denied, but a block for the index may be.
+        let denied = kernel.reclaim.rules.by_zone.is_none() && std::mem::take(&mut self.denied);
         let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
             self.read(kernel, caller.cpu, region, &mut reader.brought);
             return Ok(());
@@ -270,6 +271,7 @@ impl AccessState {
         page: u64,
         request: &Request,
     ) -> Result<Pfn, AllocationFailure> {
+        self.prepare_index(kernel, (caller.cpu, caller.task), region, page)?;
         let mut who = caller.for_page(self.regions[region].policy, page);
         let request = if kernel.reclaim.rules.by_zone.is_some() { &PAGE_2010 } else { request };
         let pfn = kernel.allocate_charged(&mut who, request)?.page;
@@ -282,6 +284,7 @@ impl AccessState {
         }
         kernel.add_to_lru(caller.cpu, pfn);
         self.regions[region].put(page, pfn, node);
+        self.enter_index(region, page, matches!(gone, Entry::Gone(_)));
         kernel.stat.pages.add(node, NodeItem::FilePages, 1);
         Ok(pfn)
     }

@@ -10,7 +10,6 @@
 use crate::alloc::{AllocationFailure, Request};
 use crate::clock::{Ns, Timers};
 use crate::kernel::{Kernel, PS_PER_NS, Slab, SlabShape};
-use crate::machine::PAGE_SIZE;
 use crate::page::{Migratetype, Pfn};
 use crate::probe::Task;
 use std::collections::VecDeque;
@@ -19,8 +18,6 @@ use std::collections::VecDeque;
 const SIZE: u64 = 192;
 /// Empty blocks that are kept (`min_partial` of an object of this size).
 const KEPT: usize = 5;
-/// Largest order of a block (`slub_max_order`).
-const MAX_ORDER: u32 = 3;
 /// Ticks from a scan to the callbacks of RCU: on guests of 250 Hz the first page of 1,024 dentries came back 20 ms after
 /// the scan had begun (median of 50, between 11 and 32).
 const GRACE: u64 = 5;
@@ -42,26 +39,10 @@ pub(crate) struct Dentries {
     leaving: Timers<(Pfn, u64)>,
 }
 
-/// log2 of the pages of a block (`calculate_order`): objects enough for so many CPUs, and little left over.
-fn order(cpus: u64) -> u32 {
-    let wanted = 4 * (u64::from(u64::BITS - cpus.leading_zeros()) + 1);
-    let fits = |order: &u32, objects: u64, part: u64| {
-        let bytes = PAGE_SIZE << order;
-        bytes >= objects * SIZE && bytes % SIZE <= bytes / part
-    };
-    let find =
-        |objects: u64| [16, 8, 4].into_iter().find_map(|part| (0..=MAX_ORDER).find(|at| fits(at, objects, part)));
-    (1..=wanted).rev().find_map(find).unwrap_or(0)
-}
-
 impl Dentries {
     /// None on any node of a machine.
     pub(crate) fn new(nodes: usize, cpus: usize) -> Dentries {
-        let order = order(cpus as u64);
-        let room = |order: u32| (PAGE_SIZE << order) / SIZE;
-        // Nobody waits for a block that need not be as large.
-        let usual = Request { may_wait: order == 0, kswapd: order == 0, ..BLOCK.of_order(order) };
-        let shape = SlabShape { usual: (usual, room(order)), small: (BLOCK, room(0)), kept: KEPT };
+        let shape = SlabShape::of(SIZE, cpus, BLOCK, KEPT).without_waiting();
         Dentries { slab: Slab::new(shape), unused: vec![Default::default(); nodes], leaving: Timers::default() }
     }
 

@@ -60,7 +60,13 @@ impl AccessState {
                     }
                 }
                 Entry::Absent => {}
-                Entry::Zero | Entry::Gone(_) => self.regions[region].clear(page, 1, None),
+                Entry::Zero => self.regions[region].clear(page, 1, None),
+                Entry::Gone(_) => {
+                    self.regions[region].clear(page, 1, None);
+                    if file && self.index.keeps_shadows {
+                        self.leave_index(kernel, (caller.cpu, caller.task), region, page);
+                    }
+                }
             }
             page += length;
         }
@@ -92,7 +98,9 @@ impl AccessState {
         kernel.stat.pages.add(node, NodeItem::FilePages, -1);
         self.regions[region].clear(page, 1, Some(node));
         self.missing(region, page, node);
-        self.forget_page(kernel, (caller.cpu, caller.task), region, page);
+        let by = (caller.cpu, caller.task);
+        self.forget_page(kernel, by, region, page);
+        self.leave_index(kernel, by, region, page);
         self.let_go(kernel, caller, pfn)
     }
 

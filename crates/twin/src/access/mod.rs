@@ -12,6 +12,7 @@ mod dirty;
 mod discard;
 mod explicit;
 mod hints;
+mod index;
 mod inode;
 mod load;
 mod lock;
@@ -29,6 +30,7 @@ mod young;
 pub(crate) use cache::{Reader, Touched};
 pub(crate) use dentry::Dentries;
 pub(crate) use hints::{Hit, walked};
+pub(crate) use index::{Asks, Index};
 pub(crate) use inode::Inodes;
 pub(crate) use load::Load;
 pub(crate) use marks::{Balance, HUGE_PAGES, Mapping, Unit};
@@ -78,6 +80,8 @@ pub(crate) struct AccessState {
     pub reading: BTreeMap<Pfn, Ps>,
     /// Requests to write that the disk has or that wait for their end.
     pub requests: Requests,
+    /// Where pages of files are found.
+    pub index: Index,
     /// What a file system remembers of each page that was written (`buffer_head`).
     pub buffers: Slab,
     /// Names that were looked up.
@@ -113,6 +117,7 @@ impl AccessState {
             readahead_pages: READAHEAD_PAGES,
             reading: BTreeMap::new(),
             requests: Requests::default(),
+            index: Index::new(1, 1, Asks::Wakes, true),
             buffers: Slab::new(dirty::BUFFERS),
             dentries: Dentries::new(0, 1),
             inodes: Inodes::default(),

@@ -109,6 +109,9 @@ impl AccessState {
             self.regions[at.region].take(at.page, shadow, node);
             self.missing(at.region, at.page, node);
             self.forget_page(kernel, by, at.region, at.page);
+            if !self.index.keeps_shadows {
+                self.leave_index(kernel, by, at.region, at.page);
+            }
         } else {
             kernel.stat.pages.add(node, NodeItem::SwapCached, -pages);
             if !self.regions[at.region].anon {

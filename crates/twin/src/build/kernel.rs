@@ -1,6 +1,7 @@
 //! The kernel: rules of the allocator and of the counters.
 
 use super::BuildError;
+use crate::access::{Asks, Index};
 use crate::alloc::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
 use crate::clock::Ns;
 use crate::kernel::KernelRules;
@@ -199,6 +200,16 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
             Files::V6_18 => Dialect::V6_18,
         },
     })
+}
+
+/// How pages of files are found on a machine of so many nodes and CPUs; `by_zone`: zones are reclaimed.
+pub(crate) fn index(of: &Kernel, by_zone: bool, nodes: usize, cpus: usize) -> Index {
+    let asks = match is_at_least(of, 4, 20) {
+        true => Asks::Wakes,
+        false if by_zone => Asks::Waits,
+        false => Asks::Lightly,
+    };
+    Index::new(nodes, cpus, asks, !by_zone)
 }
 
 /// True if the kernel's version is at least this one.

@@ -9,9 +9,25 @@
 
 use super::Kernel;
 use crate::alloc::{AllocationFailure, Caller, Policy, Request};
+use crate::machine::PAGE_SIZE;
 use crate::page::Pfn;
 use crate::probe::Task;
 use std::collections::BTreeMap;
+
+/// Largest order of a block (`slub_max_order`).
+const MAX_ORDER: u32 = 3;
+
+/// log2 of the pages of a block: objects enough for so many CPUs, and little left over.
+fn order(size: u64, cpus: u64) -> u32 {
+    let wanted = 4 * (u64::from(u64::BITS - cpus.leading_zeros()) + 1);
+    let fits = |order: &u32, objects: u64, part: u64| {
+        let bytes = PAGE_SIZE << order;
+        bytes >= objects * size && bytes % size <= bytes / part
+    };
+    let find =
+        |objects: u64| [16, 8, 4].into_iter().find_map(|part| (0..=MAX_ORDER).find(|at| fits(at, objects, part)));
+    (1..=wanted).rev().find_map(find).unwrap_or(0)
+}
 
 /// What a cache's blocks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +38,23 @@ pub(crate) struct Shape {
     pub small: (Request, u64),
     /// Blocks with room that are kept, empty or not (`min_partial`).
     pub kept: usize,
+}
+
+impl Shape {
+    /// Blocks of objects of up to a page on a machine with so many CPUs; the small ones are single pages.
+    pub(crate) fn of(size: u64, cpus: usize, request: Request, kept: usize) -> Shape {
+        let order = order(size, cpus as u64);
+        let block = |order: u32| (request.of_order(order), (PAGE_SIZE << order) / size);
+        Shape { usual: block(order), small: block(0), kept }
+    }
+
+    /// Blocks as since 4.3: nobody waits for a usual one if a small one is smaller, and kswapd is not woken for it.
+    pub(crate) fn without_waiting(mut self) -> Shape {
+        if self.usual.0.order > 0 {
+            (self.usual.0.may_wait, self.usual.0.kswapd) = (false, false);
+        }
+        self
+    }
 }
 
 /// Objects of a block, and where it is on the list of those with room.
@@ -51,8 +84,24 @@ impl Slab {
         Slab { shape, blocks: BTreeMap::new(), current: None, partial: BTreeMap::new(), next: 0 }
     }
 
+    /// What its blocks are.
+    #[cfg(test)]
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
     /// Takes an object: the block that it is in.
-    pub(crate) fn take(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task)) -> Result<Pfn, AllocationFailure> {
+    pub(crate) fn take(&mut self, kernel: &mut Kernel, by: (u32, Task)) -> Result<Pfn, AllocationFailure> {
+        self.take_after(kernel, by, false)
+    }
+
+    /// The same by who was denied a usual block that is worth waiting for, and takes a small one.
+    pub(crate) fn take_after(
+        &mut self,
+        kernel: &mut Kernel,
+        (cpu, task): (u32, Task),
+        denied: bool,
+    ) -> Result<Pfn, AllocationFailure> {
         let has_room = |block: &Pfn| self.blocks.get(block).is_some_and(|of| of.used < of.room);
         let page = match self.current.filter(has_room) {
             Some(page) => page,
@@ -63,7 +112,7 @@ impl Slab {
                     let mut caller = Caller::new(cpu, task, Policy::Default);
                     let (got, room) = match kernel.allocate_unchecked(&mut caller, &usual.0) {
                         Ok(got) => (got, usual.1),
-                        Err(failure) if usual.0 == small.0 => return Err(failure),
+                        Err(failure) if usual.0 == small.0 || usual.0.may_wait && !denied => return Err(failure),
                         Err(_) => (kernel.allocate_unchecked(&mut caller, &small.0)?, small.1),
                     };
                     self.blocks.insert(got.page, Block { used: 0, room, place: None });
@@ -122,6 +171,13 @@ mod tests {
         let kernel = Kernel::new(machine, costs, rules, Probe::off()).unwrap();
         let request = Request::KERNEL;
         (kernel, Slab::new(Shape { usual: (request.of_order(3), 8), small: (request, 1), kept: 1 }))
+    }
+
+    #[test]
+    fn blocks_are_as_large_as_the_kernels() {
+        // Dentries, nodes of radix_tree_node (28 in 16 KiB on machines of 4 to 7 CPUs), inodes of ext4.
+        let of = |size| [1, 4, 8, 16, 64].map(|cpus| order(size, cpus));
+        assert_eq!((of(192), of(576), of(1088)), ([0, 0, 0, 0, 1], [1, 2, 2, 2, 3], [2, 3, 3, 3, 3]));
     }
 
     #[test]

@@ -135,14 +135,15 @@ impl<'a> Engine<'a> {
         kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);
         let mut memory = AccessState::new(load, costs, scenario.run.seed);
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
-        memory.dentries = Dentries::new(kernel.machine.nodes.len(), kernel.machine.cpus.len());
+        let (nodes, cpus) = (kernel.machine.nodes.len(), kernel.machine.cpus.len());
+        memory.index = build::index(&scenario.kernel, kernel.reclaim.rules.by_zone.is_some(), nodes, cpus);
+        memory.dentries = Dentries::new(nodes, cpus);
         for (number, region) in memory.regions.iter().enumerate() {
             if let Some(files) = region.files {
                 memory.inodes.divide(number, region.len(), files);
             }
         }
         memory.requests.set_room(scenario.machine.disk.queue_depth.into());
-        let cpus = kernel.machine.cpus.len();
         let mut engine = Engine {
             scenario,
             options,

@@ -1,7 +1,8 @@
 //! Writing back in a run: the flusher's thread and the one that ends writes, who wakes them, and when.
 //!
-//! Both run wherever there is room, as workers of unbound queues do, and share their CPUs by ticks. The flusher also
-//! wakes by itself. When that is first due is not known of a kernel that has been running, so it is drawn by the seed.
+//! Both run wherever there is room, as workers of unbound queues do, and share their CPUs by ticks. Before 6.7 dm-delay, which
+//! makes a disk of the lab slow, ends requests on the CPU where its timer is set: that of who gives an idle disk a request,
+//! and from then on its own. The flusher also wakes by itself. When that is first due is not known of a kernel that has been running, so it is drawn by the seed.
 
 use super::RunError;
 use super::engine::{Due, Engine};
@@ -22,6 +23,8 @@ const ENDER: i32 = 59;
 pub(super) struct WritersBack {
     pub flusher: usize,
     pub ender: usize,
+    /// CPU where requests end that do not end anywhere.
+    ends_on: u32,
 }
 
 impl Engine<'_> {
@@ -35,7 +38,7 @@ impl Engine<'_> {
         let flusher =
             self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Doing::Flusher(Flusher::new()));
         let ender = self.add_kernel_thread("kworker-write-end".into(), caller(ENDER), Doing::Ender(Ender));
-        self.writers_back = Some(WritersBack { flusher, ender });
+        self.writers_back = Some(WritersBack { flusher, ender, ends_on: 0 });
         let interval = self.kernel.writeback.rules.interval;
         if interval > 0 {
             let random = Random::new(self.scenario.run.seed, Use::TimerOffset);
@@ -65,7 +68,14 @@ impl Engine<'_> {
 
     /// Does at once what writing back has left to be done.
     pub(super) fn attend_writeback(&mut self, cpu: u32, at: Ps) -> Result<(), RunError> {
-        for (done, request) in std::mem::take(&mut self.memory.ends) {
+        let ends = std::mem::take(&mut self.memory.ends);
+        if let Some(of) = &mut self.writers_back
+            && !ends.is_empty()
+            && self.memory.requests.at_disk() == ends.len()
+        {
+            of.ends_on = cpu;
+        }
+        for (done, request) in ends {
             self.due.set(done.div_ceil(PS_PER_NS), cpu, Due::Written(request));
         }
         for task in std::mem::take(&mut self.kernel.writeback.granted) {
@@ -98,10 +108,10 @@ impl Engine<'_> {
         self.wake_kernel_thread(flusher, Vec::new(), at)
     }
 
-    /// True if a thread of the kernel stays where it has run.
+    /// True if a thread of the kernel stays where it was woken.
     fn is_bound(&self, thread: usize) -> bool {
         let ender = self.writers_back.is_some_and(|of| of.ender == thread);
-        ender && !self.kernel.writeback.rules.ends_anywhere && self.threads[thread].sleeps > 0
+        ender && !self.kernel.writeback.rules.ends_anywhere
     }
 
     /// At the end of a slice threads of the kernel that wait for others go where fewer do; where zones are reclaimed only an
@@ -137,14 +147,14 @@ impl Engine<'_> {
         }
         let uncongested = self.memory.requests.leave_queue(request);
         self.kernel.reclaim.request_ended(uncongested);
-        let Some(WritersBack { ender, .. }) = self.writers_back.filter(|_| self.memory.costs.write_end > 0) else {
+        let Some(WritersBack { ender, ends_on, .. }) = self.writers_back.filter(|_| self.memory.costs.write_end > 0) else {
             let mut requests = std::mem::take(&mut self.memory.requests);
             requests.end(&mut self.kernel, (cpu, Task::default()), request);
             self.memory.requests = requests;
             return Ok(());
         };
         if self.memory.requests.transferred(request) && !self.queues.holds(self.threads[ender].caller.cpu, ender) {
-            let cpus = if self.is_bound(ender) { vec![self.threads[ender].caller.cpu] } else { Vec::new() };
+            let cpus = if self.is_bound(ender) { vec![ends_on] } else { Vec::new() };
             self.wake_kernel_thread(ender, cpus, at * PS_PER_NS)?;
         }
         Ok(())

@@ -174,6 +174,11 @@ impl Requests {
         self.done.len() == 1
     }
 
+    /// Requests that the disk is not done with.
+    pub(crate) fn at_disk(&self) -> usize {
+        self.all.len() - self.done.len()
+    }
+
     /// True if a request waits for its end.
     pub(crate) fn has_done(&self) -> bool {
         !self.done.is_empty()
