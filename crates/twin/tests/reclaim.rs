@@ -185,7 +185,9 @@ fn blocks_are_made_of_memory_that_is_full() {
     assert!(count("compact_success") > 0, "{}", count("compact_stall"));
     assert_eq!(count("compact_stall"), count("compact_success") + count("compact_fail"));
     let events = |name: &str| run.events.iter().filter(|event| event.2 == name).count();
-    assert_eq!(events("mm_compaction_begin"), events("mm_compaction_end"));
+    // kcompactd may be at work when the run ends.
+    let under_way = events("mm_compaction_begin") - events("mm_compaction_end");
+    assert!(under_way <= 1, "{under_way}");
     // A request of this order compacts before it reclaims.
     let orders = run.events.iter().skip_while(|event| event.2 != "mm_compaction_try_to_compact_pages");
     let (mut tried, mut reclaimed) = (0, 0);

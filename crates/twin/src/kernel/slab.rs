@@ -177,7 +177,7 @@ mod tests {
     fn blocks_are_as_large_as_the_kernels() {
         // Dentries, nodes of radix_tree_node (28 in 16 KiB on machines of 4 to 7 CPUs), inodes of ext4.
         let of = |size| [1, 4, 8, 16, 64].map(|cpus| order(size, cpus));
-        assert_eq!((of(192), of(576), of(1088)), ([0, 0, 0, 0, 1], [1, 2, 2, 2, 3], [2, 3, 3, 3, 3]));
+        assert_eq!((of(192), of(576), of(1088)), ([0, 0, 0, 1, 1], [1, 2, 2, 2, 3], [2, 3, 3, 3, 3]));
     }
 
     #[test]

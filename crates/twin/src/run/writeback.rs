@@ -147,7 +147,8 @@ impl Engine<'_> {
         }
         let uncongested = self.memory.requests.leave_queue(request);
         self.kernel.reclaim.request_ended(uncongested);
-        let Some(WritersBack { ender, ends_on, .. }) = self.writers_back.filter(|_| self.memory.costs.write_end > 0) else {
+        let Some(WritersBack { ender, ends_on, .. }) = self.writers_back.filter(|_| self.memory.costs.write_end > 0)
+        else {
             let mut requests = std::mem::take(&mut self.memory.requests);
             requests.end(&mut self.kernel, (cpu, Task::default()), request);
             self.memory.requests = requests;
