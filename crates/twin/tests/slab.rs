@@ -18,6 +18,14 @@ fn finder(release: &str, names: u64) -> String {
     )
 }
 
+/// Pages in use at the end, but for those of files.
+fn taken(run: &Finished) -> u64 {
+    let alloc = &run.kernel.alloc;
+    let lists = |zone| (0..3).filter_map(|cpu| alloc.pageset(zone, cpu)).map(|list| list.count).sum::<u64>();
+    let used = |zone: usize| alloc.zones[zone].managed - alloc.free_pages(zone) - lists(zone);
+    alloc.populated().map(used).sum::<u64>() - run.counter("vmstat", "", "nr_file_pages")
+}
+
 fn pages(run: &Finished) -> (u64, u64) {
     let of = |name: &str| run.counter("vmstat", "", name);
     (of("pgalloc_dma") + of("pgalloc_dma32") + of("pgalloc_normal"), of("pgfree"))
@@ -44,15 +52,31 @@ fn shrinkers_give_pages_back() {
     assert!(scanned > 20_000 && scanned.is_multiple_of(1024), "{scanned}");
     // What is in memory still is the file's and of dentries that were not scanned, of the file's index, whose nodes have 64
     // pages each and lie in pairs of pages, 14 to a pair, and of a few partly filled blocks.
-    let alloc = &run.kernel.alloc;
-    let lists = |zone| (0..3).filter_map(|cpu| alloc.pageset(zone, cpu)).map(|list| list.count).sum::<u64>();
-    let used = |zone: usize| alloc.zones[zone].managed - alloc.free_pages(zone) - lists(zone);
-    let used: u64 = alloc.populated().map(used).sum();
     let index = (32_768 / 64u64).div_ceil(14) * 2;
-    let (slab, left) = (used - of("nr_file_pages") - index, (300_000 - scanned) / 21);
+    let (slab, left) = (taken(&run) - index, (300_000 - scanned) / 21);
     assert!((left..left + 50).contains(&slab), "{slab} pages of {left}");
     // As large a part is scanned of the cache as of the lists.
     assert!(of("pgsteal_kswapd") > scanned / 21, "{scanned}");
+}
+
+#[test]
+fn nodes_of_the_index_stay_with_shadows() {
+    // A file of four times the memory, whose 2,048 nodes lie in pairs of pages, 14 to a pair.
+    let file = |kernel: &str| {
+        ran(&format!(
+            "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-2\"\nmemory = \"128 MiB\"\n\
+             [machine.disk]\nbandwidth = \"1 GB/s\"\n[kernel]\n{kernel}\n[[process]]\nname = \"reader\"\n\
+             [[process.region]]\nname = \"file\"\nsize = \"512 MiB\"\nkind = \"file\"\n[[process.phase]]\n\
+             [[process.phase.access]]\nregion = \"file\"\npattern = \"sequential\"\nvia = \"syscall\"\n\
+             count = 131072\n[[process]]\nname = \"end\"\n[[process.phase]]\nduration = \"10 s\"\n"
+        ))
+    };
+    let [before, since] = ["release = \"3.5\"", "release = \"6.1\"\nthp = \"never\""].map(file);
+    let all = 2048u64.div_ceil(14) * 2;
+    assert!((all..all + 30).contains(&taken(&since)), "{} pages of {all}", taken(&since));
+    // Of what is in memory yet, and of blocks that are not quite empty.
+    let present = (before.counter("vmstat", "", "nr_file_pages") / 64).div_ceil(14) * 2;
+    assert!((present..present + 30).contains(&taken(&before)), "{} pages of {present}", taken(&before));
 }
 
 #[test]
