@@ -31,7 +31,7 @@ const KEPT: usize = 6;
 const BLOCK: Allocation = Allocation {
     order: TOGETHER.ilog2(),
     may_wait: false,
-    gfp: "GFP_NOIO|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_NOMEMALLOC",
+    gfp: "GFP_NOWAIT|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_NOMEMALLOC",
     ..Allocation::KERNEL
 };
 /// For one, if there is no such block.
