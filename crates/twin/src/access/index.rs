@@ -7,8 +7,8 @@
 //! places: before 3.15 that is a page in memory, later also the shadow of one that reclaim took. Left out: nodes above the
 //! lowest, 1 in 64 of them; the grace period of RCU before an object can be used again; nodes that each CPU holds in
 //! advance; nodes of what was in memory before the run; the shrinker of nodes that hold only shadows, which does nothing
-//! until there are as many nodes as an eighth of the pages in memory. Checked by tests here, and against guests
-//! (docs/fidelity.md).
+//! until there are as many nodes as an eighth of the pages in memory; that a block comes from the nodes of the task's
+//! policy. Checked by tests here and in `tests/slab.rs`, and against guests (docs/fidelity.md).
 
 use super::AccessState;
 use crate::alloc::{AllocationFailure, Request};

@@ -80,7 +80,7 @@ pub(crate) struct AccessState {
     pub reading: BTreeMap<Pfn, Ps>,
     /// Requests to write that the disk has or that wait for their end.
     pub requests: Requests,
-    /// Where pages of files are found.
+    /// Nodes by which pages of files are found.
     pub index: Index,
     /// What a file system remembers of each page that was written (`buffer_head`).
     pub buffers: Slab,

@@ -1,8 +1,9 @@
 //! Writing back in a run: the flusher's thread and the one that ends writes, who wakes them, and when.
 //!
-//! Both run wherever there is room, as workers of unbound queues do, and share their CPUs by ticks. Before 6.7 dm-delay, which
-//! makes a disk of the lab slow, ends requests on the CPU where its timer is set: that of who gives an idle disk a request,
-//! and from then on its own. The flusher also wakes by itself. When that is first due is not known of a kernel that has been running, so it is drawn by the seed.
+//! Both run wherever there is room, as workers of unbound queues do, and share their CPUs by ticks. Before 6.7 dm-delay,
+//! which makes a disk of the lab slow, ends requests on the CPU where its timer is set: that of who gives an idle disk a
+//! request, and from then on its own. The flusher also wakes by itself. When that is first due is not known of a kernel
+//! that has been running, so it is drawn by the seed.
 
 use super::RunError;
 use super::engine::{Due, Engine};
