@@ -73,9 +73,9 @@ fn a_stored_run_comes_out_again() {
         cell.mode == Mode::Exact || row.is_some_and(|row| !by_time || row.is_zone_as_it_is())
     };
     // What is free at the end beside the begin is what lists of CPUs happen to hold, and limits of dirty pages are parts
-    // of it; how much kcompactd goes through and moves in its one run is where the guest's boot has left pages, which differs with
-    // the agent. In mode smp a guest on a busy host has more time to write its own files, of its boot: 1212 KiB were seen
-    // where 460 to 612 are stored.
+    // of it; how much kcompactd goes through and moves in its one run is where the guest's boot has left pages, which
+    // differs with the agent. In mode smp a guest on a busy host has more time to write its own files, of its boot: 1212
+    // KiB were seen where 460 to 612 are stored.
     let chance = |name: &str| {
         let of_time = cell.mode == Mode::Smp && name == "pgpgout";
         let of_free = ["nr_free_pages", "nr_dirty_threshold", "nr_dirty_background_threshold"].contains(&name);

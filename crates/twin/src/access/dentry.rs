@@ -16,8 +16,6 @@ use std::collections::VecDeque;
 
 /// Bytes of a dentry (`struct dentry` with a name of up to 31 bytes).
 const SIZE: u64 = 192;
-/// Empty blocks that are kept (`min_partial` of an object of this size).
-const KEPT: usize = 5;
 /// Ticks from a scan to the callbacks of RCU: on guests of 250 Hz the first page of 1,024 dentries came back 20 ms after
 /// the scan had begun (median of 50, between 11 and 32).
 const GRACE: u64 = 5;
@@ -42,7 +40,7 @@ pub(crate) struct Dentries {
 impl Dentries {
     /// None on any node of a machine.
     pub(crate) fn new(nodes: usize, cpus: usize) -> Dentries {
-        let shape = SlabShape::of(SIZE, cpus, BLOCK, KEPT).without_waiting();
+        let shape = SlabShape::of(SIZE, cpus, BLOCK).without_waiting();
         Dentries { slab: Slab::new(shape), unused: vec![Default::default(); nodes], leaving: Timers::default() }
     }
 

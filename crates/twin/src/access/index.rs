@@ -21,8 +21,6 @@ const PLACES: u64 = 64;
 /// Bytes of a node, before and since 4.20.
 const SIZE: u64 = 560;
 const SIZE_XARRAY: u64 = 576;
-/// Blocks with room that are kept (`min_partial` of objects of this size).
-const KEPT: usize = 5;
 
 /// Memory for nodes.
 const BLOCK: Request = Request {
@@ -69,15 +67,16 @@ pub(crate) struct Index {
 impl Index {
     /// None yet, on a machine of so many nodes and CPUs.
     pub(crate) fn new(nodes: usize, cpus: usize, asks: Asks, keeps_shadows: bool) -> Index {
-        let size = if asks == Asks::Wakes { SIZE_XARRAY } else { SIZE };
-        let mut shape = SlabShape::of(size, cpus, BLOCK, KEPT);
+        let mut shape = match asks {
+            Asks::Waits => SlabShape::of(SIZE, cpus, BLOCK),
+            Asks::Lightly => SlabShape::of(SIZE, cpus, BLOCK).without_waiting(),
+            Asks::Wakes => {
+                let mut shape = SlabShape::of(SIZE_XARRAY, cpus, BLOCK).without_waiting();
+                (shape.usual.0.kswapd, shape.usual.0.gfp) = (true, NOWAIT);
+                shape
+            }
+        };
         shape.small.0 = SINGLE;
-        if asks != Asks::Waits {
-            shape = shape.without_waiting();
-        }
-        if asks == Asks::Wakes {
-            (shape.usual.0.kswapd, shape.usual.0.gfp) = (true, NOWAIT);
-        }
         Index { slabs: vec![Slab::new(shape); nodes], files: Vec::new(), keeps_shadows }
     }
 

@@ -42,9 +42,11 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Blocks of objects of up to a page on a machine with so many CPUs; the small ones are single pages.
-    pub(crate) fn of(size: u64, cpus: usize, request: Request, kept: usize) -> Shape {
+    pub(crate) fn of(size: u64, cpus: usize, request: Request) -> Shape {
         let order = order(size, cpus as u64);
         let block = |order: u32| (request.of_order(order), (PAGE_SIZE << order) / size);
+        // set_min_partial
+        let kept = (size.ilog2() / 2).clamp(5, 10) as usize;
         Shape { usual: block(order), small: block(0), kept }
     }
 
