@@ -16,7 +16,8 @@ pub struct Costs {
     /// (`init_on_alloc`).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub page_init: Cost,
-    /// Taking or giving back one page beyond this CPU's list, under the zone lock.
+    /// Giving back one page beyond this CPU's list, under the zone lock. What taking one costs is part of what faults and
+    /// reads were measured with.
     pub page_bulk: Cost,
     /// The NUMA counters of one allocation (hit and local) in 8-bit differentials with threshold test.
     pub numa_counters_s8: Cost,

@@ -35,6 +35,8 @@ pub(crate) enum Touched {
     Done,
     /// The page is there from then on.
     Wait(Ps),
+    /// Somebody was woken meanwhile, who may want the CPU.
+    Again,
 }
 
 /// Files as their readers know them, and windows that are being read.
@@ -61,11 +63,15 @@ impl AccessState {
         if write {
             return self.write_call(kernel, caller, region, page);
         }
-        self.finish(kernel, caller, region, reader)?;
+        if !self.finish(kernel, caller, region, reader)? {
+            return Ok(Touched::Again);
+        }
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => pfn,
             _ => {
-                self.ahead(kernel, caller, (region, reader), page, false)?;
+                if !self.ahead(kernel, caller, (region, reader), page, false)? {
+                    return Ok(Touched::Again);
+                }
                 match self.regions[region].entry(page) {
                     Entry::Present(pfn) => pfn,
                     // Reading ahead has given up before it came here.
@@ -77,7 +83,9 @@ impl AccessState {
         let marked = kernel.alloc.frames.has(pfn, Flag::Reclaim) && !kernel.alloc.frames.has(pfn, Flag::Writeback);
         if marked {
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
-            self.ahead(kernel, caller, (region, reader), page, true)?;
+            if !self.ahead(kernel, caller, (region, reader), page, true)? {
+                return Ok(Touched::Again);
+            }
         }
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
             return Ok(Touched::Wait(until));
@@ -130,22 +138,28 @@ impl AccessState {
         // Before 3.15 a fault mapped its own page, and a mapping that was read in order was read ahead like a call's file.
         let of_2010 = kernel.reclaim.rules.by_zone.is_some();
         self.use_file(kernel, caller, region, page)?;
-        self.finish(kernel, caller, region, reader)?;
+        if !self.finish(kernel, caller, region, reader)? {
+            return Ok(Touched::Again);
+        }
         self.regions[region].tables.reach(kernel, caller, page)?;
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => {
-                if kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false) {
-                    self.ahead(kernel, caller, (region, reader), page, true)?;
+                let marked = kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+                if marked && !self.ahead(kernel, caller, (region, reader), page, true)? {
+                    return Ok(Touched::Again);
                 }
                 pfn
             }
             _ => {
                 kernel.stat.events.reclaim.pgmajfault += 1;
-                if of_2010 && reader.ra.is_next(page) {
-                    self.ahead(kernel, caller, (region, reader), page, false)?;
+                let all = if of_2010 && reader.ra.is_next(page) {
+                    self.ahead(kernel, caller, (region, reader), page, false)?
                 } else {
                     reader.pending = reader.ra.around(page, limits);
-                    self.finish(kernel, caller, region, reader)?;
+                    self.finish(kernel, caller, region, reader)?
+                };
+                if !all {
+                    return Ok(Touched::Again);
                 }
                 match self.regions[region].entry(page) {
                     Entry::Present(pfn) => pfn,
@@ -180,7 +194,7 @@ impl AccessState {
         Ok(Touched::Done)
     }
 
-    /// Reads ahead of a reader that has come to a missing page or to the marked one.
+    /// Reads ahead of a reader that has come to a missing page or to the marked one; false as [`Self::finish`].
     fn ahead(
         &mut self,
         kernel: &mut Kernel,
@@ -188,26 +202,27 @@ impl AccessState {
         (region, reader): (usize, &mut Reader),
         page: u64,
         marked: bool,
-    ) -> Result<(), AllocationFailure> {
+    ) -> Result<bool, AllocationFailure> {
         let of = &self.regions[region];
         let cached = |page| of.is_cached(page);
         reader.pending = reader.ra.on_demand(page, marked, (self.readahead_pages, of.len()), cached);
         self.finish(kernel, caller, region, reader)
     }
 
-    /// Brings in what is left of a window.
+    /// Brings in what is left of a window; false: it ends early, because somebody has been woken.
     fn finish(
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
         region: usize,
         reader: &mut Reader,
-    ) -> Result<(), AllocationFailure> {
+    ) -> Result<bool, AllocationFailure> {
         // Where zones are reclaimed no page is denied, but a block for the index may be.
-        let denied = kernel.reclaim.rules.by_zone.is_none() && std::mem::take(&mut self.denied);
+        let may_yield = kernel.reclaim.rules.by_zone.is_none();
+        let denied = may_yield && std::mem::take(&mut self.denied);
         let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
             self.read(kernel, caller.cpu, region, &mut reader.brought);
-            return Ok(());
+            return Ok(true);
         };
         while window.start < window.end {
             let page = window.start;
@@ -222,9 +237,13 @@ impl AccessState {
                 }
             }
             window.start += 1;
+            if may_yield && window.start < window.end && kernel.wants_attention() {
+                reader.pending = Some(window);
+                return Ok(false);
+            }
         }
         self.read(kernel, caller.cpu, region, &mut reader.brought);
-        Ok(())
+        Ok(true)
     }
 
     /// Reads pages that lie one after another, as one request.

@@ -57,8 +57,10 @@ pub(super) fn touch(
 ) -> Result<Option<Came>, AllocationFailure> {
     let (cpu, start) = (caller.cpu, kernel.clock(caller.cpu));
     let from = kernel.machine.node_of(cpu);
-    if let Touched::Wait(until) = come_to(access, state, kernel, caller, touch)? {
-        return Ok(Some(Came::Asleep(until)));
+    match come_to(access, state, kernel, caller, touch)? {
+        Touched::Done => {}
+        Touched::Wait(until) => return Ok(Some(Came::Asleep(until))),
+        Touched::Again => return Ok(Some(Came::On)),
     }
     if let Some(mapping) = access.mapping
         && let Some(unit) = state.mappings[mapping].marked_at(touch.page)
@@ -105,7 +107,7 @@ fn come_to(
     while !state.regions[region].is_mapped(page, touch.write) {
         match state.fault(kernel, caller, (region, &mut access.reader), page, touch.write)? {
             Touched::Done => access.faults += 1,
-            wait @ Touched::Wait(_) => return Ok(wait),
+            later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
         }
     }
     let of = &mut state.regions[region];

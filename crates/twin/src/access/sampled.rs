@@ -125,8 +125,10 @@ fn finish(
         if !std::mem::replace(&mut accessor.rest.begun, true) {
             kernel.spend(cpu, accessor.rest.gap);
         }
-        if let Touched::Wait(until) = bring_in(&fault, &mut accessor.list[fault.access], state, kernel, caller)? {
-            return Ok(Some(Came::Asleep(until)));
+        match bring_in(&fault, &mut accessor.list[fault.access], state, kernel, caller)? {
+            Touched::Done => {}
+            Touched::Wait(until) => return Ok(Some(Came::Asleep(until))),
+            Touched::Again => return Ok(Some(Came::On)),
         }
         accessor.rest.begun = false;
         accessor.rest.faults.pop();
@@ -308,7 +310,7 @@ fn bring_in(
         while wanted && !state.regions[number].is_mapped(page, write) {
             match state.fault(kernel, caller, (number, &mut access.reader), page, write)? {
                 Touched::Done => access.faults += 1,
-                wait @ Touched::Wait(_) => return Ok(wait),
+                later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
             }
         }
     }

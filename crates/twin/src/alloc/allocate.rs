@@ -228,9 +228,9 @@ impl PageAllocator {
         ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &event, request.gfp.as_bytes());
     }
 
-    /// Frees the block that begins with a page.
+    /// Frees the block that begins with a page. Returns how many pages the CPU's lists have given back for it.
     #[inline]
-    pub fn free(&mut self, ctx: &mut Context<'_>, page: Pfn) -> Result<(), NotAllocated> {
+    pub fn free(&mut self, ctx: &mut Context<'_>, page: Pfn) -> Result<u64, NotAllocated> {
         if self.frames.state(page) != State::Allocated {
             return Err(NotAllocated(page));
         }
@@ -241,9 +241,11 @@ impl PageAllocator {
             ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &MmPageFree { order, pfn, page: address }, b"");
         }
         match self.per_cpu_list(order, self.block_type(page)) {
-            Some(list) => self.free_per_cpu(ctx, zone, page, order, list),
-            None => self.free_block(ctx, zone, page, order),
+            Some(list) => Ok(self.free_per_cpu(ctx, zone, page, order, list)),
+            None => {
+                self.free_block(ctx, zone, page, order);
+                Ok(0)
+            }
         }
-        Ok(())
     }
 }

@@ -269,9 +269,16 @@ impl PageAllocator {
         }
     }
 
-    /// Puts a block on the CPU's list and gives some back if it has become too long.
+    /// Puts a block on the CPU's list and gives some pages back, as many as it returns, if it has become too long.
     #[inline]
-    pub(super) fn free_per_cpu(&mut self, ctx: &mut Context<'_>, zone: usize, page: Pfn, order: u32, list: usize) {
+    pub(super) fn free_per_cpu(
+        &mut self,
+        ctx: &mut Context<'_>,
+        zone: usize,
+        page: Pfn,
+        order: u32,
+        list: usize,
+    ) -> u64 {
         let migratetype = Migratetype::ALL[list % TYPES];
         self.frames.set(page, State::PerCpu, order, migratetype, zone);
         let (of, set) = (&self.zones[zone], &mut self.pagesets[zone][ctx.cpu as usize]);
@@ -289,6 +296,7 @@ impl PageAllocator {
                 self.zones[zone].below_high = false;
             }
         }
+        excess
     }
 
     /// Gives some of a CPU's pages back, from the tails of its lists in turn. Lists are emptied one by one, beginning

@@ -5,6 +5,7 @@ use crate::access::{Asks, Index};
 use crate::alloc::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
 use crate::clock::Ns;
 use crate::kernel::KernelRules;
+use crate::sched::FairRules;
 use crate::reclaim;
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
 use crate::writeback::{self, Limit, Limits};
@@ -210,6 +211,12 @@ pub(crate) fn index(of: &Kernel, by_zone: bool, nodes: usize, cpus: usize) -> In
         false => Asks::Lightly,
     };
     Index::new(nodes, cpus, asks, !by_zone)
+}
+
+/// How threads of the kernel share a CPU with others; `None`: those that wake take it, and all have turns.
+pub(crate) fn fair_rules(of: &Kernel, cpus: usize) -> Option<FairRules> {
+    let rules = if is_at_least(of, 6, 6) { FairRules::eevdf(cpus) } else { FairRules::cfs(cpus) };
+    by_zone(of).is_none().then_some(rules)
 }
 
 /// True if the kernel's version is at least this one.

@@ -84,11 +84,12 @@ pub enum KernelError {
     Free(#[from] NotAllocated),
 }
 
-/// Picoseconds of an allocation, its free and an increment of each counter type.
+/// Picoseconds of an allocation, its free, a page given back to the buddy lists and an increment of each counter type.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     allocate: Ps,
     free: Ps,
+    give_back: Ps,
     counts: [Ps; CounterType::ALL.len()],
 }
 
@@ -96,7 +97,7 @@ impl Times {
     fn of(costs: &PageCosts, of: &LoopCosts) -> Times {
         let work = costs.picoseconds(of.work);
         let counts = CounterType::ALL.map(|counter| costs.picoseconds(of.count(counter)));
-        Times { allocate: work / 2, free: work - work / 2, counts }
+        Times { allocate: work / 2, free: work - work / 2, give_back: costs.picoseconds(of.give_back), counts }
     }
 }
 
@@ -404,8 +405,9 @@ impl Kernel {
     #[inline]
     pub(crate) fn free_unchecked(&mut self, cpu: u32, task: Task, page: Pfn) -> Result<(), NotAllocated> {
         let (alloc, mut ctx) = self.split(cpu, task);
-        alloc.free(&mut ctx, page)?;
-        self.spend(cpu, self.times(cpu).free);
+        let given_back = alloc.free(&mut ctx, page)?;
+        let times = self.times(cpu);
+        self.spend(cpu, times.free + given_back * times.give_back);
         Ok(())
     }
 
@@ -583,7 +585,7 @@ fn threshold_of(rules: &KernelRules) -> Option<u32> {
 }
 
 fn check_costs(costs: &PageCosts) -> Result<(), KernelError> {
-    let of = |at: &LoopCosts| [at.work, at.count_s8, at.count_u16, at.count_word];
+    let of = |at: &LoopCosts| [at.work, at.give_back, at.count_s8, at.count_u16, at.count_word];
     let all = of(&costs.alone).into_iter().chain(of(&costs.shared_core)).chain([costs.refetch, costs.read_line]);
     let good = costs.clock_khz > 0 && { all }.all(|cost| cost >= 0.0 && costs.picoseconds(cost) <= MAX_COST);
     // A loop that takes no time would never end.

@@ -51,6 +51,8 @@ pub(crate) struct Group {
     pub swap: u64,
     /// Pages of it that are protected, as its place in the tree has it: `memory.min`, `memory.low`.
     pub protected: [u64; 2],
+    /// Pages scanned for it since a worker was woken for that (`struct vmpressure`).
+    pub pressure: u64,
     pub events: Events,
 }
 

@@ -182,6 +182,8 @@ pub(crate) struct Reclaim {
     pub wakes: Vec<usize>,
     /// Sleepers who may go on: node and reason.
     pub unthrottled: Vec<(usize, Reason)>,
+    /// CPUs on which a worker wakes.
+    pub workers: Vec<u32>,
     /// Page cache of each node that node reclaim leaves alone.
     pub min_unmapped: Vec<u64>,
     /// By CPU, while tasks may reclaim nodes: what the last one has had.
@@ -254,6 +256,7 @@ impl Reclaim {
             bucket_order: (u64::BITS - pages.leading_zeros()).saturating_sub(bits),
             wakes: Vec::new(),
             unthrottled: Vec::new(),
+            workers: Vec::new(),
             min_unmapped: vec![0; nodes],
             tried: Vec::new(),
             flushed: Ns::MAX,
@@ -278,6 +281,6 @@ impl Reclaim {
 
     /// True if something has happened that others have to hear of at once.
     pub(crate) fn wants_attention(&self) -> bool {
-        !self.wakes.is_empty() || !self.unthrottled.is_empty() || self.over_high > 0
+        !self.wakes.is_empty() || !self.unthrottled.is_empty() || !self.workers.is_empty() || self.over_high > 0
     }
 }

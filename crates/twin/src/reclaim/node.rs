@@ -1,7 +1,8 @@
 //! Shrinking a node: `shrink_node`, `shrink_node_memcgs`, `should_continue_reclaim` (6.1 to 6.12).
 //!
 //! Each cgroup below the target is shrunk, its lists first, then its slabs; the pass is repeated while compaction needs
-//! more. Left out: vmpressure, the multi-generational LRU. Checked against guests (docs/fidelity.md).
+//! more. Of vmpressure only that a worker is woken: every 512 pages, scanned for the same target. Left out: the multi-generational
+//! LRU. Checked against guests (docs/fidelity.md).
 
 use super::balance::{counts, prepare};
 use super::control::Seen;
@@ -15,6 +16,9 @@ use crate::page::Pfn;
 /// Orders above this are costly (`PAGE_ALLOC_COSTLY_ORDER`).
 pub(crate) const COSTLY_ORDER: u32 = 3;
 
+/// Pages that are scanned before their worker is woken (`vmpressure_win`).
+const PRESSURE_WINDOW: u64 = 512;
+
 /// A node that is being shrunk.
 #[derive(Clone, Debug)]
 pub(super) struct NodePass {
@@ -23,8 +27,9 @@ pub(super) struct NodePass {
     /// Cgroups of this pass, the target first, and which is next.
     cgroups: Vec<usize>,
     next: usize,
-    /// What was reclaimed before this pass.
+    /// What was reclaimed and scanned before this pass.
     before: u64,
+    scanned_before: u64,
     /// Some pass has reclaimed something.
     reclaimable: bool,
 }
@@ -42,7 +47,7 @@ enum Stage {
 
 impl NodePass {
     pub(super) fn new(node: usize) -> NodePass {
-        NodePass { node, stage: Stage::Prepare, cgroups: Vec::new(), next: 0, before: 0, reclaimable: false }
+        NodePass { node, stage: Stage::Prepare, cgroups: Vec::new(), next: 0, before: 0, scanned_before: 0, reclaimable: false }
     }
 
     /// Goes on; at the end, whether anything was reclaimed.
@@ -50,7 +55,7 @@ impl NodePass {
         match &mut self.stage {
             Stage::Prepare => {
                 control.seen = Seen::default();
-                self.before = control.reclaimed;
+                (self.before, self.scanned_before) = (control.reclaimed, control.scanned);
                 prepare(world, control, self.node);
                 (self.cgroups, self.next) = (world.kernel.reclaim.lru.below(control.target()), 0);
                 self.stage = Stage::Cgroup;
@@ -80,6 +85,7 @@ impl NodePass {
             }
             Stage::After => {
                 self.reclaimable |= control.reclaimed > self.before;
+                world.note_pressure(control.target(), control.scanned - self.scanned_before);
                 self.stage = Stage::Congested;
                 if control.is_kswapd() && self.set_flags(world, control) {
                     return self.sleep(world, Reason::Writeback);
@@ -155,6 +161,17 @@ impl World<'_> {
     /// The node of a lruvec.
     pub(super) fn node_of(&self, number: usize) -> usize {
         number / self.kernel.reclaim.lru.number(1, 0)
+    }
+
+    /// Counts pages that were scanned for a cgroup; a worker is woken to look at them when they are enough.
+    fn note_pressure(&mut self, target: usize, scanned: u64) {
+        let reclaim = &mut self.kernel.reclaim;
+        let noted = &mut reclaim.groups[target].pressure;
+        *noted += scanned;
+        if *noted >= PRESSURE_WINDOW {
+            *noted = 0;
+            reclaim.workers.push(self.cpu);
+        }
     }
 
     /// Empties the CPU's batches.

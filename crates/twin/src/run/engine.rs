@@ -179,6 +179,9 @@ impl<'a> Engine<'a> {
         state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
         engine.start_node_threads();
         engine.start_writeback();
+        if let Some(rules) = build::fair_rules(&scenario.kernel, cpus) {
+            engine.queues.share_fairly(rules, engine.workload_threads()..engine.threads.len());
+        }
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }
@@ -322,7 +325,7 @@ impl<'a> Engine<'a> {
         self.run_kernel_timers(clock / PS_PER_NS);
         if clock >= self.epoch_end {
             self.end_epoch(clock)?;
-            if self.queues.running(cpu) != Some(thread) && self.balancing.is_some() {
+            if self.queues.running(cpu) != Some(thread) {
                 self.make_ready(cpu);
                 return Ok(());
             }
@@ -350,6 +353,7 @@ impl<'a> Engine<'a> {
         let ran = self.kernel.clock(cpu) - begin;
         self.threads[thread].ran += ran;
         self.numa_ran(thread, ran);
+        self.queues.ran(cpu, thread, ran);
         match step {
             Step::On => {}
             Step::Asleep(until) => self.sleep(thread, until)?,

@@ -104,6 +104,9 @@ impl Engine<'_> {
                 self.wake(thread, at)?;
             }
         }
+        for cpu in std::mem::take(&mut self.kernel.reclaim.workers) {
+            self.queues.reschedule(cpu);
+        }
         for node in std::mem::take(&mut self.kernel.reclaim.wakes) {
             self.wake_node_thread(node, |engine| &engine.kswapds, at)?;
         }

@@ -1,12 +1,14 @@
 //! Which CPU a thread runs on, and when.
 //!
 //! Models the choice at fork (`find_idlest_group`, `find_idlest_cpu`) as the least loaded allowed CPU, of the least
-//! loaded node, whose core is idle; and time slices of equal length, in turn. With NUMA balancing a thread goes on to
+//! loaded node, whose core is idle; and time slices of equal length, in turn, but where a thread of the kernel shares the
+//! CPU ([`fair`]). With NUMA balancing a thread goes on to
 //! where its memory is ([`numa_migrate`]), wakes on an idle CPU of its node, and idle CPUs pull waiting threads
 //! ([`balance`]); without it a thread stays where it began until its CPU stops. Left out: priorities, the cost of a
 //! switch. Checked by tests here.
 
 mod balance;
+mod fair;
 mod imbalance;
 mod numa_compare;
 mod numa_migrate;
@@ -14,10 +16,14 @@ mod numa_migrate;
 mod numa_tests;
 
 pub(crate) use balance::{Balancer, Level};
+pub(crate) use fair::FairRules;
 pub(crate) use numa_migrate::Move;
 
+use crate::kernel::Ps;
 use crate::machine::Machine;
+use fair::Fair;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Threads by CPU: the first runs, the others wait for their slices.
 #[derive(Clone, Debug)]
@@ -26,13 +32,25 @@ pub(crate) struct RunQueues {
     /// Threads placed on each CPU, those that sleep included.
     placed: Vec<u32>,
     siblings: Vec<Vec<u32>>,
+    /// Who has had how much, where that decides.
+    fair: Option<Fair>,
 }
 
 impl RunQueues {
     /// Nothing runs.
     pub(crate) fn new(machine: &Machine) -> RunQueues {
         let cpus = machine.cpus.len();
-        RunQueues { queues: vec![VecDeque::new(); cpus], placed: vec![0; cpus], siblings: machine.siblings() }
+        RunQueues { queues: vec![VecDeque::new(); cpus], placed: vec![0; cpus], siblings: machine.siblings(), fair: None }
+    }
+
+    /// Lets threads of the kernel, by their numbers, share CPUs by the rules of a scheduler.
+    pub(crate) fn share_fairly(&mut self, rules: FairRules, kernel: Range<usize>) {
+        self.fair = Some(Fair::new(rules, kernel, self.queues.len()));
+    }
+
+    /// A thread has run on its CPU for a time.
+    pub(crate) fn ran(&mut self, cpu: u32, thread: usize, time: Ps) {
+        self.fair.iter_mut().for_each(|fair| fair.ran(cpu, thread, time, &self.queues[cpu as usize]));
     }
 
     /// Chooses a CPU among some and keeps a place there. `None` if there are none.
@@ -62,12 +80,19 @@ impl RunQueues {
     /// A thread wants to run on its CPU. True if the CPU was idle.
     pub(crate) fn enqueue(&mut self, cpu: u32, thread: usize) -> bool {
         let queue = &mut self.queues[cpu as usize];
-        queue.push_back(thread);
+        let fair = self.fair.as_mut().filter(|fair| fair.decides(queue, Some(thread)));
+        match fair.is_some_and(|fair| fair.wakes(cpu, thread, queue)) {
+            true => queue.push_front(thread),
+            false => queue.push_back(thread),
+        }
         queue.len() == 1
     }
 
-    /// A thread that has slept wants to run, and takes its CPU at once. True if that was idle.
+    /// A thread that has slept wants to run, and takes its CPU at once, unless rules say when. True if that was idle.
     pub(crate) fn enqueue_first(&mut self, cpu: u32, thread: usize) -> bool {
+        if self.fair.is_some() {
+            return self.enqueue(cpu, thread);
+        }
         let queue = &mut self.queues[cpu as usize];
         queue.push_front(thread);
         queue.len() == 1
@@ -129,12 +154,33 @@ impl RunQueues {
         self.queues[cpu as usize].len()
     }
 
-    /// A slice has ended: the next thread runs.
+    /// A tick: the next thread runs, if who has the CPU has had its slice.
     pub(crate) fn rotate(&mut self, cpu: u32) {
         let queue = &mut self.queues[cpu as usize];
-        if queue.len() > 1 {
-            queue.rotate_left(1);
+        if queue.len() < 2 {
+            return;
         }
+        match self.fair.as_ref().filter(|fair| fair.decides(queue, None)) {
+            Some(fair) if fair.slice_ends(cpu, queue) => self.pick(cpu),
+            Some(_) => {}
+            None => queue.rotate_left(1),
+        }
+    }
+
+    /// A worker of the kernel has had a CPU for a moment: who is to run is decided anew.
+    pub(crate) fn reschedule(&mut self, cpu: u32) {
+        let queue = &self.queues[cpu as usize];
+        if self.fair.as_ref().is_some_and(|fair| fair.decides(queue, None) && fair.yields(cpu, queue)) {
+            self.pick(cpu);
+        }
+    }
+
+    /// Whoever has had least runs.
+    fn pick(&mut self, cpu: u32) {
+        let queue = &mut self.queues[cpu as usize];
+        let next = self.fair.as_ref().and_then(|fair| fair.pick(cpu, queue));
+        let thread = next.and_then(|next| queue.remove(next));
+        thread.into_iter().for_each(|thread| queue.push_front(thread));
     }
 }
 
@@ -144,7 +190,7 @@ mod tests {
     use crate::machine::Cpu;
 
     /// Two nodes of two cores with two threads each: CPUs 0 and 4 share a core.
-    fn machine() -> Machine {
+    pub(super) fn machine() -> Machine {
         let cpu = |cpu: u32| Cpu { node: cpu % 4 / 2, core: cpu % 4 };
         Machine::pc(&[1 << 18, 1 << 18], 0, (0..8).map(cpu).collect(), vec![vec![10, 20], vec![20, 10]]).unwrap()
     }

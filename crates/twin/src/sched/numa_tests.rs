@@ -11,7 +11,7 @@ use crate::probe::Probe;
 use crate::reclaim;
 use crate::vmstat::{Design, Dialect, VmStatRules};
 
-const COSTS: LoopCosts = LoopCosts { work: 200.0, count_s8: 1.0, count_u16: 1.0, count_word: 1.0 };
+const COSTS: LoopCosts = LoopCosts { work: 200.0, give_back: 0.0, count_s8: 1.0, count_u16: 1.0, count_word: 1.0 };
 
 struct Scene {
     kernel: Kernel,

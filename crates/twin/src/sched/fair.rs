@@ -1,0 +1,219 @@
+//! What threads of the kernel get of a CPU that they share: `place_entity`, `check_preempt_wakeup` and
+//! `check_preempt_tick` of CFS (before 6.6), `pick_eevdf` and `update_deadline` of EEVDF (since), where all weigh the same.
+//!
+//! A thread's time counts from where the others of its CPU are. One that wakes is put there, under CFS half a period
+//! before it, and takes the CPU if that is far enough behind who runs; under EEVDF only once who runs has had a slice. At
+//! a tick, or when a worker has had the CPU for a moment, whoever is behind most runs, if the other one has had its slice.
+//! Left out: weights, groups, lag that is kept, the mean instead of the least where a thread wakes among several, and threads
+//! of the workload among themselves, which take turns of equal length ([`super`]). Checked by tests here and by when kswapd
+//! begins, stops and goes on in guests of reclaim-one-reader (docs/model.md, Reclaim).
+
+use crate::kernel::Ps;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+const MS: Ps = 1_000_000_000;
+
+/// Rules of a scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FairRules {
+    /// What a thread that wakes has to its credit.
+    credit: Ps,
+    /// Time in which each thread of a CPU is to run once.
+    period: Ps,
+    /// Least slice.
+    least: Ps,
+    /// How far behind a thread that wakes has to be; `None`: it waits until who runs has had a slice.
+    behind: Option<Ps>,
+}
+
+impl FairRules {
+    /// CFS, whose times grow with the number of CPUs up to eight (`sched_latency`, `sched_min_granularity`,
+    /// `sched_wakeup_granularity`).
+    pub(crate) fn cfs(cpus: usize) -> FairRules {
+        let factor = factor(cpus);
+        let (period, least) = (6 * MS * factor, MS * 3 / 4 * factor);
+        FairRules { credit: period / 2, period, least, behind: Some(MS * factor) }
+    }
+
+    /// EEVDF (`sched_base_slice`).
+    pub(crate) fn eevdf(cpus: usize) -> FairRules {
+        FairRules { credit: 0, period: 0, least: MS * 3 / 4 * factor(cpus), behind: None }
+    }
+
+    fn slice(&self, threads: usize) -> Ps {
+        (self.period / threads.max(1) as Ps).max(self.least)
+    }
+}
+
+fn factor(cpus: usize) -> Ps {
+    1 + Ps::from(cpus.clamp(1, 8).ilog2())
+}
+
+/// How much threads have had.
+#[derive(Clone, Debug)]
+pub(super) struct Fair {
+    rules: FairRules,
+    /// Threads of the kernel.
+    kernel: Range<usize>,
+    /// By thread: its time, and the CPU that this is to be compared on.
+    times: Vec<(Ps, u32)>,
+    /// By CPU: where its threads are at least.
+    floors: Vec<Ps>,
+    /// By CPU: who ran last, and its time when it began.
+    since: Vec<Option<(usize, Ps)>>,
+}
+
+impl Fair {
+    pub(super) fn new(rules: FairRules, kernel: Range<usize>, cpus: usize) -> Fair {
+        let times = vec![(0, 0); kernel.end];
+        // So that there is room for a credit.
+        Fair { rules, kernel, times, floors: vec![rules.credit; cpus], since: vec![None; cpus] }
+    }
+
+    /// True if a thread of the kernel shares a CPU with others.
+    pub(super) fn decides(&self, queue: &VecDeque<usize>, more: Option<usize>) -> bool {
+        queue.iter().copied().chain(more).any(|thread| self.kernel.contains(&thread))
+    }
+
+    /// A thread has run on a CPU.
+    pub(super) fn ran(&mut self, cpu: u32, thread: usize, time: Ps, queue: &VecDeque<usize>) {
+        let Some(&(before, of)) = self.times.get(thread) else { return };
+        let before = if of == cpu { before } else { self.floors[cpu as usize] };
+        let since = &mut self.since[cpu as usize];
+        if since.is_none_or(|(last, _)| last != thread) {
+            *since = Some((thread, before));
+        }
+        self.times[thread] = (before + time, cpu);
+        self.raise(cpu, queue);
+    }
+
+    /// Where a CPU's threads are at least does not go back.
+    fn raise(&mut self, cpu: u32, queue: &VecDeque<usize>) {
+        let least = queue.iter().filter_map(|&thread| self.time(cpu, thread)).min();
+        let floor = &mut self.floors[cpu as usize];
+        *floor = least.map_or(*floor, |least| least.max(*floor));
+    }
+
+    /// A thread's time on a CPU, if it has had any there.
+    fn time(&self, cpu: u32, thread: usize) -> Option<Ps> {
+        self.times.get(thread).filter(|(_, of)| *of == cpu).map(|(time, _)| *time)
+    }
+
+    /// What a thread has had of its slice.
+    fn had(&self, cpu: u32, thread: usize) -> Ps {
+        let begun = self.since[cpu as usize].filter(|(last, _)| *last == thread);
+        begun.zip(self.time(cpu, thread)).map_or(0, |((_, begun), now)| now.saturating_sub(begun))
+    }
+
+    /// A thread wants to run; true if it takes the CPU from who has it.
+    pub(super) fn wakes(&mut self, cpu: u32, thread: usize, queue: &VecDeque<usize>) -> bool {
+        self.raise(cpu, queue);
+        let Some(&(before, of)) = self.times.get(thread) else { return false };
+        let first = self.floors[cpu as usize] - self.rules.credit;
+        let time = if of == cpu && self.rules.credit > 0 { before.max(first) } else { first };
+        self.times[thread] = (time, cpu);
+        if self.since[cpu as usize].is_some_and(|(last, _)| last == thread) {
+            self.since[cpu as usize] = None;
+        }
+        let Some(&running) = queue.front() else { return false };
+        let ahead = self.time(cpu, running).unwrap_or(self.floors[cpu as usize]);
+        match self.rules.behind {
+            Some(behind) => ahead > time + behind,
+            None => ahead >= time && self.had(cpu, running) >= self.rules.least,
+        }
+    }
+
+    /// Whether who runs has had its slice.
+    pub(super) fn slice_ends(&self, cpu: u32, queue: &VecDeque<usize>) -> bool {
+        queue.front().is_some_and(|&thread| self.had(cpu, thread) >= self.rules.slice(queue.len()))
+    }
+
+    /// Whether a worker that wakes can take the CPU for a moment.
+    pub(super) fn yields(&self, cpu: u32, queue: &VecDeque<usize>) -> bool {
+        self.rules.behind.is_some() || self.slice_ends(cpu, queue)
+    }
+
+    /// The place in a queue of the thread that is to run.
+    pub(super) fn pick(&self, cpu: u32, queue: &VecDeque<usize>) -> Option<usize> {
+        let time = |thread: usize| self.time(cpu, thread).unwrap_or(self.floors[cpu as usize]);
+        (0..queue.len()).min_by_key(|&at| (time(queue[at]), at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::RunQueues;
+    use crate::sched::tests::machine;
+
+    const READER: usize = 0;
+    const KSWAPD: usize = 1;
+
+    /// A CPU on which a reader has run for 10 ms, and kswapd has just been woken.
+    fn woken(rules: FairRules) -> RunQueues {
+        let mut queues = RunQueues::new(&machine());
+        queues.share_fairly(rules, KSWAPD..KSWAPD + 1);
+        queues.enqueue(0, READER);
+        queues.ran(0, READER, 10 * MS);
+        queues.enqueue(0, KSWAPD);
+        queues
+    }
+
+    #[test]
+    fn kswapd_takes_the_cpu_and_gives_it_back_at_the_tick_after_its_slice() {
+        let mut queues = woken(FairRules::cfs(1));
+        assert_eq!(queues.running(0), Some(KSWAPD));
+        // Half of 6 ms each.
+        queues.ran(0, KSWAPD, 5 * MS / 2);
+        queues.rotate(0);
+        assert_eq!(queues.running(0), Some(KSWAPD));
+        queues.ran(0, KSWAPD, 4 * MS);
+        queues.rotate(0);
+        assert_eq!(queues.running(0), Some(READER));
+        // The reader is 4 ms further then, and kswapd 3.5.
+        queues.ran(0, READER, 4 * MS);
+        queues.rotate(0);
+        assert_eq!(queues.running(0), Some(KSWAPD));
+    }
+
+    #[test]
+    fn a_worker_ends_the_turn_of_who_has_had_more_than_the_others() {
+        for (ran, runs) in [(2 * MS, KSWAPD), (4 * MS, READER)] {
+            let mut queues = woken(FairRules::cfs(1));
+            queues.ran(0, KSWAPD, ran);
+            queues.reschedule(0);
+            assert_eq!(queues.running(0), Some(runs));
+        }
+        let mut queues = woken(FairRules::eevdf(1));
+        queues.ran(0, KSWAPD, MS / 2);
+        queues.reschedule(0);
+        assert_eq!(queues.running(0), Some(KSWAPD), "its slice is not over");
+        queues.ran(0, KSWAPD, MS / 2);
+        queues.reschedule(0);
+        assert_eq!(queues.running(0), Some(READER));
+    }
+
+    #[test]
+    fn since_6_6_who_has_just_begun_keeps_the_cpu() {
+        let mut queues = woken(FairRules::eevdf(8));
+        assert_eq!(queues.running(0), Some(KSWAPD));
+        queues.dequeue(0, KSWAPD);
+        queues.ran(0, READER, MS);
+        queues.enqueue(0, KSWAPD);
+        assert_eq!(queues.running(0), Some(READER), "it has had 1 of 3 ms");
+        queues.ran(0, READER, 4 * MS);
+        queues.rotate(0);
+        assert_eq!(queues.running(0), Some(KSWAPD));
+    }
+
+    #[test]
+    fn threads_of_the_workload_take_turns_whatever_they_have_had() {
+        let mut queues = RunQueues::new(&machine());
+        queues.share_fairly(FairRules::cfs(8), 5..6);
+        queues.enqueue(0, READER);
+        queues.enqueue(0, 2);
+        queues.rotate(0);
+        assert_eq!(queues.running(0), Some(2));
+    }
+}
