@@ -26,6 +26,7 @@ pub use zone::{HUGE_ORDER, MAX_ORDER, ZONES, Zone, ZoneKind};
 
 use crate::machine::Machine;
 use crate::page::{Frames, Migratetype, Pfn, State};
+use std::collections::VecDeque;
 
 /// All page frames, zones and lists.
 #[derive(Clone, Debug)]
@@ -100,38 +101,50 @@ impl PageAllocator {
         block.map(|(of, page)| self.frames.set(page, State::Allocated, order, of, zone)).is_some()
     }
 
-    /// Makes free blocks of another type than movable, so many by order. Whole pageblocks change their type; of others each
-    /// smaller block is the first half of one whose second half is taken away, as free neighbours would be one block. What
-    /// there is no room for is left out.
+    /// Makes free blocks of another type than movable, so many by order. Whole pageblocks change their type, and parts of
+    /// pageblocks at the edges of the zone. In others smaller blocks lie one after another, with room that is taken away between
+    /// those of one order, as free neighbours would be one block. What there is no room for is left out.
     pub(crate) fn set_apart(&mut self, zone: usize, to: Migratetype, blocks: &[u64]) {
-        let (pageblock_order, all) = (self.rules.pageblock_order, 1 << self.rules.pageblock_order);
-        // The pageblock that smaller ones are cut from, and how much of it is.
-        let (mut page, mut cut): (Pfn, Pfn) = (0, all);
-        for (order, &count) in blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev() {
-            let order = order as u32;
-            for _ in 0..count {
-                if order >= pageblock_order {
-                    let Some(page) = self.take_smallest(zone, order, Migratetype::Movable) else { return };
-                    let first = (page >> pageblock_order) as usize;
-                    self.blocks[first..first + (1 << (order - pageblock_order))].fill(to);
-                    self.push_free(zone, page, order, to, true);
-                    continue;
-                }
-                if cut == all {
-                    let Some(block) = self.take_smallest(zone, pageblock_order, Migratetype::Movable) else { return };
-                    self.blocks[(block >> pageblock_order) as usize] = to;
-                    (page, cut) = (block, 0);
-                }
+        let pageblock_order = self.rules.pageblock_order;
+        let orders = blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();
+        let orders = orders.flat_map(|(order, &count)| std::iter::repeat_n(order as u32, count as usize));
+        let (whole, mut parts): (VecDeque<u32>, VecDeque<u32>) = orders.partition(|order| *order >= pageblock_order);
+        for order in whole {
+            let Some(page) = self.take_smallest(zone, order, Migratetype::Movable) else { return };
+            let first = (page >> pageblock_order) as usize;
+            self.blocks[first..first + (1 << (order - pageblock_order))].fill(to);
+            self.push_free(zone, page, order, to, true);
+        }
+        while !parts.is_empty() {
+            let gaps = parts.iter().zip(parts.iter().skip(1)).filter(|(a, b)| a == b);
+            let pages: u64 = parts.iter().chain(gaps.map(|(a, _)| a)).map(|&order| 1 << order).sum();
+            let Some((page, all)) = self.take_part(zone, pages) else { return };
+            self.blocks[(page >> pageblock_order) as usize] = to;
+            let mut cut = 0;
+            while let Some(&order) = parts.front().filter(|order| cut + (1 << **order) <= all) {
+                parts.pop_front();
                 self.push_free(zone, page + cut, order, to, true);
-                self.frames.set(page + cut + (1 << order), State::Allocated, order, to, zone);
-                cut += 2 << order;
+                cut += 1 << order;
+                if parts.front() == Some(&order) && cut < all {
+                    self.frames.set(page + cut, State::Allocated, order, to, zone);
+                    cut += 1 << order;
+                }
+            }
+            while cut < all {
+                let order = cut.trailing_zeros();
+                self.frames.set(page + cut, State::Allocated, order, to, zone);
+                cut += 1 << order;
             }
         }
-        while cut < all {
-            let order = cut.trailing_zeros();
-            self.frames.set(page + cut, State::Allocated, order, to, zone);
-            cut += 1 << order;
-        }
+    }
+
+    /// Takes movable memory for so many pages: what there is of a pageblock, if that is enough, else a whole one. Returns the
+    /// first page and how many there are.
+    fn take_part(&mut self, zone: usize, pages: u64) -> Option<(Pfn, Pfn)> {
+        let least = pages.next_power_of_two().ilog2().min(self.rules.pageblock_order);
+        let there = |order: &u32| !self.zones[zone].free[*order as usize][Migratetype::Movable as usize].is_empty();
+        let order = (least..self.rules.pageblock_order).find(there).unwrap_or(self.rules.pageblock_order);
+        Some((self.take_smallest(zone, order, Migratetype::Movable)?, 1 << order))
     }
 
     /// Takes a block of a type, or of another one if there is none, as if it had been allocated. It takes no time and is not

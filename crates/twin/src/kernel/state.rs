@@ -67,7 +67,13 @@ impl Kernel {
         cpus.into_iter().try_for_each(|cpu| self.check_cpu(cpu))?;
         let diff: i64 = state.free_diffs.iter().map(|of| of.1).sum();
         let listed: u64 = lists.iter().map(|of| of.1.pages()).sum();
-        state.apart.iter().for_each(|(of, blocks)| self.alloc.set_apart(zone, *of, blocks));
+        for (of, blocks) in &state.apart {
+            let mut blocks = blocks.clone();
+            // What is on lists comes from blocks of its type, and is not among those that are free.
+            let listed = lists.iter().flat_map(|(_, lists)| &lists.lists).filter(|list| list.1 == *of);
+            listed.for_each(|&(order, _, count)| blocks[order as usize] += count);
+            self.alloc.set_apart(zone, *of, &blocks);
+        }
         self.occupy(zone, state.free.saturating_add_signed(diff) + listed);
         for (cpu, lists) in &lists {
             self.alloc.fill_per_cpu(zone, *cpu, lists);
