@@ -1,4 +1,4 @@
-//! Free blocks by type: the first table of `/proc/pagetypeinfo`.
+//! Free blocks and pageblocks by type: the two tables of `/proc/pagetypeinfo`.
 
 /// Free blocks of one type in a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,11 +11,30 @@ pub struct FreeBlocks {
     pub of: String,
     /// Blocks by order.
     pub blocks: Vec<u64>,
+    /// Pageblocks of the type, free or not; `None`: they are not counted.
+    pub pageblocks: Option<u64>,
 }
 
-/// Reads the lines of free blocks; others, the table of pageblocks among them, are passed over.
+/// Reads both tables; other lines are passed over.
 pub fn free_blocks(text: &str) -> Vec<FreeBlocks> {
-    text.lines().filter_map(line).collect()
+    let mut all: Vec<FreeBlocks> = text.lines().filter_map(line).collect();
+    let header = text.lines().find_map(|line| line.strip_prefix("Number of blocks type"));
+    let types: Vec<&str> = header.unwrap_or("").split_ascii_whitespace().collect();
+    for (node, zone, counts) in text.lines().filter_map(pageblocks) {
+        for (of, count) in types.iter().zip(counts) {
+            let here = all.iter_mut().find(|at| (at.node, &*at.zone, &*at.of) == (node, zone, *of));
+            here.into_iter().for_each(|at| at.pageblocks = Some(count));
+        }
+    }
+    all
+}
+
+/// `Node 0, zone    DMA32     24    214     10 ...`
+fn pageblocks(text: &str) -> Option<(u32, &str, Vec<u64>)> {
+    let (node, rest) = text.strip_prefix("Node")?.split_once(',')?;
+    let mut words = rest.trim().strip_prefix("zone")?.split_ascii_whitespace();
+    let zone = words.next()?;
+    Some((node.trim().parse().ok()?, zone, words.map(|word| word.parse().ok()).collect::<Option<_>>()?))
 }
 
 /// `Node    0, zone    DMA32, type    Unmovable      5     14 ...`
@@ -27,7 +46,7 @@ fn line(text: &str) -> Option<FreeBlocks> {
     let of = words.next()?.to_string();
     // A count that is too large to be worth counting is printed with a sign before it.
     let blocks = words.map(|word| word.trim_start_matches('>').parse().ok()).collect::<Option<_>>()?;
-    Some(FreeBlocks { node, zone, of, blocks })
+    Some(FreeBlocks { node, zone, of, blocks, pageblocks: None })
 }
 
 #[cfg(test)]
@@ -41,7 +60,9 @@ mod tests {
                     Node    1, zone    DMA32, type      Movable >100000      1 \n\n\
                     Number of blocks type     Unmovable      Movable \nNode 0, zone      DMA            1            7 \n";
         let all = free_blocks(text);
-        let named: Vec<_> = all.iter().map(|of| (of.node, of.zone.as_str(), of.of.as_str(), &of.blocks[..])).collect();
-        assert_eq!(named, [(0, "DMA", "Unmovable", &[0, 3][..]), (1, "DMA32", "Movable", &[100_000, 1][..])]);
+        let named = all.iter().map(|of| (of.node, of.zone.as_str(), of.of.as_str(), &of.blocks[..], of.pageblocks));
+        let expected =
+            [(0, "DMA", "Unmovable", &[0, 3][..], Some(1)), (1, "DMA32", "Movable", &[100_000, 1][..], None)];
+        assert_eq!(named.collect::<Vec<_>>(), expected);
     }
 }

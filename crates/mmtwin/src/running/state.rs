@@ -5,7 +5,7 @@ use crate::reading::Analysed;
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::counters::Sampled;
 use mmtwin_event::counters::{self, FreeBlocks, Pageset, Row};
-use mmtwin_twin::alloc::{PerCpuState, ZoneKind};
+use mmtwin_twin::alloc::{Apart, PerCpuState, ZoneKind};
 use mmtwin_twin::kernel::{ListState, ZoneState};
 use mmtwin_twin::page::Migratetype;
 use mmtwin_twin::run::State;
@@ -79,14 +79,19 @@ fn zone_state(row: &Row, pagesets: &[Pageset], blocks: &[FreeBlocks]) -> Option<
 }
 
 /// Free blocks of a zone that are not for pages that can be moved.
-fn apart(node: usize, kind: ZoneKind, blocks: &[FreeBlocks]) -> Vec<(Migratetype, Vec<u64>)> {
+fn apart(node: usize, kind: ZoneKind, blocks: &[FreeBlocks]) -> Vec<Apart> {
     let here = blocks.iter().filter(|of| of.node as usize == node && of.zone == kind.name());
     let typed = here.filter_map(|of| match of.of.as_str() {
-        "Unmovable" => Some((Migratetype::Unmovable, of.blocks.clone())),
-        "Reclaimable" => Some((Migratetype::Reclaimable, of.blocks.clone())),
+        "Unmovable" => Some((Migratetype::Unmovable, of)),
+        "Reclaimable" => Some((Migratetype::Reclaimable, of)),
         _ => None,
     });
-    typed.collect()
+    let apart = |(of, said): (Migratetype, &FreeBlocks)| Apart {
+        of,
+        blocks: said.blocks.clone(),
+        pageblocks: said.pageblocks.unwrap_or(0),
+    };
+    typed.map(apart).collect()
 }
 
 fn lists(set: &Pageset) -> PerCpuState {

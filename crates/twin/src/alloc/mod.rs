@@ -3,6 +3,7 @@
 //! A zone's number is node x [`ZONES`] + kind, so that unpopulated zones, which the kernel prints too, have one.
 
 mod allocate;
+mod apart;
 mod buddy;
 mod capture;
 mod fallback;
@@ -16,6 +17,7 @@ mod zonelist;
 
 pub use allocate::Allocated;
 pub(crate) use allocate::Search;
+pub use apart::Apart;
 use capture::Capture;
 pub use marks::Marks;
 pub use pageset::{PerCpuPages, PerCpuState};
@@ -26,7 +28,6 @@ pub use zone::{HUGE_ORDER, MAX_ORDER, ZONES, Zone, ZoneKind};
 
 use crate::machine::Machine;
 use crate::page::{Frames, Migratetype, Pfn, State};
-use std::collections::VecDeque;
 
 /// All page frames, zones and lists.
 #[derive(Clone, Debug)]
@@ -99,52 +100,6 @@ impl PageAllocator {
         let own = self.take_smallest(zone, order, Migratetype::Movable).map(|page| (Migratetype::Movable, page));
         let block = own.or_else(|| self.take_any(zone, order));
         block.map(|(of, page)| self.frames.set(page, State::Allocated, order, of, zone)).is_some()
-    }
-
-    /// Makes free blocks of another type than movable, so many by order. Whole pageblocks change their type, and parts of
-    /// pageblocks at the edges of the zone. In others smaller blocks lie one after another, with room that is taken away between
-    /// those of one order, as free neighbours would be one block. What there is no room for is left out.
-    pub(crate) fn set_apart(&mut self, zone: usize, to: Migratetype, blocks: &[u64]) {
-        let pageblock_order = self.rules.pageblock_order;
-        let orders = blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();
-        let orders = orders.flat_map(|(order, &count)| std::iter::repeat_n(order as u32, count as usize));
-        let (whole, mut parts): (VecDeque<u32>, VecDeque<u32>) = orders.partition(|order| *order >= pageblock_order);
-        for order in whole {
-            let Some(page) = self.take_smallest(zone, order, Migratetype::Movable) else { return };
-            let first = (page >> pageblock_order) as usize;
-            self.blocks[first..first + (1 << (order - pageblock_order))].fill(to);
-            self.push_free(zone, page, order, to, true);
-        }
-        while !parts.is_empty() {
-            let gaps = parts.iter().zip(parts.iter().skip(1)).filter(|(a, b)| a == b);
-            let pages: u64 = parts.iter().chain(gaps.map(|(a, _)| a)).map(|&order| 1 << order).sum();
-            let Some((page, all)) = self.take_part(zone, pages) else { return };
-            self.blocks[(page >> pageblock_order) as usize] = to;
-            let mut cut = 0;
-            while let Some(&order) = parts.front().filter(|order| cut + (1 << **order) <= all) {
-                parts.pop_front();
-                self.push_free(zone, page + cut, order, to, true);
-                cut += 1 << order;
-                if parts.front() == Some(&order) && cut < all {
-                    self.frames.set(page + cut, State::Allocated, order, to, zone);
-                    cut += 1 << order;
-                }
-            }
-            while cut < all {
-                let order = cut.trailing_zeros();
-                self.frames.set(page + cut, State::Allocated, order, to, zone);
-                cut += 1 << order;
-            }
-        }
-    }
-
-    /// Takes movable memory for so many pages: what there is of a pageblock, if that is enough, else a whole one. Returns the
-    /// first page and how many there are.
-    fn take_part(&mut self, zone: usize, pages: u64) -> Option<(Pfn, Pfn)> {
-        let least = pages.next_power_of_two().ilog2().min(self.rules.pageblock_order);
-        let there = |order: &u32| !self.zones[zone].free[*order as usize][Migratetype::Movable as usize].is_empty();
-        let order = (least..self.rules.pageblock_order).find(there).unwrap_or(self.rules.pageblock_order);
-        Some((self.take_smallest(zone, order, Migratetype::Movable)?, 1 << order))
     }
 
     /// Takes a block of a type, or of another one if there is none, as if it had been allocated. It takes no time and is not

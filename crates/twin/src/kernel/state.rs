@@ -5,7 +5,7 @@
 //! are, so compaction finds memory less scattered than it was, and all that is on the LRU lists.
 
 use super::{Kernel, KernelError};
-use crate::alloc::{PerCpuState, ZoneKind};
+use crate::alloc::{Apart, PerCpuState, ZoneKind};
 use crate::page::Migratetype;
 use crate::vmstat::ZoneItem;
 
@@ -26,8 +26,8 @@ pub struct ZoneState {
     pub managed: u64,
     /// Free pages as counted.
     pub free: u64,
-    /// Free blocks of types other than movable, by order.
-    pub apart: Vec<(Migratetype, Vec<u64>)>,
+    /// Free blocks of types other than movable.
+    pub apart: Vec<Apart>,
     /// What CPUs have not added to that count.
     pub free_diffs: Vec<(u32, i64)>,
     /// The per-CPU lists.
@@ -67,14 +67,12 @@ impl Kernel {
         cpus.into_iter().try_for_each(|cpu| self.check_cpu(cpu))?;
         let diff: i64 = state.free_diffs.iter().map(|of| of.1).sum();
         let listed: u64 = lists.iter().map(|of| of.1.pages()).sum();
-        for (of, blocks) in &state.apart {
-            let mut blocks = blocks.clone();
-            // What is on lists comes from blocks of its type, and is not among those that are free.
-            let listed = lists.iter().flat_map(|(_, lists)| &lists.lists).filter(|list| list.1 == *of);
-            listed.for_each(|&(order, _, count)| blocks[order as usize] += count);
-            self.alloc.set_apart(zone, *of, &blocks);
+        let free = state.free.saturating_add_signed(diff) + listed;
+        for apart in &state.apart {
+            let spare = self.alloc.free_pages(zone).saturating_sub(free);
+            self.alloc.set_apart(zone, apart, spare);
         }
-        self.occupy(zone, state.free.saturating_add_signed(diff) + listed);
+        self.occupy(zone, free);
         for (cpu, lists) in &lists {
             self.alloc.fill_per_cpu(zone, *cpu, lists);
         }

@@ -47,7 +47,15 @@ enum Stage {
 
 impl NodePass {
     pub(super) fn new(node: usize) -> NodePass {
-        NodePass { node, stage: Stage::Prepare, cgroups: Vec::new(), next: 0, before: 0, scanned_before: 0, reclaimable: false }
+        NodePass {
+            node,
+            stage: Stage::Prepare,
+            cgroups: Vec::new(),
+            next: 0,
+            before: 0,
+            scanned_before: 0,
+            reclaimable: false,
+        }
     }
 
     /// Goes on; at the end, whether anything was reclaimed.

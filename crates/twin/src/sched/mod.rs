@@ -40,7 +40,12 @@ impl RunQueues {
     /// Nothing runs.
     pub(crate) fn new(machine: &Machine) -> RunQueues {
         let cpus = machine.cpus.len();
-        RunQueues { queues: vec![VecDeque::new(); cpus], placed: vec![0; cpus], siblings: machine.siblings(), fair: None }
+        RunQueues {
+            queues: vec![VecDeque::new(); cpus],
+            placed: vec![0; cpus],
+            siblings: machine.siblings(),
+            fair: None,
+        }
     }
 
     /// Lets threads of the kernel, by their numbers, share CPUs by the rules of a scheduler.
