@@ -98,6 +98,9 @@ pub struct Costs {
     pub reclaim_unmap_page: Cost,
     /// Freeing one page in reclaim, besides giving it back.
     pub reclaim_free_page: Cost,
+    /// What that takes more if the file system remembers the page, which has been written to.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub reclaim_free_buffers: Cost,
     /// A batch of an LRU list besides its pages; where nodes are reclaimed.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub reclaim_batch: Cost,

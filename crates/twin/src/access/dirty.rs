@@ -42,11 +42,13 @@ impl AccessState {
         Ok(())
     }
 
-    /// A page of a file leaves memory.
-    pub(super) fn forget_page(&mut self, kernel: &mut Kernel, by: (u32, Task), region: usize, page: u64) {
-        if let Some(block) = self.regions[region].forget(page) {
+    /// A page of a file leaves memory; true if the file system remembered it.
+    pub(super) fn forget_page(&mut self, kernel: &mut Kernel, by: (u32, Task), region: usize, page: u64) -> bool {
+        let block = self.regions[region].forget(page);
+        if let Some(block) = block {
             self.buffers.give(kernel, by, block);
         }
+        block.is_some()
     }
 
     /// A page of a file is written to by a call; true if it was clean.

@@ -133,8 +133,9 @@ pub(crate) struct FaultCosts {
     /// To ask the page tables about a page, and to take it out of them.
     pub rmap_page: Ps,
     pub unmap_page: Ps,
-    /// To free a page in reclaim.
+    /// To free a page in reclaim, and what it takes more if the file system remembers it.
     pub free_page: Ps,
+    pub free_buffers: Ps,
     /// To clear a further page of a block that the kernel allocates.
     pub init_page: Ps,
     /// To look at a page frame and to pass over a pageblock in compaction, and to move a page.

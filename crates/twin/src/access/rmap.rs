@@ -108,7 +108,9 @@ impl AccessState {
         if self.regions[at.region].file {
             self.regions[at.region].take(at.page, shadow, node);
             self.missing(at.region, at.page, node);
-            self.forget_page(kernel, by, at.region, at.page);
+            if self.forget_page(kernel, by, at.region, at.page) {
+                kernel.spend(by.0, self.costs.free_buffers);
+            }
             if !self.index.keeps_shadows {
                 self.leave_index(kernel, by, at.region, at.page);
             }

@@ -98,6 +98,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         shootdown_wait: cost.tlb_wait.0,
         interrupt: cost.tlb_interrupt.0,
         free_page: cost.reclaim_free_page.0,
+        free_buffers: cost.reclaim_free_buffers.0,
         scan_object: cost.slab_scan_object.0,
         init_page: cost.page_init.0,
         compact_scan: cost.compact_scan_page.0,
