@@ -20,6 +20,7 @@ pub use zone::{Zone, ZoneKind};
 use crate::units::{Bandwidth, Bytes, Frequency, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +97,10 @@ pub struct CpuSpeed {
     pub smt_slowdown: f64,
     /// All CPUs share the cycles of one, one at a time: a guest under `-accel tcg,thread=single -icount`.
     pub shared_budget: bool,
+    /// CPUs of the host that runs this machine as a guest, each of whose CPUs is a thread there (`-accel tcg,thread=multi`):
+    /// no more run at once. Without it each has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_cpus: Option<NonZeroU32>,
 }
 
 /// The device that holds files.

@@ -260,6 +260,11 @@ impl Kernel {
         }
     }
 
+    /// True if a CPU has something to run.
+    pub(crate) fn is_busy(&self, cpu: u32) -> bool {
+        self.busy[cpu as usize]
+    }
+
     /// How many times longer work takes now than it does alone on the machine.
     pub(crate) fn share(&self) -> u64 {
         self.share

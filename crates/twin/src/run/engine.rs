@@ -6,6 +6,7 @@
 //! have seen the shared lists as they are at the end of their own steps, at most an epoch ahead.
 
 use super::balancing::{self, Balancing};
+use super::host::Host;
 use super::oom::Killed;
 use super::process::{self, Doing, Process, Thread};
 use super::sample::{Sampler, cgroups};
@@ -84,6 +85,8 @@ pub(super) struct Engine<'a> {
     pub(super) options: Options<'a>,
     sink: &'a mut dyn Sink,
     pub(super) kernel: Kernel,
+    /// Who runs the machine, if it has fewer CPUs.
+    pub(super) host: Option<Host>,
     pub(super) memory: AccessState,
     pub(super) queues: RunQueues,
     pub(super) threads: Vec<Thread>,
@@ -149,6 +152,7 @@ impl<'a> Engine<'a> {
             options,
             sink,
             queues: RunQueues::new(&kernel.machine),
+            host: scenario.machine.cpu.host_cpus.and_then(|host| Host::new(host.get(), cpus)),
             memory,
             threads,
             processes,
@@ -255,6 +259,7 @@ impl<'a> Engine<'a> {
 
     /// Does what comes next; false at the end of the run.
     fn next(&mut self, now: &mut Ns) -> Result<bool, Stop> {
+        self.share_host();
         let ready = self.ready.peek().map(|&Reverse(first)| first);
         let due = self.due.next_at();
         let is_due = match (ready, due) {
@@ -317,6 +322,9 @@ impl<'a> Engine<'a> {
     /// Lets a CPU run its thread for a while.
     fn step(&mut self, cpu: u32, clock: Ps) -> Result<(), Stop> {
         let Some(thread) = self.queues.running(cpu) else { return Ok(()) };
+        if !self.has_host_cpu(cpu) {
+            return Ok(());
+        }
         let begin = self.kernel.clock(cpu);
         if begin > clock {
             self.make_ready(cpu);
@@ -325,6 +333,10 @@ impl<'a> Engine<'a> {
         self.run_kernel_timers(clock / PS_PER_NS);
         if clock >= self.epoch_end {
             self.end_epoch(clock)?;
+            self.tick_host(clock);
+            if !self.has_host_cpu(cpu) {
+                return Ok(());
+            }
             if self.queues.running(cpu) != Some(thread) {
                 self.make_ready(cpu);
                 return Ok(());

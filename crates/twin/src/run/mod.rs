@@ -9,6 +9,7 @@ mod balancing;
 mod engine;
 mod high;
 mod high_alloc;
+mod host;
 mod image;
 mod initial;
 mod kernel_threads;
