@@ -54,6 +54,9 @@ pub struct Costs {
     /// What such a flush takes of the other CPU, whose work it interrupts: nothing beside the waiting, if it is not said.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub tlb_interrupt: Cost,
+    /// Recording one event, where it is recorded.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub trace_event: Cost,
     /// Reading a statistics file without its rows.
     pub stat_file: Cost,
     /// Making one row of a statistics file from a counter that is in this CPU's cache.

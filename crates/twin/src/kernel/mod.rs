@@ -159,6 +159,8 @@ pub struct Kernel {
     neighbours: Vec<u32>,
     /// All CPUs share the time of one.
     shared_budget: bool,
+    /// Of writing an event.
+    event_time: Ps,
     /// By CPU: for how long it has the part of the budget of one that waits for it.
     left: Vec<Ps>,
     /// Time between two ticks.
@@ -215,6 +217,7 @@ impl Kernel {
             busy: vec![false; cpus],
             neighbours: vec![0; cpus],
             shared_budget: false,
+            event_time: 0,
             left: vec![0; cpus],
             tick: 1_000_000_000_000 / u64::from(rules.vmstat.hz.max(1)),
             share: 1,
@@ -242,6 +245,11 @@ impl Kernel {
     /// What allocations cost on this machine.
     pub fn costs(&self) -> &PageCosts {
         &self.costs
+    }
+
+    /// Says what writing an event takes.
+    pub(crate) fn set_event_time(&mut self, time: Ps) {
+        self.event_time = time;
     }
 
     /// Lets all CPUs share the time of one, or have a time of their own each.
@@ -292,9 +300,10 @@ impl Kernel {
         self.times(cpu).allocate + 2 * self.count_time(cpu)
     }
 
-    /// A CPU does work that takes it some time alone on the machine.
+    /// A CPU does work that takes it some time alone on the machine, with the events that it has written for it.
     #[inline]
     pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
+        let time = time + self.probe.take_unpaid() * self.event_time;
         let left = &mut self.left[cpu as usize];
         self.clocks[cpu as usize] +=
             if *left == 0 { time * self.share } else { budget::faster(time, self.share, left) };

@@ -27,6 +27,8 @@ pub struct Probe {
     /// Characters of all waiting events.
     text: Vec<u8>,
     written: u64,
+    /// Events whose time nobody has spent yet.
+    unpaid: u64,
     origin: Ns,
 }
 
@@ -47,7 +49,7 @@ impl Probe {
         let mut enabled = [false; Kind::COUNT];
         kinds.into_iter().for_each(|kind| enabled[kind as usize] = true);
         enabled[Kind::Other as usize] = false;
-        Probe { enabled, waiting: Vec::new(), values: Vec::new(), text: Vec::new(), written: 0, origin: 0 }
+        Probe { enabled, waiting: Vec::new(), values: Vec::new(), text: Vec::new(), written: 0, unpaid: 0, origin: 0 }
     }
 
     /// A probe that writes nothing.
@@ -81,6 +83,13 @@ impl Probe {
         let at = at + self.origin;
         self.waiting.push(Waiting { at, cpu, task, kind: T::KIND, present: slots.present, values, text });
         self.written += 1;
+        self.unpaid += 1;
+    }
+
+    /// Events written since it was asked last, whose time the CPU that wrote them has to spend.
+    #[inline]
+    pub(crate) fn take_unpaid(&mut self) -> u64 {
+        std::mem::take(&mut self.unpaid)
     }
 
     /// Events written so far, those that were drained included.
