@@ -7,7 +7,7 @@ use mmtwin_event::vocabulary::{MmPageAlloc, MmPageAllocExtfrag, MmPagePcpuDrain}
 use mmtwin_event::{Event, Kind, Sink};
 use mmtwin_twin::alloc::{Caller, NodeMask, Policy, Request, Rules, TakesRest, ZONES, ZoneKind};
 use mmtwin_twin::kernel::{AllocLoop, Kernel, KernelError, KernelRules};
-use mmtwin_twin::machine::{Cpu, Machine, Node};
+use mmtwin_twin::machine::{Cpu, LoopCosts, Machine, Node, PageCosts};
 use mmtwin_twin::page::{Migratetype, Pfn, State};
 use mmtwin_twin::probe::{Probe, Task};
 use mmtwin_twin::vmstat::{Design, NUMA_ITEMS, NumaItem, Separate, ZoneItem};
@@ -18,6 +18,30 @@ const RULES: [Rules; 3] = [Rules::V4_13, Rules::V6_1, Rules::V6_12];
 
 fn caller(cpu: u32, policy: Policy) -> Caller {
     Caller::new(cpu, Task { pid: 100 + cpu as i32, tgid: 100 }, policy)
+}
+
+/// A free takes longer where the CPU's list is too long and gives pages back.
+#[test]
+fn pages_that_are_given_back_take_time() {
+    let elapsed = |give_back: f64| {
+        let alone = LoopCosts { give_back, ..BROADWELL.alone };
+        let costs = PageCosts { alone, ..BROADWELL };
+        let reclaim = mmtwin_twin::reclaim::Rules::V6_1;
+        let rules = KernelRules { alloc: Rules::V4_13, vmstat: vmstat(Design::Off, None), reclaim };
+        let mut kernel = Kernel::new(machine(1, 1, 1, GIB), costs, rules, Probe::off()).unwrap();
+        let mut who = caller(0, Policy::Default);
+        let pages: Vec<Pfn> = (0..5000).map(|_| kernel.allocate(&mut who, &Request::USER).unwrap()).collect();
+        let begun = kernel.now(0);
+        let zone = kernel.alloc.frames.zone(pages[0]);
+        let before = kernel.alloc.pageset(zone, 0).unwrap().count;
+        pages.into_iter().for_each(|page| kernel.free(0, who.task, page).unwrap());
+        let kept = kernel.alloc.pageset(zone, 0).unwrap().count - before;
+        (kernel.now(0) - begun, 5000 - kept)
+    };
+    let ((without, _), (with, given_back)) = (elapsed(0.0), elapsed(2194.0));
+    assert!(given_back > 500 && given_back < 5000, "{given_back}");
+    // A microsecond each.
+    assert_eq!((with - without + 500) / 1000, given_back);
 }
 
 /// Everything that may be compared of two kernels.

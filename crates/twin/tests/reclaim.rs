@@ -126,6 +126,26 @@ fn without_swap_anonymous_memory_ends_the_run() {
     agrees(&run);
 }
 
+/// What is recorded slows down who records it, and nobody else.
+#[test]
+fn events_take_time_where_they_are_recorded() {
+    let said = |events: &str, time: &str| {
+        let reader = format!(
+            "{}[machine.cost]\ntrace_event = \"{time}\"\n[[process]]\nname = \"reader\"\ncpus = \"0\"\n{}\
+             [[process.phase]]\n{}",
+            small(256, "0 B").replace("[run]\nevents = [\"vmscan:*\"]\n", &format!("[run]\nevents = [{events}]\n")),
+            region("file", 400, "file"),
+            access("file", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 102400")
+        );
+        ran(&reader)
+    };
+    let (none, free, dear) = (said("", "1 ms"), said("\"vmscan:*\"", "0 ns"), said("\"vmscan:*\"", "100 us"));
+    assert_eq!(none.end, free.end, "events alone change nothing");
+    let longer = dear.end - free.end;
+    // What kswapd's events take is not the reader's where each has a CPU.
+    assert!(longer > 0 && longer <= dear.events.len() as u64 * 100_000, "{longer} ns");
+}
+
 #[test]
 fn a_full_node_is_reclaimed_and_the_other_left_alone() {
     let said = format!(

@@ -89,3 +89,64 @@ fn packed(blocks: &VecDeque<u32>) -> u64 {
     let gaps = blocks.iter().zip(blocks.iter().skip(1)).filter(|(a, b)| a == b).map(|(a, _)| a);
     blocks.iter().chain(gaps).map(|&order| 1 << order).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alloc::{Rules, ZoneKind};
+    use crate::machine::{Cpu, Machine};
+
+    const ZONE: usize = ZoneKind::Dma32 as usize;
+
+    fn allocator() -> PageAllocator {
+        let machine = Machine::pc(&[1 << 18], 0, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
+        PageAllocator::new(&machine, Rules::V6_1)
+    }
+
+    /// Free blocks of a type by order, and its pageblocks.
+    fn found(alloc: &PageAllocator, zone: usize) -> (Vec<u64>, usize) {
+        let free = &alloc.zones[zone].free;
+        let lengths = free.iter().take(11).map(|lists| lists[Migratetype::Unmovable as usize].len().into()).collect();
+        (lengths, alloc.blocks.iter().filter(|of| **of == Migratetype::Unmovable).count())
+    }
+
+    fn apart(blocks: [u64; 11], pageblocks: u64) -> Apart {
+        Apart { of: Migratetype::Unmovable, blocks: blocks.to_vec(), pageblocks }
+    }
+
+    #[test]
+    fn blocks_lie_in_as_many_pageblocks_as_there_are() {
+        let blocks = [3, 2, 0, 0, 0, 4, 0, 0, 1, 1, 0];
+        for (pageblocks, spare, expected) in [(4, 1 << 20, 4), (0, 1 << 20, 2), (4, 200, 2), (1000, 1 << 20, 11)] {
+            let mut alloc = allocator();
+            let before = alloc.free_pages(ZONE);
+            alloc.set_apart(ZONE, &apart(blocks, pageblocks), spare);
+            assert_eq!(found(&alloc, ZONE), (blocks.to_vec(), expected), "{pageblocks}, {spare}");
+            // The free pageblock stays whole, of the others what is not free is in use.
+            let free = 7 + 4 * 32 + 256;
+            assert_eq!(before - alloc.free_pages(ZONE), 512 * (expected as u64 - 1) - free);
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_pageblock_is_enough_for_few_blocks() {
+        // 160 page frames do not belong to the zone, and 256 not to the allocator, as in a guest.
+        let mut alloc = allocator();
+        let zone = ZoneKind::Dma as usize;
+        while alloc.take_smallest(zone, 9, Migratetype::Movable).is_some() {}
+        let left = alloc.free_pages(zone);
+        assert!((224..512).contains(&left), "{left} pages");
+        let blocks = [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0];
+        alloc.set_apart(zone, &apart(blocks, 1), left - 224);
+        assert_eq!(found(&alloc, zone), (blocks.to_vec(), 1));
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_left_out() {
+        let mut alloc = allocator();
+        let mut blocks = [0; 11];
+        blocks[8] = 5000;
+        alloc.set_apart(ZONE, &apart(blocks, 5000), 0);
+        assert!(found(&alloc, ZONE).0[8] > 100);
+    }
+}

@@ -198,6 +198,7 @@ mod tests {
     fn since_6_6_who_has_just_begun_keeps_the_cpu() {
         let mut queues = woken(FairRules::eevdf(8));
         assert_eq!(queues.running(0), Some(KSWAPD));
+        queues.ran(0, KSWAPD, MS);
         queues.dequeue(0, KSWAPD);
         queues.ran(0, READER, MS);
         queues.enqueue(0, KSWAPD);
