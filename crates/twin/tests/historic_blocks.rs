@@ -74,7 +74,7 @@ fn huge_pages_of_a_full_machine_by_the_kernels_of_2010() {
         assert!(waits.iter().any(|wait| wait.1 > 0 && wait.1 < wait.0), "{kernel} {waits:?}");
     }
     let [first, low, conditional, zone] = runs.map(|run| run.blocks);
-    // Which of the two writes more synchronously in so short a run is chance: over eight seeds, each in four.
+    // Which of the two writes more synchronously in so short a run is chance: of eight seeds the first in three.
     assert!(low.writes[0] > 0 && first.sync_writes > 0);
     assert!(low.waits[1].is_empty() && first.waits[0].len() > low.waits[0].len());
     for late in [conditional, zone] {
