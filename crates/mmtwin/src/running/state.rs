@@ -86,12 +86,7 @@ fn apart(node: usize, kind: ZoneKind, blocks: &[FreeBlocks]) -> Vec<Apart> {
         "Reclaimable" => Some((Migratetype::Reclaimable, of)),
         _ => None,
     });
-    let apart = |(of, said): (Migratetype, &FreeBlocks)| Apart {
-        of,
-        blocks: said.blocks.clone(),
-        pageblocks: said.pageblocks.unwrap_or(0),
-    };
-    typed.map(apart).collect()
+    typed.map(|(of, said)| Apart { of, blocks: said.blocks.clone(), pageblocks: said.pageblocks }).collect()
 }
 
 fn lists(set: &Pageset) -> PerCpuState {

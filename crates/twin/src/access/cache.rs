@@ -217,9 +217,9 @@ impl AccessState {
         region: usize,
         reader: &mut Reader,
     ) -> Result<bool, AllocationFailure> {
-        // Where zones are reclaimed no page is denied, but a block for the index may be.
-        let may_yield = kernel.reclaim.rules.by_zone.is_none();
-        let denied = may_yield && std::mem::take(&mut self.denied);
+        // Where zones are reclaimed nobody stops amid a window, and no page is denied, but a block for the index may be.
+        let by_node = kernel.reclaim.rules.by_zone.is_none();
+        let denied = by_node && std::mem::take(&mut self.denied);
         let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
             self.read(kernel, caller.cpu, region, &mut reader.brought);
             return Ok(true);
@@ -237,7 +237,7 @@ impl AccessState {
                 }
             }
             window.start += 1;
-            if may_yield && window.start < window.end && kernel.wants_attention() {
+            if by_node && window.start < window.end && kernel.wants_attention() {
                 reader.pending = Some(window);
                 return Ok(false);
             }

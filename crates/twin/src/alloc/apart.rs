@@ -16,8 +16,8 @@ pub struct Apart {
     pub of: Migratetype,
     /// Blocks by order.
     pub blocks: Vec<u64>,
-    /// Pageblocks of the type, free or not; 0: not known.
-    pub pageblocks: u64,
+    /// Pageblocks of the type, free or not, if that is known.
+    pub pageblocks: Option<u64>,
 }
 
 impl PageAllocator {
@@ -28,7 +28,7 @@ impl PageAllocator {
         let orders = apart.blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();
         let orders = orders.flat_map(|(order, &count)| std::iter::repeat_n(order as u32, count as usize));
         let (whole, parts): (Vec<u32>, Vec<u32>) = orders.partition(|order| *order >= pageblock_order);
-        let mut left = apart.pageblocks;
+        let mut left = apart.pageblocks.unwrap_or(0);
         for order in whole {
             let Some(page) = self.take_smallest(zone, order, Migratetype::Movable) else { return };
             let (first, count) = ((page >> pageblock_order) as usize, 1 << (order - pageblock_order));
@@ -110,18 +110,19 @@ mod tests {
         (lengths, alloc.blocks.iter().filter(|of| **of == Migratetype::Unmovable).count())
     }
 
-    fn apart(blocks: [u64; 11], pageblocks: u64) -> Apart {
-        Apart { of: Migratetype::Unmovable, blocks: blocks.to_vec(), pageblocks }
+    fn apart(blocks: [u64; 11], pageblocks: impl Into<Option<u64>>) -> Apart {
+        Apart { of: Migratetype::Unmovable, blocks: blocks.to_vec(), pageblocks: pageblocks.into() }
     }
 
     #[test]
     fn blocks_lie_in_as_many_pageblocks_as_there_are() {
         let blocks = [3, 2, 0, 0, 0, 4, 0, 0, 1, 1, 0];
-        for (pageblocks, spare, expected) in [(4, 1 << 20, 4), (0, 1 << 20, 2), (4, 200, 2), (1000, 1 << 20, 11)] {
+        let cases = [(Some(4), 1 << 20, 4), (None, 1 << 20, 2), (Some(4), 200, 2), (Some(1000), 1 << 20, 11)];
+        for (pageblocks, spare, expected) in cases {
             let mut alloc = allocator();
             let before = alloc.free_pages(ZONE);
             alloc.set_apart(ZONE, &apart(blocks, pageblocks), spare);
-            assert_eq!(found(&alloc, ZONE), (blocks.to_vec(), expected), "{pageblocks}, {spare}");
+            assert_eq!(found(&alloc, ZONE), (blocks.to_vec(), expected), "{pageblocks:?}, {spare}");
             // The free pageblock stays whole, of the others what is not free is in use.
             let free = 7 + 4 * 32 + 256;
             assert_eq!(before - alloc.free_pages(ZONE), 512 * (expected as u64 - 1) - free);

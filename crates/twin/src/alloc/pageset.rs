@@ -205,8 +205,7 @@ impl PageAllocator {
         for &(order, of, blocks) in &state.lists {
             let Some(list) = self.per_cpu_list(order, of) else { continue };
             for _ in 0..blocks {
-                let own = self.take_smallest(zone, order, of);
-                let Some(page) = own.or_else(|| self.take_any(zone, order).map(|any| any.1)) else { break };
+                let Some(page) = self.take_for(zone, order, of) else { break };
                 self.frames.set(page, State::PerCpu, order, of, zone);
                 let set = &mut self.pagesets[zone][cpu as usize];
                 set.lists[list].push_tail(&mut self.frames, page);

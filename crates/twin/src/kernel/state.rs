@@ -1,6 +1,7 @@
 //! A kernel that has been running: what `/proc/zoneinfo` and the lab's `/proc/mmtwin_pagesets` showed of one.
 //!
-//! Taken over are a zone's free pages, which of them are for pages that cannot be moved, and, where they are known, the per-CPU lists with what their next refill and
+//! Taken over are a zone's free pages, which of them are for pages that cannot be moved ([`Apart`]), and, where they are known, the
+//! per-CPU lists, out of free blocks of their type, with what their next refill and
 //! return depend on, and what the CPUs have not yet added to the free pages' count. Left out: which free blocks there
 //! are, so compaction finds memory less scattered than it was, and all that is on the LRU lists.
 

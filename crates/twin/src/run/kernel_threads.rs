@@ -1,7 +1,7 @@
 //! The kernel's threads in a run: kswapd and kcompactd of each node, those that write back, who is woken, and where they run.
 //!
-//! They are threads behind the workload's. Woken, one takes its CPU at once, as a task that has slept does, and shares it
-//! by ticks then. Each is a state machine that goes on from batch to batch.
+//! They are threads behind the workload's, and share CPUs with those as the scheduler has it ([`crate::sched`]), or, where
+//! zones are reclaimed, take them at once and share them by ticks. Each is a state machine that goes on from batch to batch.
 
 use super::RunError;
 use super::engine::{Engine, Step};
