@@ -7,6 +7,8 @@
 
 mod binomial;
 mod cache;
+mod costs;
+mod cpus;
 mod dentry;
 mod dirty;
 mod discard;
@@ -28,6 +30,8 @@ mod tables;
 mod young;
 
 pub(crate) use cache::{Reader, Touched};
+pub(crate) use costs::FaultCosts;
+pub(crate) use cpus::Cpus;
 pub(crate) use dentry::Dentries;
 pub(crate) use hints::{Hit, walked};
 pub(crate) use index::{Asks, Index};
@@ -35,7 +39,7 @@ pub(crate) use inode::Inodes;
 pub(crate) use load::Load;
 pub(crate) use marks::{Balance, HUGE_PAGES, Mapping, Unit};
 pub(crate) use pool::Pool;
-pub(crate) use region::{Cpus, Entry, FaultCosts, Region, Shape};
+pub(crate) use region::{Entry, Region, Shape};
 pub(crate) use replay::{Replay, Step};
 pub(crate) use sampled::Rest;
 pub(crate) use swap::Swap;

@@ -8,7 +8,8 @@
 //! Checked: counters, lists, lines and times equal those of single loops (`tests/allocator.rs`).
 
 use super::loops::{Looper, Steady};
-use super::{Fetches, Kernel, Ps};
+use super::time::Fetches;
+use super::{Kernel, Ps};
 use crate::alloc::Policy;
 use crate::vmstat::NumaItem;
 use mmtwin_event::Kind;

@@ -1,36 +1,35 @@
 //! A simulated kernel on its machine.
 //!
-//! It owns the page allocator, the counters, the tracepoints and a clock per CPU in picoseconds, because what is timed
-//! here is shorter than a nanosecond is fine. Work that timers do costs no time.
-//!
-//! CPUs may share one budget, as those of an emulator with a single thread do: the busy ones take turns in equal slices,
-//! and idle time is skipped. Of N busy CPUs each gets every Nth slice, so its work takes N times as long, however short
-//! the slices are; that is what is charged. A slice is the time to the next tick divided by all CPUs, as QEMU has it
-//! (`icount_percpu_budget`); it counts only while memory is reclaimed, elsewhere the order of slices within an epoch is
-//! left out. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
+//! It owns the page allocator, the counters, the tracepoints and a clock per CPU (`time`). CPUs that idle, stop and start, and
+//! the timers of all, are in `cpus`; allocations here and in `pages`, many alike at once in `loops`.
 
 mod batched;
 mod budget;
+mod cpus;
 mod loops;
 mod pages;
 mod slab;
 mod slowpath;
 mod state;
+mod time;
 
 pub use loops::{AllocLoop, CpuLoops, LoopResult, Looper};
 pub(crate) use slab::{Shape as SlabShape, Slab};
 pub use state::{ListState, ZoneState};
 
+use cpus::running_nodes;
+use time::{Fetches, Times, check_costs};
+
 use crate::alloc::{
     Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules, ZoneKind,
 };
-use crate::clock::{Ns, OfObject, Random, Use};
+use crate::clock::{Ns, Random, Use};
 use crate::compaction::Compaction;
-use crate::machine::{CounterType, LoopCosts, Machine, MachineError, PageCosts};
+use crate::machine::{Machine, MachineError, PageCosts};
 use crate::page::{Frames, Pfn};
 use crate::probe::{Probe, Task};
 use crate::reclaim::{Cgroup, Reclaim, Rules as ReclaimRules};
-use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, Work, ZoneItem};
+use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, ZoneItem};
 use crate::writeback::{self, Writeback};
 use thiserror::Error;
 
@@ -39,9 +38,6 @@ pub type Ps = u64;
 
 /// Picoseconds of a nanosecond.
 pub const PS_PER_NS: Ps = 1000;
-
-/// Largest cost that is believed: a second.
-const MAX_COST: Ps = 1_000_000_000_000;
 
 /// Rules of the kernel that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,49 +78,6 @@ pub enum KernelError {
     Allocation(#[from] AllocationFailure),
     #[error(transparent)]
     Free(#[from] NotAllocated),
-}
-
-/// Picoseconds of an allocation, its free, a page given back to the buddy lists and an increment of each counter type.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    allocate: Ps,
-    free: Ps,
-    give_back: Ps,
-    counts: [Ps; CounterType::ALL.len()],
-}
-
-impl Times {
-    fn of(costs: &PageCosts, of: &LoopCosts) -> Times {
-        let work = costs.picoseconds(of.work);
-        let counts = CounterType::ALL.map(|counter| costs.picoseconds(of.count(counter)));
-        Times { allocate: work / 2, free: work - work / 2, give_back: costs.picoseconds(of.give_back), counts }
-    }
-}
-
-/// How long a CPU waits for a zone's line that another has written. All its readers ask for it at once and are served
-/// one after another in an order that nobody knows: the first hardly waits, the last twice the mean. Fetches that all
-/// took the mean would keep the counters of CPUs in step with each other and with the folds for good, which is up to a
-/// tenth cheaper.
-#[derive(Clone, Copy, Debug)]
-struct Fetches {
-    mean: Ps,
-    random: OfObject,
-    done: u64,
-}
-
-impl Fetches {
-    fn of_cpus(cpus: usize, mean: Ps, seed: u64) -> Vec<Fetches> {
-        let random = Random::new(seed, Use::LineFetch);
-        (0..cpus as u64).map(|cpu| Fetches { mean, random: random.of(cpu), done: 0 }).collect()
-    }
-
-    /// Time of the next fetch.
-    #[inline]
-    fn next(&mut self) -> Ps {
-        let time = self.random.below(self.done, 2 * self.mean + 1);
-        self.done += 1;
-        time
-    }
 }
 
 /// The kernel.
@@ -247,90 +200,6 @@ impl Kernel {
         &self.costs
     }
 
-    /// Says what writing an event takes.
-    pub(crate) fn set_event_time(&mut self, time: Ps) {
-        self.event_time = time;
-    }
-
-    /// Lets all CPUs share the time of one, or have a time of their own each.
-    pub fn set_shared_budget(&mut self, shared: bool) {
-        self.shared_budget = shared;
-        self.set_share();
-    }
-
-    fn set_share(&mut self) {
-        self.share = match self.shared_budget {
-            true => self.busy.iter().filter(|busy| **busy).count().max(1) as u64,
-            false => 1,
-        };
-        if self.share == 1 {
-            self.left.fill(0);
-        }
-    }
-
-    /// True if a CPU has something to run.
-    pub(crate) fn is_busy(&self, cpu: u32) -> bool {
-        self.busy[cpu as usize]
-    }
-
-    /// How many times longer work takes now than it does alone on the machine.
-    pub(crate) fn share(&self) -> u64 {
-        self.share
-    }
-
-    /// What a CPU does at once while others run, from a time on: a slice of the budget that all share, or nothing.
-    pub(crate) fn slice(&self, clock: Ps) -> Ps {
-        let slice = (self.tick - clock % self.tick) / self.clocks.len() as u64;
-        if self.shared_budget { slice * self.share } else { 0 }
-    }
-
-    /// Time of a CPU.
-    pub fn now(&self, cpu: u32) -> Ns {
-        self.clocks[cpu as usize] / PS_PER_NS
-    }
-
-    /// Time of a CPU in picoseconds.
-    #[inline]
-    pub(crate) fn clock(&self, cpu: u32) -> Ps {
-        self.clocks[cpu as usize]
-    }
-
-    /// What an allocation takes alone on the machine that finds everything near.
-    pub(crate) fn allocation_time(&self, cpu: u32) -> Ps {
-        self.times(cpu).allocate + 2 * self.count_time(cpu)
-    }
-
-    /// A CPU does work that takes it some time alone on the machine, with the events that it has written for it.
-    #[inline]
-    pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
-        let time = time + self.probe.take_unpaid() * self.event_time;
-        let left = &mut self.left[cpu as usize];
-        self.clocks[cpu as usize] +=
-            if *left == 0 { time * self.share } else { budget::faster(time, self.share, left) };
-    }
-
-    /// An interrupt takes some time of a CPU if that is busy: an idle one has it to spare.
-    pub(crate) fn interrupt(&mut self, cpu: u32, time: Ps) {
-        if self.busy[cpu as usize] {
-            self.spend(cpu, time);
-        }
-    }
-
-    /// Work beside the CPUs' own takes a time of the budget that they share, if they do. True if they do.
-    pub(crate) fn spend_beside(&mut self, time: Ps) -> bool {
-        if self.shared_budget {
-            let busy = self.clocks.iter_mut().zip(&self.busy).filter(|(_, busy)| **busy);
-            busy.for_each(|(clock, _)| *clock += time);
-        }
-        self.shared_budget
-    }
-
-    /// A CPU does nothing until a time, if that is still to come.
-    pub(crate) fn wait(&mut self, cpu: u32, until: Ps) {
-        let clock = &mut self.clocks[cpu as usize];
-        *clock = (*clock).max(until);
-    }
-
     /// Writes `vm.stat_interval`; timers that are set keep their time.
     pub fn set_stat_interval(&mut self, interval: Ns) {
         self.refresh.set_interval(interval);
@@ -431,117 +300,6 @@ impl Kernel {
         (&mut self.alloc, Context { probe: &mut self.probe, stat: &mut self.stat, at, cpu, task })
     }
 
-    /// What a CPU's allocations take now.
-    #[inline]
-    fn times(&self, cpu: u32) -> &Times {
-        &self.times[usize::from(self.neighbours[cpu as usize] > 0)]
-    }
-
-    /// What an increment of a NUMA counter takes.
-    #[inline]
-    fn count_time(&self, cpu: u32) -> Ps {
-        self.stat.numa.counter_type().map_or(0, |counter| self.times(cpu).counts[counter as usize])
-    }
-
-    fn set_busy(&mut self, cpu: u32, busy: bool) {
-        if std::mem::replace(&mut self.busy[cpu as usize], busy) != busy {
-            for &sibling in &self.siblings[cpu as usize] {
-                let neighbours = &mut self.neighbours[sibling as usize];
-                *neighbours = if busy { *neighbours + 1 } else { *neighbours - 1 };
-            }
-            self.set_share();
-        }
-    }
-
-    /// Runs the timers up to a time. CPUs that are behind are taken there.
-    pub fn advance(&mut self, until: Ns) {
-        self.run_timers(until);
-        self.clocks.iter_mut().for_each(|clock| *clock = (*clock).max(until.saturating_mul(PS_PER_NS)));
-    }
-
-    /// Runs the timers up to a time.
-    pub(crate) fn run_timers(&mut self, until: Ns) {
-        self.reclaim.run_flushes(until);
-        while let Some((at, cpu, work)) = self.refresh.take(until) {
-            match work {
-                Work::Update => self.update(at, cpu),
-                Work::Shepherd => {
-                    for cpu in 0..self.stat.cpus() {
-                        let stopped = self.stat.is_online(cpu) && !self.refresh.pending(cpu);
-                        if self.refresh.wake(cpu) || stopped && self.stat.needs_update(cpu) {
-                            self.update(at, cpu);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// The periodic work of every running CPU is queued, as it is after a while of work.
-    pub(crate) fn queue_updates(&mut self, at: Ns) {
-        self.stat.online().iter().for_each(|&cpu| self.refresh.queued(at, cpu));
-    }
-
-    /// The periodic work of a CPU.
-    fn update(&mut self, at: Ns, cpu: u32) {
-        if !self.stat.is_online(cpu) {
-            return self.refresh.folded(at, cpu, false);
-        }
-        let mut ctx = Context { probe: &mut self.probe, stat: &mut self.stat, at, cpu, task: Task::default() };
-        let decayed = self.alloc.decay_pagesets(&mut ctx, cpu);
-        let folded = self.stat.fold(cpu);
-        self.refresh.folded(at, cpu, folded || decayed);
-    }
-
-    /// A CPU begins to run a task.
-    pub fn leave_idle(&mut self, cpu: u32) -> Result<(), KernelError> {
-        self.check_cpu(cpu)?;
-        self.set_busy(cpu, true);
-        if self.refresh.leave_idle(cpu) {
-            self.update(self.now(cpu), cpu);
-        }
-        Ok(())
-    }
-
-    /// A CPU has nothing to run. With its periodic work pending it folds at once (`quiet_vmstat`).
-    pub fn enter_idle(&mut self, cpu: u32) -> Result<(), KernelError> {
-        self.check_cpu(cpu)?;
-        self.set_busy(cpu, false);
-        self.refresh.enter_idle(cpu);
-        if self.refresh.pending(cpu) && self.stat.needs_update(cpu) {
-            self.stat.fold(cpu);
-        }
-        Ok(())
-    }
-
-    /// A CPU stops: its pages go back and what it has counted is added; thresholds and list sizes follow.
-    pub fn set_offline(&mut self, cpu: u32) -> Result<(), KernelError> {
-        self.check_cpu(cpu)?;
-        if self.stat.online().len() == 1 {
-            return Err(KernelError::LastCpu);
-        }
-        self.set_busy(cpu, false);
-        self.refresh.enter_idle(cpu);
-        let (alloc, mut ctx) = self.split(cpu, Task::default());
-        alloc.drain_pages(&mut ctx, cpu);
-        self.stat.set_offline(cpu, &self.alloc.zones);
-        self.alloc.set_pageset_sizes(&running_nodes(&self.machine, &self.stat));
-        Ok(())
-    }
-
-    /// A CPU starts again.
-    pub fn set_online(&mut self, cpu: u32) -> Result<(), KernelError> {
-        let last = self.stat.cpus() - 1;
-        if cpu > last {
-            return Err(KernelError::NoCpu { cpu, last });
-        }
-        if !self.stat.is_online(cpu) {
-            self.stat.set_online(cpu, &self.alloc.zones);
-            self.alloc.set_pageset_sizes(&running_nodes(&self.machine, &self.stat));
-        }
-        Ok(())
-    }
-
     /// kswapd of a node wakes or sleeps, which changes the thresholds of its zones.
     pub fn set_pressure(&mut self, node: usize, awake: bool) {
         if node < self.machine.nodes.len() {
@@ -578,15 +336,6 @@ impl Kernel {
         let wanted = list.iter().find(|&&zone| self.alloc.zones[zone as usize].kind <= ZoneKind::Normal);
         wanted.map(|&zone| zone as usize)
     }
-
-    fn check_cpu(&self, cpu: u32) -> Result<(), KernelError> {
-        if self.stat.is_online(cpu) { Ok(()) } else { Err(KernelError::NoCpu { cpu, last: self.stat.cpus() - 1 }) }
-    }
-}
-
-/// Nodes of the running CPUs.
-fn running_nodes(machine: &Machine, stat: &VmStat) -> Vec<usize> {
-    stat.online().iter().map(|&cpu| machine.node_of(cpu)).collect()
 }
 
 /// The constant threshold of a design that has one.
@@ -596,13 +345,4 @@ fn threshold_of(rules: &KernelRules) -> Option<u32> {
         Design::Separate(variant) | Design::Switched(variant) => variant.threshold,
         Design::InZone | Design::Event { .. } | Design::Off => None,
     }
-}
-
-fn check_costs(costs: &PageCosts) -> Result<(), KernelError> {
-    let of = |at: &LoopCosts| [at.work, at.give_back, at.count_s8, at.count_u16, at.count_word];
-    let all = of(&costs.alone).into_iter().chain(of(&costs.shared_core)).chain([costs.refetch, costs.read_line]);
-    let good = costs.clock_khz > 0 && { all }.all(|cost| cost >= 0.0 && costs.picoseconds(cost) <= MAX_COST);
-    // A loop that takes no time would never end.
-    let moves = costs.picoseconds(costs.alone.work) > 1 && costs.picoseconds(costs.shared_core.work) > 1;
-    if good && moves { Ok(()) } else { Err(KernelError::Costs) }
 }

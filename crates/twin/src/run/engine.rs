@@ -2,19 +2,19 @@
 //!
 //! CPUs that have something to run wait in order of (clock, CPU). The first of them runs its thread until the next is
 //! behind it, until something is due, or until the epoch ends; kernel timers run before that. A CPU with several threads
-//! changes between them at the ends of epochs. What happens within one step of a CPU has exact times; other CPUs may
+//! changes between them as the scheduler has it ([`crate::sched`]). What happens within one step of a CPU has exact times; other CPUs may
 //! have seen the shared lists as they are at the end of their own steps, at most an epoch ahead.
 
 use super::balancing::{self, Balancing};
 use super::host::Host;
 use super::oom::Killed;
 use super::process::{self, Doing, Process, Thread};
-use super::sample::{Sampler, cgroups};
+use super::sample::Sampler;
 use super::stall::{self, SHORTEST_TURN, Stall};
 use super::trace::Replayed;
 use super::writeback::WritersBack;
 use super::{Options, Ran, RunError};
-use crate::access::{AccessState, Cpus, Dentries, Load};
+use crate::access::{AccessState, Dentries, Load};
 use crate::alloc::AllocationFailure;
 use crate::build::{self, BuildError};
 use crate::clock::{Ns, Timers};
@@ -83,7 +83,7 @@ impl From<RunError> for Stop {
 pub(super) struct Engine<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) options: Options<'a>,
-    sink: &'a mut dyn Sink,
+    pub(super) sink: &'a mut dyn Sink,
     pub(super) kernel: Kernel,
     /// Who runs the machine, if it has fewer CPUs.
     pub(super) host: Option<Host>,
@@ -99,10 +99,10 @@ pub(super) struct Engine<'a> {
     pub(super) is_ready: Vec<bool>,
     /// The threads that run are known not to be in one and the same page loop.
     pub(super) apart: bool,
-    epoch_end: Ps,
+    pub(super) epoch_end: Ps,
     /// When the last process that has ended had given its memory back.
     pub(super) exited: Ns,
-    sampler: Sampler,
+    pub(super) sampler: Sampler,
     pub(super) results: Vec<(usize, PhaseResult)>,
     /// NUMA balancing, if it is on.
     pub(super) balancing: Option<Balancing>,
@@ -423,121 +423,5 @@ impl<'a> Engine<'a> {
                 step
             }
         }
-    }
-
-    fn end_epoch(&mut self, clock: Ps) -> Result<(), RunError> {
-        self.apart = false;
-        self.memory.load.end_epoch(clock);
-        let accessors = self.threads.iter_mut().filter_map(|thread| match &mut thread.doing {
-            Doing::Touching(accessor) => Some(accessor),
-            Doing::Nothing
-            | Doing::Action(..)
-            | Doing::Kswapd(_)
-            | Doing::Kcompactd(_)
-            | Doing::Flusher(_)
-            | Doing::Ender(_) => None,
-        });
-        self.memory.end_epoch(accessors);
-        self.note_cpus();
-        // No CPU can be at work before this time any more.
-        self.kernel.probe.drain((clock / PS_PER_NS).saturating_sub(1), self.sink);
-        (self.options.progress)(clock / PS_PER_NS);
-        let epoch = self.scenario.run.epoch.0 * PS_PER_NS;
-        self.epoch_end = clock - clock % epoch + epoch;
-        self.numa_tick(clock);
-        self.numa_balance(clock)?;
-        (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
-        self.spread_kernel_threads()?;
-        self.numa_begin_epoch(clock, self.epoch_end);
-        Ok(())
-    }
-
-    /// Notes where each region's threads are, so that reclaim knows whose TLBs hold its pages.
-    fn note_cpus(&mut self) {
-        if !self.reclaims() {
-            return;
-        }
-        self.memory.regions.iter_mut().for_each(|region| region.cpus = Cpus::None);
-        for process in self.processes.iter().filter(|process| process.phase.is_some()) {
-            let cpus = self.threads[process.threads.clone()].iter().map(|thread| thread.caller.cpu);
-            let cpus = cpus.fold(Cpus::None, Cpus::and);
-            for &region in process.regions.iter().chain(&process.image) {
-                let of = &mut self.memory.regions[region].cpus;
-                *of = of.with(cpus);
-            }
-        }
-    }
-
-    /// For how long those wait that wait for a sample.
-    pub(super) fn sampling(&self) -> Ns {
-        let machine = &self.scenario.machine;
-        if machine.cpu.shared_budget { machine.cost.sample.0.div_ceil(PS_PER_NS) } else { 0 }
-    }
-
-    pub(super) fn sample(&mut self, at: Ns) -> Result<(), RunError> {
-        let regions = self.processes.iter().flat_map(|process| {
-            let names = process.regions.iter().zip(&process.region_names);
-            names.map(|(&number, name)| (process.name.as_str(), name.as_str(), number))
-        });
-        let placed: Vec<(String, Vec<u64>)> = regions
-            .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
-            .collect();
-        let tasks = self.numa_tasks();
-        let cgroups = cgroups(self.scenario, &self.kernel);
-        self.sampler.sample(&mut self.kernel, &placed, &tasks, cgroups, at, self.sink);
-        let time = self.scenario.machine.cost.sample.0;
-        if !self.wake_recorder(time, at)? && self.kernel.spend_beside(time) {
-            // Who had a CPU has had it all the time.
-            for cpu in 0..self.queues.cpus() as u32 {
-                self.queues.running(cpu).into_iter().for_each(|thread| self.numa_ran(thread, time));
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn make_ready(&mut self, cpu: u32) {
-        if self.queues.running(cpu).is_some() && !std::mem::replace(&mut self.is_ready[cpu as usize], true) {
-            self.ready.push(Reverse((self.kernel.clock(cpu), cpu)));
-        }
-    }
-
-    /// A thread wants to run from a time on. Where zones are reclaimed one that has slept in reclaim takes its CPU at once, as
-    /// its waits are measured, and so does one of the kernel.
-    pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
-        let reclaimed = self.threads[thread].throttled.take().is_some();
-        self.threads[thread].sleeps += 1;
-        self.apart = false;
-        if let Some(cpu) = self.wake_up_cpu(thread) {
-            self.move_thread(thread, cpu)?;
-        }
-        let cpu = self.threads[thread].caller.cpu;
-        let first = reclaimed || thread >= self.workload_threads();
-        let idle = match first && self.kernel.reclaim.rules.by_zone.is_some() {
-            true => self.queues.enqueue_first(cpu, thread),
-            false => self.queues.enqueue(cpu, thread),
-        };
-        if idle {
-            self.kernel.wait(cpu, at);
-            self.kernel.leave_idle(cpu)?;
-        }
-        self.make_ready(cpu);
-        Ok(())
-    }
-
-    pub(super) fn sleep(&mut self, thread: usize, until: Ps) -> Result<(), RunError> {
-        self.stop_running(thread)?;
-        let sleeps = self.threads[thread].sleeps;
-        self.due.set(until.div_ceil(PS_PER_NS), self.threads[thread].caller.cpu, Due::Wake(thread, sleeps));
-        Ok(())
-    }
-
-    /// A thread leaves its CPU's queue.
-    pub(super) fn stop_running(&mut self, thread: usize) -> Result<(), RunError> {
-        self.apart = false;
-        let cpu = self.threads[thread].caller.cpu;
-        if self.queues.dequeue(cpu, thread) {
-            self.kernel.enter_idle(cpu)?;
-        }
-        Ok(())
     }
 }

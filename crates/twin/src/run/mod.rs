@@ -7,6 +7,7 @@
 mod actions;
 mod balancing;
 mod engine;
+mod epoch;
 mod high;
 mod high_alloc;
 mod host;
@@ -24,6 +25,7 @@ mod stall_by_zone;
 mod tally;
 mod trace;
 mod vmalloc_test;
+mod wake;
 mod writeback;
 
 pub use trace::{Trace, TraceError};

@@ -1,10 +1,13 @@
 //! Counters of the run, read from the kernel's files as a recorder reads them.
 //!
 //! Reading has the effects it has in the modelled kernel, such as folding. It takes no time where the recorder finds a
-//! CPU of its own, and time of the budget that all CPUs share where they do. Rows of counters that no mechanism keeps are left out, because a 0 would say something else.
+//! CPU of its own, and time of the budget that all CPUs share where they do. Rows of counters that no mechanism keeps are
+//! left out, because a 0 would say something else.
 
+use super::RunError;
+use super::engine::Engine;
 use crate::clock::Ns;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, PS_PER_NS};
 use crate::machine::PAGE_SHIFT;
 use crate::reclaim::Group;
 use crate::vmstat::VmStat;
@@ -119,4 +122,33 @@ pub(super) fn cgroups(scenario: &Scenario, kernel: &Kernel) -> Vec<Row> {
         row
     };
     groups.map(row).collect()
+}
+impl Engine<'_> {
+    /// For how long those wait that wait for a sample.
+    pub(super) fn sampling(&self) -> Ns {
+        let machine = &self.scenario.machine;
+        if machine.cpu.shared_budget { machine.cost.sample.0.div_ceil(PS_PER_NS) } else { 0 }
+    }
+
+    /// Takes a sample, which may take the recorder a time.
+    pub(super) fn sample(&mut self, at: Ns) -> Result<(), RunError> {
+        let regions = self.processes.iter().flat_map(|process| {
+            let names = process.regions.iter().zip(&process.region_names);
+            names.map(|(&number, name)| (process.name.as_str(), name.as_str(), number))
+        });
+        let placed: Vec<(String, Vec<u64>)> = regions
+            .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
+            .collect();
+        let tasks = self.numa_tasks();
+        let cgroups = cgroups(self.scenario, &self.kernel);
+        self.sampler.sample(&mut self.kernel, &placed, &tasks, cgroups, at, self.sink);
+        let time = self.scenario.machine.cost.sample.0;
+        if !self.wake_recorder(time, at)? && self.kernel.spend_beside(time) {
+            // Who had a CPU has had it all the time.
+            for cpu in 0..self.queues.cpus() as u32 {
+                self.queues.running(cpu).into_iter().for_each(|thread| self.numa_ran(thread, time));
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,36 @@
+//! Touches between two looks of reclaim: the accessed bits of a region's page tables, and when reclaim looked last.
+
+use super::{HUGE, Region};
+use std::ops::Range;
+
+impl Region {
+    /// A mapped page is touched.
+    #[inline]
+    pub(crate) fn touch(&mut self, page: u64) {
+        self.young.insert(page);
+    }
+
+    /// True if one of some pages was touched since this was asked.
+    pub(crate) fn take_young(&mut self, pages: Range<u64>) -> bool {
+        if pages.end - pages.start == 1 {
+            return self.young.remove(pages.start);
+        }
+        let mut any = false;
+        while let Some(page) = self.young.next(pages.start).filter(|&page| page < pages.end) {
+            any = self.young.remove(page);
+        }
+        any
+    }
+
+    /// Reclaim looks at pages that are one block in an epoch; when it did before, if it was the same page of memory.
+    pub(crate) fn stamp(&mut self, pages: &Range<u64>, epoch: u32) -> Option<u32> {
+        let (stamps, length) = match pages.end - pages.start {
+            1 => (&mut self.stamps, 1),
+            _ => (&mut self.huge_stamps, HUGE),
+        };
+        if stamps.is_empty() {
+            *stamps = vec![0; (self.entries.len() as u64).div_ceil(length) as usize];
+        }
+        std::mem::replace(&mut stamps[(pages.start / length) as usize], epoch + 1).checked_sub(1)
+    }
+}
