@@ -110,8 +110,8 @@ mod tests {
         (lengths, alloc.blocks.iter().filter(|of| **of == Migratetype::Unmovable).count())
     }
 
-    fn apart(blocks: [u64; 11], pageblocks: impl Into<Option<u64>>) -> Apart {
-        Apart { of: Migratetype::Unmovable, blocks: blocks.to_vec(), pageblocks: pageblocks.into() }
+    fn apart(blocks: [u64; 11], pageblocks: Option<u64>) -> Apart {
+        Apart { of: Migratetype::Unmovable, blocks: blocks.to_vec(), pageblocks }
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         let left = alloc.free_pages(zone);
         assert!((224..512).contains(&left), "{left} pages");
         let blocks = [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0];
-        alloc.set_apart(zone, &apart(blocks, 1), left - 224);
+        alloc.set_apart(zone, &apart(blocks, Some(1)), left - 224);
         assert_eq!(found(&alloc, zone), (blocks.to_vec(), 1));
     }
 
@@ -147,7 +147,7 @@ mod tests {
         let mut alloc = allocator();
         let mut blocks = [0; 11];
         blocks[8] = 5000;
-        alloc.set_apart(ZONE, &apart(blocks, 5000), 0);
+        alloc.set_apart(ZONE, &apart(blocks, Some(5000)), 0);
         assert!(found(&alloc, ZONE).0[8] > 100);
     }
 }

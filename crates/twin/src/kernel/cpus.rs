@@ -8,6 +8,7 @@ use crate::probe::Task;
 use crate::vmstat::{VmStat, Work};
 
 impl Kernel {
+    /// A CPU has something to run, or nothing any more; CPUs of its core feel it, and those that share its budget.
     fn set_busy(&mut self, cpu: u32, busy: bool) {
         if std::mem::replace(&mut self.busy[cpu as usize], busy) != busy {
             for &sibling in &self.siblings[cpu as usize] {

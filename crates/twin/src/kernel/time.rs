@@ -68,6 +68,7 @@ impl Kernel {
         self.set_share();
     }
 
+    /// The busy CPUs have become others: what each of them gets of a shared budget.
     pub(super) fn set_share(&mut self) {
         self.share = match self.shared_budget {
             true => self.busy.iter().filter(|busy| **busy).count().max(1) as u64,

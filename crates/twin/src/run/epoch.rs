@@ -7,6 +7,7 @@ use crate::access::Cpus;
 use crate::kernel::{PS_PER_NS, Ps};
 
 impl Engine<'_> {
+    /// Ends the epoch that ends at a time, and begins the next.
     pub(super) fn end_epoch(&mut self, clock: Ps) -> Result<(), RunError> {
         self.apart = false;
         self.memory.load.end_epoch(clock);

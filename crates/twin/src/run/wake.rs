@@ -36,6 +36,7 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// A thread sleeps until a time.
     pub(super) fn sleep(&mut self, thread: usize, until: Ps) -> Result<(), RunError> {
         self.stop_running(thread)?;
         let sleeps = self.threads[thread].sleeps;
