@@ -22,6 +22,7 @@ fn main() {
         Verb::Compare(arguments) => verbs::compare::run(arguments),
         Verb::Script(arguments) => verbs::script::run(arguments),
         Verb::Convert(arguments) => verbs::convert::run(arguments),
+        Verb::Scrub(arguments) => verbs::scrub::run(&arguments),
         Verb::Explain(arguments) => verbs::explain::run(arguments),
         Verb::Run(arguments) => verbs::run::run(arguments),
         Verb::Replay(arguments) => verbs::replay::run(arguments),

@@ -83,7 +83,7 @@ impl Drain {
     }
 
     /// Moves all full sub-buffers.
-    pub fn move_whole(&mut self, tasks: &mut Tasks) -> Result<(), Error> {
+    pub fn move_whole(&mut self, tasks: &mut Tasks, writer: &mut Writer) -> Result<(), Error> {
         for i in 0..self.readers.len() {
             loop {
                 let reader = &self.readers[i];
@@ -96,14 +96,14 @@ impl Drain {
                     self.buffer.resize(moved, 0);
                 }
                 (&self.pipe.0).read_exact(&mut self.buffer[..moved]).map_err(|e| Error::io("pipe", e))?;
-                self.keep(i, moved, tasks)?;
+                self.keep(i, moved, tasks, writer)?;
             }
         }
         Ok(())
     }
 
     /// Moves everything that is left, after tracing was switched off.
-    pub fn flush(&mut self, tasks: &mut Tasks) -> Result<(), Error> {
+    pub fn flush(&mut self, tasks: &mut Tasks, writer: &mut Writer) -> Result<(), Error> {
         let size = self.reading.layout.page_size;
         for i in 0..self.readers.len() {
             loop {
@@ -116,14 +116,15 @@ impl Drain {
                 };
                 // What follows the kernel's data in a short read is padding of the page.
                 self.buffer[read..size].fill(0);
-                self.keep(i, size, tasks)?;
+                self.keep(i, size, tasks, writer)?;
             }
         }
         Ok(())
     }
 
     /// Writes the first `length` bytes of the buffer to the file of a CPU and notes the pids in them.
-    fn keep(&mut self, i: usize, length: usize, tasks: &mut Tasks) -> Result<(), Error> {
+    fn keep(&mut self, i: usize, length: usize, tasks: &mut Tasks, writer: &mut Writer) -> Result<(), Error> {
+        writer.prepare_pages(&mut self.buffer[..length], &self.reading.layout);
         let run = &self.buffer[..length];
         let reader = &mut self.readers[i];
         reader.pages.write_all(run).map_err(|e| Error::io(format!("pages of CPU {}", reader.cpu), e))?;

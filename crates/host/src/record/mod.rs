@@ -22,6 +22,7 @@ pub(crate) use tracing::plan;
 use command::Child;
 use mmtwin_event::Times;
 use mmtwin_event::manifest::{End, Exit, Losses, Manifest, Sampling};
+use mmtwin_trace::private::Names;
 use mmtwin_trace::recording::{Recording, Writer};
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -44,6 +45,10 @@ pub struct Options {
     pub buffer: Option<u64>,
     /// Replace an existing recording.
     pub force: bool,
+    /// Keep the command's arguments, which may hold secrets, in the manifest.
+    pub arguments: bool,
+    /// Replace names by pseudonyms.
+    pub private: bool,
     /// Command and its arguments; empty: record until SIGINT or SIGTERM.
     pub command: Vec<OsString>,
 }
@@ -94,14 +99,17 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
             Err(obstacle.what)
         }
     };
-    let command = options.command.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    let command = said_of(&options.command, options.arguments);
     let manifest = Manifest {
         arm: "host".into(),
         counters: Sampling { interval: options.interval.map(|i| i.as_nanos() as u64), cgroups },
         command: (!command.is_empty()).then_some(command),
         ..Manifest::default()
     };
-    let writer = Writer::create(&options.output, options.force)?;
+    let mut writer = Writer::create(&options.output, options.force)?;
+    if options.private {
+        writer.hide_names(Names::default(), cfg!(target_endian = "big"), size_of::<usize>() as u8);
+    }
     let session = Session::create(writer, plan, options.buffer, sampler, manifest);
     let result = session.and_then(|session| {
         session.notes.iter().for_each(|n| say(n));
@@ -170,6 +178,13 @@ fn wait(
     }
 }
 
+/// What the manifest says of a command: its program's name, or all of it.
+fn said_of(command: &[OsString], arguments: bool) -> Vec<String> {
+    let name = |program: &OsString| Path::new(program).file_name().unwrap_or(program).to_os_string();
+    let said = if arguments { command.to_vec() } else { command.first().map(name).into_iter().collect() };
+    said.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// Losses of a CPU from the text of `per_cpu/cpuN/stats`.
 fn parse_losses(cpu: u32, stats: &str) -> Losses {
     let number = |name: &str| {
@@ -196,6 +211,14 @@ mod tests {
         let losses = parse_losses(3, stats);
         assert_eq!(losses, Losses { cpu: 3, overrun: 7, commit_overrun: 2, dropped: 1 });
         assert_eq!(losses.total(), 10);
+    }
+
+    #[test]
+    fn arguments_are_kept_on_demand_only() {
+        let command: Vec<OsString> = ["/opt/bin/load", "--password", "x"].map(OsString::from).into();
+        assert_eq!(said_of(&command, false), ["load"]);
+        assert_eq!(said_of(&command, true), ["/opt/bin/load", "--password", "x"]);
+        assert_eq!(said_of(&[], false), [""; 0]);
     }
 
     #[test]

@@ -114,11 +114,11 @@ impl Session {
     /// Takes a sample of the counters.
     pub fn sample(&mut self) -> Result<(), Error> {
         self.sampled = clock::now();
-        let (at, counters) = (self.sampled, &mut self.writer.counters);
+        let (at, writer) = (self.sampled, &mut self.writer);
         let mut result = Ok(());
         self.sampler.sample(|source, rows| {
             if result.is_ok() {
-                result = counters.add(source, at, &rows);
+                result = writer.counters(source, at, &rows);
             }
         });
         Ok(result?)
@@ -126,7 +126,7 @@ impl Session {
 
     /// Adds rows of a source of the caller's to the sample taken last.
     pub fn add(&mut self, source: &str, rows: &[Row]) -> Result<(), Error> {
-        Ok(self.writer.counters.add(source, self.sampled, rows)?)
+        Ok(self.writer.counters(source, self.sampled, rows)?)
     }
 
     /// Sleeps until one of `others` is ready, a ring buffer is to be emptied, or it is `until` (0: at once). True: a
@@ -147,7 +147,7 @@ impl Session {
     /// Empties ring buffers and looks tasks up.
     pub fn gather(&mut self) -> Result<(), Error> {
         if let Some(drain) = &mut self.drain {
-            drain.move_whole(&mut self.tasks)?;
+            drain.move_whole(&mut self.tasks, &mut self.writer)?;
         }
         let now = clock::now();
         let lines = self.tasks.look_up(now);
@@ -174,7 +174,7 @@ impl Session {
             tracer.instance.set("tracing_on", "0")?;
         }
         if let Some(drain) = &mut self.drain {
-            drain.flush(&mut self.tasks)?;
+            drain.flush(&mut self.tasks, &mut self.writer)?;
         }
         let lines = self.tasks.finish(clock::now());
         Ok(self.writer.tasks(&lines)?)

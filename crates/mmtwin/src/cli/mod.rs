@@ -59,6 +59,8 @@ pub enum Verb {
     Script(Script),
     /// Write a trace in another format
     Convert(Convert),
+    /// Write a recording without names, to be shared
+    Scrub(Scrub),
     /// Why a page, a task or a NUMA group is where it is: the chain of events and rules
     Explain(Explain),
     /// Run a scenario on the simulated kernel, or for real

@@ -36,6 +36,12 @@ pub struct Record {
     /// Replace an existing recording
     #[arg(short, long)]
     pub force: bool,
+    /// Keep the command's arguments in the recording; without this only its program is named
+    #[arg(long, conflicts_with = "private")]
+    pub arguments: bool,
+    /// Replace names of tasks, cgroups, files, modules and of this host by pseudonyms, as `mmtwin scrub` does
+    #[arg(long)]
+    pub private: bool,
     /// Command to run
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
@@ -171,6 +177,30 @@ pub enum LineStyle {
     Kernel,
     /// As `trace-cmd report` has it
     TraceCmd,
+}
+
+/// `mmtwin scrub`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Prints what was replaced and what is left. A name has one pseudonym wherever it occurs.
+
+Examples:
+  mmtwin scrub mmtwin.mmt -o shareable.mmt
+  mmtwin scrub old.mmt -o old-s.mmt --names names.json      the same pseudonyms in both,
+  mmtwin scrub new.mmt -o new-s.mmt --names names.json      and a table that tells you who is who: do not share it")]
+pub struct Scrub {
+    /// Recording to read
+    #[arg(value_name = "REC")]
+    pub input: PathBuf,
+    /// Recording to write
+    #[arg(short, long, value_name = "SHAREABLE")]
+    pub output: PathBuf,
+    /// Table of names and pseudonyms to go on with and to write
+    #[arg(long, value_name = "FILE")]
+    pub names: Option<PathBuf>,
+    /// Replace an existing recording
+    #[arg(short, long)]
+    pub force: bool,
 }
 
 /// `mmtwin convert`

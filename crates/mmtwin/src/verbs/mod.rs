@@ -15,6 +15,7 @@ pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod script;
+pub mod scrub;
 
 use crate::cli::{Format, Printing};
 use crate::{Failure, say, status};

@@ -13,6 +13,8 @@ pub fn run(arguments: Record) -> Result<i32, Failure> {
         cgroups: arguments.cgroup,
         buffer: arguments.buffer,
         force: arguments.force,
+        arguments: arguments.arguments,
+        private: arguments.private,
         command: arguments.command,
     };
     let outcome = record(&options, &mut say).map_err(|e| Failure::Error(e.to_string()))?;

@@ -9,6 +9,7 @@ mod findings;
 mod lab;
 mod parquet;
 mod perl;
+mod privacy;
 mod raw_pages;
 mod record;
 mod run;

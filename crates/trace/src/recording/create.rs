@@ -5,6 +5,9 @@
 
 use super::counters_write::CounterWriter;
 use crate::Error;
+use crate::private::{Names, Private};
+use crate::ring::PageLayout;
+use mmtwin_event::counters::Row;
 use mmtwin_event::manifest::{End, Manifest, Run, State, TaskLine};
 use mmtwin_event::results::Results;
 use serde::Serialize;
@@ -17,9 +20,9 @@ use std::path::{Path, PathBuf};
 pub struct Writer {
     directory: PathBuf,
     tasks: File,
-    /// Counters of all sources.
-    pub counters: CounterWriter,
+    counters: CounterWriter,
     other_bytes: u64,
+    private: Option<Private>,
 }
 
 impl Writer {
@@ -49,39 +52,76 @@ impl Writer {
         }
         let tasks = file(&path.join("tasks.jsonl"))?;
         let counters = CounterWriter::new(&path.join("counters"));
-        Ok(Writer { directory: path.into(), tasks, counters, other_bytes: 0 })
+        Ok(Writer { directory: path.into(), tasks, counters, other_bytes: 0, private: None })
+    }
+
+    /// From now on names are replaced by pseudonyms, those of `names` and new ones. To be said before anything is
+    /// written; `big_endian` and `long_size` are of the recorded kernel.
+    pub fn hide_names(&mut self, names: Names, big_endian: bool, long_size: u8) {
+        self.private = Some(Private::new(names, big_endian, long_size));
+    }
+
+    /// The pseudonyms so far; `None`: names are not replaced.
+    pub fn names(&self) -> Option<&Names> {
+        self.private.as_ref().map(|private| &private.names)
+    }
+
+    /// Makes whole sub-buffers of a CPU fit to be written: without names, if they are to be replaced.
+    pub fn prepare_pages(&mut self, run: &mut [u8], layout: &PageLayout) {
+        if let Some(private) = &mut self.private {
+            private.pages(run, layout);
+        }
+    }
+
+    /// Appends one sample of a source of counters, taken at `at`. Without rows nothing is written.
+    pub fn counters(&mut self, source: &str, at: u64, rows: &[Row]) -> Result<(), Error> {
+        match &mut self.private {
+            Some(private) => self.counters.add(source, at, &private.rows(rows)),
+            None => self.counters.add(source, at, rows),
+        }
     }
 
     /// Writes `manifest.json`. From then on the directory is a recording.
     pub fn manifest(&mut self, manifest: &Manifest) -> Result<(), Error> {
-        self.json("manifest.json", manifest)
+        let private = self.private.as_mut().map(|p| p.manifest(manifest));
+        self.json("manifest.json", private.as_ref().unwrap_or(manifest))
     }
 
     /// Writes `run.json`. Its bytes are not counted: they differ with the process id, and `end.json` must not.
     pub fn run(&mut self, run: &Run) -> Result<(), Error> {
         let counted = self.other_bytes;
-        self.json("run.json", run)?;
+        let private = self.private.as_mut().map(|p| p.run(run));
+        self.json("run.json", private.as_ref().unwrap_or(run))?;
         self.other_bytes = counted;
         Ok(())
     }
 
     /// Writes `state.json`.
     pub fn state(&mut self, state: &State) -> Result<(), Error> {
-        self.json("state.json", state)
+        let private = self.private.as_mut().map(|p| p.state(state));
+        self.json("state.json", private.as_ref().unwrap_or(state))
     }
 
     /// Writes `results.json`.
     pub fn results(&mut self, results: &Results) -> Result<(), Error> {
-        self.json("results.json", results)
+        let private = self.private.as_mut().map(|p| p.results(results));
+        self.json("results.json", private.as_ref().unwrap_or(results))
     }
 
     /// Writes a text of `formats/`: `header_page`, `header_event`, `kallsyms`, `printk_formats`.
     pub fn text(&mut self, name: &str, text: &[u8]) -> Result<(), Error> {
-        self.write(&self.directory.join("formats").join(name), text)
+        let path = self.directory.join("formats").join(name);
+        match &mut self.private {
+            Some(private) => private.text(name, text).map_or(Ok(()), |text| self.write(&path, &text)),
+            None => self.write(&path, text),
+        }
     }
 
     /// Writes the format of an event.
     pub fn format(&mut self, system: &str, event: &str, text: &[u8]) -> Result<(), Error> {
+        if let Some(private) = &mut self.private {
+            private.format(system, event, text)?;
+        }
         let system = self.directory.join("formats").join(system);
         if !system.is_dir() {
             directory(&system)?;
@@ -100,7 +140,9 @@ impl Writer {
         let name = name.to_string_lossy();
         let mut lines = Vec::new();
         for task in tasks {
-            serde_json::to_writer(&mut lines, task).map_err(|e| Error::io(&name, e.into()))?;
+            let private = self.private.as_mut().map(|p| p.task(task));
+            serde_json::to_writer(&mut lines, private.as_ref().unwrap_or(task))
+                .map_err(|e| Error::io(&name, e.into()))?;
             lines.push(b'\n');
         }
         self.other_bytes += lines.len() as u64;
@@ -112,8 +154,27 @@ impl Writer {
         let counters = std::mem::replace(&mut self.counters, CounterWriter::new(&self.directory));
         end.cost.counter_bytes = counters.finish()?;
         end.cost.other_bytes = self.other_bytes;
+        if let Some(private) = &mut self.private {
+            end = private.end(&end);
+        }
         self.json("end.json", &end)?;
         Ok(end)
+    }
+
+    /// Ends a recording without saying how it ended: that of one that was cut off.
+    pub fn stop(mut self) -> Result<(), Error> {
+        let counters = std::mem::replace(&mut self.counters, CounterWriter::new(&self.directory));
+        counters.finish().map(|_| ())
+    }
+
+    /// Writes `lab.json` without paths, from its text.
+    pub fn lab(&mut self, text: &[u8]) -> Result<(), Error> {
+        let name = self.directory.join("lab.json").to_string_lossy().into_owned();
+        let mut value = serde_json::from_slice(text).map_err(|e| Error::io(&name, e.into()))?;
+        if let Some(private) = &mut self.private {
+            private.paths(&mut value);
+        }
+        self.json("lab.json", &value)
     }
 
     fn json(&mut self, name: &str, value: &impl Serialize) -> Result<(), Error> {

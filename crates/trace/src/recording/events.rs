@@ -134,7 +134,7 @@ impl EventWriter {
 
     fn write_counters(&mut self) {
         let rows = std::mem::take(&mut self.rows);
-        let result = self.writer.counters.add(&self.source, self.at, &rows);
+        let result = self.writer.counters(&self.source, self.at, &rows);
         self.keep(result);
     }
 

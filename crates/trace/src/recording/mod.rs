@@ -304,7 +304,7 @@ fn read_tasks(path: &Path, warnings: &mut Warnings) -> Result<Vec<TaskLine>, Err
 }
 
 /// Entries of a directory, sorted; none if it does not exist.
-fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let fail = |e| Error::io(&path.to_string_lossy(), e);
     let list = match fs::read_dir(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -315,7 +315,7 @@ fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(entries)
 }
 
-fn leaf(path: &Path) -> String {
+pub(crate) fn leaf(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 

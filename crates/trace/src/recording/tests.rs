@@ -82,14 +82,14 @@ fn written(end: Option<End>) -> (TempDir, PathBuf) {
     w.manifest(&manifest()).unwrap();
     let task = |pid, comm: &str| TaskLine { at: 95, pid, tgid: pid, comm: comm.into(), cgroup: Some("/web".into()) };
     w.tasks(&[task(41, "kswapd0"), task(42, "kswapd1")]).unwrap();
-    w.counters.add("vmstat", 100, &[row("", &[("pgfault", Some(1)), ("pgfree", None)])]).unwrap();
+    w.counters("vmstat", 100, &[row("", &[("pgfault", Some(1)), ("pgfree", None)])]).unwrap();
     let nodes = |n| [row("0", &[("numa_hit", Some(n))]), row("1", &[("numa_hit", Some(u64::MAX))])];
-    w.counters.add("numastat", 101, &nodes(5)).unwrap();
+    w.counters("numastat", 101, &nodes(5)).unwrap();
     io::Write::write_all(&mut w.pages(0).unwrap(), &[page(110, 41), page(200, 41)].concat()).unwrap();
     io::Write::write_all(&mut w.pages(1).unwrap(), &page(112, 42)).unwrap();
-    w.counters.add("numastat", 300, &nodes(6)).unwrap();
+    w.counters("numastat", 300, &nodes(6)).unwrap();
     // A column appears.
-    w.counters.add("vmstat", 301, &[row("", &[("pgfault", Some(4)), ("new", Some(9)), ("pgfree", Some(2))])]).unwrap();
+    w.counters("vmstat", 301, &[row("", &[("pgfault", Some(4)), ("new", Some(9)), ("pgfree", Some(2))])]).unwrap();
     if let Some(end) = end {
         w.finish(end).unwrap();
     }
