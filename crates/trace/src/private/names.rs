@@ -69,11 +69,11 @@ impl Names {
         names.entry(name.to_string()).or_insert_with(|| format!("{}-{next}", kind.word())).clone()
     }
 
-    /// Name of a task. Those of kernel threads stay: they tell who reclaims, and nothing of anybody.
+    /// Name of a task. Those of kernel threads and of the recorder stay: they tell who reclaims, and nothing of anybody.
     pub fn task(&mut self, comm: &str) -> String {
         // Instances of a scenario's process have their number behind its name.
         let shown = self.shows(comm.trim_end_matches(|c: char| c.is_ascii_digit()));
-        if comm.is_empty() || shown || is_kernel_thread(comm) { comm.to_string() } else { self.of(Kind::Task, comm) }
+        if comm.is_empty() || shown || is_known(comm) { comm.to_string() } else { self.of(Kind::Task, comm) }
     }
 
     /// Path of a cgroup. Its depth and the kinds of systemd's units stay.
@@ -105,8 +105,8 @@ impl Names {
     }
 }
 
-/// Names that only the kernel gives: a known word, and behind it numbers and what workers work on.
-fn is_kernel_thread(comm: &str) -> bool {
+/// Names that the kernel gives, a known word and behind it numbers and what workers work on, and the recorder's own.
+fn is_known(comm: &str) -> bool {
     const ALONE: &[&str] = &[
         "kthreadd",
         "khugepaged",
@@ -124,7 +124,7 @@ fn is_kernel_thread(comm: &str) -> bool {
     const WORKERS: &[&str] = &["kworker/", "rcu_", "rcuop/", "rcuos/", "rcuog/"];
     let digits = |rest: &str| rest.bytes().all(|b| b.is_ascii_digit());
     ALONE.contains(&comm)
-        || comm == "swapper"
+        || ["swapper", "mmtwin", "mmtwin-agent"].contains(&comm)
         || NUMBERED.iter().any(|name| comm.strip_prefix(name).is_some_and(digits))
         || WORKERS.iter().any(|name| comm.starts_with(name))
 }
