@@ -4,6 +4,7 @@
 //! tracefs and the right to use them.
 
 use mmtwin_event::results::Ending;
+use mmtwin_host::restore;
 use mmtwin_host::workload::{self, Arm, Options};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,9 @@ fn main() {
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|first| first == workload::WORKER) {
         exit(workload::worker());
+    }
+    if arguments.first().is_some_and(|first| first == restore::GUARDIAN) {
+        exit(restore::guardian());
     }
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         println!("{USAGE}");

@@ -5,6 +5,7 @@
 
 mod alloc;
 mod balancing;
+mod limits;
 mod reclaim;
 mod sysctl;
 mod variant;
@@ -20,6 +21,7 @@ pub use reclaim::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
     Pageblocks, Reclaim, ScanBalance, SyncPass, Workingset, WritebackPages,
 };
+pub use limits::{Limits, limits};
 pub use sysctl::Sysctl;
 pub use variant::Variant;
 pub(crate) use variant::variant;

@@ -1,6 +1,6 @@
 //! From TOML, JSON and the words of `--set` to trees.
 
-use super::{Fault, Faults, Node, Place, Sources, Table, Value};
+use super::{Fault, Faults, MOST, Node, Place, Sources, Table, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -18,7 +18,7 @@ pub(crate) fn document(sources: &Sources, source: usize) -> Result<Node, Faults>
             let place = Place { source, start: span.start, end: span.end };
             Fault::new(sources, place, format!("TOML: {}", error.message().replace('\n', ", ")))
         };
-        return Err(Faults::new(errors.iter().map(fault).collect()));
+        return Err(Faults::new(errors.iter().take(MOST).map(fault).collect()));
     }
     let mut reader = Reader { sources, source, faults: Vec::new() };
     let value = reader.table(table.get_ref(), 0);
@@ -108,6 +108,9 @@ impl Reader<'_> {
     fn node(&mut self, value: &Spanned<DeValue<'_>>, depth: usize) -> Node {
         let place = self.place(value.span());
         let mut wrong = |message: &str| {
+            if self.faults.len() > MOST {
+                return Value::Bool(false);
+            }
             self.faults.push(Fault::new(self.sources, place, message));
             Value::Bool(false)
         };
