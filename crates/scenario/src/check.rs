@@ -1,6 +1,6 @@
 //! Collects what is wrong with a scenario that could be read.
 
-use crate::tree::{Fault, Faults, MOST, Node, Sources, lookup, nearest};
+use crate::tree::{Fault, Faults, Node, Sources, add, is_full, lookup, nearest};
 
 /// A scenario's tree, and the faults found so far.
 pub(crate) struct Check<'a> {
@@ -21,14 +21,13 @@ impl<'a> Check<'a> {
 
     /// True if there are so many that no more are listed.
     pub fn is_full(&self) -> bool {
-        self.faults.len() > MOST
+        is_full(&self.faults)
     }
 
     /// The same, with what would be right.
     pub fn fault_help(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
-        if !self.is_full() {
-            self.faults.push(Fault::new(self.sources, nearest(self.tree, path), message).help(help));
-        }
+        let (sources, tree) = (self.sources, self.tree);
+        add(&mut self.faults, || Fault::new(sources, nearest(tree, path), message).help(help));
     }
 
     /// A fault unless the condition holds.

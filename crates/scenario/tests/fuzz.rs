@@ -1,8 +1,9 @@
 //! Scenarios, bundles and machine files, damaged in random but repeatable ways: each is read or refused, with a place,
 //! in little memory and time.
 //!
-//! A round takes a file of the repository and damages values, lines and bytes of it. MMTWIN_FUZZ_ROUNDS sets the rounds
-//! per target, MMTWIN_FUZZ_SEED the first seed; a failure names the seed of its round.
+//! A round takes a file of the repository and damages values, lines and bytes of it. A tenth of MMTWIN_FUZZ_ROUNDS, which
+//! are rounds of the readers, sets the rounds per target, MMTWIN_FUZZ_SEED the first seed; a failure names the seed of its
+//! round.
 
 #[path = "common/memory.rs"]
 mod memory;
@@ -33,19 +34,39 @@ impl Random {
 }
 
 /// Values at the edges of what types, units and limits hold.
+#[rustfmt::skip]
 const VALUES: &[&str] = &[
     "0", "1", "-1", "2", "255", "4096", "65535", "65536", "1000000000", "2147483647", "2147483648", "4294967295",
     "4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551615", "99999999999999999999", "0.0",
     "-0.0", "1e-300", "1e308", "1e999", "nan", "inf", "-inf", "true", "1979-05-27", "\"\"", "\"0 B\"", "\"4 KiB\"",
     "\"16777215 TiB\"", "\"1e30 GiB\"", "\"4096 TiB\"", "\"128 TiB\"", "\"5124095 h\"", "\"8760 h\"", "\"0 ns\"",
-    "\"1 ns\"", "\"18446744073709551615 ns\"", "\"1 B/s\"", "\"18446744 TB/s\"", "\"1000 s\"", "\"0-8191\"", "\"0-8192\"",
-    "\"all\"", "\"bind:0-8191\"", "\"auto\"", "[]", "{}", "[[]]", "[0, 1]", "\"/dev/zero\"", "\"no/such/file.toml\"",
+    "\"1 ns\"", "\"18446744073709551615 ns\"", "\"1 B/s\"", "\"18446744 TB/s\"", "\"1000 s\"", "\"0-8191\"",
+    "\"0-8192\"", "\"all\"", "\"bind:0-8191\"", "\"auto\"", "[]", "{}", "[[]]", "[0, 1]", "\"/dev/zero\"",
+    "\"no/such/file.toml\"",
 ];
 
 /// Pieces of text that end up anywhere.
 const PIECES: &[&str] = &[
-    "[", "]", "[[process]]\n", "[kernel]\n", "=", "\"", "\n", ".", "#", "\\", "é", "\u{0}", "{", "}", "'''", "count = 0\n",
-    "instances = { count = 1000, bound = true }\n", "threads = 65535\n", "[[process.region]]\n", "base = \"6.1\"\n",
+    "[",
+    "]",
+    "[[process]]\n",
+    "[kernel]\n",
+    "=",
+    "\"",
+    "\n",
+    ".",
+    "#",
+    "\\",
+    "é",
+    "\u{0}",
+    "{",
+    "}",
+    "'''",
+    "count = 0\n",
+    "instances = { count = 1000, bound = true }\n",
+    "threads = 65535\n",
+    "[[process.region]]\n",
+    "base = \"6.1\"\n",
 ];
 
 /// Damages a text in one to six places.
@@ -80,7 +101,8 @@ fn damage(text: &str, random: &mut Random) -> String {
             7 if !lines.is_empty() => {
                 let line = &mut lines[at];
                 let byte = (0..=random.below(line.len() + 1)).rev().find(|i| line.is_char_boundary(*i)).unwrap_or(0);
-                line.insert_str(byte, random.of(PIECES));
+                let piece: &&str = random.of(PIECES);
+                line.insert_str(byte, piece);
             }
             _ => lines.truncate(at.max(1)),
         }
@@ -93,7 +115,8 @@ fn root() -> PathBuf {
 }
 
 fn texts(folder: &str) -> Vec<(PathBuf, String)> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(root().join(folder)).expect("a folder").flatten().map(|e| e.path()).collect();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(root().join(folder)).expect("a folder").flatten().map(|e| e.path()).collect();
     files.retain(|path| path.extension().is_some_and(|ending| ending == "toml") && !path.ends_with("published.toml"));
     files.sort();
     files.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).expect("a text"))).collect()
@@ -108,7 +131,8 @@ fn sound(result: Result<Scenario, Faults>) {
     match result {
         Ok(scenario) => {
             let shown = scenario.to_toml();
-            let again = parse("shown.toml", &shown, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{faults}\n{shown}"));
+            let again =
+                parse("shown.toml", &shown, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{faults}\n{shown}"));
             assert_eq!(scenario, again);
             let json = from_json(&scenario.to_json()).unwrap_or_else(|faults| panic!("{faults}"));
             assert_eq!(scenario.hash(), json.hash());
@@ -124,7 +148,7 @@ fn sound(result: Result<Scenario, Faults>) {
 /// Rounds of damage to texts; `read` gets the damaged text, that of which it was made, and its path.
 fn rounds(target: &str, texts: &[(PathBuf, String)], mut read: impl FnMut(&str, &Path) -> Result<Scenario, Faults>) {
     let seed = number("MMTWIN_FUZZ_SEED", 1);
-    let (mut accepted, rounds) = (0, number("MMTWIN_FUZZ_ROUNDS", 300));
+    let (mut accepted, rounds) = (0, number("MMTWIN_FUZZ_ROUNDS", 1000).div_ceil(10));
     for round in seed..seed + rounds {
         let mut random = Random(round.wrapping_mul(0x2545_f491_4f6c_dd1d));
         let (path, text) = random.of(texts);
@@ -150,9 +174,7 @@ fn scenarios() {
     all.extend(texts("scenarios/controls"));
     all.extend(texts("scenarios/published/vmalloc-purge"));
     all.extend(texts("scenarios/published/lumpy-2012"));
-    rounds("scenario", &all, |text, path| {
-        parse("s.toml", text, path.parent().expect("a folder"), &[])
-    });
+    rounds("scenario", &all, |text, path| parse("s.toml", text, path.parent().expect("a folder"), &[]));
 }
 
 /// A scenario beside the file that it names.
@@ -187,14 +209,34 @@ fn machines() {
 fn overrides() {
     let text = std::fs::read_to_string(root().join("scenarios/examples/numastat-pages.toml")).expect("an example");
     let keys = [
-        "run.seed", "run.duration", "run.sample", "run.epoch", "run.events", "process.0.threads", "process.0.instances.count",
-        "process.0.region", "process.0.phase.0.duration", "machine.node", "machine.node.0.memory", "machine.preset",
-        "machine.distance", "machine.cost.page_fault", "machine.disk.bandwidth", "kernel.release", "kernel.hz",
-        "kernel.sysctl.vm.min_free_kbytes", "kernel.sysctl.vm.lowmem_reserve_ratio", "kernel.vmalloc.lazy_max_pages",
-        "kernel.numa_balancing.scan_period_max_ms", "a.b.c", "process.#0.cpus", "cgroup", "title",
+        "run.seed",
+        "run.duration",
+        "run.sample",
+        "run.epoch",
+        "run.events",
+        "process.0.threads",
+        "process.0.instances.count",
+        "process.0.region",
+        "process.0.phase.0.duration",
+        "machine.node",
+        "machine.node.0.memory",
+        "machine.preset",
+        "machine.distance",
+        "machine.cost.page_fault",
+        "machine.disk.bandwidth",
+        "kernel.release",
+        "kernel.hz",
+        "kernel.sysctl.vm.min_free_kbytes",
+        "kernel.sysctl.vm.lowmem_reserve_ratio",
+        "kernel.vmalloc.lazy_max_pages",
+        "kernel.numa_balancing.scan_period_max_ms",
+        "a.b.c",
+        "process.#0.cpus",
+        "cgroup",
+        "title",
     ];
     let seed = number("MMTWIN_FUZZ_SEED", 1);
-    for round in seed..seed + number("MMTWIN_FUZZ_ROUNDS", 300) {
+    for round in seed..seed + number("MMTWIN_FUZZ_ROUNDS", 1000).div_ceil(10) {
         let mut random = Random(round);
         let sets: Vec<String> =
             (0..=random.below(4)).map(|_| format!("{}={}", random.of(&keys), random.of(VALUES))).collect();

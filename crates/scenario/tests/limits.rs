@@ -46,35 +46,58 @@ fn says(found: &str, expected: &str) {
 
 #[test]
 fn products_are_named_with_their_limits() {
-    says(&process("instances = { count = 1000000000, bound = false }", ""), "there are 1 to 1024 instances of a process");
-    let many = |n: usize, more: &str| (0..n).map(|i| format!("[[process]]\nname = \"p{i}\"\n{more}\n")).collect::<String>();
+    says(
+        &process("instances = { count = 1000000000, bound = false }", ""),
+        "there are 1 to 1024 instances of a process",
+    );
+    let many =
+        |n: usize, more: &str| (0..n).map(|i| format!("[[process]]\nname = \"p{i}\"\n{more}\n")).collect::<String>();
     says(&of(&many(17, "instances.count = 1024")), "17408 processes with their instances: there are at most 16384");
     says(&of(&many(3, "threads = 65535")), "196605 threads of all processes and instances: there are at most 131072");
     let phases = "[[process.phase]]\nduration = \"1 s\"\n".repeat(40);
-    says(&of(&many(2, &format!("threads = 65535\n{phases}"))), "parts of all threads (their regions, phases, accesses and actions)");
-    let regions: String = (0..200).map(|i| format!("[[process.region]]\nname = \"r{i}\"\nsize = \"4 KiB\"\n")).collect();
+    says(
+        &of(&many(2, &format!("threads = 65535\n{phases}"))),
+        "parts of all threads (their regions, phases, accesses and actions)",
+    );
+    let regions: String =
+        (0..200).map(|i| format!("[[process.region]]\nname = \"r{i}\"\nsize = \"4 KiB\"\n")).collect();
     says(&of(&many(1, &format!("instances.count = 1024\n{regions}"))), "204800 regions of all processes and instances");
     says(&of(&many(600, "cpus = \"0-8191\"")), "more than 4194304 numbers in all lists");
     let large = "[[process.region]]\nname = \"r\"\nsize = \"128 TiB\"\n";
     says(&of(&many(1, &format!("instances.count = 64\n{large}"))), "there are at most 4096 TiB");
-    says(&process(&"[[process.region]]\nname = \"x\"\nsize = \"4 KiB\"\n".repeat(2000), ""), "2001 regions of a process: there are at most 1024");
+    says(
+        &process(&"[[process.region]]\nname = \"x\"\nsize = \"4 KiB\"\n".repeat(2000), ""),
+        "2001 regions of a process: there are at most 1024",
+    );
     let nodes: String = (0..1024)
         .map(|i| format!("[[machine.node]]\nmemory = \"1 GiB\"\ncpus = \"{}-{}\"\n", i * 8, i * 8 + 7))
         .collect();
-    says(&faults(&format!("{KERNEL}[machine]\nthreads_per_core = 1\n{nodes}"), &[]), "1024 nodes x 8192 CPUs are 8388608");
+    says(
+        &faults(&format!("{KERNEL}[machine]\nthreads_per_core = 1\n{nodes}"), &[]),
+        "1024 nodes x 8192 CPUs are 8388608",
+    );
 }
 
 #[test]
 fn times_and_counts_have_products_that_fit() {
     says(&of("[run]\nduration = \"5124095 h\""), "5124095 h: the longest time is 8760 h (a year)");
-    says(&of("[run]\nduration = \"8760 h\"\nsample = \"4 ms\"\n"), "7884000000 samples, one every 4 ms for 8760 h: there are at most 10000000");
-    says(&access("think = \"8760 h\"\ncount = 1000000"), "1000000 times 8760 h of think and sleep is more than 292 years");
+    says(
+        &of("[run]\nduration = \"8760 h\"\nsample = \"4 ms\"\n"),
+        "7884000000 samples, one every 4 ms for 8760 h: there are at most 10000000",
+    );
+    says(
+        &access("think = \"8760 h\"\ncount = 1000000"),
+        "1000000 times 8760 h of think and sleep is more than 292 years",
+    );
     says(&access("count = 9223372036854775807"), "a count is at most 9007199254740992");
     let phases = "[[process.phase]]\nduration = \"8000 h\"\n".repeat(2);
     says(&process("", &phases), "its phases last more than 8760 h (a year) together");
     says(&process("start = \"5124095 h\"", ""), "the longest time is 8760 h");
     says(&action("kind = \"sleep\"\ntime = \"5124095 h\""), "the longest time is 8760 h");
-    says(&action("kind = \"page-loop\"\norder = 10\nhold = 4294967296\ncount = 1"), "4294967296 allocations of 1024 pages are more than can be addressed");
+    says(
+        &action("kind = \"page-loop\"\norder = 10\nhold = 4294967296\ncount = 1"),
+        "4294967296 allocations of 1024 pages are more than can be addressed",
+    );
     let test = "kind = \"vmalloc-test\"\ntests = [\"fix_size_alloc_test\"]\n";
     says(&action(&format!("{test}loops = 9223372036854775807")), "loops x 1 runs x 1 tests are");
     says(&action(&format!("{test}loops = 100000000000\npages = 4294967295")), "at most 9007199254740992");
@@ -91,7 +114,10 @@ fn figures_of_a_machine_fit_into_64_bits() {
     says(&machine("cpu.frequency = \"18446744073 GHz\""), "a frequency is at most 1000 GHz");
     says(&machine("memory.local = [[0, 1], [1, 1e300]]"), "multiples up to 1000000");
     let kernel = |text: &str| of(text);
-    says(&kernel("page_alloc.min_free_kbytes_max = 9223372036854775807"), "`page_alloc.min_free_kbytes_max` is at most");
+    says(
+        &kernel("page_alloc.min_free_kbytes_max = 9223372036854775807"),
+        "`page_alloc.min_free_kbytes_max` is at most",
+    );
     says(&kernel("vmalloc.lazy_max_pages = 9223372036854775807"), "`vmalloc.lazy_max_pages` is at most");
     says(&kernel("numa_balancing.scan_period_max_ms = 4294967295"), "`numa_balancing.scan_period_max_ms` is at most");
 }
@@ -139,7 +165,9 @@ fn presets_are_regular_files_whose_text_is_not_shown_unless_it_is_ours() {
     says(&preset("./fifo"), "is no regular file");
     fs::write(folder.path().join("large.toml"), "#".repeat(5 << 20)).expect("a file");
     says(&preset("large.toml"), "is longer than 4 MiB: no file of this kind is");
-    for secret in ["root:$6$S3CRET:19000:0:99999:7:::\n", "password = \"S3CRET\"\n", "S3CRET\n", "[client]\nS3CRET = S3CRET\n"] {
+    for secret in
+        ["root:$6$S3CRET:19000:0:99999:7:::\n", "password = \"S3CRET\"\n", "S3CRET\n", "[client]\nS3CRET = S3CRET\n"]
+    {
         fs::write(folder.path().join("shadow"), secret).expect("a file");
         let found = preset("./shadow");
         assert!(!found.contains("S3CRET"), "{found}");
@@ -189,7 +217,16 @@ fn texts_that_are_deep_long_or_wrong_all_over() {
     assert!(found.len() < 1000, "{} bytes", found.len());
     let found = of(&format!("[run]\nevents = [{}]", "\"*\", ".repeat(100_000)));
     says(&found, "100000 patterns: there are at most 1024");
-    says(&process(&format!("instances.count = 1000\n[[process.phase]]\nname = \"{}\"\nduration = \"1 s\"", "n".repeat(1 << 20)), ""), "a name has at most 255 bytes");
+    says(
+        &process(
+            &format!(
+                "instances.count = 1000\n[[process.phase]]\nname = \"{}\"\nduration = \"1 s\"",
+                "n".repeat(1 << 20)
+            ),
+            "",
+        ),
+        "a name has at most 255 bytes",
+    );
     // The longest message about one word.
     let found = of(&format!("[[process]]\nname = \"a\"\npolicy = \"{}\"", "z".repeat(1 << 20)));
     assert!(found.len() < 2000, "{} bytes", found.len());

@@ -112,8 +112,11 @@ pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may hold anything; behind it fields count from 3, the state.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    // Behind its flags' bit `PF_EXITING` a process does nothing more, though it is still there.
+    let ends = fields.get(6)?.parse::<u64>().ok()? & 4 != 0;
     match fields.first() {
         Some(&"Z" | &"X") | None => None,
+        Some(_) if ends => None,
         Some(_) => fields.get(19)?.parse().ok(),
     }
 }

@@ -40,9 +40,8 @@ pub(super) fn make() -> Result<PathBuf, Error> {
 }
 
 fn is_own(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|of| {
-        of.is_dir() && of.uid() == rustix::process::geteuid().as_raw() && of.mode() & 0o022 == 0
-    })
+    fs::symlink_metadata(path)
+        .is_ok_and(|of| of.is_dir() && of.uid() == rustix::process::geteuid().as_raw() && of.mode() & 0o022 == 0)
 }
 
 /// Removes a journal, and the folder if that was the last.
@@ -52,7 +51,8 @@ pub(super) fn forget(journal: &Path) {
     let _ = journal.parent().map(fs::remove_dir);
 }
 
-/// Undoes what runs changed that were killed together with their guardians. `say` takes a line for the user about each. What cannot be undone is said, and the caller goes on.
+/// Undoes what runs changed that were killed together with their guardians. `say` takes a line for the user about each.
+/// What cannot be undone is said, and the caller goes on.
 pub fn recover(say: &mut dyn FnMut(&str)) {
     let folder = path();
     if is_own(&folder) {
@@ -60,7 +60,7 @@ pub fn recover(say: &mut dyn FnMut(&str)) {
         let mut journals: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_journal(path)).collect();
         journals.sort();
         for journal in journals {
-            if let Err(error) = settle(&journal, say) {
+            if let Err(error) = settle(&journal, false, say) {
                 say(&format!("a run that was killed may have left changes of this machine: {error}"));
             }
         }
@@ -79,13 +79,14 @@ fn is_journal(path: &Path) -> bool {
     name.starts_with(PREFIX) && name.ends_with(".jsonl")
 }
 
-/// Undoes a journal unless its run goes on; waits for another process that does.
-pub(super) fn settle(journal: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
+/// Undoes a journal unless its run goes on, which one that has `ended` does not; waits for another process that does.
+/// The kernel drops the lock of a process that has ended a moment after it has closed its other files.
+pub(super) fn settle(journal: &Path, ended: bool, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let begin = Instant::now();
     loop {
         match look(journal)? {
             Found::Gone => return Ok(()),
-            Found::Locked(Some(owner)) if owner.runs() => return Ok(()),
+            Found::Locked(Some(owner)) if !ended && owner.runs() => return Ok(()),
             Found::Locked(_) if begin.elapsed() > PATIENCE => {
                 let busy = io::Error::other("another process holds this journal");
                 return Err(Error::io(journal.display().to_string(), busy));
@@ -138,7 +139,7 @@ mod tests {
         let text = fs::read_to_string(&journal).unwrap() + &lines.concat();
         fs::write(&journal, text).unwrap();
         let mut said = Vec::new();
-        settle(&journal, &mut |line| said.push(line.to_string())).unwrap();
+        settle(&journal, false, &mut |line| said.push(line.to_string())).unwrap();
         assert!(!journal.exists() && !file.exists());
         let expected = format!("undid what the run 1 that was killed had changed: removed {}", file.display());
         assert_eq!(said, [expected]);

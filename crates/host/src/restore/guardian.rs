@@ -71,7 +71,7 @@ pub fn guardian() -> i32 {
     }
     // The terminal may be gone.
     let mut say = |line: &str| drop(writeln!(io::stderr(), "mmtwin: {line}"));
-    let settled = settle(journal, &mut say);
+    let settled = settle(journal, true, &mut say);
     // The run's instance has lost its owner.
     let _ = tracefs::find().map(|tracefs| instance::clean(&tracefs));
     match settled {

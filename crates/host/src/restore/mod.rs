@@ -40,7 +40,6 @@ impl Changes {
     }
 
     /// True if they are undone even if this process is killed.
-    #[cfg(test)]
     pub fn is_guarded(&self) -> bool {
         self.guardian.is_some()
     }

@@ -133,9 +133,8 @@ fn pair(files: &[std::path::PathBuf; 2], before: [u64; 2], set: &[Vec<u64>; 2], 
 
 fn cgroup(directory: &Path, made: Option<u64>, all: &[Change], report: &mut Report) {
     let Some(now) = inode(directory) else { return };
-    let is_made_later = |change: &Change| {
-        matches!(change, Change::Cgroup { directory: other, inode: Some(_) } if other == directory)
-    };
+    let is_made_later =
+        |change: &Change| matches!(change, Change::Cgroup { directory: other, inode: Some(_) } if other == directory);
     // What was noted before it was made is in the way of nobody if what was noted afterwards is removed.
     if made.is_some_and(|made| made != now) || made.is_none() && all.iter().any(is_made_later) {
         return;
@@ -242,11 +241,13 @@ mod tests {
     fn of_a_pair_the_one_that_counted_is_written() {
         let root = tempfile::tempdir().unwrap();
         let files = [file(root.path(), "bytes", "8192\n"), file(root.path(), "ratio", "0\n")];
-        let change =
-            |before| Change::Pair { files: files.clone(), before, set: [vec![8192], vec![]] };
+        let change = |before| Change::Pair { files: files.clone(), before, set: [vec![8192], vec![]] };
         assert!(all(&[change([0, 20])]).left.is_empty());
         // The kernel would set the other to 0.
-        assert_eq!((fs::read_to_string(&files[0]).unwrap().as_str(), fs::read_to_string(&files[1]).unwrap().as_str()), ("8192\n", "20"));
+        assert_eq!(
+            (fs::read_to_string(&files[0]).unwrap().as_str(), fs::read_to_string(&files[1]).unwrap().as_str()),
+            ("8192\n", "20")
+        );
         fs::write(&files[1], "30").unwrap();
         let report = all(&[change([0, 20])]);
         assert!(report.left[0].contains("did not set"), "{report:?}");

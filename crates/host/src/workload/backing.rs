@@ -113,11 +113,7 @@ fn in_memory(region: &Region) -> Result<File, Error> {
     Ok(file)
 }
 
-fn on_disk(
-    region: &Region,
-    directory: &Path,
-    note: &mut dyn FnMut(&Path) -> Result<(), Error>,
-) -> Result<File, Error> {
+fn on_disk(region: &Region, directory: &Path, note: &mut dyn FnMut(&Path) -> Result<(), Error>) -> Result<File, Error> {
     let path = directory.join(format!(".mmtwin-{}-{}", std::process::id(), region.name.replace('/', "-")));
     let fail = |e| Error::io(path.display().to_string(), e);
     note(&path)?;

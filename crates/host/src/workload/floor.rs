@@ -36,15 +36,19 @@ fn floor(name: &str, memory: u64) -> Option<Floor> {
     let any = |why| of(0, u64::MAX, why);
     match name {
         // A tenth of a per mille is what atomic allocations need; a twentieth is held back from everybody else.
-        "vm.min_free_kbytes" => {
-            of((memory / 1024 / 10_000).min(1024), memory / 1024 / 20, "5 % of the memory, or too little for interrupts")
-        }
+        "vm.min_free_kbytes" => of(
+            (memory / 1024 / 10_000).min(1024),
+            memory / 1024 / 20,
+            "5 % of the memory, or too little for interrupts",
+        ),
         "vm.watermark_scale_factor" => of(1, 500, "kswapd keeps twice 5 % of each zone free"),
         "vm.watermark_boost_factor" => of(0, 30_000, "a boost frees thrice the high watermark"),
         "vm.lowmem_reserve_ratio" => or_zero(8, u64::MAX, "an eighth of the memory above is reserved in a lower zone"),
         "vm.dirty_ratio" => of(5, 60, "writers wait at once, or memory is full of what no disk has yet"),
         "vm.dirty_background_ratio" => of(1, 60, "memory is full of what no disk has yet"),
-        "vm.dirty_bytes" => of(16 << 20, memory / 10 * 6, "writers wait at once, or memory is full of what no disk has yet"),
+        "vm.dirty_bytes" => {
+            of(16 << 20, memory / 10 * 6, "writers wait at once, or memory is full of what no disk has yet")
+        }
         "vm.dirty_background_bytes" => of(1 << 20, memory / 10 * 6, "memory is full of what no disk has yet"),
         "vm.dirty_expire_centisecs" | "vm.dirty_writeback_centisecs" => {
             or_zero(1, 360_000, "an hour's work is lost when power fails")
@@ -54,9 +58,17 @@ fn floor(name: &str, memory: u64) -> Option<Floor> {
         "vm.percpu_pagelist_high_fraction" => or_zero(8, u64::MAX, "lists of CPUs take an eighth of a zone"),
         "vm.stat_interval" => of(1, 3600, "statistics by which memory is reclaimed are older than an hour"),
         "kernel.watchdog_thresh" => or_zero(5, 60, "the watchdog takes a busy CPU for a dead one"),
-        "vm.swappiness" | "vm.zone_reclaim_mode" | "vm.min_unmapped_ratio" | "vm.min_slab_ratio" | "vm.page-cluster"
-        | "vm.extfrag_threshold" | "vm.compaction_proactiveness" | "vm.defrag_mode" | "vm.numa_stat"
-        | "kernel.numa_balancing" | "kernel.numa_balancing_promote_rate_limit_MBps"
+        "vm.swappiness"
+        | "vm.zone_reclaim_mode"
+        | "vm.min_unmapped_ratio"
+        | "vm.min_slab_ratio"
+        | "vm.page-cluster"
+        | "vm.extfrag_threshold"
+        | "vm.compaction_proactiveness"
+        | "vm.defrag_mode"
+        | "vm.numa_stat"
+        | "kernel.numa_balancing"
+        | "kernel.numa_balancing_promote_rate_limit_MBps"
         | "kernel.numa_balancing_migrate_deferred" => any(""),
         // What makes a kernel panic is none of the scenario's sysctls, and never will be one here.
         _ => None,
@@ -92,7 +104,14 @@ pub(super) fn refusals(scenario: &Scenario, room: Room) -> Vec<Refusal> {
 
 fn sysctl(name: &str, value: u64, memory: u64) -> Option<Refusal> {
     let limits = match floor(name, memory) {
-        None => return Some(Refusal::Floor { name: name.into(), value, limits: "no scenario may write it".into(), why: "" }),
+        None => {
+            return Some(Refusal::Floor {
+                name: name.into(),
+                value,
+                limits: "no scenario may write it".into(),
+                why: "",
+            });
+        }
         Some(limits) => limits,
     };
     if (limits.least..=limits.most).contains(&value) || limits.or_zero && value == 0 {
@@ -115,8 +134,10 @@ mod tests {
     const ROOM: Room = Room { memory: 8 << 30, available: 6 << 30, threads: 1000 };
 
     fn of(text: &str) -> Vec<String> {
-        let text = format!("[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[[process]]\nname = \"p\"\n{text}");
-        let scenario = mmtwin_scenario::parse("s", &text, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{faults}"));
+        let text =
+            format!("[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[[process]]\nname = \"p\"\n{text}");
+        let scenario =
+            mmtwin_scenario::parse("s", &text, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{faults}"));
         refusals(&scenario, ROOM).iter().map(ToString::to_string).collect()
     }
 
@@ -133,7 +154,9 @@ mod tests {
     #[test]
     fn values_that_starve_a_machine_are_refused_with_the_limit() {
         let action = |name: &str, value: u64| {
-            of(&format!("[[process.phase]]\n[[process.phase.action]]\nkind = \"sysctl\"\nname = \"{name}\"\nvalue = {value}\n"))
+            of(&format!(
+                "[[process.phase]]\n[[process.phase.action]]\nkind = \"sysctl\"\nname = \"{name}\"\nvalue = {value}\n"
+            ))
         };
         let message = "vm.min_free_kbytes = 1000000: on a real machine 838 to 419430; beyond: 5 % of the memory, or too \
                        little for interrupts";
@@ -146,7 +169,10 @@ mod tests {
 
     #[test]
     fn threads_and_locked_memory_leave_room() {
-        assert_eq!(of("threads = 501\n"), ["501 threads: at most 500, half of what the kernel starts (kernel.threads-max)"]);
+        assert_eq!(
+            of("threads = 501\n"),
+            ["501 threads: at most 500, half of what the kernel starts (kernel.threads-max)"]
+        );
         let locked = of("[[process.region]]\nname = \"r\"\nsize = \"6 GiB\"\nlocked = true\n");
         assert!(locked[0].starts_with("6 GiB of locked memory in all: at most 5.2"), "{locked:?}");
     }

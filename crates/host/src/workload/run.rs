@@ -185,7 +185,9 @@ impl Run<'_> {
             let running = self.team.iter().filter(|member| member.runs);
             wake.extend(running.map(|member| PollFd::new(member.line.stream(), PollFlags::IN)));
             let full = self.session.poll(&wake, samples.next())?;
-            if let Some(signal) = signals.pending().into_iter().find(|signal| [SIGINT, SIGTERM, SIGHUP].contains(signal)) {
+            if let Some(signal) =
+                signals.pending().into_iter().find(|signal| [SIGINT, SIGTERM, SIGHUP].contains(signal))
+            {
                 return Err(Error::Interrupted { signal });
             }
             let mut waiting = Vec::new();

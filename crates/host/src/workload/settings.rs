@@ -67,9 +67,9 @@ impl Settings {
 
     /// Notes a process of the workload.
     pub fn started(&mut self, pid: u32) -> Result<(), Error> {
-        match restore::start_of(pid) {
+        // In a guest every look at `/proc` would be part of what is measured.
+        match self.changes.is_guarded().then(|| restore::start_of(pid)).flatten() {
             Some(start) => self.note(Change::Worker { pid, start }),
-            // It has ended already.
             None => Ok(()),
         }
     }
@@ -99,11 +99,13 @@ impl Settings {
         let fail = |path: &Path, e| Error::io(path.display().to_string(), e);
         if let (Version::V2, Some(parent)) = (mount.version, directory.parent()) {
             let control = parent.join("cgroup.subtree_control");
-            let given = fs::read_to_string(&control).map_err(|e| fail(&control, e))?;
-            if !given.split_whitespace().any(|controller| controller == "memory") {
-                self.note(Change::Controller { file: control.clone() })?;
-                fs::write(&control, "+memory").map_err(|e| fail(&control, e))?;
+            if self.changes.is_guarded() {
+                let given = fs::read_to_string(&control).map_err(|e| fail(&control, e))?;
+                if !given.split_whitespace().any(|controller| controller == "memory") {
+                    self.note(Change::Controller { file: control.clone() })?;
+                }
             }
+            fs::write(&control, "+memory").map_err(|e| fail(&control, e))?;
         }
         self.note(Change::Cgroup { directory: directory.clone(), inode: None })?;
         fs::create_dir(&directory).map_err(|e| fail(&directory, e))?;

@@ -1,8 +1,8 @@
 //! `mmtwin doctor`.
 
 use super::{column, print_machine, text};
-use crate::{Failure, say};
 use crate::cli::{Doctor, Printing};
+use crate::{Failure, say};
 use mmtwin_host::doctor::{Status, examine};
 use mmtwin_host::restore;
 use mmtwin_report::model::{Body, Table};

@@ -105,7 +105,10 @@ mod tests {
     fn limits_are_those_of_the_release() {
         let most = |release, name| limits(&kernel(release), name).expect("limits").most;
         assert_eq!((most("4.19", "vm.swappiness"), most("6.1", "vm.swappiness")), (100, 200));
-        assert_eq!((most("4.19", "vm.watermark_scale_factor"), most("6.12", "vm.watermark_scale_factor")), (1000, 3000));
+        assert_eq!(
+            (most("4.19", "vm.watermark_scale_factor"), most("6.12", "vm.watermark_scale_factor")),
+            (1000, 3000)
+        );
         assert_eq!((most("4.19", "kernel.numa_balancing"), most("6.1", "kernel.numa_balancing")), (1, 3));
         assert_eq!(most("6.1", "vm.laptop_mode"), 2_147_483_647 / 250);
     }

@@ -17,11 +17,11 @@ pub use balancing::{
     ActiveSet, ActiveSetTest, BalancerHook, CpuWeight, FailureSlowdown, NumaBalancing, RefreshAtJoin, Rules,
     ScanSharing, ScanStart, SharedPages, Statistics,
 };
+pub use limits::{Limits, limits};
 pub use reclaim::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
     Pageblocks, Reclaim, ScanBalance, SyncPass, Workingset, WritebackPages,
 };
-pub use limits::{Limits, limits};
 pub use sysctl::Sysctl;
 pub use variant::Variant;
 pub(crate) use variant::variant;

@@ -21,7 +21,11 @@ fn add(sources: &Sources, node: &Node, all: &mut u64) -> Result<(), Fault> {
             if *all <= MAX {
                 return Ok(());
             }
-            Err(Fault::new(sources, node.place, format!("with this list there are more than {MAX} numbers in all lists")))
+            Err(Fault::new(
+                sources,
+                node.place,
+                format!("with this list there are more than {MAX} numbers in all lists"),
+            ))
         }
         _ => Ok(()),
     }
@@ -45,6 +49,9 @@ mod tests {
 
     #[test]
     fn widths() {
-        assert_eq!(["0-8191", "bind:0-3", "0-3, 8-9", "3-1", "a-b", "0-99999999999"].map(numbers), [8192, 4, 6, 0, 0, 8192]);
+        assert_eq!(
+            ["0-8191", "bind:0-3", "0-3, 8-9", "3-1", "a-b", "0-99999999999"].map(numbers),
+            [8192, 4, 6, 0, 0, 8192]
+        );
     }
 }

@@ -26,7 +26,9 @@ pub(super) fn check(text: &MachineText, check: &mut Check<'_>) {
     let pagesets = cpus.saturating_mul(text.node.len());
     check.require(pagesets <= MAX_PAGESETS, "machine.node", || {
         let nodes = text.node.len();
-        format!("{nodes} nodes x {cpus} CPUs are {pagesets}, for each of which a kernel has lists: at most {MAX_PAGESETS}")
+        format!(
+            "{nodes} nodes x {cpus} CPUs are {pagesets}, for each of which a kernel has lists: at most {MAX_PAGESETS}"
+        )
     });
     for (table, costs) in [("line", serde_json::to_value(text.line)), ("cost", serde_json::to_value(text.cost))] {
         each(&costs.unwrap_or_default(), &format!("machine.{table}"), check);

@@ -1,7 +1,7 @@
 //! From the machine as it is written to the machine with everything filled in.
 
 use super::text::{MachineText, NodeText, PerPair};
-use super::{bounds, Cpu, Machine, Memory, Node, Siblings, Zone, figure, zone};
+use super::{Cpu, Machine, Memory, Node, Siblings, Zone, bounds, figure, zone};
 use crate::check::Check;
 use crate::units::{Bytes, List, PAGE};
 use std::collections::BTreeMap;

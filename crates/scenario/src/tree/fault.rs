@@ -23,7 +23,22 @@ pub struct Fault {
 }
 
 /// Faults that are listed at most: a file with more is another kind of file.
-pub(crate) const MOST: usize = 100;
+const MOST: usize = 100;
+
+/// Adds a fault, or once that there are more than are listed.
+pub(crate) fn add(faults: &mut Vec<Fault>, fault: impl FnOnce() -> Fault) {
+    if faults.len() < MOST {
+        faults.push(fault());
+    } else if faults.len() == MOST {
+        let file = faults[0].file.clone();
+        faults.push(Fault::of_file(file, format!("only the first {MOST} faults are listed")));
+    }
+}
+
+/// True if no more are listed.
+pub(crate) fn is_full(faults: &[Fault]) -> bool {
+    faults.len() > MOST
+}
 
 /// Letters of a line that are shown at most.
 const WIDTH: usize = 120;
@@ -36,10 +51,11 @@ impl Faults {
     pub(crate) fn new(mut faults: Vec<Fault>) -> Faults {
         faults.sort();
         faults.dedup();
-        if faults.len() > MOST {
+        if faults.len() > MOST + 1 {
+            let last = faults[MOST].clone();
             faults.truncate(MOST);
-            let file = faults[0].file.clone();
-            faults.push(Fault::of_file(file, format!("only the first {MOST} faults are listed")));
+            // It says so.
+            add(&mut faults, || last);
         }
         Faults(faults)
     }

@@ -9,8 +9,8 @@ mod path;
 mod read;
 mod suggest;
 
-pub(crate) use fault::MOST;
 pub use fault::{Fault, Faults};
+pub(crate) use fault::{add, is_full};
 pub(crate) use parse::{bare, document, json};
 pub(crate) use path::{lookup, nearest, set};
 pub(crate) use read::read;

@@ -136,7 +136,8 @@ fn repeated(count: Option<u64>, time: Time, what: &str, path: &str, check: &mut 
     let path = format!("{path}.count");
     check.require(u128::from(count) <= MAX_OPERATIONS, &path, || format!("a count is at most {MAX_OPERATIONS}"));
     let whole = u128::from(count) * u128::from(time.0);
-    check.require(whole <= i64::MAX as u128, &path, || format!("{count} times {time} of {what} is more than 292 years"));
+    check
+        .require(whole <= i64::MAX as u128, &path, || format!("{count} times {time} of {what} is more than 292 years"));
 }
 
 fn action(action: &Action, path: &str, check: &mut Check<'_>) {
@@ -234,9 +235,7 @@ fn regions(process: &Process) -> u128 {
 /// What each thread keeps.
 fn parts(process: &Process) -> u128 {
     let of_access = |access: &Access| if matches!(access.pattern, Pattern::Zipf { .. }) { ZIPF_PARTS } else { 1 };
-    let of_phase = |phase: &Phase| {
-        1 + phase.accesses.iter().map(of_access).sum::<u128>() + phase.actions.len() as u128
-    };
+    let of_phase = |phase: &Phase| 1 + phase.accesses.iter().map(of_access).sum::<u128>() + phase.actions.len() as u128;
     1 + regions(process) + process.phases.iter().map(of_phase).sum::<u128>()
 }
 

@@ -12,7 +12,7 @@ mod access;
 mod deserialize;
 mod wrong;
 
-use super::{Fault, Faults, MOST, Node, Place, Sources, Table, Value, suggest};
+use super::{Fault, Faults, Node, Place, Sources, Table, Value, add, is_full, suggest};
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn is_full(&self) -> bool {
-        self.faults.borrow().len() > MOST
+        is_full(&self.faults.borrow())
     }
 }
 
@@ -83,10 +83,8 @@ impl<'a> At<'a> {
     }
 
     fn note(&self, place: Place, message: impl Into<String>, help: Option<String>) {
-        if self.reading.is_full() {
-            return;
-        }
-        self.reading.faults.borrow_mut().push(Fault::new(self.reading.sources, place, message).help(help));
+        let new = || Fault::new(self.reading.sources, place, message).help(help);
+        add(&mut self.reading.faults.borrow_mut(), new);
     }
 
     /// Notes what went wrong with this node and leaves out what must be.
