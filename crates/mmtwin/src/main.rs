@@ -3,12 +3,17 @@
 use clap::Parser;
 use mmtwin::cli::{Cli, Color, Verb};
 use mmtwin::{Failure, say, status, verbs};
+use mmtwin_host::restore::{GUARDIAN, guardian};
 use mmtwin_host::workload::{WORKER, worker};
 
 fn main() {
     // A process of a scenario's workload: what `mmtwin run --on host` starts.
     if std::env::args_os().nth(1).is_some_and(|first| first == WORKER) {
         std::process::exit(worker());
+    }
+    // What outlives a run that is killed.
+    if std::env::args_os().nth(1).is_some_and(|first| first == GUARDIAN) {
+        std::process::exit(guardian());
     }
     let cli = Cli::parse();
     match cli.color {
