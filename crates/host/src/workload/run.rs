@@ -14,10 +14,10 @@ use crate::{Error, clock, evidence, tracefs};
 use mmtwin_event::manifest::{End, Manifest, Sampling};
 use mmtwin_event::results::{Ending, PhaseResult, Placement, Results};
 use mmtwin_scenario::Scenario;
-use mmtwin_trace::recording::{Recording, Writer};
+use mmtwin_trace::recording::Writer;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
+use signal_hook::consts::SIGKILL;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -88,15 +88,10 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     let writer = Writer::create(&options.output, options.force)?;
     let buffer = options.buffer.or(scenario.run.buffer.map(|buffer| buffer.0));
     let session = Session::create(writer, plan, buffer, sampler, manifest);
-    let result = session.and_then(|session| {
+    session.and_then(|session| {
         session.notes.iter().for_each(|note| say(note));
         with(session, scenario, &settings, &backing, directory)
-    });
-    if result.is_err() && !Recording::is_one(&options.output) {
-        // Nothing was recorded, and the next attempt should find its name free.
-        let _ = std::fs::remove_dir_all(&options.output);
-    }
-    result
+    })
 }
 
 /// A run under way.
@@ -182,7 +177,7 @@ impl Run<'_> {
             let running = self.team.iter().filter(|member| member.runs);
             wake.extend(running.map(|member| PollFd::new(member.line.stream(), PollFlags::IN)));
             let full = self.session.poll(&wake, samples.next())?;
-            if let Some(signal) = signals.pending().into_iter().find(|signal| [SIGINT, SIGTERM].contains(signal)) {
+            if let Some(signal) = signals.pending().first().copied() {
                 return Err(Error::Interrupted { signal });
             }
             let mut waiting = Vec::new();
