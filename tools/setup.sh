@@ -21,6 +21,7 @@ install() { # command package
 install trace-cmd trace-cmd
 install perl perl-base
 install xz xz-utils
+install strace strace
 
 script=Documentation/trace/postprocess/trace-vmscan-postprocess.pl
 for release in 6.12; do

@@ -2,9 +2,7 @@
 
 use crate::Error;
 use mmtwin_event::manifest::Exit;
-use rustix::process::{
-    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, kill_process, setrlimit, waitid,
-};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, kill_process, setrlimit, waitid};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
@@ -25,8 +23,7 @@ impl Signals {
         let fail = |e| Error::io("signal handlers", e);
         let (read, write) = UnixStream::pair().map_err(fail)?;
         let mut signals = vec![SIGINT, SIGTERM, SIGCHLD];
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        if !ignores(&status, SIGHUP) {
+        if !ignored(SIGHUP) {
             signals.push(SIGHUP);
         }
         SignalDelivery::with_pipe(read, write, SignalOnly, signals).map(Signals).map_err(fail)
@@ -41,6 +38,11 @@ impl Signals {
     pub fn pending(&mut self) -> Vec<i32> {
         self.0.pending().filter(|signal| [SIGINT, SIGTERM, SIGHUP].contains(signal)).collect()
     }
+}
+
+/// Whether this process was started with a signal ignored, as below `nohup`.
+pub fn ignored(signal: i32) -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, signal))
 }
 
 /// A signal is ignored, by a text of `/proc/PID/status`.

@@ -19,6 +19,7 @@ mod tracing;
 use crate::sample::Sampler;
 use crate::{Error, cgroup, clock, tracefs};
 pub(crate) use command::Signals;
+pub use command::ignored;
 pub(crate) use session::{Samples, Session};
 pub use tracing::buffer_size;
 pub(crate) use tracing::plan;
@@ -295,9 +296,8 @@ mod tests {
 
     #[test]
     fn status_is_the_commands() {
-        let status = |exit, signal| {
-            Outcome { end: End { exit, ..End::default() }, events: None, signal, full: false }.status()
-        };
+        let status =
+            |exit, signal| Outcome { end: End { exit, ..End::default() }, events: None, signal, full: false }.status();
         assert_eq!(status(Some(Exit::Code(7)), None), 7);
         assert_eq!(status(Some(Exit::Signal(9)), None), 137);
         assert_eq!(status(None, None), 0);

@@ -7,6 +7,7 @@ mod eras;
 mod explain;
 mod findings;
 mod lab;
+mod outputs;
 mod parquet;
 mod perl;
 mod raw_pages;

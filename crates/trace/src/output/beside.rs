@@ -12,24 +12,60 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 const PREFIX: &str = ".mmtwin-";
 
 /// Makes something under a free name in a directory. `make` must fail with `AlreadyExists` where the name is taken.
-pub(super) fn make<T>(
-    directory: &Path,
-    mut make: impl FnMut(&Path) -> io::Result<T>,
-) -> Result<(PathBuf, T), Error> {
+pub(super) fn make<T>(directory: &Path, mut make: impl FnMut(&Path) -> io::Result<T>) -> Result<(PathBuf, T), Error> {
     loop {
         // Differs in every process and with every call.
         let random = RandomState::new().build_hasher().finish();
         let path = directory.join(format!("{PREFIX}{}-{random:016x}", Owner::this()));
+        let mut unfinished = unfinished();
         match make(&path) {
-            Ok(made) => return Ok((path, made)),
+            Ok(made) => {
+                unfinished.push(path.clone());
+                return Ok((path, made));
+            }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(failed(directory, e)),
         }
     }
+}
+
+/// What this process has not finished.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+    // A list of paths is as good after a panic as before.
+    UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// It has its name now, or is gone.
+pub(super) fn finished(path: &Path) {
+    unfinished().retain(|other| other != path);
+}
+
+/// Removes what this process has not finished, for one that is about to end in the middle of it. Nothing can be made
+/// or finished by other threads from then on.
+pub fn abandon() {
+    let unfinished = unfinished();
+    for path in unfinished.iter() {
+        // Another thread may write into it at this moment; what cannot be removed the next process removes.
+        for _ in 0..100 {
+            let removed = match fs::symlink_metadata(path) {
+                Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+                Ok(_) => fs::remove_file(path),
+                Err(_) => break,
+            };
+            if removed.is_ok() {
+                break;
+            }
+        }
+    }
+    // Until the end of the process.
+    std::mem::forget(unfinished);
 }
 
 /// The process that a name says it belongs to.

@@ -131,6 +131,7 @@ impl FileOutput {
         }
         if let (Beside::Named(path), true) = (&*beside, replaces) {
             fs::rename(path, &*place).map_err(|e| failed(&self.name, e))?;
+            beside::finished(path);
             *beside = Beside::Nameless;
         }
         Ok(())
@@ -142,6 +143,7 @@ impl Drop for FileOutput {
         if let To::Place { beside: Beside::Named(path), .. } = &self.to {
             // The unfinished file, or the second name of the finished one.
             let _ = fs::remove_file(path);
+            beside::finished(path);
         }
     }
 }

@@ -59,10 +59,8 @@ impl Folder {
             Kind::Recording => 0o700,
             Kind::Other { mode, .. } => mode,
         });
-        let (path, ()) = beside::make(parent, |path| builder.create(path))
-            .map_err(|error| named(name, error))?;
-        let mut folder =
-            Folder { kind, name: name.into(), to, path, force, published: false, _lock: None, old };
+        let (path, ()) = beside::make(parent, |path| builder.create(path)).map_err(|error| named(name, error))?;
+        let mut folder = Folder { kind, name: name.into(), to, path, force, published: false, _lock: None, old };
         folder._lock = Some(folder.mark().map_err(|e| failed(name, e))?);
         Ok(folder)
     }
@@ -105,6 +103,8 @@ impl Folder {
             self.old = look(&self.name, &self.to, self.force, self.kind)?;
         }
         let mut left = None;
+        // From here on what has the hidden name may be what is replaced, and that is removed with care.
+        beside::finished(&self.path);
         if self.old.is_some() {
             exchange(&self.path, &self.to).map_err(|e| failed(&self.name, e))?;
             // Checked again now that nobody finds it by its name any more.
@@ -160,6 +160,7 @@ impl Drop for Folder {
             // Made by this process under a name of its own: all of it is ours.
             let _ = fs::remove_dir_all(&self.path);
         }
+        beside::finished(&self.path);
     }
 }
 
@@ -188,7 +189,9 @@ fn look(name: &Path, to: &Path, force: bool, kind: Kind) -> Result<Option<File>,
     match fs::symlink_metadata(to) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(failed(name, e)),
-        Ok(meta) if !meta.is_dir() => return Err(refused(name, format!("exists and is not {what}; it is not replaced"))),
+        Ok(meta) if !meta.is_dir() => {
+            return Err(refused(name, format!("exists and is not {what}; it is not replaced")));
+        }
         Ok(_) => {}
     }
     let files = match found(to, kind).map_err(|e| failed(name, e))? {

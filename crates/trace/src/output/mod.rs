@@ -15,7 +15,7 @@ mod folder;
 pub mod ours;
 pub mod owner;
 
-pub use beside::remove_unfinished;
+pub use beside::{abandon, remove_unfinished};
 pub use file::{FileOutput, mode_of};
 pub use folder::{Folder, Kind};
 

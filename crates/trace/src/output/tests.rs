@@ -133,7 +133,9 @@ fn foreign_directories_are_refused_and_what_is_foreign_is_named() {
     assert!(message(Folder::create(Path::new("/dev/null"), true, Kind::Recording)).contains("not a recording"));
     assert!(message(Folder::create(Path::new("/"), true, Kind::Recording)).contains("no name"));
     assert!(message(Folder::create(Path::new("."), true, Kind::Recording)).contains("no name"));
-    assert!(message(Folder::create(&root.path().join("no/r"), true, Kind::Recording)).contains("there is no directory"));
+    assert!(
+        message(Folder::create(&root.path().join("no/r"), true, Kind::Recording)).contains("there is no directory")
+    );
 }
 
 #[test]

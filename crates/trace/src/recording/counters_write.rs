@@ -92,13 +92,7 @@ impl CounterWriter {
 }
 
 impl Stream {
-    fn create(
-        directory: &Path,
-        name: &Path,
-        source: &str,
-        number: u32,
-        columns: Vec<String>,
-    ) -> Result<Stream, Error> {
+    fn create(directory: &Path, name: &Path, source: &str, number: u32, columns: Vec<String>) -> Result<Stream, Error> {
         let leaf = if number == 0 { format!("{source}.arrows") } else { format!("{source}.{number}.arrows") };
         let shown = name.join(&leaf);
         let name = shown.to_string_lossy().into_owned();

@@ -194,8 +194,7 @@ impl Writer {
         let unfinished = self.unfinished(name);
         let written = || {
             // Without truncation first: room that was taken for it would be given back.
-            let mut file =
-                OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&unfinished)?;
+            let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&unfinished)?;
             file.write_all(&text)?;
             file.set_len(text.len() as u64)?;
             fs::rename(&unfinished, self.folder.path().join(name))

@@ -91,6 +91,14 @@ enum Shape {
 }
 
 impl ParquetWriter {
+    /// Says whether [`ParquetWriter::create`] would refuse, without writing anything.
+    ///
+    /// # Errors
+    /// As of [`ParquetWriter::create`].
+    pub fn check(to: &Path, force: bool) -> Result<(), Error> {
+        Folder::check(to, force, output::Kind::Other { mode: 0, look: replace::look })
+    }
+
     /// A writer of the directory `to`. `formats` are those of the source, if it is binary. If `to` exists, it is an
     /// error; with `force` a directory that holds Parquet files of ours (and nothing else) is replaced when the new
     /// one is whole. `mode` are the permissions of files, less those of the umask.

@@ -112,8 +112,12 @@ impl Table {
             .set_column_encoding(ts, Encoding::DELTA_BINARY_PACKED)
             .set_key_value_metadata(Some(self.notes.clone()))
             .build();
-        ArrowWriter::try_new(Appender { path: self.path.clone(), mode: self.mode }, self.schema.clone(), Some(properties))
-            .map_err(|e| self.failure(io::Error::other(e)))
+        ArrowWriter::try_new(
+            Appender { path: self.path.clone(), mode: self.mode },
+            self.schema.clone(),
+            Some(properties),
+        )
+        .map_err(|e| self.failure(io::Error::other(e)))
     }
 
     fn failure(&self, error: io::Error) -> Error {

@@ -11,6 +11,7 @@ use mmtwin_event::Fields;
 use mmtwin_event::vocabulary as v;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use std::collections::BTreeMap;
+use std::fs;
 use std::fs::File;
 
 /// Columns by name, each value as text; `-` is a value that is not there.
