@@ -2,7 +2,7 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test golden bench build setup lint lab lab-variants fidelity fidelity-refresh
+.PHONY: demo test golden bench build setup lint lab lab-variants fidelity fidelity-refresh inject kills
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -24,6 +24,14 @@ golden:
 	  RUSTFLAGS="-C target-cpu=x86-64-v3" $(CARGO) test --profile golden --package mmtwin-twin --test golden \
 	    --target-dir target/x86-64-v3; \
 	else echo "skipped: digests for x86-64-v3: this CPU has no AVX2 and FMA"; fi
+
+# Every system call by which an output is written fails once in turn: about an hour; `make test` does a few.
+inject: setup
+	MMTWIN_INJECT=all $(CARGO) test --package mmtwin --test inject -- --nocapture
+
+# Recorders are killed and hung up on at random moments; `make test` does a few.
+kills:
+	MMTWIN_KILLS=100 MMTWIN_HANGUPS=50 $(CARGO) test --package mmtwin --test kills -- --nocapture
 
 # Without the lab its tests say that they are skipped.
 setup:

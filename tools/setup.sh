@@ -24,6 +24,7 @@ need() { # command package
 need trace-cmd trace-cmd
 need perl perl-base
 need xz xz-utils
+need strace strace
 
 script=Documentation/trace/postprocess/trace-vmscan-postprocess.pl
 for release in 6.12; do

@@ -167,7 +167,7 @@ pub struct End {
     pub schema_version: u32,
     /// End of the recording.
     pub end: u64,
-    /// What the kernel lost, by CPU, for every CPU that was traced.
+    /// What was lost, by CPU, for every CPU that was traced.
     #[serde(default)]
     pub losses: Vec<Losses>,
     /// How the command ended.
@@ -176,6 +176,9 @@ pub struct End {
     /// Times of the command and its children.
     #[serde(default)]
     pub times: Option<Times>,
+    /// Why the recording ended before what it recorded, in a sentence; `None`: it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// What recording cost.
     #[serde(default)]
     pub cost: Cost,
@@ -184,7 +187,7 @@ pub struct End {
     pub notes: Vec<String>,
 }
 
-/// Events of a CPU that are not in the recording, from `per_cpu/cpuN/stats`.
+/// Events of a CPU that are not in the recording: the kernel's counts (`per_cpu/cpuN/stats`) and the recorder's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     /// CPU.
@@ -195,12 +198,17 @@ pub struct Losses {
     pub commit_overrun: u64,
     /// Not written because the buffer was full.
     pub dropped: u64,
+    /// Taken out of the buffer and not written to the recording: the disk was full, or the recording as large as it
+    /// may be.
+    #[serde(default)]
+    pub unwritten: u64,
 }
 
 impl Losses {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
+        let kernel = self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped);
+        kernel.saturating_add(self.unwritten)
     }
 }
 

@@ -1,6 +1,8 @@
 //! What can stop a recording.
 
 use crate::workload::refuse::Refusals;
+use mmtwin_event::manifest::Exit;
+
 /// Why this machine could not be recorded as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -50,8 +52,37 @@ pub enum Error {
         /// What happened.
         message: String,
     },
-    /// A second signal: the recording is cut off.
-    #[error("interrupted; what was recorded so far can be read")]
+    /// More CPUs than this process may open files for.
+    #[error(
+        "recording {cpus} CPUs takes {needed} open files and RLIMIT_NOFILE is {limit}: raise the hard limit (ulimit -Hn, \
+         LimitNOFILE= of a unit)"
+    )]
+    Descriptors {
+        /// CPUs.
+        cpus: u64,
+        /// Files.
+        needed: u64,
+        /// Files that are allowed.
+        limit: u64,
+    },
+    /// A largest size below what describes the machine.
+    #[error("--max-size {asked}: a recording of this machine takes {least} bytes before the first event")]
+    Size {
+        /// As asked, in bytes.
+        asked: u64,
+        /// Least that works.
+        least: u64,
+    },
+    /// The recording could not go on. It is ended as well as possible, and the command has run to its end.
+    #[error("{cause}; the recording ends there{}", ran_on(.exit))]
+    Stopped {
+        /// Why.
+        cause: Box<Error>,
+        /// How the command ended.
+        exit: Option<Exit>,
+    },
+    /// A signal before anything was recorded, or in a run.
+    #[error("interrupted")]
     Interrupted {
         /// Number of the signal.
         signal: i32,
@@ -62,6 +93,14 @@ impl Error {
     /// An error of the operating system.
     pub fn io(what: impl Into<String>, source: impl Into<std::io::Error>) -> Error {
         Error::Io { what: what.into(), source: source.into() }
+    }
+}
+
+fn ran_on(exit: &Option<Exit>) -> String {
+    match exit {
+        Some(Exit::Code(code)) => format!(". The command ran on and ended with status {code}"),
+        Some(Exit::Signal(signal)) => format!(". The command ran on and was ended by signal {signal}"),
+        None => String::new(),
     }
 }
 

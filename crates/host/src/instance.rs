@@ -1,11 +1,12 @@
 //! An own tracefs instance.
 //!
-//! All settings are made in `instances/mmtwin-PID`, so nothing of the machine's tracing changes and removing the
-//! instance restores everything. Its owner holds a lock (`flock`) on the instance's directory. The kernel drops the
-//! lock with the process, however it ends, and in whatever pid namespace it ran: an instance of this name without a
-//! lock was left behind, one with a lock belongs to a live recorder.
+//! All settings are made in `instances/mmtwin-PID-START`, so nothing of the machine's tracing changes and removing the
+//! instance restores everything. PID and START are the recorder's number and when it started, and it holds a lock
+//! (`flock`) on the instance's directory. The kernel drops the lock with the process, however it ends, and in whatever
+//! pid namespace it ran: an instance of this name whose process is gone and whose lock is free was left behind.
 
 use crate::Error;
+use mmtwin_trace::output::owner::Owner;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -29,9 +30,9 @@ impl Instance {
         // Between the making of an instance and its lock nobody may take it for an abandoned one.
         let _making = lock(&instances, FlockOperation::LockExclusive)?;
         let removed = remove_abandoned(&instances)?;
-        let path = instances.join(format!("{PREFIX}{}", std::process::id()));
-        let path = (0..).map(|n| if n == 0 { path.clone() } else { path.with_extension(n.to_string()) });
-        // Another pid namespace may use the same number.
+        let name = format!("{PREFIX}{}", Owner::this());
+        let path = (0..).map(|n| instances.join(if n == 0 { name.clone() } else { format!("{name}.{n}") }));
+        // Another pid namespace may have the same.
         let path = path.take(100).find(|p| !p.exists()).unwrap_or_else(|| instances.join(PREFIX));
         fs::create_dir(&path).map_err(|e| Error::io(path.to_string_lossy(), e))?;
         let lock = lock(&path, FlockOperation::NonBlockingLockExclusive).inspect_err(|_| {
@@ -90,7 +91,9 @@ fn remove_abandoned(instances: &Path) -> Result<Vec<String>, Error> {
     for entry in fs::read_dir(instances).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !is_ours(&name) || lock(&entry.path(), FlockOperation::NonBlockingLockExclusive).is_err() {
+        if owner(&name).is_none_or(Owner::is_alive)
+            || lock(&entry.path(), FlockOperation::NonBlockingLockExclusive).is_err()
+        {
             continue;
         }
         // One that somebody looks into stays; it is in nobody's way.
@@ -102,10 +105,11 @@ fn remove_abandoned(instances: &Path) -> Result<Vec<String>, Error> {
     Ok(removed)
 }
 
-/// `mmtwin-` and a number, perhaps with a second one.
-fn is_ours(name: &str) -> bool {
-    name.strip_prefix(PREFIX)
-        .is_some_and(|n| n.split('.').all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())))
+/// Whose instance it is: `mmtwin-PID-START`, perhaps with a number behind it.
+fn owner(name: &str) -> Option<Owner> {
+    let (owner, rest) = Owner::parse(name.strip_prefix(PREFIX)?)?;
+    let number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+    (rest.is_empty() || rest.strip_prefix('.').is_some_and(number)).then_some(owner)
 }
 
 fn take_down(path: &Path) -> io::Result<()> {
@@ -140,11 +144,18 @@ mod tests {
 
     #[test]
     fn only_abandoned_ones_of_ours_are_removed() {
-        let (_root, path) = instances(&["mmtwin-1", "mmtwin-2", "mmtwin-3.1", "mmtwin-", "mmtwin-x", "other"]);
-        let live = lock(&path.join("mmtwin-2"), FlockOperation::NonBlockingLockExclusive).unwrap();
-        assert_eq!(remove_abandoned(&path).unwrap(), ["mmtwin-1", "mmtwin-3.1"]);
-        assert!(["mmtwin-2", "mmtwin-", "mmtwin-x", "other"].iter().all(|n| path.join(n).exists()));
+        // No process has such a number: the highest is 2^22.
+        let (one, two, third) = ("mmtwin-8388609-5", "mmtwin-8388610-5", "mmtwin-8388611-5.1");
+        let (this, used_again) =
+            (format!("mmtwin-{}", Owner::this()), format!("mmtwin-{}-{}", Owner::this().pid, Owner::this().start + 1));
+        let others = ["mmtwin-1", "mmtwin-8388609", "mmtwin-", "mmtwin-x", "mmtwin-8388609-5-x", "other"];
+        let (_root, path) = instances(&[&[one, two, third, &this, &used_again], &others[..]].concat());
+        let live = lock(&path.join(two), FlockOperation::NonBlockingLockExclusive).unwrap();
+        let mut expected = [one, third, &used_again];
+        expected.sort();
+        assert_eq!(remove_abandoned(&path).unwrap(), expected);
+        assert!([&others[..], &[two, &this]].concat().iter().all(|n| path.join(n).exists()));
         drop(live);
-        assert_eq!(remove_abandoned(&path).unwrap(), ["mmtwin-2"]);
+        assert_eq!(remove_abandoned(&path).unwrap(), [two]);
     }
 }

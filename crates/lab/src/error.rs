@@ -28,6 +28,9 @@ impl fmt::Display for Refusal {
 /// Why a scenario could not be run on a real kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The recording cannot be written where it should.
+    #[error(transparent)]
+    Output(#[from] mmtwin_trace::Error),
     /// The emulator is not there.
     #[error("there is no qemu-system-x86_64: run `make lab`, or install the package qemu-system-x86")]
     NoQemu,

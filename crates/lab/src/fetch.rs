@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::plan::Region;
 use ext4_view::{Ext4, Ext4Read, PathBuf as GuestPath};
+use mmtwin_trace::output::ours::MARKER;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -24,7 +25,7 @@ impl Ext4Read for Part {
     }
 }
 
-/// Copies the recording out of the file that is the memory of its node.
+/// Copies the recording out of the file that is the memory of its node, into a directory.
 pub(crate) fn copy(memory: &Path, region: &Region, into: &Path) -> Result<(), Error> {
     let copy = || {
         let part = Part { file: File::open(memory)?, offset: region.offset };
@@ -35,7 +36,6 @@ pub(crate) fn copy(memory: &Path, region: &Region, into: &Path) -> Result<(), Er
 }
 
 fn directory(system: &Ext4, from: GuestPath, into: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().mode(0o700).create(into)?;
     for entry in system.read_dir(&from)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -44,7 +44,10 @@ fn directory(system: &Ext4, from: GuestPath, into: &Path) -> io::Result<()> {
             continue;
         }
         let kind = entry.file_type()?;
-        if kind.is_dir() {
+        if name == MARKER && into.join(name).exists() {
+            // That of this machine is locked.
+        } else if kind.is_dir() {
+            fs::DirBuilder::new().mode(0o700).create(into.join(name))?;
             directory(system, entry.path(), &into.join(name))?;
         } else if kind.is_regular_file() {
             write(&into.join(name), &system.read(&entry.path())?)?;

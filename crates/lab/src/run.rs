@@ -9,6 +9,7 @@ use crate::plan::{Plan, Region, Use};
 use crate::process::Running;
 use crate::{Error, Folder, Kernel, Qemu, fetch, modules, refuse, settings, store};
 use mmtwin_scenario::Scenario;
+use mmtwin_trace::output;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -38,8 +39,10 @@ pub struct Job<'a> {
     pub agent: &'a Path,
     /// More files for the guest.
     pub extra: &'a [Extra],
-    /// Directory of the recording; it must not be there yet.
+    /// Directory of the recording.
     pub output: &'a Path,
+    /// Replace a recording that is there, once the new one is whole.
+    pub force: bool,
     /// Largest recording in bytes.
     pub room: u64,
     /// Longest time from the start to the last result.
@@ -139,7 +142,7 @@ fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Pro
     console.result(job.room)?;
     let evidence = Evidence::new(&lab.qemu.version, job.kernel, &start);
     if let Some(region) = plan.regions.iter().find(|region| region.used_for == Use::Recording) {
-        deliver(&memory, region, &evidence, job.output)?;
+        deliver(&memory, region, &evidence, job.output, job.force)?;
     }
     Ok(Outcome { accelerator, boot, total: begin.elapsed(), guest: console.times })
 }
@@ -199,19 +202,18 @@ fn watch(
 }
 
 /// Puts the recording where it belongs, whole or not at all.
-fn deliver(memory: &Path, region: &Region, evidence: &Evidence, output: &Path) -> Result<(), Error> {
+fn deliver(memory: &Path, region: &Region, evidence: &Evidence, output: &Path, force: bool) -> Result<(), Error> {
     let parent = match output.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
     std::fs::create_dir_all(parent).map_err(|e| Error::io(parent.display(), e))?;
-    let beside = tempfile::Builder::new().prefix(".mmtwin-lab-").tempdir_in(parent);
-    let beside = beside.map_err(|e| Error::io(parent.display(), e))?;
-    let whole = beside.path().join("recording");
-    fetch::copy(memory, region, &whole)?;
+    let mut whole = output::Folder::create(output, force, output::Kind::Recording)?;
+    fetch::copy(memory, region, whole.path())?;
     let text = serde_json::to_string_pretty(evidence).map_err(|e| Error::io("lab.json", e))?;
-    fetch::write(&whole.join("lab.json"), (text + "\n").as_bytes()).map_err(|e| Error::io(whole.display(), e))?;
-    std::fs::rename(&whole, output).map_err(|e| Error::io(output.display(), e))
+    let name = whole.path().join("lab.json");
+    fetch::write(&name, (text + "\n").as_bytes()).map_err(|e| Error::io(name.display(), e))?;
+    Ok(whole.publish().map(|_| ())?)
 }
 
 /// Guests that run at once without disturbing each other: in mode exact each keeps one CPU busy, in mode smp all.

@@ -7,6 +7,7 @@ pub mod progress;
 pub mod reading;
 pub mod reproduce;
 pub mod running;
+mod tidy;
 pub mod verbs;
 
 use std::fmt;
@@ -62,6 +63,8 @@ pub mod status {
     pub const LOST: i32 = 4;
     /// Memory ran out in a run, and a process was killed.
     pub const OUT_OF_MEMORY: i32 = 5;
+    /// The recording ended because it reached `--max-size`.
+    pub const FULL: i32 = 6;
     /// Ended by a signal, whose number is added, as a shell reports it.
     pub const SIGNAL: i32 = 128;
     /// Ended by SIGPIPE.

@@ -10,6 +10,7 @@ use mmtwin_report::model::{Finding, InputInfo, Report};
 use mmtwin_report::{findings, tables};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::{InputFile, Options};
+use std::path::Path;
 
 impl Reading {
     /// What the arguments say of the inputs.
@@ -54,17 +55,18 @@ pub struct Analysed {
 }
 
 /// Opens an input. What is taken of a directory of several things is said on standard error.
-pub fn open(name: &str) -> Result<InputFile, Failure> {
-    let file = InputFile::open(name)?;
+pub fn open(path: &Path) -> Result<InputFile, Failure> {
+    let file = InputFile::open_path(path)?;
     if let Some(taken) = file.taken() {
-        say(&format!("{name}: reading {taken}"));
+        say(&format!("{}: reading {taken}", path.display()));
     }
     Ok(file)
 }
 
 /// Reads and analyses an input. Warnings go to standard error.
-pub fn analyse(name: &str, options: &Options) -> Result<Analysed, Failure> {
-    let mut file = open(name)?;
+pub fn analyse(path: impl AsRef<Path>, options: &Options) -> Result<Analysed, Failure> {
+    let path = path.as_ref();
+    let mut file = open(path)?;
     let recording = file.recording();
     let results = recording.and_then(|recording| recording.results.clone());
     let state = recording.and_then(|recording| recording.state.clone());
@@ -72,7 +74,7 @@ pub fn analyse(name: &str, options: &Options) -> Result<Analysed, Failure> {
     let resolved = recording.and_then(|recording| recording.manifest.scenario.clone());
     let input = file.input(options)?;
     let mut analysis = Analysis::default();
-    let outcome = progress::shown(name, &mut analysis, |sink| input.read(sink))?;
+    let outcome = progress::shown(&path.to_string_lossy(), &mut analysis, |sink| input.read(sink))?;
     warn(&outcome);
     Ok(Analysed { analysis, outcome, results, state, scenario, resolved })
 }

@@ -61,6 +61,14 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// An output that may not or cannot be written as asked.
+    #[error("{path}: {message}")]
+    Output {
+        /// As the user named it.
+        path: String,
+        /// Why, and what helps.
+        message: String,
+    },
     /// The input is not what it claims to be.
     #[error("{place}: {message}")]
     Malformed {

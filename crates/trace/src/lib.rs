@@ -3,8 +3,8 @@
 //! Every reader ends in the same place: it calls a [`Sink`](mmtwin_event::Sink). `format` compiles the format
 //! texts of a recording into layouts and print programs; [`ring`] walks ring-buffer pages and merges CPUs;
 //! `text` reads ftrace lines; `dat` reads and writes `trace.dat`; `recording` is mmtwin's own directory.
-//! [`input`] tells which of them a file needs; [`private`] replaces names in a recording. [`access`] reads another kind
-//! of trace: touches of pages, to be replayed.
+//! [`input`] tells which of them a file needs; [`output`] opens what is written; [`private`] replaces names in a
+//! recording. [`access`] reads another kind of trace: touches of pages, to be replayed.
 
 pub mod access;
 pub mod dat;
@@ -13,6 +13,7 @@ pub mod format;
 mod functions;
 pub mod input;
 mod map;
+pub mod output;
 pub mod private;
 pub mod recording;
 pub mod ring;

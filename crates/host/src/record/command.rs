@@ -2,7 +2,7 @@
 
 use crate::Error;
 use mmtwin_event::manifest::Exit;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, kill_process, setrlimit, waitid};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
@@ -10,18 +10,22 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{self, Command};
 
 /// Signals as something that can be waited for.
 pub struct Signals(SignalDelivery<UnixStream, SignalOnly>);
 
 impl Signals {
-    /// Takes SIGINT, SIGTERM and SIGHUP, and SIGCHLD to be woken by the end of the command.
+    /// Takes SIGINT, SIGTERM and SIGHUP, and SIGCHLD to be woken by the end of the command. Where SIGHUP is ignored,
+    /// as below `nohup`, it stays ignored.
     pub fn take() -> Result<Signals, Error> {
         let fail = |e| Error::io("signal handlers", e);
         let (read, write) = UnixStream::pair().map_err(fail)?;
-        let signals = [SIGINT, SIGTERM, SIGHUP, SIGCHLD];
+        let mut signals = vec![SIGINT, SIGTERM, SIGCHLD];
+        if !ignored(SIGHUP) {
+            signals.push(SIGHUP);
+        }
         SignalDelivery::with_pipe(read, write, SignalOnly, signals).map(Signals).map_err(fail)
     }
 
@@ -30,10 +34,21 @@ impl Signals {
         self.0.get_read().as_fd()
     }
 
-    /// Signals that came since the last call.
+    /// Signals that came since the last call and want an end.
     pub fn pending(&mut self) -> Vec<i32> {
-        self.0.pending().collect()
+        self.0.pending().filter(|signal| [SIGINT, SIGTERM, SIGHUP].contains(signal)).collect()
     }
+}
+
+/// Whether this process was started with a signal ignored, as below `nohup`.
+pub fn ignored(signal: i32) -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, signal))
+}
+
+/// A signal is ignored, by a text of `/proc/PID/status`.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// The command.
@@ -43,14 +58,20 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts it.
-    pub fn start(command: &[OsString]) -> Result<Child, Error> {
+    /// Starts it, with this limit of open files if one is given.
+    pub fn start(command: &[OsString], files: Option<Rlimit>) -> Result<Child, Error> {
         let (program, arguments) = command.split_first().ok_or_else(|| {
             let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
             Error::Command { command: String::new(), source }
         })?;
-        let process = Command::new(program)
-            .args(arguments)
+        let mut command = Command::new(program);
+        command.args(arguments);
+        if let Some(files) = files {
+            let set = move || Ok(setrlimit(Resource::Nofile, files.clone())?);
+            // SAFETY: between fork and exec this makes one system call; it allocates nothing and takes no lock.
+            unsafe { command.pre_exec(set) };
+        }
+        let process = command
             .spawn()
             .map_err(|source| Error::Command { command: program.to_string_lossy().into_owned(), source })?;
         let pid = Pid::from_child(&process);
@@ -84,17 +105,20 @@ impl Child {
     pub fn pass_on(&self, signal: i32) {
         let in_foreground = fs::read_to_string("/proc/self/stat").is_ok_and(|stat| is_foreground(&stat));
         if !(signal == SIGINT && in_foreground) {
-            let signal = if signal == SIGINT { Signal::INT } else { Signal::TERM };
+            let signal = match signal {
+                SIGINT => Signal::INT,
+                SIGHUP => Signal::HUP,
+                _ => Signal::TERM,
+            };
             // It may have ended meanwhile.
             let _ = kill_process(self.pid, signal);
         }
     }
 
-    /// Ends it at once.
+    /// Ends it at once; [`Child::take`] waits for that.
     pub fn kill(&mut self) {
         // It may have ended meanwhile.
         let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -130,11 +154,29 @@ mod tests {
     }
 
     #[test]
+    fn an_ignored_signal_is_seen() {
+        let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000000\n";
+        assert!(ignores(status, SIGHUP) && !ignores(status, SIGINT) && !ignores("", SIGHUP));
+    }
+
+    #[test]
+    fn a_command_has_the_limit_of_files_that_it_is_given() {
+        let command = ["sh", "-c", "exit $(ulimit -Sn)"].map(OsString::from);
+        let limit = rustix::process::getrlimit(Resource::Nofile);
+        let child = Child::start(&command, Some(Rlimit { current: Some(77), ..limit })).unwrap();
+        assert_eq!(child.take().unwrap().0, Exit::Code(77));
+    }
+
+    #[test]
     fn the_end_of_a_command_is_told() {
-        let run = |script: &str| Child::start(&["sh", "-c", script].map(OsString::from)).unwrap().take().unwrap().0;
+        let start = |command: &[&str]| {
+            let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+            Child::start(&command, None)
+        };
+        let run = |script: &str| start(&["sh", "-c", script]).unwrap().take().unwrap().0;
         assert_eq!(run("exit 7"), Exit::Code(7));
         assert_eq!(run("kill -KILL $$"), Exit::Signal(9));
-        let error = Child::start(&["/no/such/program".into()]).err().unwrap().to_string();
+        let error = start(&["/no/such/program"]).err().unwrap().to_string();
         assert!(error.contains("/no/such/program"), "{error}");
     }
 }

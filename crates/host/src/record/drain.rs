@@ -4,12 +4,13 @@
 //! because the pids in them are wanted; that costs a copy, far less than the system calls. After tracing `read`
 //! gives the rest, the partly filled last sub-buffer too.
 
+use super::descriptors::{self, PagesOpen};
 use super::name;
 use super::tasks::Tasks;
 use super::tracing::Tracer;
 use crate::Error;
 use mmtwin_trace::Warnings;
-use mmtwin_trace::recording::Writer;
+use mmtwin_trace::recording::{PageFiles, Writer};
 use mmtwin_trace::ring::page::{Cursor, Entry, Reading};
 use mmtwin_trace::ring::{CpuStream, SlicePages, TimeMap};
 use rustix::event::{PollFd, PollFlags};
@@ -31,25 +32,37 @@ pub struct Drain {
     polls: bool,
     reading: Reading,
     entries: Vec<Entry>,
+    files: PageFiles,
     bytes: u64,
+    /// Bytes that may still be written.
+    room: u64,
+    /// Nothing more is written, only counted.
+    closed: bool,
 }
 
 struct Reader {
     cpu: u32,
     name: String,
     raw: File,
-    pages: File,
+    /// `None`: opened when something is written.
+    pages: Option<File>,
+    /// Bytes in the file of pages.
+    length: u64,
+    /// Events that were taken out of the buffer and not written.
+    unwritten: u64,
 }
 
 impl Drain {
     /// Opens the buffers of `tracer` and files for their pages.
     pub fn open(tracer: &Tracer, writer: &Writer) -> Result<Drain, Error> {
-        let mut readers = Vec::new();
+        let (mut readers, files) = (Vec::new(), writer.page_files()?);
+        let open = descriptors::plan(tracer.manifest.cpus.len())?;
         for &cpu in &tracer.manifest.cpus {
             let path = tracer.instance.path().join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
             let raw = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(&path);
             let raw = raw.map_err(|e| Error::io(name(&path), e))?;
-            readers.push(Reader { cpu, name: name(&path), raw, pages: writer.pages(cpu)? });
+            let pages = Some(files.create(cpu)?).filter(|_| open == PagesOpen::Always);
+            readers.push(Reader { cpu, name: name(&path), raw, pages, length: 0, unwritten: 0 });
         }
         let fail = |e: Errno| Error::io("pipe", e);
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(fail)?;
@@ -62,7 +75,10 @@ impl Drain {
             polls: tracer.wakes_at_fill,
             reading: Reading { layout: tracer.layout, common: tracer.common, time: TimeMap::default() },
             entries: Vec::new(),
+            files,
             bytes: 0,
+            room: u64::MAX,
+            closed: false,
         })
     }
 
@@ -80,6 +96,21 @@ impl Drain {
     /// Bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Bytes that may be written from now on.
+    pub fn set_room(&mut self, room: u64) {
+        self.room = room;
+    }
+
+    /// There was no room for a page, or none could be written: nothing is from then on.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Events of a CPU that were taken out of its buffer and not written.
+    pub fn unwritten(&self, cpu: u32) -> u64 {
+        self.readers.iter().find(|r| r.cpu == cpu).map_or(0, |r| r.unwritten)
     }
 
     /// Moves all full sub-buffers.
@@ -102,9 +133,11 @@ impl Drain {
         Ok(())
     }
 
-    /// Moves everything that is left, after tracing was switched off.
+    /// Moves everything that is left, after tracing was switched off. What cannot be written is counted; the first
+    /// error is returned.
     pub fn flush(&mut self, tasks: &mut Tasks, writer: &mut Writer) -> Result<(), Error> {
         let size = self.reading.layout.page_size;
+        let mut result = Ok(());
         for i in 0..self.readers.len() {
             loop {
                 let reader = &self.readers[i];
@@ -116,28 +149,75 @@ impl Drain {
                 };
                 // What follows the kernel's data in a short read is padding of the page.
                 self.buffer[read..size].fill(0);
-                self.keep(i, size, tasks, writer)?;
+                result = result.and(self.keep(i, size, tasks, writer));
             }
         }
-        Ok(())
+        result
     }
 
-    /// Writes the first `length` bytes of the buffer to the file of a CPU and notes the pids in them.
+    /// Writes the first `length` bytes of the buffer to the file of a CPU, as far as there is room, notes the pids in
+    /// them and counts the events of what is not written.
     fn keep(&mut self, i: usize, length: usize, tasks: &mut Tasks, writer: &mut Writer) -> Result<(), Error> {
         writer.prepare_pages(&mut self.buffer[..length], &self.reading.layout);
-        let run = &self.buffer[..length];
-        let reader = &mut self.readers[i];
-        reader.pages.write_all(run).map_err(|e| Error::io(format!("pages of CPU {}", reader.cpu), e))?;
-        self.bytes += length as u64;
-        let pages = SlicePages::new(&reader.name, 0, run, self.reading.layout.page_size);
-        let mut cursor = Cursor::new(CpuStream { cpu: reader.cpu, pages: Box::new(pages) });
-        self.entries.clear();
-        let mut ignored = Warnings::default();
-        cursor.gather(0, u64::MAX, &self.reading, &mut self.entries, &mut ignored)?;
+        let size = self.reading.layout.page_size;
+        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
+        let fits = if self.closed { 0 } else { length.min(room) / size * size };
+        let (written, result) = self.write(i, fits);
+        self.closed |= written < length;
+        self.bytes += written as u64;
+        self.room -= written as u64;
+        self.events(i, 0, written)?;
         for entry in self.entries.iter().filter(|e| e.len != Entry::LOST) {
             tasks.saw(entry.common.pid);
         }
-        Ok(())
+        if written < length {
+            self.events(i, written, length)?;
+            self.readers[i].unwritten += self.entries.iter().filter(|e| e.len != Entry::LOST).count() as u64;
+        }
+        result
+    }
+
+    /// Appends the first `length` bytes of the buffer to the file of a CPU. Returns the bytes of whole pages that are
+    /// in it then.
+    fn write(&mut self, i: usize, length: usize) -> (usize, Result<(), Error>) {
+        if length == 0 {
+            return (0, Ok(()));
+        }
+        let reader = &mut self.readers[i];
+        let opened;
+        let file = match &reader.pages {
+            Some(file) => file,
+            None => match self.files.append(reader.cpu) {
+                Ok(file) => {
+                    opened = file;
+                    &opened
+                }
+                Err(error) => return (0, Err(error.into())),
+            },
+        };
+        let mut file = file;
+        let Err(error) = file.write_all(&self.buffer[..length]) else {
+            reader.length += length as u64;
+            return (length, Ok(()));
+        };
+        // Part of it may be there; of that the whole pages stay.
+        let grown = file.metadata().map_or(0, |meta| meta.len().saturating_sub(reader.length));
+        let size = self.reading.layout.page_size as u64;
+        let whole = grown.min(length as u64) / size * size;
+        // If this fails too, a reader leaves the incomplete rest out.
+        let _ = file.set_len(reader.length + whole);
+        reader.length += whole;
+        (whole as usize, Err(Error::io(format!("pages of CPU {}", reader.cpu), error)))
+    }
+
+    /// Finds the events in a part of the buffer.
+    fn events(&mut self, i: usize, from: usize, to: usize) -> Result<(), Error> {
+        let reader = &self.readers[i];
+        let pages = SlicePages::new(&reader.name, 0, &self.buffer[from..to], self.reading.layout.page_size);
+        let mut cursor = Cursor::new(CpuStream { cpu: reader.cpu, pages: Box::new(pages) });
+        self.entries.clear();
+        let mut ignored = Warnings::default();
+        Ok(cursor.gather(0, u64::MAX, &self.reading, &mut self.entries, &mut ignored)?)
     }
 }
 

@@ -3,10 +3,14 @@
 //! One thread does everything. It sleeps until a ring buffer is a quarter full, a sample of the counters is due or a
 //! signal comes; then it moves whole sub-buffers to their files. Counters are read immediately before the command
 //! starts and after it ends. `session` is the recording itself, whatever is recorded; `tracing` sets up an own
-//! instance, `drain` moves pages, `tasks` finds the names of the tasks in them, `command` runs the command and takes
-//! signals.
+//! instance, `drain` moves pages, `descriptors` sees to open files, `tasks` finds the names of the tasks in them, `command`
+//! runs the command and takes signals.
+//!
+//! The recording gets its name when the command has started: whatever fails before leaves nothing, and what was to be
+//! replaced as it was. What fails later ends the recording; tracing is given back at once, and the command is waited for.
 
 mod command;
+mod descriptors;
 mod drain;
 mod session;
 mod tasks;
@@ -15,6 +19,7 @@ mod tracing;
 use crate::sample::Sampler;
 use crate::{Error, cgroup, clock, tracefs};
 pub(crate) use command::Signals;
+pub use command::ignored;
 pub(crate) use session::{Samples, Session};
 pub use tracing::buffer_size;
 pub(crate) use tracing::plan;
@@ -23,9 +28,9 @@ use command::Child;
 use mmtwin_event::Times;
 use mmtwin_event::manifest::{End, Exit, Losses, Manifest, Sampling};
 use mmtwin_trace::private::Names;
-use mmtwin_trace::recording::{Recording, Writer};
-use rustix::event::{PollFd, PollFlags};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use mmtwin_trace::recording::Writer;
+use rustix::event::{PollFd, PollFlags, poll};
+use signal_hook::consts::SIGINT;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,13 +48,15 @@ pub struct Options {
     pub cgroups: Vec<String>,
     /// Ring buffer per CPU in bytes; `None`: by the machine's memory.
     pub buffer: Option<u64>,
+    /// Largest recording in bytes; `None`: as large as it gets.
+    pub max_size: Option<u64>,
     /// Replace an existing recording.
     pub force: bool,
     /// Keep the command's arguments, which may hold secrets, in the manifest.
     pub arguments: bool,
     /// Replace names by pseudonyms.
     pub private: bool,
-    /// Command and its arguments; empty: record until SIGINT or SIGTERM.
+    /// Command and its arguments; empty: record until SIGINT, SIGTERM or SIGHUP.
     pub command: Vec<OsString>,
 }
 
@@ -60,15 +67,19 @@ pub struct Outcome {
     pub end: End,
     /// Number of enabled events; `None`: counters only.
     pub events: Option<usize>,
+    /// The signal that ended the recording itself, rather than its command.
+    pub signal: Option<i32>,
+    /// The recording ended because it was as large as it may be.
+    pub full: bool,
 }
 
 impl Outcome {
-    /// Exit status to end with: the command's, 128+n if signal n ended it; without a command 0.
+    /// Exit status to end with: the command's, 128+n if signal n ended it or the recording itself.
     pub fn status(&self) -> i32 {
-        match self.end.exit {
-            Some(Exit::Code(code)) => code,
-            Some(Exit::Signal(signal)) => 128 + signal,
-            None => 0,
+        match (self.signal, self.end.exit) {
+            (Some(signal), _) | (None, Some(Exit::Signal(signal))) => 128 + signal,
+            (None, Some(Exit::Code(code))) => code,
+            (None, None) => 0,
         }
     }
     /// Events lost on all CPUs.
@@ -78,7 +89,13 @@ impl Outcome {
 }
 
 /// Records. `say` takes messages for the user, one line each: what is missing, with the cure.
+///
+/// # Errors
+/// [`Error::Stopped`] if the recording had to be cut short; its command has ended then. All others leave nothing.
 pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, Error> {
+    // Before there is anything that would be left behind.
+    let mut signals = Signals::take()?;
+    Writer::check(&options.output, options.force)?;
     let mounts = cgroup::mounts();
     let mut sampler = Sampler::new();
     let mut cgroups = Vec::new();
@@ -110,43 +127,99 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     if options.private {
         writer.hide_names(Names::default(), cfg!(target_endian = "big"), size_of::<usize>() as u8);
     }
-    let session = Session::create(writer, plan, options.buffer, sampler, manifest);
-    let result = session.and_then(|session| {
-        session.notes.iter().for_each(|n| say(n));
-        run(session, options)
-    });
-    let unstarted = matches!(result, Err(Error::Command { .. })) || !Recording::is_one(&options.output);
-    if result.is_err() && unstarted {
-        // Nothing was recorded, and the next attempt should find its name free.
-        let _ = std::fs::remove_dir_all(&options.output);
+    let mut session = Session::create(writer, plan, options.buffer, sampler, manifest)?;
+    session.notes.iter().for_each(|n| say(n));
+    session.begin()?;
+    if let Some(bytes) = options.max_size {
+        session.limit_size(bytes)?;
     }
-    result
+    if let Some(&signal) = signals.pending().first() {
+        return Err(Error::Interrupted { signal });
+    }
+    run(session, options, &mut signals, say)
 }
 
-fn run(mut session: Session, options: &Options) -> Result<Outcome, Error> {
-    let mut signals = Signals::take()?;
-    session.begin()?;
+/// Why a recording ends.
+enum Why {
+    /// Its command has ended.
+    Ended,
+    /// This signal was for the recording.
+    Signal(i32),
+    /// It is as large as it may be.
+    Full,
+    /// It cannot go on.
+    Failed(Error),
+}
+
+fn run(
+    mut session: Session,
+    options: &Options,
+    signals: &mut Signals,
+    say: &mut dyn FnMut(&str),
+) -> Result<Outcome, Error> {
     let started = clock::now();
-    let mut child = if options.command.is_empty() { None } else { Some(Child::start(&options.command)?) };
-    wait(&mut session, options.interval, &mut signals, child.as_mut())?;
+    let mut child = match options.command.as_slice() {
+        [] => None,
+        command => Some(Child::start(command, session.files())?),
+    };
+    let begun = session.notes.len();
+    if let Err(error) = session.publish() {
+        if let Some(mut child) = child {
+            child.kill();
+            child.take()?;
+        }
+        return Err(error);
+    }
+    session.notes[begun..].iter().for_each(|n| say(n));
+    let mut why = wait(&mut session, options.interval, signals, child.as_mut()).unwrap_or_else(Why::Failed);
     let stopped = clock::now();
-    session.stop()?;
-    let mut end = End::default();
-    if let Some(child) = child {
+    if let (Err(error), false) = (session.stop(), matches!(why, Why::Failed(_))) {
+        why = Why::Failed(error);
+    }
+    if matches!(why, Why::Ended) && session.is_full() {
+        why = Why::Full;
+    }
+    let cut = match &why {
+        Why::Full => Some(format!("it reached --max-size ({} bytes)", options.max_size.unwrap_or(0))),
+        Why::Failed(error) => Some(error.to_string()),
+        Why::Ended | Why::Signal(_) => None,
+    };
+    let mut end = End { stopped: cut, ..End::default() };
+    if end.stopped.is_some() {
+        // What can be said now is said now: the command may run for long.
+        let _ = session.cut(end.clone());
+    }
+    if let Some(mut child) = child {
+        let runs_on = end.stopped.as_deref().filter(|_| child.has_ended().is_ok_and(|ended| !ended));
+        if let Some(reason) = runs_on {
+            say(&format!("the recording ends: {reason}; the command runs on and is waited for"));
+            follow(&mut child, signals)?;
+        }
+        let elapsed = if runs_on.is_some() { clock::now() } else { stopped }.saturating_sub(started);
         let (exit, user, system) = child.take()?;
         end.exit = Some(exit);
-        end.times = Some(Times { user, system, elapsed: stopped.saturating_sub(started) as f64 / 1e9 });
+        end.times = Some(Times { user, system, elapsed: elapsed as f64 / 1e9 });
     }
-    session.finish(end)
+    match why {
+        Why::Ended => session.finish(end),
+        Why::Signal(signal) => Ok(Outcome { signal: Some(signal), ..session.finish(end)? }),
+        Why::Full => Ok(Outcome { full: true, ..session.finish(end)? }),
+        Why::Failed(cause) => {
+            let exit = end.exit;
+            // Where even this cannot be written, what was written before says that it was cut.
+            let _ = session.cut(end);
+            Err(Error::Stopped { cause: Box::new(cause), exit })
+        }
+    }
 }
 
-/// Samples and drains until the command or a signal ends the recording.
+/// Samples and drains until the command or a signal ends the recording, or it can take no more.
 fn wait(
     session: &mut Session,
     interval: Option<Duration>,
     signals: &mut Signals,
     mut child: Option<&mut Child>,
-) -> Result<(), Error> {
+) -> Result<Why, Error> {
     let mut samples = Samples::every(interval);
     let mut signalled = false;
     loop {
@@ -155,26 +228,29 @@ fn wait(
         if let Some(child) = &child
             && child.has_ended()?
         {
-            return Ok(());
+            return Ok(Why::Ended);
         }
         for signal in signals.pending() {
             match &mut child {
-                None if [SIGINT, SIGTERM, SIGHUP].contains(&signal) => return Ok(()),
+                None => return Ok(Why::Signal(signal)),
+                // A second Ctrl-C: now.
                 Some(child) if signalled && signal == SIGINT => {
                     child.kill();
-                    return Err(Error::Interrupted { signal });
+                    return Ok(Why::Signal(signal));
                 }
-                Some(child) if [SIGINT, SIGTERM, SIGHUP].contains(&signal) => {
+                Some(child) => {
                     signalled = true;
                     child.pass_on(signal);
                 }
-                _ => {}
             }
         }
         if samples.due() {
             session.sample()?;
         }
         session.gather()?;
+        if session.is_full() {
+            return Ok(Why::Full);
+        }
     }
 }
 
@@ -185,6 +261,26 @@ fn said_of(command: &[OsString], arguments: bool) -> Vec<String> {
     said.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
+/// Waits for a command that is no longer recorded.
+fn follow(child: &mut Child, signals: &mut Signals) -> Result<(), Error> {
+    let mut signalled = false;
+    while !child.has_ended()? {
+        let mut wake = [PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
+        match poll(&mut wake, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(Error::io("waiting for the command", e)),
+        }
+        for signal in signals.pending() {
+            match signalled && signal == SIGINT {
+                true => child.kill(),
+                false => child.pass_on(signal),
+            }
+            signalled = true;
+        }
+    }
+    Ok(())
+}
+
 /// Losses of a CPU from the text of `per_cpu/cpuN/stats`.
 fn parse_losses(cpu: u32, stats: &str) -> Losses {
     let number = |name: &str| {
@@ -192,7 +288,7 @@ fn parse_losses(cpu: u32, stats: &str) -> Losses {
         line.and_then(|v| v.trim().parse().ok()).unwrap_or(0)
     };
     let (overrun, commit_overrun, dropped) = (number("overrun"), number("commit overrun"), number("dropped events"));
-    Losses { cpu, overrun, commit_overrun, dropped }
+    Losses { cpu, overrun, commit_overrun, dropped, unwritten: 0 }
 }
 
 /// A file's name for messages.
@@ -209,7 +305,7 @@ mod tests {
         let stats = "entries: 5\noverrun: 7\ncommit overrun: 2\nbytes: 300\noldest event ts:     0.000000\n\
                      now ts:  4435.028086\ndropped events: 1\nread events: 9\n";
         let losses = parse_losses(3, stats);
-        assert_eq!(losses, Losses { cpu: 3, overrun: 7, commit_overrun: 2, dropped: 1 });
+        assert_eq!(losses, Losses { cpu: 3, overrun: 7, commit_overrun: 2, dropped: 1, unwritten: 0 });
         assert_eq!(losses.total(), 10);
     }
 
@@ -223,9 +319,12 @@ mod tests {
 
     #[test]
     fn status_is_the_commands() {
-        let status = |exit| Outcome { end: End { exit, ..End::default() }, events: None }.status();
-        assert_eq!(status(Some(Exit::Code(7))), 7);
-        assert_eq!(status(Some(Exit::Signal(9))), 137);
-        assert_eq!(status(None), 0);
+        let status =
+            |exit, signal| Outcome { end: End { exit, ..End::default() }, events: None, signal, full: false }.status();
+        assert_eq!(status(Some(Exit::Code(7)), None), 7);
+        assert_eq!(status(Some(Exit::Signal(9)), None), 137);
+        assert_eq!(status(None, None), 0);
+        assert_eq!(status(None, Some(1)), 129);
+        assert_eq!(status(Some(Exit::Signal(9)), Some(2)), 130);
     }
 }

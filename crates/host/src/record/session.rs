@@ -1,22 +1,27 @@
 //! A recording that runs: ring buffers that are emptied, counters that are sampled, tasks that are named.
 
 use super::Outcome;
+use super::descriptors;
 use super::drain::Drain;
 use super::tasks::Tasks;
 use super::tracing::{self, Plan, Tracer};
 use crate::sample::{Sampler, fold_per_cpu_counters};
 use crate::{Error, TOOL, clock, evidence};
 use mmtwin_event::counters::Row;
-use mmtwin_event::manifest::{Cost, End, Manifest, Run, SCHEMA_VERSION, State};
+use mmtwin_event::manifest::{Cost, End, Losses, Manifest, Run, SCHEMA_VERSION, State, TaskLine};
 use mmtwin_event::results::Results;
 use mmtwin_trace::recording::Writer;
 use rustix::event::{PollFd, Timespec, poll};
+use rustix::process::Rlimit;
 use std::time::{Duration, SystemTime};
 
 /// Ring buffers are emptied at least this often, so that a killed recorder loses little, unless they are left alone.
 const TICK: Duration = Duration::from_secs(1);
 /// The first time is sooner, and then half as often each time: tasks of a short command are found while they live.
 const FIRST_TICK: Duration = Duration::from_millis(8);
+
+/// Least bytes of events that a recording of limited size must have room for.
+const LEAST_ROOM: u64 = 64 << 10;
 
 /// A recording that runs.
 pub(crate) struct Session {
@@ -33,6 +38,18 @@ pub(crate) struct Session {
     tick: Duration,
     next_tick: u64,
     cpu_before: u64,
+    /// Largest recording in bytes.
+    max_size: u64,
+    /// Bytes of the largest sample so far.
+    largest_sample: u64,
+    /// CPUs of the manifest, for the size of its end.
+    cpus: u64,
+    /// Limit of open files before it was raised.
+    files: Option<Rlimit>,
+    /// What was written and lost, once tracing is over.
+    page_bytes: u64,
+    events: Option<usize>,
+    losses: Vec<Losses>,
     /// Time of the last sample of the counters.
     sampled: u64,
     /// Time of the end, once it is reached.
@@ -54,9 +71,18 @@ impl Session {
             Ok(plan) => (Some(plan), None),
             Err(why) => (None, Some(why)),
         };
+        let files = descriptors::raise();
+        let cpus = evidence.cpus.len() as u64;
         let size = tracing::buffer_size(buffer, evidence.memory, evidence.cpus.len());
         let tracer = plan.map(|plan| Tracer::create(plan, size, &mut writer)).transpose()?;
         let drain = tracer.as_ref().map(|tracer| Drain::open(tracer, &writer)).transpose()?;
+        writer.run(&Run {
+            schema_version: SCHEMA_VERSION,
+            started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            tool: TOOL.into(),
+        })?;
         writer.manifest(&Manifest {
             schema_version: SCHEMA_VERSION,
             tool: TOOL.into(),
@@ -66,13 +92,6 @@ impl Session {
             no_tracing,
             evidence,
             ..said
-        })?;
-        writer.run(&Run {
-            schema_version: SCHEMA_VERSION,
-            started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            pid: std::process::id(),
-            tool: TOOL.into(),
         })?;
         let tasks = Tasks::new(tracer.as_ref().map(|t| t.tracefs.join("saved_cmdlines")));
         let notes = tracer.as_ref().map(|t| t.notes.clone()).unwrap_or_default();
@@ -88,10 +107,68 @@ impl Session {
             tick,
             next_tick,
             cpu_before,
+            max_size: u64::MAX,
+            largest_sample: 0,
+            cpus,
+            files,
+            page_bytes: 0,
+            events: None,
+            losses: Vec::new(),
             sampled,
             stopped,
         };
         Ok(session)
+    }
+
+    /// From now on the recording gets no larger than this many bytes.
+    ///
+    /// # Errors
+    /// If what there is of it leaves no room for events.
+    pub fn limit_size(&mut self, bytes: u64) -> Result<(), Error> {
+        let least = self.bytes() + self.last_bytes() + LEAST_ROOM;
+        if bytes < least {
+            return Err(Error::Size { asked: bytes, least });
+        }
+        self.max_size = bytes;
+        Ok(())
+    }
+
+    /// The recording is as large as it may be.
+    pub fn is_full(&self) -> bool {
+        self.drain.as_ref().is_some_and(Drain::is_closed) || self.room() == 0
+    }
+
+    /// Bytes that pages and samples may still take.
+    fn room(&self) -> u64 {
+        self.max_size.saturating_sub(self.bytes() + self.last_bytes())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.writer.bytes() + self.drain.as_ref().map_or(self.page_bytes, Drain::bytes)
+    }
+
+    /// Bytes that the end takes: the last sample, the ends of the streams of counters, and `end.json`.
+    fn last_bytes(&self) -> u64 {
+        2 * self.largest_sample + 4096 + self.end_bytes()
+    }
+
+    /// Bytes of `end.json`, generously.
+    fn end_bytes(&self) -> u64 {
+        8192 + 256 * self.cpus
+    }
+
+    /// Limit of open files that started programs should have, if this process has another.
+    pub fn files(&self) -> Option<Rlimit> {
+        self.files.clone()
+    }
+
+    /// Gives the recording its name, in the place of one that is replaced.
+    ///
+    /// # Errors
+    /// If it cannot have the name.
+    pub fn publish(&mut self) -> Result<(), Error> {
+        self.notes.extend(self.writer.publish()?);
+        Ok(())
     }
 
     /// From now on a ring buffer is emptied only when a part of it is full: to empty it takes pages of its CPU's node,
@@ -103,6 +180,7 @@ impl Session {
     /// Switches tracing on and takes the first sample, counters folded.
     pub fn begin(&mut self) -> Result<(), Error> {
         self.cpu_before = clock::own_cpu_time();
+        self.writer.reserve_end(self.end_bytes());
         if let Some(tracer) = &self.tracer {
             tracer.instance.set("tracing_on", "1")?;
         }
@@ -115,12 +193,14 @@ impl Session {
     pub fn sample(&mut self) -> Result<(), Error> {
         self.sampled = clock::now();
         let (at, writer) = (self.sampled, &mut self.writer);
+        let before = writer.bytes();
         let mut result = Ok(());
         self.sampler.sample(|source, rows| {
             if result.is_ok() {
                 result = writer.counters(source, at, &rows);
             }
         });
+        self.largest_sample = self.largest_sample.max(self.writer.bytes() - before);
         Ok(result?)
     }
 
@@ -146,12 +226,14 @@ impl Session {
 
     /// Empties ring buffers and looks tasks up.
     pub fn gather(&mut self) -> Result<(), Error> {
+        let room = self.room();
         if let Some(drain) = &mut self.drain {
+            drain.set_room(room);
             drain.move_whole(&mut self.tasks, &mut self.writer)?;
         }
         let now = clock::now();
         let lines = self.tasks.look_up(now);
-        self.writer.tasks(&lines)?;
+        self.name_tasks(lines)?;
         if now >= self.next_tick {
             self.tick = (self.tick * 2).min(TICK);
             self.next_tick = now + self.tick.as_nanos() as u64;
@@ -164,20 +246,38 @@ impl Session {
         self.tasks.saw(pid);
     }
 
+    /// Writes what is known of tasks, as far as there is room: a name is worth less than the end of the recording.
+    fn name_tasks(&mut self, mut lines: Vec<TaskLine>) -> Result<(), Error> {
+        if self.max_size != u64::MAX {
+            let each = |line: &TaskLine| 128 + line.comm.len() * 6 + line.cgroup.as_ref().map_or(0, String::len) * 6;
+            let mut room = self.room();
+            lines.retain(|line| {
+                let fits = each(line) as u64 <= room;
+                room -= if fits { each(line) as u64 } else { 0 };
+                fits
+            });
+        }
+        Ok(self.writer.tasks(&lines)?)
+    }
+
     /// Takes the last sample, counters folded, switches tracing off and moves what is left. Tasks can be named until
     /// then.
+    ///
+    /// # Errors
+    /// The first of these that failed; the others were done nevertheless.
     pub fn stop(&mut self) -> Result<(), Error> {
         fold_per_cpu_counters();
-        self.sample()?;
+        let sampled = self.sample();
         self.stopped = clock::now();
-        if let Some(tracer) = &self.tracer {
-            tracer.instance.set("tracing_on", "0")?;
-        }
-        if let Some(drain) = &mut self.drain {
-            drain.flush(&mut self.tasks, &mut self.writer)?;
-        }
+        let off = self.tracer.as_ref().map_or(Ok(()), |tracer| tracer.instance.set("tracing_on", "0"));
+        let room = self.room();
+        let flushed = self.drain.as_mut().map_or(Ok(()), |drain| {
+            drain.set_room(room);
+            drain.flush(&mut self.tasks, &mut self.writer)
+        });
         let lines = self.tasks.finish(clock::now());
-        Ok(self.writer.tasks(&lines)?)
+        let named = self.name_tasks(lines);
+        sampled.and(off).and(flushed).and(named)
     }
 
     /// Writes what the machine held when a workload began.
@@ -190,24 +290,51 @@ impl Session {
         Ok(self.writer.results(results)?)
     }
 
+    /// Gives tracing back to the machine: what was lost is known then, and the instance is gone.
+    fn release(&mut self) -> Result<(), Error> {
+        let Some(tracer) = self.tracer.take() else { return Ok(()) };
+        self.events = Some(tracer.manifest.events.len());
+        let losses = tracer.losses();
+        // Its files are closed, or it could not be removed.
+        let drain = self.drain.take();
+        self.page_bytes = drain.as_ref().map_or(0, Drain::bytes);
+        if let Ok(losses) = &losses {
+            let unwritten = |cpu| drain.as_ref().map_or(0, |drain| drain.unwritten(cpu));
+            self.losses = losses.iter().map(|l| Losses { unwritten: unwritten(l.cpu), ..*l }).collect();
+        }
+        drop(drain);
+        if let Err(error) = tracer.instance.remove() {
+            self.notes.push(error.to_string());
+        }
+        losses.map(|_| ())
+    }
+
+    /// What is known of the end, of which `said` has what the caller knows.
+    fn described(&self, said: End) -> End {
+        let cpu_time = clock::own_cpu_time();
+        let page_bytes = self.page_bytes;
+        let cost = Cost { cpu_time, cpu_time_recording: cpu_time - self.cpu_before, page_bytes, ..Cost::default() };
+        let (losses, notes) = (self.losses.clone(), self.notes.clone());
+        End { schema_version: SCHEMA_VERSION, end: self.stopped, losses, cost, notes, ..said }
+    }
+
+    /// Ends a recording that cannot go on or is as large as it may be: tracing is given back, and `end.json` says
+    /// why. More can be said with another call, when the command has ended.
+    ///
+    /// # Errors
+    /// The first thing that failed; the others were done nevertheless.
+    pub fn cut(&mut self, said: End) -> Result<Outcome, Error> {
+        let released = self.release();
+        let end = self.writer.end(self.described(said))?;
+        released.map(|()| Outcome { end, events: self.events, signal: None, full: false })
+    }
+
     /// Writes the end, of which `said` has what the caller knows: exit and times.
     pub fn finish(mut self, said: End) -> Result<Outcome, Error> {
-        let page_bytes = self.drain.as_ref().map_or(0, Drain::bytes);
-        let events = self.tracer.as_ref().map(|t| t.manifest.events.len());
-        let mut losses = Vec::new();
-        if let Some(tracer) = self.tracer.take() {
-            losses = tracer.losses()?;
-            // Its files are closed, or it could not be removed.
-            drop(self.drain.take());
-            if let Err(error) = tracer.instance.remove() {
-                self.notes.push(error.to_string());
-            }
-        }
-        let cpu_time = clock::own_cpu_time();
-        let cost = Cost { cpu_time, cpu_time_recording: cpu_time - self.cpu_before, page_bytes, ..Cost::default() };
-        let (end, notes) = (self.stopped, self.notes);
-        let end = self.writer.finish(End { schema_version: SCHEMA_VERSION, end, losses, cost, notes, ..said })?;
-        Ok(Outcome { end, events })
+        self.release()?;
+        let (end, events) = (self.described(said), self.events);
+        let end = self.writer.finish(end)?;
+        Ok(Outcome { end, events, signal: None, full: false })
     }
 }
 

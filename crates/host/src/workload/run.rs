@@ -14,10 +14,10 @@ use crate::{Error, clock, evidence, tracefs};
 use mmtwin_event::manifest::{End, Manifest, Sampling};
 use mmtwin_event::results::{Ending, PhaseResult, Placement, Results};
 use mmtwin_scenario::Scenario;
-use mmtwin_trace::recording::{Recording, Writer};
+use mmtwin_trace::recording::Writer;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM};
+use signal_hook::consts::SIGKILL;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -93,10 +93,6 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
         with(session, scenario, &mut settings, &backing, directory)
     });
     settings.put_back().iter().for_each(|left| say(left));
-    if result.is_err() && !Recording::is_one(&options.output) {
-        // Nothing was recorded, and the next attempt should find its name free.
-        let _ = std::fs::remove_dir_all(&options.output);
-    }
     result
 }
 
@@ -185,9 +181,7 @@ impl Run<'_> {
             let running = self.team.iter().filter(|member| member.runs);
             wake.extend(running.map(|member| PollFd::new(member.line.stream(), PollFlags::IN)));
             let full = self.session.poll(&wake, samples.next())?;
-            if let Some(signal) =
-                signals.pending().into_iter().find(|signal| [SIGINT, SIGTERM, SIGHUP].contains(signal))
-            {
+            if let Some(signal) = signals.pending().first().copied() {
                 return Err(Error::Interrupted { signal });
             }
             let mut waiting = Vec::new();

@@ -42,7 +42,8 @@ impl Guest {
     /// A run of a scenario.
     pub fn job<'a>(&'a self, scenario: &'a Scenario, agent: &'a Path, output: &'a Path) -> Job<'a> {
         let (room, time_out) = (64 << 20, Duration::from_secs(900));
-        Job { scenario, kernel: &self.kernel, mode: self.mode, agent, extra: &[], output, room, time_out }
+        let (mode, force) = (self.mode, false);
+        Job { scenario, kernel: &self.kernel, mode, agent, extra: &[], output, force, room, time_out }
     }
 
     /// Runs a scenario by the lab's agent.

@@ -25,7 +25,7 @@ Examples:
   mmtwin calibrate                  measure this machine for the twin
 
 Exit status: 0 done, 1 error, 2 usage, 3 comparison beyond --fail-on, 4 more events lost than --max-lost,
-5 a run in which memory ran out, 128+n ended by signal n. `record -- CMD` ends with the exit status of CMD.")]
+5 a run in which memory ran out, 6 a recording that reached --max-size, 128+n ended by signal n. `record -- CMD` ends with the exit status of CMD.")]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -106,6 +106,9 @@ pub struct Completions {
 pub struct Man {
     /// Directory to write into
     pub directory: PathBuf,
+    /// Replace pages that are there
+    #[arg(short, long)]
+    pub force: bool,
 }
 
 #[cfg(test)]

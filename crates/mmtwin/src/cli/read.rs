@@ -30,6 +30,9 @@ pub struct Record {
     /// Ring-buffer size per CPU (4M, 65536K)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub buffer: Option<u64>,
+    /// End the recording before it gets larger (1G, 500M); the command runs on. Status 6 if it ends with 0
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub max_size: Option<u64>,
     /// Exit with status 4 if more events are lost
     #[arg(long, value_name = "N")]
     pub max_lost: Option<u64>,
@@ -99,7 +102,7 @@ Examples:
 pub struct Report {
     /// What to report on
     #[arg(required = true, value_name = "INPUT")]
-    pub inputs: Vec<String>,
+    pub inputs: Vec<std::ffi::OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub reading: Reading,
@@ -136,7 +139,7 @@ Several runs of one column are joined by commas; a column can be named:
 pub struct Compare {
     /// Baseline first, then what is compared with it
     #[arg(required = true, num_args = 2.., value_name = "INPUT")]
-    pub inputs: Vec<String>,
+    pub inputs: Vec<std::ffi::OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,
@@ -155,7 +158,7 @@ Examples:
 pub struct Script {
     /// What to print
     #[arg(value_name = "INPUT")]
-    pub input: String,
+    pub input: PathBuf,
     /// Only these events: EVENT or SYSTEM:EVENT with * and ?
     #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
     pub events: Vec<String>,
@@ -216,7 +219,7 @@ Examples:
 pub struct Convert {
     /// What to convert
     #[arg(value_name = "INPUT")]
-    pub input: String,
+    pub input: PathBuf,
     /// What to write
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
@@ -276,7 +279,7 @@ Examples:
 pub struct Explain {
     /// What to read
     #[arg(value_name = "INPUT")]
-    pub input: String,
+    pub input: PathBuf,
     /// A page: PFN, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET
     #[arg(long, value_name = "PAGE", value_parser = parse_page)]
     pub page: Option<mmtwin_analysis::explain::names::Asked>,

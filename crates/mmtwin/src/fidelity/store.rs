@@ -8,6 +8,8 @@ use crate::running::{LabOptions, on_lab};
 use mmtwin_lab::{Mode, guests_at_once};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::input::Options;
+use mmtwin_trace::output::FileOutput;
+use mmtwin_trace::output::ours::MARKER;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,7 +20,7 @@ use tempfile::TempDir;
 /// Level of compression; recordings are packed once and small.
 const LEVEL: i32 = 19;
 /// Files that are not kept.
-const DROPPED: [&str; 1] = ["run.json"];
+const DROPPED: [&str; 2] = ["run.json", MARKER];
 /// The file with the kernel's symbols, megabytes of which the events name a few.
 const SYMBOLS: &str = "formats/kallsyms";
 
@@ -77,7 +79,7 @@ impl Runs<'_> {
 
     /// Analyses a recording of a seed, which must be of today's scenario.
     pub fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {
-        let analysed = analyse(&recording.to_string_lossy(), &Options::default())?;
+        let analysed = analyse(recording, &Options::default())?;
         let recorded = analysed.resolved.clone().unwrap_or_default();
         if let Some(change) = same::asked_of_guest(&recorded, &(self.scenario)(seed)?.to_json()).first() {
             let cure = "`mmtwin fidelity --refresh --again` records it anew";
@@ -93,8 +95,8 @@ impl Runs<'_> {
 fn pack(recording: &Path, archive: &Path) -> Result<(), Failure> {
     let directory = archive.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    let part = tempfile::NamedTempFile::new_in(directory)?;
-    let mut tar = tar::Builder::new(zstd::Encoder::new(part.reopen()?, LEVEL)?);
+    let output = FileOutput::open(archive, true, 0o600)?;
+    let mut tar = tar::Builder::new(zstd::Encoder::new(output.file(), LEVEL)?);
     tar.mode(tar::HeaderMode::Deterministic);
     let mut files = Vec::new();
     collect(recording, recording, &mut files)?;
@@ -109,8 +111,7 @@ fn pack(recording: &Path, archive: &Path) -> Result<(), Failure> {
         tar.append_path_with_name(path, name)?;
     }
     tar.into_inner()?.finish()?;
-    part.persist(archive).map_err(|error| error.error)?;
-    Ok(())
+    Ok(output.commit()?)
 }
 
 /// The lines of `/proc/kallsyms` whose addresses are in pages of events, wherever a field may begin, each with the one

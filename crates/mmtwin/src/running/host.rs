@@ -15,5 +15,5 @@ pub fn on_host(scenario: &Scenario, output: &Path, force: bool) -> Result<Analys
         Error::Interrupted { signal } => Failure::Interrupted(signal),
         error => Failure::Error(error.to_string()),
     })?;
-    analyse(&output.to_string_lossy(), &input::Options::default())
+    analyse(output, &input::Options::default())
 }

@@ -8,7 +8,7 @@ use mmtwin_lab::{Folder, Job, Kernel, Lab, Mode, Progress, Qemu, guests_at_once,
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::input;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Largest recording that a guest can leave.
@@ -41,9 +41,6 @@ pub fn on_lab(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec
         })
         .collect::<Result<_, _>>()
         .map_err(failed)?;
-    if options.force {
-        runs.iter().try_for_each(|(_, output)| make_room(output))?;
-    }
     let lab = Lab { folder, qemu: Qemu::find().map_err(failed)? };
     let jobs: Vec<Job<'_>> = runs
         .iter()
@@ -55,6 +52,7 @@ pub fn on_lab(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec
             agent: &agent,
             extra: &[],
             output,
+            force: options.force,
             room: ROOM,
             time_out: options.time_out,
         })
@@ -70,7 +68,7 @@ pub fn on_lab(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec
         let outcome = outcome.map_err(|error| Failure::Error(format!("{}: {error}", output.display())))?;
         let (boot, total) = (outcome.boot.as_secs_f64(), outcome.total.as_secs_f64());
         say(&format!("{}: {}, {boot:.1} s to boot, {total:.1} s in all", output.display(), outcome.accelerator));
-        analysed.push(analyse(&output.to_string_lossy(), &input::Options::default())?);
+        analysed.push(analyse(output, &input::Options::default())?);
         signals.check()?;
     }
     Ok(analysed)
@@ -87,14 +85,6 @@ fn agent(folder: &Folder) -> Result<PathBuf, Failure> {
         true => Ok(path),
         false => Err(failed(format!("there is no mmtwin-agent at {}: run `make lab`", path.display()))),
     }
-}
-
-/// Removes a recording that is to be replaced, and nothing else.
-fn make_room(output: &Path) -> Result<(), Failure> {
-    if mmtwin_trace::recording::Recording::is_one(output) {
-        std::fs::remove_dir_all(output)?;
-    }
-    Ok(())
 }
 
 /// A line per guest, if somebody watches.

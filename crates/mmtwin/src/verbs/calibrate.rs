@@ -9,28 +9,18 @@ use mmtwin_host::calibrate::memory::Access;
 use mmtwin_host::calibrate::topology::Between;
 use mmtwin_host::calibrate::{Calibration, machine_file, measure};
 use mmtwin_report::model::{Body, Cell, Na, Table};
+use mmtwin_trace::output::FileOutput;
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
-use std::io::Write;
 
 /// Runs the verb.
 pub fn run(arguments: Calibrate) -> Result<i32, Failure> {
     let output = &arguments.output;
-    let exists = || Failure::Error(format!("{}: exists; -f replaces it", output.display()));
     // Said before minutes are spent on measuring.
-    if output.exists() && !arguments.force {
-        return Err(exists());
-    }
+    FileOutput::check(output, arguments.force)?;
     let calibration = measure(&mut say).map_err(|e| Failure::Error(e.to_string()))?;
     calibration.notes.iter().for_each(|note| say(note));
     let text = machine_file::write(&calibration);
-    let file = if arguments.force {
-        OpenOptions::new().write(true).create(true).truncate(true).open(output)
-    } else {
-        OpenOptions::new().write(true).create_new(true).open(output)
-    };
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|e| Failure::Error(format!("{}: {e}", output.display())))?;
+    FileOutput::open(output, arguments.force, 0o666)?.write(text.as_bytes())?;
     say(&format!("wrote {}", output.display()));
     print_machine(tables(&calibration), few_cpus(&calibration.cpus), &arguments.printing)
 }

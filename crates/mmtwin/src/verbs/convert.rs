@@ -1,14 +1,14 @@
 //! `mmtwin convert`.
 
 use crate::cli::{Compression, Convert, Target};
-use crate::{Failure, reading};
+use crate::{Failure, reading, tidy};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::dat::{Codec, DatWriter, Version};
 use mmtwin_trace::input::{Input, Options};
+use mmtwin_trace::output::{self, FileOutput};
 use mmtwin_trace::write::{Columns, Header, ParquetWriter, TextStyle, TextWriter};
-use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Runs the verb.
 pub fn run(arguments: Convert) -> Result<i32, Failure> {
@@ -18,15 +18,22 @@ pub fn run(arguments: Convert) -> Result<i32, Failure> {
         None => target_of(output)
             .ok_or_else(|| Failure::Usage(format!("{}: cannot tell the format; say --to", output.display())))?,
     };
-    if output.exists() && !arguments.force {
-        return Err(Failure::Error(format!("{}: exists; -f replaces it", output.display())));
+    let source = arguments.input.as_path();
+    if output::same(source, output) {
+        return Err(Failure::Error(format!("{}: is the input; it is not overwritten", output.display())));
     }
+    let (force, mode) = (arguments.force, output::mode_of(source));
+    match target {
+        Target::Text | Target::Dat => FileOutput::check(output, force)?,
+        Target::Parquet => ParquetWriter::check(output, force)?,
+    }
+    tidy::on_signals()?;
     let mut file = reading::open(&arguments.input)?;
     let input = file.input(&Options::default())?;
     let outcome = match target {
-        Target::Text => text(input, output)?,
-        Target::Dat => dat(input, output, version(&arguments))?,
-        Target::Parquet => parquet(input, output, arguments.force)?,
+        Target::Text => text(input, output, FileOutput::open(output, force, mode)?)?,
+        Target::Dat => dat(input, output, FileOutput::open(output, force, mode)?, version(&arguments))?,
+        Target::Parquet => parquet(input, output, force, mode)?,
     };
     reading::warn(&outcome);
     Ok(0)
@@ -34,7 +41,8 @@ pub fn run(arguments: Convert) -> Result<i32, Failure> {
 
 fn target_of(output: &Path) -> Option<Target> {
     let name = output.to_string_lossy();
-    let stem = [".gz", ".zst"].iter().find_map(|s| name.strip_suffix(s)).unwrap_or(&name);
+    let name = name.as_ref();
+    let stem = [".gz", ".zst"].iter().find_map(|s| name.strip_suffix(s)).unwrap_or(name);
     if stem.ends_with(".dat") {
         Some(Target::Dat)
     } else if stem.ends_with(".txt") {
@@ -55,41 +63,29 @@ fn version(arguments: &Convert) -> Version {
     if arguments.dat_version == 6 { Version::V6 } else { Version::V7(codec) }
 }
 
-/// Writes a file under another name first, so that nothing half-written looks whole.
-fn whole<T>(output: &Path, write: impl FnOnce(File) -> Result<T, Failure>) -> Result<T, Failure> {
-    let partial = PathBuf::from(format!("{}.partial", output.display()));
-    let failed = |e: std::io::Error| Failure::Error(format!("{}: {e}", output.display()));
-    let result = File::create(&partial).map_err(failed).and_then(write);
-    match result {
-        Ok(done) => std::fs::rename(&partial, output).map_err(failed).map(|()| done),
-        Err(failure) => {
-            // What cannot be removed is left under the name that says it is partial.
-            let _ = std::fs::remove_file(&partial);
-            Err(failure)
-        }
-    }
-}
-
-fn text(input: Input<'_>, output: &Path) -> Result<Outcome, Failure> {
+fn text(input: Input<'_>, output: &Path, to: FileOutput) -> Result<Outcome, Failure> {
     let name = output.to_string_lossy();
     let columns = Columns::of_release(input.source.kernel.as_deref());
     let style = TextStyle::Kernel(columns, Some(Header { entries: None, cpus: input.source.cpus }));
-    let failed = |e: std::io::Error| Failure::Error(format!("{name}: {e}"));
+    let failed = |e: std::io::Error| mmtwin_trace::Error::io(&name, e);
+    let file = to.file();
     // What a compressor keeps until its end can fail too.
-    whole(output, |file| match output.extension().and_then(|e| e.to_str()) {
+    let outcome = match output.extension().and_then(|e| e.to_str()) {
         Some("gz") => {
-            let to = flate2::write::GzEncoder::new(file, flate2::Compression::default());
-            let (outcome, to) = lines(input, to, &name, style)?;
-            to.finish().map_err(failed)?;
-            Ok(outcome)
+            let packed = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+            let (outcome, packed) = lines(input, packed, &name, style)?;
+            packed.finish().map_err(failed)?;
+            outcome
         }
         Some("zst") => {
-            let (outcome, to) = lines(input, zstd::Encoder::new(file, 3)?, &name, style)?;
-            to.finish().map_err(failed)?;
-            Ok(outcome)
+            let (outcome, packed) = lines(input, zstd::Encoder::new(file, 3).map_err(failed)?, &name, style)?;
+            packed.finish().map_err(failed)?;
+            outcome
         }
-        _ => Ok(lines(input, file, &name, style)?.0),
-    })
+        _ => lines(input, file, &name, style)?.0,
+    };
+    to.commit()?;
+    Ok(outcome)
 }
 
 fn lines<W: Write>(input: Input<'_>, to: W, name: &str, style: TextStyle) -> Result<(Outcome, W), Failure> {
@@ -98,21 +94,17 @@ fn lines<W: Write>(input: Input<'_>, to: W, name: &str, style: TextStyle) -> Res
     Ok((outcome, writer.close()?))
 }
 
-fn dat(input: Input<'_>, output: &Path, version: Version) -> Result<Outcome, Failure> {
-    let name = output.to_string_lossy();
-    let directory = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    whole(output, |file| {
-        let mut writer = DatWriter::new(version, input.origin.clone(), directory)?;
-        let mut outcome = input.read(&mut writer)?;
-        let mut file = BufWriter::new(file);
-        let written = writer.close(&name, &mut file)?;
-        outcome.warnings.append(written.left_out);
-        Ok(outcome)
-    })
+fn dat(input: Input<'_>, output: &Path, to: FileOutput, version: Version) -> Result<Outcome, Failure> {
+    let mut writer = DatWriter::new(version, input.origin.clone(), &to.spool())?;
+    let mut outcome = input.read(&mut writer)?;
+    let written = writer.close(&output.to_string_lossy(), &mut BufWriter::new(to.file()))?;
+    to.commit()?;
+    outcome.warnings.append(written.left_out);
+    Ok(outcome)
 }
 
-fn parquet(input: Input<'_>, output: &Path, force: bool) -> Result<Outcome, Failure> {
-    let mut writer = ParquetWriter::create(output, input.formats.clone(), force)?;
+fn parquet(input: Input<'_>, output: &Path, force: bool, mode: u32) -> Result<Outcome, Failure> {
+    let mut writer = ParquetWriter::create(output, input.formats.clone(), force, mode)?;
     let outcome = input.read(&mut writer)?;
     writer.close()?;
     Ok(outcome)

@@ -12,16 +12,17 @@ use mmtwin_trace::input::{InputFile, Options};
 
 /// Runs the verb.
 pub fn run(arguments: Explain) -> Result<i32, Failure> {
-    let Explain { input: name, page, task, group, recorded, format } = arguments;
+    let Explain { input: path, page, task, group, recorded, format } = arguments;
     let options = Options { recorded, ..Options::default() };
     let asked = page.or(task.map(Asked::Task)).or(group.map(Asked::Group));
     let Some(asked) = asked else { return Err(Failure::Usage("say --page, --task or --group".into())) };
+    let name = path.to_string_lossy().into_owned();
     if name == "-" {
         return Err(Failure::Usage(
             "standard input can be read only once, and explain reads twice: give a file".into(),
         ));
     }
-    let mut file = reading::open(&name)?;
+    let mut file = reading::open(&path)?;
     let mut names = Names::new(&asked);
     let input = file.input(&options)?;
     let outcome = progress::shown(&name, &mut names, |sink| input.read(sink))?;
@@ -29,7 +30,7 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
     let subject = names.find().map_err(|e| Failure::Error(format!("{name}: {e}")))?;
     // Which steps belong to the subject is known only now.
     let mut explain = explain::Explain::new(&names, subject);
-    let mut again = InputFile::open(&name)?;
+    let mut again = InputFile::open_path(&path)?;
     let input = again.input(&options)?;
     progress::shown(&name, &mut explain, |sink| input.read(sink))?;
     let chain = explain.chain();

@@ -4,6 +4,7 @@ use crate::cli::Fidelity;
 use crate::fidelity::difference::{CHANGES, Change, section};
 use crate::fidelity::{BACKGROUND, Cell, Judged, cells, page};
 use crate::{Failure, parallel, say};
+use mmtwin_trace::output::FileOutput;
 use std::collections::BTreeMap;
 
 /// Where the table of all cells is kept.
@@ -53,7 +54,7 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
         text.push_str(&section(&changes, &arguments.directory)?);
     }
     match arguments.write_docs {
-        true => std::fs::write(DOCS, text)?,
+        true => FileOutput::open(DOCS.as_ref(), true, 0o666)?.write(text.as_bytes())?,
         false => std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?,
     }
     Ok(0)

@@ -31,7 +31,7 @@ pub fn run(arguments: Report) -> Result<i32, Failure> {
             && (known > limit || gaps > 0)
         {
             let unknown = if gaps > 0 { format!(" and {gaps} gaps of unknown size") } else { String::new() };
-            say(&format!("{name}: {known} events lost{unknown}; --max-lost allows {limit}"));
+            say(&format!("{}: {known} events lost{unknown}; --max-lost allows {limit}", name.to_string_lossy()));
             status = status::LOST;
         }
     }

@@ -4,7 +4,7 @@ use super::print;
 use crate::cli::{Arm, KernelFile, LabMode, Run};
 use crate::reading::{Analysed, analyse};
 use crate::running::{LabOptions, Request, Signals, Simulated, access_trace, on_host, on_lab, simulate, state_of};
-use crate::{Failure, parallel, say};
+use crate::{Failure, parallel, say, tidy};
 use mmtwin_event::results::Ending;
 use mmtwin_host::restore;
 use mmtwin_lab::Mode;
@@ -12,6 +12,7 @@ use mmtwin_report::compare;
 use mmtwin_report::model::Report;
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
+use mmtwin_trace::recording::Writer;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,14 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
         return Err(Failure::Usage("--file shows one run, not those of --seeds".into()));
     }
     let jobs = jobs(&arguments)?;
+    let _made = match (&arguments.seeds, &arguments.output) {
+        (Some(_), Some(directory)) => Made::directories(directory)?,
+        _ => Made(Vec::new()),
+    };
+    // Said before anything runs.
+    jobs.iter()
+        .filter_map(|job| job.output.as_deref())
+        .try_for_each(|output| Writer::check(output, arguments.force))?;
     if arguments.on == Arm::Lab {
         // Before there is anything that would be left behind.
         Signals::take()?;
@@ -60,10 +69,15 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
         restore::remove_instances(&mut say);
     }
     let scratch = match arguments.on {
-        Arm::Host => Scratch::Real(restore::Scratch::create().map_err(|error| Failure::Error(error.to_string()))?),
-        Arm::Twin | Arm::Lab => Scratch::Plain(tempfile::tempdir()?),
+        // It needs none.
+        Arm::Twin => None,
+        Arm::Host => {
+            Some(Scratch::Real(restore::Scratch::create().map_err(|error| Failure::Error(error.to_string()))?))
+        }
+        Arm::Lab => Some(Scratch::Plain(tempfile::tempdir()?)),
     };
-    let kept = |job: &Job| job.output.clone().unwrap_or_else(|| scratch.path().join(recording(job.seed)));
+    let scratch = scratch.as_ref().map_or(Path::new(""), Scratch::path);
+    let kept = |job: &Job| job.output.clone().unwrap_or_else(|| scratch.join(recording(job.seed)));
     let analysed = match arguments.on {
         Arm::Twin => match on_twin(&jobs, &arguments)? {
             Some(analysed) => analysed,
@@ -98,15 +112,33 @@ fn jobs(arguments: &Run) -> Result<Vec<Job>, Failure> {
         let scenario = read(&arguments.sets)?;
         return Ok(vec![Job { seed: scenario.run.seed, scenario, output: arguments.output.clone() }]);
     };
-    if let Some(directory) = &arguments.output {
-        std::fs::create_dir_all(directory)?;
-    }
     let job = |&seed: &u64| {
         let sets = [&arguments.sets[..], &[format!("run.seed={seed}")]].concat();
         let output = arguments.output.as_ref().map(|directory| directory.join(recording(seed)));
         Ok(Job { seed, scenario: read(&sets)?, output })
     };
     seeds.0.iter().map(job).collect()
+}
+
+/// Directories that were made for recordings. Those that nothing is in at the end are removed.
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    /// Makes a directory and those above it that are missing.
+    fn directories(directory: &Path) -> Result<Made, Failure> {
+        let failed = |e: std::io::Error| Failure::Error(format!("{}: {e}", directory.display()));
+        let missing = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+        let made = Made(missing.map(PathBuf::from).collect());
+        std::fs::create_dir_all(directory).map_err(failed)?;
+        Ok(made)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // The deepest is first; one with something in it cannot be removed.
+        self.0.iter().all(|path| std::fs::remove_dir(path).is_ok());
+    }
 }
 
 /// Name of the recording of a seed.
@@ -116,9 +148,12 @@ fn recording(seed: u64) -> String {
 
 /// Runs all jobs on the twin, as many at once as there are CPUs. `None`: a file was printed instead.
 fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failure> {
+    if arguments.output.is_some() {
+        tidy::on_signals()?;
+    }
     let state = match &arguments.from_state {
         Some(recording) => {
-            let state = state_of(&analyse(&name(recording), &Options::default())?)?;
+            let state = state_of(&analyse(recording, &Options::default())?)?;
             let missing = || Failure::Error(format!("{}: no zoneinfo to begin from", name(recording)));
             Some(state.ok_or_else(missing)?)
         }

@@ -8,6 +8,7 @@ mod explain;
 mod findings;
 mod host_kill;
 mod lab;
+mod outputs;
 mod parquet;
 mod perl;
 mod privacy;

@@ -135,7 +135,7 @@ fn settings(tracefs: &Path) -> Vec<(String, String)> {
 
 fn instances(tracefs: &Path, pid: u32) -> usize {
     let names = fs::read_dir(tracefs.join("instances")).expect("instances").flatten();
-    let own = format!("mmtwin-{pid}");
+    let own = format!("mmtwin-{pid}-");
     names.filter(|e| e.file_name().to_string_lossy().starts_with(&own)).count()
 }
 
@@ -197,16 +197,167 @@ fn interrupts_end_a_recording_cleanly() {
     let scratch = scratch();
     let output = scratch.path().join("r.mmt");
     let before = settings(&tracefs);
-    let child = start(&output);
-    let pid = child.id();
-    assert_eq!(instances(&tracefs, pid), 1);
-    child.signal("INT");
-    let ended = child.wait();
-    let message = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert!(ended.status.success(), "{:?}: {message}", ended.status);
-    assert_eq!((settings(&tracefs), instances(&tracefs, pid)), (before, 0));
-    let run = mmtwin([Path::new("report"), &output, Path::new("--max-lost"), Path::new("1000000")]);
-    assert!(run.status == 0 && !run.err.contains("cut off"), "{}", run.err);
+    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        let output = output.with_extension(signal);
+        let child = start(&output);
+        let pid = child.id();
+        assert_eq!(instances(&tracefs, pid), 1);
+        child.signal(signal);
+        let ended = child.wait();
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(128 + number), "{:?}: {message}", ended.status);
+        assert_eq!((settings(&tracefs), instances(&tracefs, pid)), (before.clone(), 0));
+        let run = mmtwin([Path::new("report"), &output, Path::new("--max-lost"), Path::new("1000000")]);
+        assert!(run.status == 0 && !run.err.contains("cut off"), "{}", run.err);
+    }
+}
+
+/// Starts a recorder whose signals are not those that this test was started with.
+fn start_plain(output: &Path, signals: &str, script: &str) -> Recorder {
+    let mut recorder = Command::new("env");
+    recorder.args([signals, env!("CARGO_BIN_EXE_mmtwin"), "record", "-I", "20ms", "-o"]).arg(output);
+    recorder.args(["--", "sh", "-c", script]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let recorder = Recorder(Some(recorder.spawn().expect("a recorder")));
+    let began = Instant::now();
+    while !output.join("counters/vmstat.arrows").exists() {
+        assert!(began.elapsed() < Duration::from_secs(60), "no recording after a minute");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    recorder
+}
+
+#[test]
+fn signals_reach_the_command_and_its_end_becomes_the_status() {
+    let scratch = scratch();
+    let usual = "--default-signal=HUP,INT,TERM";
+    for (signal, number) in [("HUP", 1), ("TERM", 15), ("INT", 2)] {
+        let output = scratch.path().join(signal);
+        let recorder = start_plain(&output, usual, "exec sleep 60");
+        recorder.signal(signal);
+        assert_eq!(recorder.wait().status.code(), Some(128 + number), "{signal}");
+        let end = fs::read_to_string(output.join("end.json")).expect("an end");
+        assert!(end.contains(&format!("\"signal\": {number}")), "{end}");
+    }
+    // A command that has a way of its own to end.
+    let output = scratch.path().join("trap");
+    let recorder = start_plain(&output, usual, "trap 'exit 9' HUP; while :; do sleep 0.05; done");
+    recorder.signal("HUP");
+    assert_eq!(recorder.wait().status.code(), Some(9));
+    // Below nohup a hang-up has no effect.
+    let output = scratch.path().join("nohup");
+    let recorder = start_plain(&output, "--ignore-signal=HUP", "sleep 0.5; exit 5");
+    recorder.signal("HUP");
+    assert_eq!(recorder.wait().status.code(), Some(5));
+}
+
+/// Bytes of all files below a directory.
+fn size(path: &Path) -> u64 {
+    let entries = fs::read_dir(path).expect("a directory").flatten();
+    entries.map(|e| if e.path().is_dir() { size(&e.path()) } else { e.metadata().expect("a file").len() }).sum()
+}
+
+#[test]
+fn a_recording_gets_no_larger_than_it_may() {
+    let scratch = scratch();
+    let output = scratch.path().join("r.mmt");
+    let ran = scratch.path().join("ran");
+    let refused =
+        record(&output, &["--max-size", "4K"], &format!("touch {}", ran.display())).output().expect("the program");
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(1) && message.contains("--max-size") && !ran.exists(), "{message}");
+    let least = message.split("takes ").nth(1).and_then(|m| m.split(' ').next()?.parse::<u64>().ok());
+    let limit = least.unwrap_or_else(|| panic!("no size in {message}")) + (200 << 10);
+    // The command runs on, and its status is kept.
+    for (ending, status) in [("true", 6), ("exit 7", 7)] {
+        let (script, size_k) = (format!("sleep 1.5; touch {}; {ending}", ran.display()), format!("{}K", limit >> 10));
+        let options = ["-f", "-I", "2ms", "--max-size", &size_k];
+        let run = record(&output, &options, &script).output().expect("the program");
+        let message = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(run.status.code() == Some(status) && message.contains("--max-size"), "{:?} {message}", run.status);
+        assert!(ran.exists() && size(&output) <= limit, "{} of {limit}", size(&output));
+        fs::remove_file(&ran).expect("the command's file");
+        let end = fs::read_to_string(output.join("end.json")).expect("an end");
+        assert!(end.contains("\"stopped\": \"it reached --max-size"), "{end}");
+        let report = mmtwin([Path::new("report"), &output]);
+        assert!(report.status == 0 && report.err.contains("--max-size"), "{}", report.err);
+    }
+}
+
+/// The disk gets full: the recording ends and says so, the command runs on, is waited for, and its status is told.
+#[test]
+fn a_full_disk_ends_the_recording_and_not_the_command() {
+    let test = "a_full_disk_ends_the_recording_and_not_the_command";
+    let scratch = scratch();
+    let disk = scratch.path().join("disk");
+    fs::create_dir(&disk).expect("a directory");
+    // A file system of its own, in a mount namespace that is gone with its last process.
+    let unshared = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, "sh"]).arg(env!("CARGO_BIN_EXE_mmtwin")).arg(&disk);
+        command.arg(scratch.path()).env("LC_ALL", "C").stdin(Stdio::null()).output().expect("unshare")
+    };
+    // $1 program, $2 disk, $3 where things can be kept. The command fills the disk once the recording has begun.
+    let run = unshared(
+        "mount -t tmpfs -o size=48m tmpfs \"$2\" || exit 99
+         export disk=$2 keep=$3
+         \"$1\" record -I 1ms -o \"$2/r.mmt\" -- sh -c 'sleep 0.3; dd if=/dev/zero of=\"$disk/fill\" bs=4k 2>/dev/null
+            sleep 1; touch \"$keep/ran\"; exit 7'
+         echo status $?
+         cp -r \"$2/r.mmt\" \"$3/copy\"",
+    );
+    let (said, err) =
+        (String::from_utf8_lossy(&run.stdout).into_owned(), String::from_utf8_lossy(&run.stderr).into_owned());
+    if run.status.code() == Some(99) || err.contains("unshare") {
+        return skipped(test, &format!("no file system can be mounted here: {err}"));
+    }
+    assert!(said.contains("status 1"), "{said} {err}");
+    assert!(scratch.path().join("ran").exists(), "the command was cut short: {err}");
+    assert!(err.contains("No space left") && err.contains("ended with status 7") && !err.contains("panicked"), "{err}");
+    let copy = scratch.path().join("copy");
+    let end = fs::read_to_string(copy.join("end.json")).expect("an end on a full disk");
+    assert!(end.contains("\"stopped\"") && end.contains("No space left"), "{end}");
+    let report = mmtwin([Path::new("report"), &copy]);
+    assert!(report.status == 0 && report.err.contains("No space left"), "{}", report.err);
+}
+
+#[test]
+fn open_files_are_few_enough_or_refused_by_the_limits_name() {
+    let test = "open_files_are_few_enough_or_refused_by_the_limits_name";
+    let scratch = scratch();
+    let limited = |limit: &str, name: &str, script: &str| {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={limit}")).arg(env!("CARGO_BIN_EXE_mmtwin")).args(["record", "-I", "50ms", "-o"]);
+        command.arg(scratch.path().join(name)).args(["--", "sh", "-c", script]).output()
+    };
+    if limited("64:64", "x.mmt", "true").is_err() {
+        return skipped(test, "prlimit is not installed");
+    }
+    fs::remove_dir_all(scratch.path().join("x.mmt")).expect("a recording");
+    // The soft limit is raised, and the command has what it would have had.
+    let run = limited("20:4096", "soft.mmt", "exit $(ulimit -Sn)").expect("prlimit");
+    assert_eq!(run.status.code(), Some(20), "{}", String::from_utf8_lossy(&run.stderr));
+    let (mut refused, mut recorded) = (0, 0);
+    for hard in (8..64).step_by(3) {
+        let name = format!("{hard}.mmt");
+        let run = limited(&format!("{hard}:{hard}"), &name, "exit 3").expect("prlimit");
+        let message = String::from_utf8_lossy(&run.stderr).into_owned();
+        match run.status.code() {
+            Some(3) => recorded += 1,
+            Some(1) => {
+                refused += 1;
+                assert!(
+                    message.contains("RLIMIT_NOFILE") || message.contains("Too many open files"),
+                    "{hard}: {message}"
+                );
+                assert!(!scratch.path().join(&name).exists(), "{hard}");
+            }
+            other => panic!("{hard}: {other:?} {message}"),
+        }
+    }
+    assert!(refused > 0 && recorded > 0, "{refused} {recorded}");
+    assert!(
+        fs::read_dir(scratch.path()).expect("it").flatten().all(|e| !e.file_name().to_string_lossy().starts_with('.'))
+    );
 }
 
 #[test]

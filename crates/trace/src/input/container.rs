@@ -8,6 +8,7 @@ use crate::map::map;
 use crate::{Error, dat};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::path::Path;
 
 /// What a file begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +35,9 @@ fn beginning(head: &[u8]) -> Beginning {
     }
 }
 
-/// Opens a file.
-pub(super) fn file(name: &str) -> Result<Form, Error> {
-    let mut file = File::open(name).map_err(|e| Error::io(name, e))?;
+/// Opens a file; `name` is for messages, and may differ where the path is not UTF-8.
+pub(super) fn file(name: &str, path: &Path) -> Result<Form, Error> {
+    let mut file = File::open(path).map_err(|e| Error::io(name, e))?;
     if !file.metadata().map_err(|e| Error::io(name, e))?.is_file() {
         return stream(name, Box::new(file));
     }

@@ -63,14 +63,18 @@ struct Found {
 impl InputFile {
     /// Opens an input; `-` is standard input.
     pub fn open(name: &str) -> Result<InputFile, Error> {
-        let form = if name == "-" {
-            container::stream("standard input", Box::new(std::io::stdin()))?
-        } else if Path::new(name).is_dir() {
-            directory(name, Path::new(name), None)?
-        } else {
-            container::file(name)?
-        };
-        Ok(InputFile { name: if name == "-" { "standard input".into() } else { name.into() }, form })
+        InputFile::open_path(Path::new(name))
+    }
+
+    /// Opens an input whose name need not be UTF-8; in messages it is shown as well as it can be.
+    pub fn open_path(path: &Path) -> Result<InputFile, Error> {
+        let name = path.to_string_lossy().into_owned();
+        if name == "-" {
+            let name = "standard input".to_string();
+            return Ok(InputFile { form: container::stream(&name, Box::new(std::io::stdin()))?, name });
+        }
+        let form = if path.is_dir() { directory(&name, path, None)? } else { container::file(&name, path)? };
+        Ok(InputFile { name, form })
     }
 
     /// What was taken of a directory or archive that is no recording of its own, in words.
@@ -147,7 +151,7 @@ fn directory(name: &str, path: &Path, temporary: Option<tempfile::TempDir>) -> R
         } else if path.is_dir() {
             Form::Recording(Box::new(Recording::open(path)?))
         } else {
-            container::file(&name)?
+            container::file(&name, path)?
         };
         Ok::<_, Error>(Box::new(InputFile { name, form }))
     };

@@ -4,6 +4,7 @@
 //! is one record batch, written with one call, so a killed recorder leaves whole batches and at most part of one.
 //! When a counter appears that the file has no column for, a new file `SOURCE.1.arrows` begins with all of them.
 
+use super::create::append;
 use crate::Error;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_ipc::MetadataVersion;
@@ -12,13 +13,14 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use mmtwin_event::counters::Row;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Writes the counters of a recording.
 pub struct CounterWriter {
     directory: PathBuf,
+    /// Its name for messages.
+    name: PathBuf,
     sources: BTreeMap<String, Stream>,
     bytes: u64,
 }
@@ -26,6 +28,8 @@ pub struct CounterWriter {
 struct Stream {
     name: String,
     file: File,
+    /// Bytes in it that are whole.
+    length: u64,
     ipc: StreamWriter<Vec<u8>>,
     schema: Arc<Schema>,
     columns: Vec<String>,
@@ -33,9 +37,19 @@ struct Stream {
 }
 
 impl CounterWriter {
-    /// Writes into `directory`, which exists.
-    pub fn new(directory: &Path) -> CounterWriter {
-        CounterWriter { directory: directory.into(), sources: BTreeMap::new(), bytes: 0 }
+    /// Writes into `directory`, which exists; `name` is what messages call it.
+    pub fn new(directory: PathBuf, name: PathBuf) -> CounterWriter {
+        CounterWriter { directory, name, sources: BTreeMap::new(), bytes: 0 }
+    }
+
+    /// The directory has another name now.
+    pub fn moved(&mut self, directory: PathBuf) {
+        self.directory = directory;
+    }
+
+    /// Bytes written to all files so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Appends one sample of a source, taken at `at`. Without rows nothing is written.
@@ -57,8 +71,8 @@ impl CounterWriter {
         if known.is_none() || !missing.is_empty() {
             let columns = known.iter().flat_map(|s| &s.columns).chain(missing).cloned().collect();
             let number = known.map_or(0, |s| s.number + 1);
-            let stream = Stream::create(&self.directory, source, number, columns)?;
-            if let Some(old) = self.sources.insert(source.into(), stream) {
+            let stream = Stream::create(&self.directory, &self.name, source, number, columns)?;
+            if let Some(mut old) = self.sources.insert(source.into(), stream) {
                 self.bytes += old.finish()?;
             }
         }
@@ -68,18 +82,21 @@ impl CounterWriter {
         Ok(())
     }
 
-    /// Ends all streams. Returns the bytes written to all files.
-    pub fn finish(self) -> Result<u64, Error> {
-        self.sources.into_values().try_fold(self.bytes, |bytes, stream| Ok(bytes + stream.finish()?))
+    /// Ends all streams; nothing can be added then.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        for mut stream in std::mem::take(&mut self.sources).into_values() {
+            self.bytes += stream.finish()?;
+        }
+        Ok(())
     }
 }
 
 impl Stream {
-    fn create(directory: &Path, source: &str, number: u32, columns: Vec<String>) -> Result<Stream, Error> {
+    fn create(directory: &Path, name: &Path, source: &str, number: u32, columns: Vec<String>) -> Result<Stream, Error> {
         let leaf = if number == 0 { format!("{source}.arrows") } else { format!("{source}.{number}.arrows") };
-        let path = directory.join(leaf);
-        let name = path.to_string_lossy().into_owned();
-        let file = super::create::file(&path)?;
+        let shown = name.join(&leaf);
+        let name = shown.to_string_lossy().into_owned();
+        let file = super::create::file(&directory.join(leaf), &shown)?;
         let fixed = [Field::new("time", DataType::UInt64, false), Field::new("key", DataType::Utf8, false)];
         let counters = columns.iter().map(|c| Field::new(c, DataType::UInt64, true));
         let schema = Arc::new(Schema::new(fixed.into_iter().chain(counters).collect::<Vec<_>>()));
@@ -87,7 +104,7 @@ impl Stream {
         let ipc = IpcWriteOptions::try_new(8, false, MetadataVersion::V5)
             .and_then(|options| StreamWriter::try_new_with_options(Vec::new(), &schema, options))
             .map_err(|e| arrow(&name, e))?;
-        Ok(Stream { name, file, ipc, schema, columns, number })
+        Ok(Stream { name, file, length: 0, ipc, schema, columns, number })
     }
 
     fn write(&mut self, at: u64, rows: &[Row]) -> Result<u64, Error> {
@@ -111,13 +128,14 @@ impl Stream {
     /// Moves what is encoded to the file.
     fn pour(&mut self) -> Result<u64, Error> {
         let encoded = self.ipc.get_mut();
-        self.file.write_all(encoded).map_err(|e| Error::io(&self.name, e))?;
+        let written = append(&mut self.file, &mut self.length, encoded).map_err(|e| Error::io(&self.name, e));
         let bytes = encoded.len() as u64;
+        // A sample that could not be written is lost; the next one must not begin with it.
         encoded.clear();
-        Ok(bytes)
+        written.map(|()| bytes)
     }
 
-    fn finish(mut self) -> Result<u64, Error> {
+    fn finish(&mut self) -> Result<u64, Error> {
         self.ipc.finish().map_err(|e| arrow(&self.name, e))?;
         self.pour()
     }

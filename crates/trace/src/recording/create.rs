@@ -1,58 +1,59 @@
-//! Writing a recording: mmtwin's directory, readable at any moment.
+//! Writing a recording: mmtwin's directory, readable at any moment once it has its name.
 //!
-//! Files only grow; those that are written at once appear by rename. Directories have mode 0700 and files 0600: a
+//! Files only grow; those that are written at once appear by rename. Where a write fails, what of it reached the file
+//! is taken back, so that a file ends with something whole. Directories have mode 0700 and files 0600: a
 //! recording holds names of tasks and cgroups, kernel addresses and the kernel's command line.
 
 use super::counters_write::CounterWriter;
 use crate::Error;
+use crate::output::{Folder, Kind};
 use crate::private::{Names, Private};
 use crate::ring::PageLayout;
 use mmtwin_event::counters::Row;
 use mmtwin_event::manifest::{End, Manifest, Run, State, TaskLine};
 use mmtwin_event::results::Results;
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open, openat};
 use serde::Serialize;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Writes a recording.
+/// The last file.
+const END: &str = "end.json";
+
+/// Writes a recording. Dropped before it has its name ([`Writer::publish`] or [`Writer::finish`]), it leaves nothing
+/// behind; dropped after that, it leaves what a killed recorder leaves.
 pub struct Writer {
-    directory: PathBuf,
+    folder: Folder,
     tasks: File,
+    tasks_bytes: u64,
     counters: CounterWriter,
     other_bytes: u64,
     private: Option<Private>,
 }
 
+/// The files of ring-buffer pages, opened by CPU whatever the recording is called meanwhile.
+pub struct PageFiles {
+    directory: OwnedFd,
+    name: PathBuf,
+}
+
 impl Writer {
-    /// Makes the directory. One that has something in it is an error; with `force` a recording (and nothing else) is
-    /// replaced.
+    /// Makes the directory, beside its place until it is published. One that is there and has something in it is an
+    /// error; with `force` a recording (and nothing else) is replaced when the new one is published.
+    ///
+    /// # Errors
+    /// With what stands in the way, and what the system refuses.
     pub fn create(path: &Path, force: bool) -> Result<Writer, Error> {
-        let name = path.to_string_lossy();
-        let fail = |message: &str| Err(Error::io(&name, io::Error::new(io::ErrorKind::AlreadyExists, message)));
-        match fs::read_dir(path) {
-            Ok(mut entries) => {
-                if entries.next().is_some() {
-                    if !super::Recording::is_one(path) {
-                        return fail("exists and is no recording, so it is not replaced");
-                    }
-                    if !force {
-                        return fail("a recording of this name exists; use -f to replace it, or -o for another name");
-                    }
-                }
-                fs::remove_dir_all(path).map_err(|e| Error::io(&name, e))?;
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(Error::io(&name, e)),
-        }
-        directory(path)?;
+        let folder = Folder::create(path, force, Kind::Recording)?;
         for sub in ["cpu", "formats", "counters"] {
-            directory(&path.join(sub))?;
+            directory(&folder, sub)?;
         }
-        let tasks = file(&path.join("tasks.jsonl"))?;
-        let counters = CounterWriter::new(&path.join("counters"));
-        Ok(Writer { directory: path.into(), tasks, counters, other_bytes: 0, private: None })
+        let tasks = file(&folder.path().join("tasks.jsonl"), &folder.name().join("tasks.jsonl"))?;
+        let counters = CounterWriter::new(folder.path().join("counters"), folder.name().join("counters"));
+        Ok(Writer { folder, tasks, tasks_bytes: 0, counters, other_bytes: 0, private: None })
     }
 
     /// From now on names are replaced by pseudonyms, those of `names` and new ones. To be said before anything is
@@ -79,6 +80,24 @@ impl Writer {
             Some(private) => self.counters.add(source, at, &private.rows(rows)),
             None => self.counters.add(source, at, rows),
         }
+    }
+
+    /// Says whether [`Writer::create`] would refuse, without writing anything.
+    ///
+    /// # Errors
+    /// As of [`Writer::create`].
+    pub fn check(path: &Path, force: bool) -> Result<(), Error> {
+        Folder::check(path, force, Kind::Recording)
+    }
+
+    /// Gives the recording its name: it has begun well. Returns what of a replaced one could not be removed.
+    ///
+    /// # Errors
+    /// If it cannot have the name; what had it before is as it was.
+    pub fn publish(&mut self) -> Result<Option<String>, Error> {
+        let left = self.folder.publish()?;
+        self.counters.moved(self.folder.path().join("counters"));
+        Ok(left)
     }
 
     /// Writes `manifest.json`. From then on the directory is a recording.
@@ -110,7 +129,7 @@ impl Writer {
 
     /// Writes a text of `formats/`: `header_page`, `header_event`, `kallsyms`, `printk_formats`.
     pub fn text(&mut self, name: &str, text: &[u8]) -> Result<(), Error> {
-        let path = self.directory.join("formats").join(name);
+        let path = Path::new("formats").join(name);
         match &mut self.private {
             Some(private) => private.text(name, text).map_or(Ok(()), |text| self.write(&path, &text)),
             None => self.write(&path, text),
@@ -122,22 +141,33 @@ impl Writer {
         if let Some(private) = &mut self.private {
             private.format(system, event, text)?;
         }
-        let system = self.directory.join("formats").join(system);
-        if !system.is_dir() {
-            directory(&system)?;
+        let system = Path::new("formats").join(system);
+        if !self.folder.path().join(&system).is_dir() {
+            directory(&self.folder, &system)?;
         }
         self.write(&system.join(event), text)
     }
 
+    /// The files for ring-buffer pages.
+    ///
+    /// # Errors
+    /// If their directory cannot be opened.
+    pub fn page_files(&self) -> Result<PageFiles, Error> {
+        let name = self.folder.name().join("cpu");
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let directory = open(self.folder.path().join("cpu"), flags, Mode::empty());
+        let directory = directory.map_err(|e| Error::io(&name.to_string_lossy(), e.into()))?;
+        Ok(PageFiles { directory, name })
+    }
+
     /// Makes the file that takes the ring-buffer pages of a CPU.
     pub fn pages(&self, cpu: u32) -> Result<File, Error> {
-        file(&self.directory.join("cpu").join(format!("{cpu}.pages")))
+        self.page_files()?.create(cpu)
     }
 
     /// Appends what is known of tasks.
     pub fn tasks(&mut self, tasks: &[TaskLine]) -> Result<(), Error> {
-        let name = self.directory.join("tasks.jsonl");
-        let name = name.to_string_lossy();
+        let name = self.name(Path::new("tasks.jsonl"));
         let mut lines = Vec::new();
         for task in tasks {
             let private = self.private.as_mut().map(|p| p.task(task));
@@ -145,31 +175,68 @@ impl Writer {
                 .map_err(|e| Error::io(&name, e.into()))?;
             lines.push(b'\n');
         }
+        append(&mut self.tasks, &mut self.tasks_bytes, &lines).map_err(|e| Error::io(&name, e))?;
         self.other_bytes += lines.len() as u64;
-        self.tasks.write_all(&lines).map_err(|e| Error::io(&name, e))
+        Ok(())
     }
 
-    /// Ends the recording: fills in the bytes that were written and writes `end.json`.
-    pub fn finish(mut self, mut end: End) -> Result<End, Error> {
-        let counters = std::mem::replace(&mut self.counters, CounterWriter::new(&self.directory));
-        end.cost.counter_bytes = counters.finish()?;
+    /// Bytes of counters and of everything but pages so far.
+    pub fn bytes(&self) -> u64 {
+        self.counters.bytes() + self.other_bytes
+    }
+
+    /// Takes room on the disk for an `end.json` of so many bytes, so that it can be written when the disk is full.
+    /// Where the file system cannot, nothing is taken.
+    pub fn reserve_end(&self, bytes: u64) {
+        if let Ok(file) = file(&self.unfinished(END), &self.unfinished(END)) {
+            let _ = fallocate(&file, FallocateFlags::empty(), 0, bytes);
+        }
+    }
+
+    /// Writes `end.json`, with the bytes that were written before. It can be written again while more is known.
+    ///
+    /// # Errors
+    /// What the system refused; an `end.json` that was there is as it was.
+    pub fn end(&mut self, mut end: End) -> Result<End, Error> {
+        end.cost.counter_bytes = self.counters.bytes();
         end.cost.other_bytes = self.other_bytes;
         if let Some(private) = &mut self.private {
             end = private.end(&end);
         }
-        self.json("end.json", &end)?;
+        let counted = self.other_bytes;
+        self.json(END, &end)?;
+        self.other_bytes = counted;
+        Ok(end)
+    }
+
+    /// Ends the recording: ends the streams of counters, fills in the bytes that were written, writes `end.json` and
+    /// gives the recording its name if it has none yet. Returns what of a replaced one could not be removed, too.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn finish(mut self, end: End) -> Result<End, Error> {
+        self.counters.finish()?;
+        let end = self.end(end)?;
+        // Its only note would be of what another recording was before.
+        self.publish()?;
         Ok(end)
     }
 
     /// Ends a recording without saying how it ended: that of one that was cut off.
+    ///
+    /// # Errors
+    /// What the system refused.
     pub fn stop(mut self) -> Result<(), Error> {
-        let counters = std::mem::replace(&mut self.counters, CounterWriter::new(&self.directory));
-        counters.finish().map(|_| ())
+        self.counters.finish()?;
+        self.publish().map(|_| ())
     }
 
     /// Writes `lab.json` without paths, from its text.
+    ///
+    /// # Errors
+    /// If the text is no JSON, and what the system refused.
     pub fn lab(&mut self, text: &[u8]) -> Result<(), Error> {
-        let name = self.directory.join("lab.json").to_string_lossy().into_owned();
+        let name = self.name(Path::new("lab.json"));
         let mut value = serde_json::from_slice(text).map_err(|e| Error::io(&name, e.into()))?;
         if let Some(private) = &mut self.private {
             private.paths(&mut value);
@@ -177,27 +244,92 @@ impl Writer {
         self.json("lab.json", &value)
     }
 
+    /// A file's name for messages: where the user will look for it.
+    fn name(&self, file: &Path) -> String {
+        self.folder.name().join(file).to_string_lossy().into_owned()
+    }
+
+    fn unfinished(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}.tmp"))
+    }
+
     fn json(&mut self, name: &str, value: &impl Serialize) -> Result<(), Error> {
-        let path = self.directory.join(name);
-        let mut text = serde_json::to_vec_pretty(value).map_err(|e| Error::io(&path.to_string_lossy(), e.into()))?;
+        let shown = self.name(Path::new(name));
+        let fail = |e| Error::io(&shown, e);
+        let mut text = serde_json::to_vec_pretty(value).map_err(|e| fail(e.into()))?;
         text.push(b'\n');
-        let unfinished = self.directory.join(format!("{name}.tmp"));
-        self.write(&unfinished, &text)?;
-        fs::rename(&unfinished, &path).map_err(|e| Error::io(&path.to_string_lossy(), e))
+        let unfinished = self.unfinished(name);
+        let written = || {
+            // Without truncation first: room that was taken for it would be given back.
+            let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&unfinished)?;
+            file.write_all(&text)?;
+            file.set_len(text.len() as u64)?;
+            fs::rename(&unfinished, self.folder.path().join(name))
+        };
+        if let Err(e) = written() {
+            // What is left of it is no file of a recording.
+            let _ = fs::remove_file(&unfinished);
+            return Err(fail(e));
+        }
+        self.other_bytes += text.len() as u64;
+        Ok(())
     }
 
     fn write(&mut self, path: &Path, text: &[u8]) -> Result<(), Error> {
         self.other_bytes += text.len() as u64;
-        file(path)?.write_all(text).map_err(|e| Error::io(&path.to_string_lossy(), e))
+        let name = self.name(path);
+        let mut file = file(&self.folder.path().join(path), Path::new(&name))?;
+        file.write_all(text).map_err(|e| Error::io(&name, e))
     }
 }
 
-/// Makes a file that is only appended to. It must not exist.
-pub(super) fn file(path: &Path) -> Result<File, Error> {
-    let open = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path);
-    open.map_err(|e| Error::io(&path.to_string_lossy(), e))
+impl PageFiles {
+    /// Makes the file of a CPU.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn create(&self, cpu: u32) -> Result<File, Error> {
+        self.open(cpu, OFlags::CREATE | OFlags::EXCL)
+    }
+
+    /// Opens the file of a CPU again, to append to it.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn append(&self, cpu: u32) -> Result<File, Error> {
+        self.open(cpu, OFlags::empty())
+    }
+
+    fn open(&self, cpu: u32, how: OFlags) -> Result<File, Error> {
+        let leaf = format!("{cpu}.pages");
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW | how;
+        let file = openat(&self.directory, &leaf, flags, Mode::RUSR | Mode::WUSR);
+        file.map(File::from).map_err(|e| Error::io(&self.name.join(leaf).to_string_lossy(), e.into()))
+    }
 }
 
-fn directory(path: &Path) -> Result<(), Error> {
-    DirBuilder::new().mode(0o700).create(path).map_err(|e| Error::io(&path.to_string_lossy(), e))
+/// Appends to a file of which `length` bytes are whole, all or nothing.
+pub(super) fn append(file: &mut File, length: &mut u64, bytes: &[u8]) -> io::Result<()> {
+    match file.write_all(bytes) {
+        Ok(()) => {
+            *length += bytes.len() as u64;
+            Ok(())
+        }
+        Err(e) => {
+            // If this fails too, a reader leaves the incomplete rest out.
+            let _ = file.set_len(*length);
+            Err(e)
+        }
+    }
+}
+
+/// Makes a file that is only appended to; `name` is for messages. It must not exist.
+pub(super) fn file(path: &Path, name: &Path) -> Result<File, Error> {
+    let open = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path);
+    open.map_err(|e| Error::io(&name.to_string_lossy(), e))
+}
+
+fn directory(folder: &Folder, sub: impl AsRef<Path>) -> Result<(), Error> {
+    let made = DirBuilder::new().mode(0o700).create(folder.path().join(&sub));
+    made.map_err(|e| Error::io(&folder.name().join(&sub).to_string_lossy(), e))
 }

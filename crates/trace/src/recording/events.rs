@@ -3,7 +3,7 @@
 //! The twin's recordings are made here, in the pages and formats of the modelled kernel, so that the reader that is
 //! tested on real kernels reads the twin too. Files only grow, as those of a live recording.
 
-use super::create::Writer;
+use super::create::{PageFiles, Writer};
 use crate::functions::Functions;
 use crate::ring::PageLayout;
 use crate::ring::encode::PageWriter;
@@ -19,6 +19,8 @@ use std::path::Path;
 
 /// Bytes of a ring-buffer page.
 const PAGE: usize = 4096;
+/// Most files of pages that are open all the time.
+const MOST_OPEN: usize = 256;
 /// First id for formats; the kernel's own tracers have those below.
 const FIRST_ID: u16 = 100;
 
@@ -28,6 +30,7 @@ pub struct EventWriter {
     /// By kind: number and layout of the events that are recorded.
     formats: Vec<Option<(u16, &'static Definition)>>,
     functions: Functions,
+    page_files: PageFiles,
     cpus: Vec<Cpu>,
     /// Counters of one moment, before they are written.
     source: String,
@@ -37,10 +40,21 @@ pub struct EventWriter {
 }
 
 struct Cpu {
+    number: u32,
     pages: PageWriter,
-    file: File,
+    /// `None`: opened when something is written, for there are more CPUs than a process may have files.
+    file: Option<File>,
     name: String,
     bytes: u64,
+}
+
+/// Appends a page to the file of a CPU.
+fn append(file: Option<&File>, files: &PageFiles, (cpu, name): (u32, &str), page: &[u8]) -> Result<(), Error> {
+    let fail = |e| Error::io(name, e);
+    match file {
+        Some(mut file) => file.write_all(page).map_err(fail),
+        None => files.append(cpu)?.write_all(page).map_err(fail),
+    }
 }
 
 impl EventWriter {
@@ -68,16 +82,18 @@ impl EventWriter {
         events.sort();
         let cpus = manifest.evidence.cpus.clone();
         let layout = PageLayout::little_endian_64(PAGE);
-        let open = |&cpu: &u32| -> Result<Cpu, Error> {
-            let name = path.join("cpu").join(format!("{cpu}.pages")).to_string_lossy().into_owned();
-            Ok(Cpu { pages: PageWriter::new(layout), file: writer.pages(cpu)?, name, bytes: 0 })
+        let page_files = writer.page_files()?;
+        let open = |&number: &u32| -> Result<Cpu, Error> {
+            let name = path.join("cpu").join(format!("{number}.pages")).to_string_lossy().into_owned();
+            let file = Some(page_files.create(number)?).filter(|_| cpus.len() <= MOST_OPEN);
+            Ok(Cpu { number, pages: PageWriter::new(layout), file, name, bytes: 0 })
         };
         let files = cpus.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let buffer = PAGE as u64;
         manifest.tracing = Some(Tracing { sub_buffer: buffer, buffer, big_endian: false, long_size: 8, cpus, events });
         writer.manifest(&manifest)?;
         let (functions, source, rows) = Default::default();
-        Ok(EventWriter { writer, formats, functions, cpus: files, source, at: 0, rows, failed: None })
+        Ok(EventWriter { writer, formats, functions, page_files, cpus: files, source, at: 0, rows, failed: None })
     }
 
     /// Writes `run.json`.
@@ -99,7 +115,7 @@ impl EventWriter {
         for cpu in &mut self.cpus {
             while let Some(page) = cpu.pages.flush() {
                 cpu.bytes += page.len() as u64;
-                cpu.file.write_all(page).map_err(|e| Error::io(&cpu.name, e))?;
+                append(cpu.file.as_ref(), &self.page_files, (cpu.number, &cpu.name), page)?;
             }
         }
         if self.functions.count() > 0 {
@@ -126,7 +142,7 @@ impl EventWriter {
             Ok(None) => Ok(()),
             Ok(Some(page)) => {
                 cpu.bytes += page.len() as u64;
-                cpu.file.write_all(page).map_err(|e| Error::io(&cpu.name, e))
+                append(cpu.file.as_ref(), &self.page_files, (cpu.number, &cpu.name), page)
             }
             Err(too_long) => Err(Error::at(place(), too_long.to_string())),
         }

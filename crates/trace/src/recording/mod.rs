@@ -11,7 +11,7 @@ mod origin;
 
 pub use counters_read::{CounterStream, Counters, SampledRow};
 pub use counters_write::CounterWriter;
-pub use create::Writer;
+pub use create::{PageFiles, Writer};
 pub use events::EventWriter;
 
 use crate::format::{self, Formats, symbols};

@@ -90,8 +90,9 @@ fn written(end: Option<End>) -> (TempDir, PathBuf) {
     w.counters("numastat", 300, &nodes(6)).unwrap();
     // A column appears.
     w.counters("vmstat", 301, &[row("", &[("pgfault", Some(4)), ("new", Some(9)), ("pgfree", Some(2))])]).unwrap();
-    if let Some(end) = end {
-        w.finish(end).unwrap();
+    match end {
+        Some(end) => drop(w.finish(end).unwrap()),
+        None => drop(w.publish().unwrap()),
     }
     (root, path)
 }
@@ -249,7 +250,9 @@ fn flipped_bits_are_no_panic() {
 fn nothing_is_replaced_without_force_and_nothing_but_a_recording_with_it() {
     let (root, path) = written(None);
     assert!(Writer::create(&path, false).is_err());
-    Writer::create(&path, true).unwrap();
+    drop(Writer::create(&path, true).unwrap());
+    assert!(Recording::is_one(&path), "the old one stays until the new one has begun");
+    Writer::create(&path, true).unwrap().publish().unwrap();
     assert!(!Recording::is_one(&path));
     let other = root.path().join("other");
     fs::create_dir(&other).unwrap();

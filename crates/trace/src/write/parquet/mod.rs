@@ -1,26 +1,25 @@
 //! A stream as a directory of Parquet files: one per event, and one each for counters, tasks, losses and calls.
 //!
-//! `docs/formats.md` describes the files. The directory is written under another name and renamed when it is whole.
+//! `docs/formats.md` describes the files. The directory gets its name when it is whole.
 //! Memory is bounded: a row group is written when it has [`ROWS`] rows, and that of the largest table when all tables
 //! together hold more than [`BUDGET`].
 
 mod column;
 mod event;
+mod replace;
 mod table;
 
 use crate::format::Formats;
+use crate::output::{self, Folder};
 use crate::{Error, Outcome};
 use column::{Type, Value};
 use mmtwin_event::manifest::SCHEMA_VERSION;
 use mmtwin_event::{Call, CounterRow, Event, Kind, Sink, Source, Task};
 use parquet::file::metadata::KeyValue;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use table::Table;
-use tempfile::TempDir;
 
 /// Rows of a row group.
 const ROWS: usize = 1 << 16;
@@ -61,10 +60,8 @@ const CALLS: [(&str, Type, bool); 3] =
 
 /// Takes a stream, and leaves a directory of Parquet files when it is closed.
 pub struct ParquetWriter {
-    to: PathBuf,
-    /// Removed with everything in it unless it was renamed.
-    partial: TempDir,
-    force: bool,
+    folder: Folder,
+    mode: u32,
     formats: Option<Arc<Formats>>,
     source: Source,
     tables: Vec<Table>,
@@ -94,25 +91,23 @@ enum Shape {
 }
 
 impl ParquetWriter {
+    /// Says whether [`ParquetWriter::create`] would refuse, without writing anything.
+    ///
+    /// # Errors
+    /// As of [`ParquetWriter::create`].
+    pub fn check(to: &Path, force: bool) -> Result<(), Error> {
+        Folder::check(to, force, output::Kind::Other { mode: 0, look: replace::look })
+    }
+
     /// A writer of the directory `to`. `formats` are those of the source, if it is binary. If `to` exists, it is an
-    /// error; with `force` a directory that holds Parquet files (and nothing else) is replaced.
-    pub fn create(to: &Path, formats: Option<Arc<Formats>>, force: bool) -> Result<ParquetWriter, Error> {
-        let Some(name) = to.file_name() else {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "is no name for a new directory");
-            return Err(Error::io(&to.to_string_lossy(), error));
-        };
-        let parent = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut partial = name.to_os_string();
-        partial.push(".partial");
-        replaceable(to, force)?;
-        let place = parent.join(&partial);
-        replaceable(&place, force)?;
-        remove(&place)?;
-        let directory = tempfile::Builder::new().prefix(&partial).rand_bytes(0).tempdir_in(parent);
+    /// error; with `force` a directory that holds Parquet files of ours (and nothing else) is replaced when the new
+    /// one is whole. `mode` are the permissions of files, less those of the umask.
+    pub fn create(to: &Path, formats: Option<Arc<Formats>>, force: bool, mode: u32) -> Result<ParquetWriter, Error> {
+        // Who may read a file may list it.
+        let directory = 0o700 | mode | (mode & 0o444) >> 2;
         Ok(ParquetWriter {
-            to: parent.join(name),
-            partial: directory.map_err(|e| Error::io(&place.to_string_lossy(), e))?,
-            force,
+            folder: Folder::create(to, force, output::Kind::Other { mode: directory, look: replace::look })?,
+            mode,
             formats,
             source: Source::default(),
             tables: Vec::new(),
@@ -128,17 +123,15 @@ impl ParquetWriter {
 
     /// Writes what is left and gives the directory its name. Returns the files and their rows, by name. Without it, or
     /// if it fails, nothing stays behind.
-    pub fn close(self) -> Result<Vec<(String, u64)>, Error> {
+    pub fn close(mut self) -> Result<Vec<(String, u64)>, Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         let mut files = self.tables.into_iter().map(Table::close).collect::<Result<Vec<_>, _>>()?;
         files.sort();
-        replaceable(&self.to, self.force)?;
-        remove(&self.to)?;
-        fs::rename(self.partial.path(), &self.to).map_err(|e| Error::io(&self.to.to_string_lossy(), e))?;
-        // Nothing of this name is left to remove.
-        let _ = self.partial.keep();
+        if let Some(left) = self.folder.publish()? {
+            return Err(Error::Output { path: self.folder.name().to_string_lossy().into_owned(), message: left });
+        }
         Ok(files)
     }
 
@@ -162,7 +155,8 @@ impl ParquetWriter {
         let clock = self.source.clock.iter().map(|c| ("clock", c.as_str()));
         let all = source.into_iter().chain(kernel).chain(clock).chain(notes.iter().copied());
         let notes = all.map(|(key, value)| KeyValue::new(format!("mmtwin.{key}"), value.to_string())).collect();
-        self.tables.push(Table::new(self.partial.path().join(file), columns, notes));
+        let path = self.folder.path().join(file);
+        self.tables.push(Table::new(path, self.mode, columns, notes));
         self.tables.len() - 1
     }
 
@@ -340,34 +334,6 @@ impl Sink for ParquetWriter {
         let table = self.side("calls", &CALLS);
         let (cpu, function) = (Value::Uint(call.cpu.into()), Value::Text(call.function.as_bytes()));
         self.push_side(table, &[Some(cpu), Some(function), Some(Value::Uint(call.nanoseconds))]);
-    }
-}
-
-/// An error if `path` may not be replaced: without `force` if it exists, with it if it is not a directory of Parquet
-/// files alone.
-fn replaceable(path: &Path, force: bool) -> Result<(), Error> {
-    let fail = |e| Error::io(&path.to_string_lossy(), e);
-    let refuse = |message: &str| Err(fail(io::Error::new(io::ErrorKind::AlreadyExists, message)));
-    match fs::symlink_metadata(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(fail(e)),
-        Ok(_) if !force => return refuse("exists; use -f to replace it, or another name"),
-        Ok(m) if !m.is_dir() => return refuse("exists and is no directory, so it is not replaced"),
-        Ok(_) => {}
-    }
-    for entry in fs::read_dir(path).map_err(fail)? {
-        if entry.map_err(fail)?.path().extension().is_none_or(|e| e != "parquet") {
-            return refuse("holds other files than Parquet, so it is not replaced");
-        }
-    }
-    Ok(())
-}
-
-/// Removes a directory, if there is one.
-fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(&path.to_string_lossy(), e)),
-        _ => Ok(()),
     }
 }
 

@@ -15,6 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -31,11 +32,15 @@ pub(super) struct Table {
     schema: SchemaRef,
     notes: Vec<KeyValue>,
     path: PathBuf,
+    mode: u32,
     writer: Option<ArrowWriter<Appender>>,
 }
 
 /// Appends to a file that is open only meanwhile.
-struct Appender(PathBuf);
+struct Appender {
+    path: PathBuf,
+    mode: u32,
+}
 
 impl Write for Appender {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -43,7 +48,8 @@ impl Write for Appender {
         Ok(bytes.len())
     }
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        OpenOptions::new().append(true).create(true).open(&self.0)?.write_all(bytes)
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(self.mode).open(&self.path)?.write_all(bytes)
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -52,12 +58,12 @@ impl Write for Appender {
 
 impl Table {
     /// A table of these columns (name, type, may be absent) in a file that does not exist yet. `notes` are the key and
-    /// value metadata of the file.
-    pub fn new(path: PathBuf, columns: &[(String, Type, bool)], notes: Vec<KeyValue>) -> Table {
+    /// value metadata of the file, `mode` its permissions.
+    pub fn new(path: PathBuf, mode: u32, columns: &[(String, Type, bool)], notes: Vec<KeyValue>) -> Table {
         let fields: Vec<_> = columns.iter().map(|(name, kind, nullable)| kind.field(name, *nullable)).collect();
         let columns = columns.iter().map(|(_, kind, _)| kind.column()).collect();
         let schema = Arc::new(Schema::new(fields));
-        Table { columns, rows: 0, bytes: 0, written: 0, schema, notes, path, writer: None }
+        Table { columns, rows: 0, bytes: 0, written: 0, schema, notes, path, mode, writer: None }
     }
 
     /// Ends a row; `bytes` is what the columns took for it.
@@ -106,8 +112,12 @@ impl Table {
             .set_column_encoding(ts, Encoding::DELTA_BINARY_PACKED)
             .set_key_value_metadata(Some(self.notes.clone()))
             .build();
-        ArrowWriter::try_new(Appender(self.path.clone()), self.schema.clone(), Some(properties))
-            .map_err(|e| self.failure(io::Error::other(e)))
+        ArrowWriter::try_new(
+            Appender { path: self.path.clone(), mode: self.mode },
+            self.schema.clone(),
+            Some(properties),
+        )
+        .map_err(|e| self.failure(io::Error::other(e)))
     }
 
     fn failure(&self, error: io::Error) -> Error {

@@ -11,6 +11,7 @@ use mmtwin_event::Fields;
 use mmtwin_event::vocabulary as v;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use std::collections::BTreeMap;
+use std::fs;
 use std::fs::File;
 
 /// Columns by name, each value as text; `-` is a value that is not there.
@@ -61,7 +62,7 @@ const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vmscan-v6.
 fn convert(input: &str, to: &Path) -> Vec<(String, u64)> {
     let mut file = InputFile::open(input).unwrap();
     let input = file.input(&Options::default()).unwrap();
-    let mut writer = ParquetWriter::create(to, input.formats.clone(), false).unwrap();
+    let mut writer = ParquetWriter::create(to, input.formats.clone(), false, 0o600).unwrap();
     input.read(&mut writer).unwrap();
     writer.close().unwrap()
 }
@@ -176,7 +177,7 @@ fn line<'a>(name: &'a str, raw: &'a [u8], ts: u64) -> Event<'a> {
 fn everything_else_of_a_stream_has_its_table() {
     let root = tempfile::tempdir().unwrap();
     let to = root.path().join("out");
-    let mut w = ParquetWriter::create(&to, None, false).unwrap();
+    let mut w = ParquetWriter::create(&to, None, false, 0o600).unwrap();
     w.start(&Source { name: "x".into(), kernel: Some("6.1".into()), ..Source::default() });
     w.task(&Task { pid: 9, tgid: 8, comm: b"worker", cgroup: Some("/web") });
     let names = ["pgfault".to_string(), "max".to_string()];
@@ -240,7 +241,7 @@ print fmt: \"%d\", REC->pid\n";
     record.extend((22u32 | 3 << 16).to_le_bytes());
     record.extend(b"/x\0");
     let root = tempfile::tempdir().unwrap();
-    let mut w = ParquetWriter::create(&root.path().join("out"), Some(Arc::new(formats)), false).unwrap();
+    let mut w = ParquetWriter::create(&root.path().join("out"), Some(Arc::new(formats)), false, 0o600).unwrap();
     let event = Event { id: 700, comm: b"", ..line("other", &record, 1) };
     w.event(&event);
     // A wakeup tells the name of task 7.
@@ -260,7 +261,7 @@ print fmt: \"%d\", REC->pid\n";
 #[test]
 fn row_groups_are_written_before_memory_is_full() {
     let root = tempfile::tempdir().unwrap();
-    let mut w = ParquetWriter::create(&root.path().join("out"), None, false).unwrap();
+    let mut w = ParquetWriter::create(&root.path().join("out"), None, false, 0o600).unwrap();
     let payload = vec![b'x'; 4 << 10];
     let mut most = 0;
     for ts in 0..12_000 {
@@ -283,18 +284,18 @@ fn row_groups_are_written_before_memory_is_full() {
 fn only_directories_of_parquet_files_are_replaced_and_only_when_asked() {
     let root = tempfile::tempdir().unwrap();
     let to = root.path().join("out");
-    ParquetWriter::create(&to, None, false).unwrap().close().unwrap();
-    assert!(ParquetWriter::create(&to, None, false).is_err());
-    let mut w = ParquetWriter::create(&to, None, true).unwrap();
+    ParquetWriter::create(&to, None, false, 0o600).unwrap().close().unwrap();
+    assert!(ParquetWriter::create(&to, None, false, 0o600).is_err());
+    let mut w = ParquetWriter::create(&to, None, true, 0o600).unwrap();
     w.event(&line("a", b"", 1));
     drop(w);
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "nothing half-written stays");
-    let mut w = ParquetWriter::create(&to, None, true).unwrap();
+    let mut w = ParquetWriter::create(&to, None, true, 0o600).unwrap();
     w.event(&line("a", b"", 1));
     w.close().unwrap();
     assert!(to.join("a.parquet").exists());
     fs::write(to.join("thesis.txt"), "years of work").unwrap();
-    assert!(ParquetWriter::create(&to, None, true).is_err());
+    assert!(ParquetWriter::create(&to, None, true, 0o600).is_err());
     assert!(to.join("thesis.txt").exists());
-    assert!(ParquetWriter::create(Path::new("/"), None, true).is_err());
+    assert!(ParquetWriter::create(Path::new("/"), None, true, 0o600).is_err());
 }
