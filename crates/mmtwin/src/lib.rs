@@ -7,6 +7,7 @@ pub mod progress;
 pub mod reading;
 pub mod reproduce;
 pub mod running;
+pub mod shortened;
 mod tidy;
 pub mod verbs;
 

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use mmtwin::cli::{Cli, Color, Verb};
-use mmtwin::{Failure, say, status, verbs};
+use mmtwin::{Failure, say, shortened, status, verbs};
 use mmtwin_host::restore::{GUARDIAN, guardian};
 use mmtwin_host::workload::{WORKER, worker};
 
@@ -15,6 +15,7 @@ fn main() {
     if std::env::args_os().nth(1).is_some_and(|first| first == GUARDIAN) {
         std::process::exit(guardian());
     }
+    shortened::catch();
     let cli = Cli::parse();
     match cli.color {
         Color::Auto => {}

@@ -2,6 +2,7 @@
 
 use super::quantity::{parse_size, parse_stamp, parse_time};
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// `mmtwin record`
@@ -47,7 +48,7 @@ pub struct Record {
     pub private: bool,
     /// Command to run
     #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<std::ffi::OsString>,
+    pub command: Vec<OsString>,
 }
 
 /// How to read an input.
@@ -55,7 +56,7 @@ pub struct Record {
 pub struct Reading {
     /// /proc/vmstat before and after, for a trace that has no counters: BEFORE,AFTER (files, or directories of /proc files)
     #[arg(long, value_name = "BEFORE,AFTER")]
-    pub counters: Option<String>,
+    pub counters: Option<OsString>,
     /// User, system and elapsed seconds of the traced test, for a trace that does not know them
     #[arg(long, value_name = "USER,SYSTEM,ELAPSED")]
     pub times: Option<String>,
@@ -102,7 +103,7 @@ Examples:
 pub struct Report {
     /// What to report on
     #[arg(required = true, value_name = "INPUT")]
-    pub inputs: Vec<std::ffi::OsString>,
+    pub inputs: Vec<OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub reading: Reading,
@@ -139,7 +140,7 @@ Several runs of one column are joined by commas; a column can be named:
 pub struct Compare {
     /// Baseline first, then what is compared with it
     #[arg(required = true, num_args = 2.., value_name = "INPUT")]
-    pub inputs: Vec<std::ffi::OsString>,
+    pub inputs: Vec<OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,

@@ -3,13 +3,12 @@
 use super::{print, told};
 use crate::cli::Compare;
 use crate::{Failure, fidelity, reading};
-use mmtwin_report::column::{ColumnArgument, ColumnError};
+use mmtwin_report::column::ColumnArgument;
 use mmtwin_report::compare;
 use mmtwin_report::fail_on::FailOn;
 use mmtwin_report::tables;
 use mmtwin_trace::input::Options;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Runs the verb.
 pub fn run(arguments: Compare) -> Result<i32, Failure> {
@@ -17,9 +16,9 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose().map_err(|e| usage(&e))?;
     let (mut columns, mut sides) = (Vec::new(), Vec::new());
     for argument in &arguments.inputs {
-        let (name, inputs) = column(argument).map_err(|e| usage(&e))?;
+        let column = ColumnArgument::parse(argument, |name| Path::new(name).exists()).map_err(|e| usage(&e))?;
         let (mut reports, mut side) = (Vec::new(), Vec::new());
-        for input in &inputs {
+        for input in &column.inputs {
             let analysed = reading::analyse(input, &Options::default())?;
             let mut report = analysed.report();
             // Lists of two inputs cannot be put side by side; their totals can.
@@ -27,7 +26,7 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
             reports.push(report);
             side.push(analysed);
         }
-        columns.push((name, reports));
+        columns.push((column.name, reports));
         sides.push(side);
     }
     if let Some(fidelity) = fidelity::of_sides(&sides)?
@@ -40,13 +39,4 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
     print(&mut comparison, &arguments.printing)?;
     Ok(outcome.map_or(0, |outcome| told(&outcome)))
-}
-
-/// Name and inputs of a column. An argument that is not UTF-8 is the name of one input.
-fn column(argument: &OsStr) -> Result<(String, Vec<PathBuf>), ColumnError> {
-    let Some(text) = argument.to_str() else {
-        return Ok((argument.to_string_lossy().into_owned(), vec![argument.into()]));
-    };
-    let column = ColumnArgument::parse(text, |name| Path::new(name).exists())?;
-    Ok((column.name, column.inputs.into_iter().map(PathBuf::from).collect()))
 }

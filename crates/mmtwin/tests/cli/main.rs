@@ -7,6 +7,8 @@ mod eras;
 mod explain;
 mod findings;
 mod host_kill;
+mod hostile;
+mod incomplete;
 mod lab;
 mod outputs;
 mod parquet;

@@ -200,6 +200,7 @@ impl Writer {
     pub fn end(&mut self, mut end: End) -> Result<End, Error> {
         end.cost.counter_bytes = self.counters.bytes();
         end.cost.other_bytes = self.other_bytes;
+        end.files = super::sizes(self.folder.path())?;
         if let Some(private) = &mut self.private {
             end = private.end(&end);
         }
