@@ -148,7 +148,7 @@ fn files_and_swap_of_6_12_are_equal_byte_by_byte() {
 #[test]
 fn synchronous_devices_are_memory_itself() {
     let directory = tempfile::tempdir().expect("directory");
-    let sets = ["machine.disk.latency=\"1 us\"", "machine.swap.synchronous=true"];
+    let sets = ["machine.disk.latency=\"0 ns\"", "machine.swap.synchronous=true"];
     let Some(outputs) = runs("6.1", &sets, directory.path(), 1) else { return };
     let seen = seen(&outputs[0]);
     assert!(seen.vmstat["pswpin"] > 100 && seen.vmstat["pswpout"] > 100);

@@ -111,6 +111,10 @@ impl Analysed {
                 kernel: source.kernel.clone(),
                 lost_events: (gaps == 0).then_some(known),
                 events: self.outcome.events,
+                counters_only: self.outcome.events == 0
+                    && (known, gaps) == (0, 0)
+                    && self.analysis.recorded.is_empty()
+                    && !self.analysis.counters.is_empty(),
                 scenario: self.scenario.clone(),
             },
             findings: found,

@@ -1,13 +1,16 @@
 //! `mmtwin-agent SCENARIO.json OUTDIR`: runs a scenario's workload on the machine it is on and records it.
 //!
 //! The scenario is a resolved one, as manifests carry it. For guests: a static executable that needs `/proc`, `/sys`,
-//! tracefs and the right to use them.
+//! tracefs and the right to use them. Ends with 5 if a process was killed because memory ran out; the recording is whole.
 
 use mmtwin_event::results::Ending;
 use mmtwin_host::workload::{self, Arm, Options};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::exit;
+
+/// Exit status where memory ran out, as that of `mmtwin run`.
+const OUT_OF_MEMORY: i32 = 5;
 
 const USAGE: &str = "usage: mmtwin-agent SCENARIO.json OUTDIR [--arm lab|host] [--files DIRECTORY] [--buffer KIB]
     SCENARIO.json  resolved scenario
@@ -30,9 +33,13 @@ fn main() {
         eprintln!("{USAGE}");
         exit(2);
     };
-    if let Err(message) = run(&scenario, &options) {
-        eprintln!("mmtwin-agent: {message}");
-        exit(1);
+    match run(&scenario, &options) {
+        Ok(Ending::OutOfMemory { .. }) => exit(OUT_OF_MEMORY),
+        Ok(Ending::Completed | Ending::TimeUp) => {}
+        Err(message) => {
+            eprintln!("mmtwin-agent: {message}");
+            exit(1);
+        }
     }
 }
 
@@ -57,15 +64,12 @@ fn parse(arguments: &mut Vec<OsString>) -> Option<(PathBuf, Options)> {
     Some((scenario.into(), options))
 }
 
-fn run(scenario: &Path, options: &Options) -> Result<(), String> {
+fn run(scenario: &Path, options: &Options) -> Result<Ending, String> {
     let fail = |e: &dyn std::fmt::Display| format!("{}: {e}", scenario.display());
     let text = std::fs::read(scenario).map_err(|e| fail(&e))?;
     let value = serde_json::from_slice(&text).map_err(|e| fail(&e))?;
     let scenario = mmtwin_scenario::from_json(&value).map_err(|e| fail(&e))?;
     let mut say = |message: &str| eprintln!("mmtwin-agent: {message}");
     let outcome = workload::run(&scenario, options, &mut say).map_err(|e| e.to_string())?;
-    match outcome.results.ending {
-        Ending::OutOfMemory { comm, message, .. } => Err(format!("memory ran out, {comm} was killed: {message}")),
-        Ending::Completed | Ending::TimeUp => Ok(()),
-    }
+    Ok(outcome.results.ending)
 }

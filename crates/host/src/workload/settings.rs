@@ -4,7 +4,7 @@ use super::refuse::Refusal;
 use super::worker;
 use crate::cgroup::{Mount, Version, mounts};
 use crate::{Error, tracefs};
-use mmtwin_scenario::kernel::CgroupVersion;
+use mmtwin_scenario::kernel::{CgroupVersion, EXCLUSIVE};
 use mmtwin_scenario::workload::{ActionKind, Cgroup};
 use mmtwin_scenario::{Scenario, units::Bytes};
 use std::fs;
@@ -32,7 +32,11 @@ impl Settings {
         let phases = scenario.processes.iter().flat_map(|process| &process.phases);
         for action in phases.flat_map(|phase| &phase.actions) {
             match &action.kind {
-                ActionKind::Sysctl { name, .. } => settings.remember(worker::sysctl(name)),
+                // Writing one of two that exclude each other changes both, and only that which was not 0 can be put back.
+                ActionKind::Sysctl { name, .. } => {
+                    let both = EXCLUSIVE.into_iter().filter(|both| both.contains(&name.as_str())).flatten();
+                    both.chain([name.as_str()]).for_each(|name| settings.remember(worker::sysctl(name)));
+                }
                 ActionKind::CpuOffline { cpus } | ActionKind::CpuOnline { cpus } => {
                     cpus.numbers().iter().for_each(|cpu| settings.remember(worker::cpu_online(*cpu)));
                 }

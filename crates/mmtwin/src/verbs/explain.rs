@@ -44,6 +44,7 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
         kernel: names.source.kernel.clone(),
         lost_events: (gaps == 0).then_some(lost),
         events: outcome.events,
+        counters_only: false,
         scenario: file.recording().and_then(|recording| recording.manifest.scenario_hash.clone()),
     };
     let command = format!("mmtwin script {name}");

@@ -58,7 +58,7 @@ struct InputJson<'a> {
     arm: &'a str,
     kernel: Option<&'a str>,
     lost_events: Option<u64>,
-    events: u64,
+    events: Option<u64>,
     scenario: Option<&'a str>,
 }
 
@@ -194,8 +194,8 @@ fn input(input: &Input) -> InputJson<'_> {
         column: input.column,
         arm: &info.arm,
         kernel: info.kernel.as_deref(),
-        lost_events: info.lost_events,
-        events: info.events,
+        lost_events: info.lost_events.filter(|_| !info.counters_only),
+        events: Some(info.events).filter(|_| !info.counters_only),
         scenario: info.scenario.as_deref(),
     }
 }

@@ -74,6 +74,7 @@ fn report(name: &str, direct: u64, stalled: f64) -> Report {
             kernel: Some("6.18.3".into()),
             lost_events: Some(7),
             events: 123_456,
+            counters_only: false,
             scenario: None,
         },
         findings: vec![
