@@ -70,8 +70,14 @@ mod tests {
         let place = tempfile::tempdir().expect("directory");
         let memory = place.path().join("memory");
         fs::write(&memory, [7; 8192]).expect("written");
-        let region =
-            Region { used_for: Use::Recording, address: 1 << 30, size: 1 << 20, node: 0, offset: 4096, delay: Delay::None };
+        let region = Region {
+            used_for: Use::Recording,
+            address: 1 << 30,
+            size: 1 << 20,
+            node: 0,
+            offset: 4096,
+            delay: Delay::None,
+        };
         assert!(matches!(copy(&memory, &region, &place.path().join("out")), Err(Error::Io { .. })));
         assert!(!place.path().join("out").exists());
     }

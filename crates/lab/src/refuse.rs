@@ -146,13 +146,8 @@ mod tests {
     fn a_disk_that_takes_time_needs_our_module() {
         let directory = tempfile::tempdir().expect("directory");
         let modules = directory.path().to_path_buf();
-        let kernel = |modules| Kernel {
-            bundle: None,
-            version: "6".into(),
-            image: "/k".into(),
-            modules,
-            probes: String::new(),
-        };
+        let kernel =
+            |modules| Kernel { bundle: None, version: "6".into(), image: "/k".into(), modules, probes: String::new() };
         let refused = |sets: &[&str], modules| {
             let text = "[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[[process]]\nname = \"a\"\n\
                         [[process.region]]\nname = \"f\"\nsize = \"1 MiB\"\nkind = \"file\"";

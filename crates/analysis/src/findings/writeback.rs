@@ -100,7 +100,8 @@ mod tests {
     fn says_what_was_dirty_only_where_events_tell_it() {
         let mut r = throttled(0, 20_000);
         r.event(Kind::MmVmscanLruShrinkInactive, 10, &[("nr_scanned", 3200), ("nr_reclaimed", 7), ("flags", 10)]);
-        let detail = "3,200 pages were scanned; this kernel's events do not tell how many were dirty or under writeback";
+        let detail =
+            "3,200 pages were scanned; this kernel's events do not tell how many were dirty or under writeback";
         assert_eq!(check(&r.analysis).unwrap().detail, detail);
         let mut r = throttled(0, 20_000);
         let fields = [("nr_scanned", 3200), ("flags", 10), ("nr_dirty", 0), ("nr_writeback", 8), ("nr_immediate", 1)];

@@ -102,10 +102,15 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
             bound(1, analysis.reclaim.without_duration(context)),
         ),
         pages("scanned", "Pages scanned", Lower, Cell::recorded(scanned)),
-        pages("skipped", "Pages skipped (other zones)", Lower, match analysis.reclaim.told.has(Detail::Skipped) {
-            true => taken(isolated.skipped),
-            false => Cell::Na(Na::NotInKernel),
-        }),
+        pages(
+            "skipped",
+            "Pages skipped (other zones)",
+            Lower,
+            match analysis.reclaim.told.has(Detail::Skipped) {
+                true => taken(isolated.skipped),
+                false => Cell::Na(Na::NotInKernel),
+            },
+        ),
         pages("isolated", "Pages isolated", Neutral, taken(isolated.taken)),
         pages("reclaimed", "Pages reclaimed", Higher, Cell::recorded(reclaimed)),
         pages("reclaimed_by_end", "Reclaimed as the end event says", Higher, ended),

@@ -77,12 +77,7 @@ pub fn subjects(analysis: &Analysis) -> Vec<Reconciliation> {
     told([
         line("migrated", "Pages migrated for any reason", migrated(|m| m.succeeded), "pgmigrate_success"),
         line("migrate_failed", "Pages that could not be migrated", migrated(|m| m.failed), "pgmigrate_fail"),
-        line(
-            "compact_isolated",
-            "Pages isolated by compaction",
-            isolated,
-            "compact_isolated",
-        ),
+        line("compact_isolated", "Pages isolated by compaction", isolated, "compact_isolated"),
         line("kcompactd_wakes", "Wakes of kcompactd", counted(MmCompactionKcompactdWake, wakes), "compact_daemon_wake"),
         line(
             "slab_scanned",
