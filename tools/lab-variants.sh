@@ -141,8 +141,8 @@ make_kernel() { # base version [change]
     find_probes "$1" >"$part/kernel/probes"
     cp crates/lab/module/* "$part/source"
     run_make M="$part/source" modules || give_up "$name: the module mmtwin: $log"
-    strip --strip-debug "$part/source/mmtwin.ko"
-    mv "$part/source/mmtwin.ko" "$part/kernel/modules/extra/"
+    strip --strip-debug "$part/source"/*.ko
+    mv "$part/source"/*.ko "$part/kernel/modules/extra/"
     recipe "$1" "$2" ${3:+"$3"} >"$part/kernel/recipe"
     mkdir -p "$lab/kernels"
     rm -rf "${lab:?}/kernels/$name"

@@ -83,11 +83,12 @@ set_up_headers() { # release
         lacking "linux-headers-$version, without which the module mmtwin is not built for $1"
 }
 
-# The module that page-loop, page-fill and vmalloc-test need. It is built in a folder of its own, without debug data.
+# The module that page-loop, page-fill and vmalloc-test need, and that of slow disks. They are built in a folder of their
+# own, without debug data.
 build_module() { # release
     [ -s "$lab/kernels/$1/version" ] || return 0
     source=crates/lab/module
-    to=$lab/kernels/$1/modules/extra/mmtwin.ko
+    to=$lab/kernels/$1/modules/extra/mmtwin_delay.ko
     version=$(cat "$lab/kernels/$1/version")
     headers=/usr/src/linux-headers-$version
     [ -e "$headers/Makefile" ] || return 0
@@ -95,11 +96,11 @@ build_module() { # release
     mkdir -p "$part" "$(dirname "$to")"
     cp "$source/"* "$part"
     if make -s -C "$headers" M="$part" modules >"$part/log" 2>&1; then
-        strip --strip-debug "$part/mmtwin.ko"
-        mv "$part/mmtwin.ko" "$to"
-        say "built the module mmtwin for $version"
+        strip --strip-debug "$part"/*.ko
+        mv "$part"/*.ko "$(dirname "$to")"
+        say "built the modules mmtwin and mmtwin_delay for $version"
     else
-        lacking "the module mmtwin for $1: $(tail -n 5 "$part/log")"
+        lacking "the modules mmtwin and mmtwin_delay for $1: $(tail -n 5 "$part/log")"
     fi
     rm -rf "$part"
 }

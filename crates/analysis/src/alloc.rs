@@ -27,7 +27,7 @@ pub struct Alloc {
     /// Fallbacks to another migratetype, by order of the request and of the block taken.
     pub fallbacks: BTreeMap<(i32, i32), u64>,
     /// Fallbacks that changed the whole pageblock's migratetype.
-    pub stolen: u64,
+    pub stolen: Option<u64>,
 }
 
 impl Alloc {
@@ -50,7 +50,9 @@ impl Alloc {
                 let e: MmPageAllocExtfrag = ev.typed();
                 let order = |order: i32| order.clamp(0, ORDERS as i32 - 1);
                 *self.fallbacks.entry((order(e.alloc_order), order(e.fallback_order))).or_default() += 1;
-                self.stolen += u64::from(e.change_ownership.is_some_and(|changed| changed != 0));
+                if let Some(changed) = e.change_ownership {
+                    *self.stolen.get_or_insert(0) += u64::from(changed != 0);
+                }
             }
             _ => {}
         }
@@ -84,6 +86,6 @@ mod tests {
         let mut a = Alloc::default();
         let e = Made::new(Kind::MmPageAllocExtfrag).set("alloc_order", 2).set("fallback_order", 9);
         a.event(&e.set("change_ownership", 1).event());
-        assert_eq!((a.fallbacks[&(2, 9)], a.stolen), (1, 1));
+        assert_eq!((a.fallbacks[&(2, 9)], a.stolen), (1, Some(1)));
     }
 }

@@ -11,6 +11,10 @@ use std::collections::BTreeMap;
 /// Most points kept per series; when it is full every second point goes and sampling halves.
 pub const MAX_POINTS: usize = 256;
 
+/// Samples are further apart than this, in nanoseconds: reading a file of `/proc` takes longer. Saved files without a time
+/// come with 0, 1, ... for their order.
+const APART: u64 = 1_000;
+
 /// Sources whose counters are kept over time.
 const WATCHED: [&str; 3] = ["vmstat", "numastat", "numa_maps"];
 
@@ -89,6 +93,11 @@ impl Counters {
         }
     }
 
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
     /// The counters of one source and key.
     pub fn sampled(&self, source: &str, key: &str) -> Option<&Sampled> {
         self.sources.get(source)?.get(key)
@@ -146,11 +155,16 @@ impl Counters {
         s.last[s.position(name)?]
     }
 
-    /// Seconds between first and last row; `None` with fewer than two rows or without clock progress.
+    /// Seconds between first and last row; `None` with fewer than two rows, or if it is not known when they were read.
     pub fn seconds(&self, source: &str, key: &str) -> Option<f64> {
         let s = self.sampled(source, key)?;
-        let ns = s.last_at.checked_sub(s.first_at).filter(|&ns| ns > 0)?;
+        let ns = s.last_at.checked_sub(s.first_at).filter(|&ns| ns > APART)?;
         Some(ns as f64 / 1e9)
+    }
+
+    /// True if a source was read more than once, whether or not it is known when.
+    pub fn has_change(&self, source: &str, key: &str) -> bool {
+        self.sampled(source, key).is_some_and(|s| s.rows > 1)
     }
 
     /// A counter of `vmstat`, `numastat` or `numa_maps` over time: (nanoseconds of the trace clock, value), at most
@@ -277,6 +291,16 @@ mod tests {
         assert_eq!(c.vmstat("nr_free_pages"), None, "a gauge has no delta");
         assert_eq!(c.change("vmstat", "", "nr_free_pages"), Some(-7));
         assert_eq!(c.seconds("vmstat", ""), Some(2.0));
+    }
+
+    #[test]
+    fn the_order_of_saved_files_is_no_time() {
+        let mut c = Counters::default();
+        row(&mut c, "vmstat", "", 0, &[("pgfault", Some(10))]);
+        assert!(!c.has_change("vmstat", ""));
+        row(&mut c, "vmstat", "", 1, &[("pgfault", Some(14))]);
+        assert_eq!((c.vmstat("pgfault"), c.seconds("vmstat", "")), (Some(4), None));
+        assert!(c.has_change("vmstat", "") && !c.has_change("vmstat", "0"));
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl Invariants {
 fn grown(a: &Analysis, names: &[&str]) -> Result<i128, Unknown> {
     match a.counters.vmstat_sum(names) {
         Some(sum) => Ok(sum.into()),
-        None if a.counters.seconds("vmstat", "").is_some() && a.source.arm != "twin" => Err(Unknown::NotInKernel),
+        None if a.counters.has_change("vmstat", "") && a.source.arm != "twin" => Err(Unknown::NotInKernel),
         None => Err(Unknown::NotRecorded),
     }
 }

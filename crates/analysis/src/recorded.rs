@@ -42,6 +42,11 @@ impl Recorded {
         self.seen.iter().sum()
     }
 
+    /// True if no event of any kind was enabled or seen.
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0 && !self.enabled.contains(&true)
+    }
+
     /// True if the kind was enabled or seen.
     pub fn has(&self, kind: Kind) -> bool {
         kind != Kind::Other && (self.enabled[kind as usize] || self.seen[kind as usize] != 0)

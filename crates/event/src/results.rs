@@ -26,6 +26,14 @@ impl Default for Results {
     }
 }
 
+impl Results {
+    /// Seconds from the beginning of the first phase to a time of the trace clock.
+    pub fn seconds_to(&self, at: u64) -> f64 {
+        let start = self.phases.iter().map(|phase| phase.start).min().unwrap_or(0);
+        at.saturating_sub(start) as f64 / 1e9
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "how")]
@@ -34,9 +42,9 @@ pub enum Ending {
     Completed,
     /// At `run.duration`, with processes still at work.
     TimeUp,
-    /// Memory ran out. Somebody was killed for it: the first one, if it was not the only one. On the twin all others go on.
+    /// Memory ran out. Somebody was killed for it: the first one, if it was not the only one. All others went on.
     OutOfMemory {
-        /// When.
+        /// When, in nanoseconds of the trace clock.
         at: u64,
         /// Process that was killed; the thread that asked, if nobody could be.
         pid: i32,

@@ -129,7 +129,10 @@ fn symbols(kallsyms: &str) -> Check {
             "kernel symbols",
             Status::Limited,
             found,
-            Some("sudo sysctl kernel.kptr_restrict=0 and CAP_SYSLOG"),
+            Some(
+                "sudo mmtwin record, for one recording; where kernel.kptr_restrict is 2, first \
+                 sudo sysctl kernel.kptr_restrict=1, which shows addresses to root alone (0: to every process)",
+            ),
         )
     }
 }

@@ -34,10 +34,9 @@ fn find_in(places: &[&Path], user: u32) -> Result<PathBuf, Obstacle> {
     }
     let known = fs::read_to_string("/proc/filesystems").is_ok_and(|t| t.lines().any(|l| l.ends_with("\ttracefs")));
     Err(if known {
-        Obstacle {
-            what: "tracefs is not mounted".into(),
-            cure: format!("sudo mount -t tracefs -o uid={user} tracefs {}", PLACES[0]),
-        }
+        let mounted = format!("sudo mount -t tracefs tracefs {}", PLACES[0]);
+        let cure = if user == 0 { mounted } else { format!("{mounted}; then {RECORD_AS_ROOT}") };
+        Obstacle { what: "tracefs is not mounted".into(), cure }
     } else {
         Obstacle {
             what: "this kernel has no tracefs".into(),
@@ -46,12 +45,22 @@ fn find_in(places: &[&Path], user: u32) -> Result<PathBuf, Obstacle> {
     })
 }
 
-/// Group rights do not help: what is in tracefs can be written by its owner only, whatever `gid` and `mode` say.
+/// The least that lets a user record: the right lasts as long as the recording.
+const RECORD_AS_ROOT: &str = "sudo mmtwin record [-- sudo -u USER COMMAND], for one recording";
+
+/// Group rights do not help: what is in tracefs can be written by its owner only, whatever `gid` and `mode` say. An owner
+/// has all of it, not only instances.
 fn denied(place: &Path, user: u32) -> Obstacle {
-    Obstacle {
-        what: format!("user {user} may not use {}", place.display()),
-        cure: format!("sudo mount -o remount,uid={user} {}   (until the next boot)", place.display()),
-    }
+    let place = place.display();
+    let cure = match user {
+        0 => format!("{place} is read-only, or this container may not trace: record outside of it"),
+        _ => format!(
+            "{RECORD_AS_ROOT}; or, until the next boot, sudo mount -o remount,uid={user} {place}, which hands all of tracing \
+             to every program of user {user}: the events of all processes and users, and probes that read the kernel's \
+             memory (kprobe_events); back with uid=0"
+        ),
+    };
+    Obstacle { what: format!("user {user} may not use {place}"), cure }
 }
 
 fn writable(path: &Path) -> bool {
@@ -71,6 +80,12 @@ mod tests {
         assert_eq!(find_in(&[&no, &yes], 7), Ok(yes.clone()));
         fs::remove_dir(yes.join("instances")).unwrap();
         let obstacle = find_in(&[&no, &yes], 7).unwrap_err();
-        assert!(obstacle.cure.contains("remount,uid=7"), "{obstacle:?}");
+        let least = obstacle.cure.find("sudo mmtwin record").expect("the right for one recording");
+        let remount = obstacle.cure.find("remount,uid=7").expect("the right until the next boot");
+        assert!(least < remount, "less comes first: {obstacle:?}");
+        for handed_over in ["all of tracing", "all processes and users", "kprobe_events", "back with uid=0"] {
+            assert!(obstacle.cure[remount..].contains(handed_over), "{handed_over}: {obstacle:?}");
+        }
+        assert!(!find_in(&[&no, &yes], 0).unwrap_err().cure.contains("sudo"), "root has nobody to ask");
     }
 }

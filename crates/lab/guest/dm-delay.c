@@ -1,7 +1,8 @@
 /*
- * Creates a block device whose requests end some milliseconds after they were given to the device below it: the
- * kernel's device-mapper target "delay". tools/lab.sh builds it as a static program for the guest.
- * usage: dm-delay NAME DEVICE MILLISECONDS
+ * Creates a block device whose requests end some time after they were given to the device below it, by a target of the
+ * kernel's device mapper: "mmtwin-delay NANOSECONDS" of our own module, or the kernel's "delay 0 MILLISECONDS".
+ * tools/lab.sh builds it as a static program for the guest.
+ * usage: dm-delay NAME DEVICE TARGET PARAMETER...
  */
 #include <fcntl.h>
 #include <linux/dm-ioctl.h>
@@ -40,8 +41,8 @@ int main(int count, char **words)
 	struct request request;
 	unsigned long long bytes;
 
-	if (count != 4) {
-		fprintf(stderr, "usage: dm-delay NAME DEVICE MILLISECONDS\n");
+	if (count < 5) {
+		fprintf(stderr, "usage: dm-delay NAME DEVICE TARGET PARAMETER...\n");
 		return 2;
 	}
 	int device = open(words[2], O_RDONLY | O_CLOEXEC);
@@ -63,10 +64,12 @@ int main(int count, char **words)
 	begin(&request, words[1]);
 	request.head.target_count = 1;
 	request.target.length = bytes / 512;
-	snprintf(request.target.target_type, sizeof(request.target.target_type), "delay");
-	int length = snprintf(request.parameters, sizeof(request.parameters), "%s 0 %s", words[2], words[3]);
-	if (length >= (int)sizeof(request.parameters)) {
-		fprintf(stderr, "%s: the name is too long\n", words[2]);
+	snprintf(request.target.target_type, sizeof(request.target.target_type), "%s", words[3]);
+	size_t length = snprintf(request.parameters, sizeof(request.parameters), "%s", words[2]);
+	for (int i = 4; i < count && length < sizeof(request.parameters); i++)
+		length += snprintf(request.parameters + length, sizeof(request.parameters) - length, " %s", words[i]);
+	if (length >= sizeof(request.parameters)) {
+		fprintf(stderr, "%s: the parameters are too long\n", words[2]);
 		return 1;
 	}
 	if (call(control, DM_TABLE_LOAD, &request, "loading the table"))

@@ -52,10 +52,11 @@ wait_for() {
 }
 
 delayed=0
-while read -r purpose device delay; do
+while read -r purpose device target; do
     wait_for "$device"
-    if [ "$delay" != 0 ]; then
-        need dm-delay "$purpose" "$device" "$delay"
+    if [ -n "$target" ]; then
+        # shellcheck disable=SC2086 # name and parameters
+        need dm-delay "$purpose" "$device" $target
         device=/dev/dm-$delayed
         delayed=$((delayed + 1))
         wait_for "$device"
@@ -94,7 +95,11 @@ read -r uptime _ </proc/uptime
 say "sending $uptime"
 free=$(stat -f -c '%a' /recording)
 [ "$free" -gt 16 ] || finish full 0 /lab/message
-[ $status = 0 ] || finish workload $status /lab/message
+# 5: a process was killed because memory ran out, which is a result.
+case $status in
+0 | 5) ;;
+*) finish workload $status /lab/message ;;
+esac
 # A process that the agent left behind may hold it.
 cd / && umount /recording 2>/dev/null || sync
 finish done 0 /lab/message

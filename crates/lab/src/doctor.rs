@@ -1,5 +1,6 @@
 //! What the lab has, and the smallest cure for what it lacks.
 
+use crate::image::{OWN_DELAY, OWN_MODULE};
 use crate::options::EXACT_NEEDS;
 use crate::{Folder, Kernel, Qemu};
 
@@ -26,13 +27,15 @@ pub fn doctor(folder: &Folder) -> Vec<Check> {
     let there = busybox.is_file();
     checks.push(check("busybox", there, busybox.display().to_string(), "make lab"));
     let delay = folder.dm_delay();
-    checks.push(check("dm-delay", delay.is_file(), delay.display().to_string(), "make lab"));
+    checks.push(check("dm-delay, for disks that take time", delay.is_file(), delay.display().to_string(), "make lab"));
     let mut names = folder.kernels();
     names.extend(KERNELS.iter().filter(|name| !folder.path.join("kernels").join(name).exists()).map(|n| n.to_string()));
     for name in &names {
-        let module = folder.path.join("kernels").join(name).join("modules/extra/mmtwin.ko");
-        let found = module.display().to_string();
-        checks.push(check(&format!("module mmtwin for {name}"), module.is_file(), found, "make lab"));
+        for own in [OWN_MODULE, OWN_DELAY] {
+            let module = folder.path.join("kernels").join(name).join(format!("modules/extra/{own}.ko"));
+            let found = module.display().to_string();
+            checks.push(check(&format!("module {own} for {name}"), module.is_file(), found, "make lab"));
+        }
     }
     for name in names {
         checks.push(match folder.kernel(&name, None) {

@@ -66,15 +66,21 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Use;
+    use crate::plan::{Delay, Use};
 
     #[test]
     fn what_is_no_file_system_is_an_error() {
         let place = tempfile::tempdir().expect("directory");
         let memory = place.path().join("memory");
         fs::write(&memory, [7; 8192]).expect("written");
-        let region =
-            Region { used_for: Use::Recording, address: 1 << 30, size: 1 << 20, node: 0, offset: 4096, delay: 0 };
+        let region = Region {
+            used_for: Use::Recording,
+            address: 1 << 30,
+            size: 1 << 20,
+            node: 0,
+            offset: 4096,
+            delay: Delay::None,
+        };
         assert!(matches!(copy(&memory, &region, &place.path().join("out")), Err(Error::Io { .. })));
         assert!(!place.path().join("out").exists());
     }

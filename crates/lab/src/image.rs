@@ -2,7 +2,7 @@
 
 use crate::cpio::Cpio;
 use crate::modules::{self, Module};
-use crate::plan::{Plan, Use};
+use crate::plan::{Delay, Plan, Use};
 use crate::settings::Setting;
 use crate::{Error, Extra, Folder, Kernel};
 use mmtwin_scenario::Scenario;
@@ -17,16 +17,30 @@ const APPLETS: [&str; 13] = [
 
 /// Modules that persistent memory needs.
 const PMEM_MODULES: [&str; 4] = ["libnvdimm", "nd_btt", "nd_e820", "nd_pmem"];
-/// Modules that a delay needs.
-const DELAY_MODULES: [&str; 2] = ["dm_mod", "dm_delay"];
+/// Modules that slow devices need: that of our own, and the kernel's, which counts ticks. Both are on top of a third.
+const DELAY_MODULES: [&str; 3] = ["dm_mod", OWN_DELAY, "dm_delay"];
+/// Module that ends requests after an exact time; its source is `module/delay.c`.
+pub(crate) const OWN_DELAY: &str = "mmtwin_delay";
 
-/// True if a device of the guest is slow.
-fn is_delayed(plan: &Plan) -> bool {
-    plan.regions.iter().any(|region| region.delay > 0)
+/// What makes a device slow, as the guest reads it: name of a device-mapper target and its parameters behind the device.
+fn target(delay: Delay) -> Option<String> {
+    match delay {
+        Delay::None => None,
+        Delay::Exact(ns) => Some(format!("mmtwin-delay {ns}")),
+        Delay::Ticks(ms) => Some(format!("delay 0 {ms}")),
+    }
+}
+
+/// Modules for the delays of a plan.
+fn delay_modules(plan: &Plan) -> Vec<&'static str> {
+    let exact = plan.regions.iter().any(|region| matches!(region.delay, Delay::Exact(_)));
+    let ticks = plan.regions.iter().any(|region| matches!(region.delay, Delay::Ticks(_)));
+    let needed = DELAY_MODULES.into_iter().zip([exact || ticks, exact, ticks]);
+    needed.filter_map(|(name, needed)| needed.then_some(name)).collect()
 }
 
 /// Module that does what no program can; its source is `module/`, and `make lab` puts it among the kernel's own.
-const OWN_MODULE: &str = "mmtwin";
+pub(crate) const OWN_MODULE: &str = "mmtwin";
 
 fn actions(scenario: &Scenario) -> impl Iterator<Item = &ActionKind> {
     let phases = scenario.processes.iter().flat_map(|process| &process.phases);
@@ -45,10 +59,9 @@ fn cycled(scenario: &Scenario) -> impl Iterator<Item = &str> {
 /// Modules that the guest needs. Our own is loaded wherever the kernel has it: it also shows what `state.json` records.
 pub(crate) fn modules<'a>(kernel: &Kernel, plan: &Plan, scenario: &'a Scenario) -> Vec<&'a str> {
     use ActionKind::{PageFill, PageLoop, VmallocTest};
-    let delay = is_delayed(plan).then_some(DELAY_MODULES).into_iter().flatten();
     let own = |action: &ActionKind| matches!(action, PageLoop { .. } | PageFill { .. } | VmallocTest { .. });
     let own = (kernel.has_extra(OWN_MODULE) || actions(scenario).any(own)).then_some(OWN_MODULE);
-    PMEM_MODULES.into_iter().chain(delay).chain(own).chain(cycled(scenario)).collect()
+    PMEM_MODULES.into_iter().chain(delay_modules(plan)).chain(own).chain(cycled(scenario)).collect()
 }
 
 /// What goes into an image.
@@ -99,10 +112,10 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
             Use::Files => "files",
             Use::Swap => "swap",
         };
-        format!("{purpose} /dev/pmem{index} {}\n", region.delay)
+        format!("{purpose} /dev/pmem{index} {}\n", target(region.delay).unwrap_or_default())
     });
     image.cpio.file("lab/devices", devices.collect::<String>().as_bytes());
-    if is_delayed(content.plan) {
+    if !delay_modules(content.plan).is_empty() {
         let delay = read(&content.folder.dm_delay(), missing("dm-delay", "run `make lab`"))?;
         image.cpio.file("bin/dm-delay", &delay);
     }

@@ -32,7 +32,7 @@ pub use error::{Error, Refusal};
 pub use folder::Folder;
 pub use kernel::Kernel;
 pub use options::Mode;
-pub use plan::{NodePlan, PairPlan, Plan, Region, Smp, Use};
+pub use plan::{Delay, NodePlan, PairPlan, Plan, Region, Smp, Use};
 pub use process::Qemu;
 pub use refuse::is_settable;
 pub use run::{Extra, Job, Lab, Outcome, Progress, guests_at_once, run, run_all};

@@ -11,7 +11,7 @@
 
 use crate::Refusal;
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::machine::Machine;
+use mmtwin_scenario::machine::{Machine, Swap};
 use mmtwin_scenario::workload::{ActionKind, Phase, RegionKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,15 +117,26 @@ pub struct Region {
     pub node: u32,
     /// Where in the backend.
     pub offset: u64,
-    /// Milliseconds after which a request ends, by timers of the guest; 0: at once, before the call returns.
-    pub delay: u64,
+    /// When a request ends.
+    pub delay: Delay,
+}
+
+/// When a request of a region ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// At once, before the call returns.
+    None,
+    /// So many nanoseconds after its data were copied, by a timer of our own module.
+    Exact(u64),
+    /// So many milliseconds later, by dm-delay: at a tick of the kernel.
+    Ticks(u64),
 }
 
 /// A region that has no place yet.
 struct Wanted {
     used_for: Use,
     size: u64,
-    delay: u64,
+    delay: Delay,
 }
 
 impl Plan {
@@ -144,11 +155,20 @@ impl Plan {
             hmat: hmat(machine),
             regions: Vec::new(),
         };
-        let mut wanted = vec![Wanted { used_for: Use::Recording, size: room.saturating_add(FILE_SYSTEM), delay: 0 }];
-        let disk = (machine.disk.latency.0 + NS_PER_MS / 2) / NS_PER_MS;
+        let size = room.saturating_add(FILE_SYSTEM);
+        let mut wanted = vec![Wanted { used_for: Use::Recording, size, delay: Delay::None }];
+        let disk = match machine.disk.latency.0 {
+            0 => Delay::None,
+            latency if machine.disk.ticks => Delay::Ticks(latency.div_ceil(NS_PER_MS)),
+            latency => Delay::Exact(latency),
+        };
         wanted.extend(files(scenario).map(|size| Wanted { used_for: Use::Files, size, delay: disk }));
         wanted.extend(machine.swap.map(|swap| {
-            let delay = if swap.synchronous { 0 } else { swap.latency.0.div_ceil(NS_PER_MS).max(1) };
+            let delay = match swap {
+                Swap { synchronous: true, .. } => Delay::None,
+                Swap { on_disk: true, .. } => disk,
+                Swap { latency, .. } => Delay::Exact(latency.0),
+            };
             Wanted { used_for: Use::Swap, size: swap.size.0, delay }
         }));
         if let Err(refusal) = plan.place(&wanted) {
@@ -364,14 +384,17 @@ mod tests {
     #[test]
     fn a_disk_that_is_not_synchronous_is_delayed() {
         let process = "[[process]]\nname = \"a\"\n[[process.region]]\nname = \"f\"\nsize = \"1 MiB\"\nkind = \"file\"";
+        use Delay::{Exact, None, Ticks};
         let delays = |machine: &str| {
             let plan = plan(&format!("preset = \"lab-4n\"\n{machine}"), process).expect("a plan");
             plan.regions.iter().map(|region| region.delay).collect::<Vec<_>>()
         };
-        assert_eq!(delays(""), [0, 0], "100 us are nearer to nothing than to a millisecond");
+        assert_eq!(delays(""), [None, None]);
+        assert_eq!(delays("disk.latency = \"130 us\""), [None, Exact(130_000)], "to the nanosecond");
         let slow = "disk.latency = \"2500 us\"\nswap.size = \"64 MiB\"\nswap.latency = \"4 ms\"";
-        assert_eq!(delays(slow), [0, 3, 4]);
-        assert_eq!(delays("swap.size = \"64 MiB\""), [0, 0, 1], "swap that is not synchronous takes time");
+        assert_eq!(delays(slow), [None, Exact(2_500_000), Exact(4_000_000)]);
+        let ticks = "disk.latency = \"2500 us\"\ndisk.ticks = true";
+        assert_eq!(delays(ticks), [None, Ticks(3)], "dm-delay counts milliseconds");
     }
 
     #[test]

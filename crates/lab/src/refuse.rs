@@ -2,6 +2,8 @@
 //!
 //! Figures of speed are not refused: the emulator has its own, and what is compared are decisions and counters.
 
+use crate::image::OWN_DELAY;
+use crate::plan::{Delay, Plan, Region, Use};
 use crate::{Kernel, Refusal};
 use mmtwin_scenario::machine::{Machine, ZoneKind};
 use mmtwin_scenario::{Scenario, parse};
@@ -49,6 +51,21 @@ pub fn is_settable(key: &str) -> bool {
     SETTABLE
         .into_iter()
         .any(|known| key.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+/// Disks whose time no kernel keeps without our own module.
+pub(crate) fn delays(plan: &Plan, kernel: &Kernel) -> Vec<Refusal> {
+    let has = kernel.has_extra(OWN_DELAY);
+    let slow = plan.regions.iter().filter(|region| !has && matches!(region.delay, Delay::Exact(_)));
+    let refuse = |region: &Region| {
+        let key = if region.used_for == Use::Swap { "machine.swap.latency" } else { "machine.disk.latency" };
+        let reason = format!(
+            "it needs the module {OWN_DELAY} in modules/extra, which `make lab` builds for its kernels; without it the \
+             disk is memory: latency \"0 ns\", or synchronous swap"
+        );
+        Refusal::new(key, reason)
+    };
+    slow.map(refuse).collect()
 }
 
 /// What the scenario's kernel has that the kernel to be booted has not. A kernel of the user's own is taken at its
@@ -123,5 +140,28 @@ mod tests {
         );
         assert!(refused("6.1", &variant, None).is_empty(), "a kernel of the user's own");
         assert_eq!(refused("6.12", &[], Some("6.1")).len(), 1);
+    }
+
+    #[test]
+    fn a_disk_that_takes_time_needs_our_module() {
+        let directory = tempfile::tempdir().expect("directory");
+        let modules = directory.path().to_path_buf();
+        let kernel =
+            |modules| Kernel { bundle: None, version: "6".into(), image: "/k".into(), modules, probes: String::new() };
+        let refused = |sets: &[&str], modules| {
+            let text = "[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[[process]]\nname = \"a\"\n\
+                        [[process.region]]\nname = \"f\"\nsize = \"1 MiB\"\nkind = \"file\"";
+            let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+            let scenario = parse("test", text, Path::new(""), &sets).expect("a scenario");
+            let plan = Plan::new(&scenario, 16 << 20).expect("a plan");
+            delays(&plan, &kernel(modules)).iter().map(|refusal| refusal.key.clone()).collect::<Vec<_>>()
+        };
+        let slow = ["machine.disk.latency=\"1 ms\"", "machine.swap.size=\"64 MiB\""];
+        assert_eq!(refused(&slow, None), ["machine.disk.latency", "machine.swap.latency"]);
+        assert!(refused(&[], None).is_empty(), "memory disks");
+        assert_eq!(refused(&slow, Some(modules.clone())).len(), 2);
+        std::fs::create_dir(modules.join("extra")).expect("directory");
+        std::fs::write(modules.join("extra/mmtwin_delay.ko"), "").expect("module");
+        assert!(refused(&slow, Some(modules)).is_empty());
     }
 }

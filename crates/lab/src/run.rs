@@ -34,8 +34,9 @@ pub struct Job<'a> {
     /// How the guest's CPUs run.
     pub mode: Mode,
     /// A static executable that runs in the guest as `/agent /scenario.json OUT`, in the directory where the
-    /// workload's files belong, with `MMTWIN_ARM=lab` in its environment. Status 0 is success; what it leaves in
-    /// the empty directory OUT becomes the recording, and what it writes to standard error the message of a failure.
+    /// workload's files belong, with `MMTWIN_ARM=lab` in its environment. Status 0 is success, 5 that memory ran out
+    /// and results say so; what it leaves in the empty directory OUT becomes the recording, and what it writes to
+    /// standard error the message of a failure.
     pub agent: &'a Path,
     /// More files for the guest.
     pub extra: &'a [Extra],
@@ -112,8 +113,13 @@ fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Pro
     }
     let refused = refuse::kernel(job.scenario, job.kernel);
     let plan = match Plan::new(job.scenario, job.room) {
-        Ok(plan) if refused.is_empty() => plan,
-        Ok(_) => return Err(Error::Refused(refused)),
+        Ok(plan) => {
+            let refused: Vec<_> = refused.into_iter().chain(refuse::delays(&plan, job.kernel)).collect();
+            if !refused.is_empty() {
+                return Err(Error::Refused(refused));
+            }
+            plan
+        }
         Err(more) => return Err(Error::Refused(refused.into_iter().chain(more).collect())),
     };
     let needed = plan.memory();

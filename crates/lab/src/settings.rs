@@ -31,7 +31,9 @@ pub(crate) fn settings(scenario: &Scenario) -> Vec<Setting> {
         set(format!("/sys/kernel/debug/sched/numa_balancing/{name}"), value.to_string());
     }
     let sysctls = serde_json::to_value(&kernel.sysctl).unwrap_or_default();
-    for (name, value) in sysctls.as_object().into_iter().flatten() {
+    // Writing a percentage of dirty memory would undo the bytes that stand for it.
+    let counts = |(name, _): &(&String, &Value)| !kernel.sysctl.is_replaced(name);
+    for (name, value) in sysctls.as_object().into_iter().flatten().filter(counts) {
         let text = match value {
             // What the kernel computes itself.
             Value::String(_) | Value::Null => continue,
@@ -61,5 +63,17 @@ mod tests {
         assert_eq!(value("/sys/kernel/mm/transparent_hugepage/enabled"), Some("never"));
         assert_eq!(value("/sys/kernel/debug/sched/numa_balancing/scan_size_mb"), Some("64"));
         assert_eq!(value("/sys/kernel/mm/lru_gen/enabled"), Some("0"));
+    }
+
+    #[test]
+    fn bytes_of_dirty_memory_are_not_undone_by_the_percentage() {
+        let text = "[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[kernel.sysctl]\n\
+                    \"vm.dirty_bytes\" = 8388608\n\"vm.dirty_background_bytes\" = 0";
+        let scenario = mmtwin_scenario::parse("test", text, std::path::Path::new(""), &[]).expect("a scenario");
+        let settings = settings(&scenario);
+        let value = |name: &str| settings.iter().find(|s| s.path.ends_with(name)).map(|s| s.value.as_str());
+        assert_eq!((value("vm/dirty_bytes"), value("vm/dirty_ratio")), (Some("8388608"), None));
+        // As it is anyway, which the guest does not write.
+        assert_eq!((value("vm/dirty_background_bytes"), value("vm/dirty_background_ratio")), (Some("0"), Some("10")));
     }
 }

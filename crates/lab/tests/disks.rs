@@ -148,9 +148,71 @@ fn files_and_swap_of_6_12_are_equal_byte_by_byte() {
 #[test]
 fn synchronous_devices_are_memory_itself() {
     let directory = tempfile::tempdir().expect("directory");
-    let sets = ["machine.disk.latency=\"1 us\"", "machine.swap.synchronous=true"];
+    let sets = ["machine.disk.latency=\"0 ns\"", "machine.swap.synchronous=true"];
     let Some(outputs) = runs("6.1", &sets, directory.path(), 1) else { return };
     let seen = seen(&outputs[0]);
     assert!(seen.vmstat["pswpin"] > 100 && seen.vmstat["pswpout"] > 100);
     assert_eq!(seen.vmstat["swap_ra"], 0, "nothing is read ahead from a device that is as fast as memory");
+}
+
+/// Reads of single pages here and there of a file that nobody has read, one after the other.
+const READS: &str = r#"
+[machine]
+preset = "lab-4n"
+distance = [[10]]
+[[machine.node]]
+cpus = "0-1"
+memory = "192 MiB"
+[kernel]
+release = "6.1"
+[[process]]
+name = "reader"
+[[process.region]]
+name = "data"
+kind = "file"
+size = "64 MiB"
+[[process.phase]]
+[[process.phase.access]]
+region = "data"
+pattern = "uniform"
+via = "syscall"
+count = 300
+[run]
+sample = "0 s"
+counters = ["pgpgin"]
+"#;
+
+/// Microseconds of a read, in the mean.
+fn read_takes(release: &str, sets: &[&str], directory: &Path) -> Option<f64> {
+    let guest = Guest::new(release, Mode::Exact)?;
+    let sets: Vec<String> =
+        [&format!("kernel.release={release:?}")[..]].iter().chain(sets).map(|s| s.to_string()).collect();
+    let (scenario, output) = (common::parse(READS, &sets), directory.join(sets.join(" ").replace(['/', '"'], "")));
+    let _turn = TURN.lock();
+    guest.record(&scenario, &output);
+    let (recording, _) = common::read(&output, &mut Seen::default());
+    let phase = recording.results.expect("results").phases[0].clone();
+    let took = (phase.end - phase.start) as f64 / 1e3 / phase.accesses[0].touches as f64;
+    eprintln!("{release} {sets:?}: {took:.1} us");
+    Some(took)
+}
+
+#[test]
+fn a_disk_is_as_slow_as_asked_on_every_kernel() {
+    let directory = tempfile::tempdir().expect("directory");
+    for release in ["6.1", "6.12"] {
+        let Some(memory) = read_takes(release, &[], directory.path()) else { return };
+        for asked in [150.0, 1000.0, 2500.0] {
+            let set = format!("machine.disk.latency=\"{asked} us\"");
+            let Some(got) = read_takes(release, &[&set], directory.path()) else { return };
+            // The guest's own work for a request and its interrupt, at 8 ns an instruction.
+            let more = got - asked - memory;
+            assert!((0.0..120.0).contains(&more), "{release}: {asked} us took {got:.1} us, memory {memory:.1} us");
+        }
+        // The kernel's own target, by ticks of 4 ms.
+        let sets = ["machine.disk.latency=\"1 ms\"", "machine.disk.ticks=true"];
+        let Some(got) = read_takes(release, &sets, directory.path()) else { return };
+        let ticks = if release == "6.1" { 8000.0 } else { 4000.0 };
+        assert!((got - ticks).abs() < 200.0, "{release}: {got:.1} us");
+    }
 }

@@ -145,6 +145,10 @@ impl Analysed {
                 lost_at_least: self.outcome.lost_total().0,
                 cut,
                 events: self.outcome.events,
+                counters_only: self.outcome.events == 0
+                    && (known, gaps) == (0, 0)
+                    && self.analysis.recorded.is_empty()
+                    && !self.analysis.counters.is_empty(),
                 scenario: self.scenario.clone(),
             },
             findings: found,

@@ -35,6 +35,8 @@ pub struct InputInfo {
     pub cut: Vec<String>,
     /// Events read.
     pub events: u64,
+    /// It has counters, and no events were to be recorded: how many there were is not known.
+    pub counters_only: bool,
     /// Hash of the scenario it ran, if it ran one.
     pub scenario: Option<String>,
 }
@@ -266,6 +268,8 @@ pub enum Na {
     NotInKernel,
     /// It was lost.
     Lost,
+    /// There is no such thing: a level has no rate.
+    Undefined,
 }
 
 impl Na {
@@ -275,6 +279,7 @@ impl Na {
             Na::NotRecorded => "not-recorded",
             Na::NotInKernel => "not-in-kernel",
             Na::Lost => "lost",
+            Na::Undefined => "undefined",
         }
     }
 
@@ -284,6 +289,7 @@ impl Na {
             Na::NotRecorded => "not recorded",
             Na::NotInKernel => "not in this kernel",
             Na::Lost => "lost",
+            Na::Undefined => "not defined",
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::words::{count, percent, share, time};
 use super::{Finding, grade};
 use crate::Analysis;
+use crate::reclaim::{Batches, Detail};
 use crate::tasks::Context;
 use crate::throttle::Reason;
 
@@ -20,23 +21,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         time(usecs as f64 * 1000.0),
         percent(part)
     );
-    let mut sums = (0u64, 0u64, 0u64);
-    for context in Context::ALL {
-        let batches = &a.reclaim.context(context).inactive;
-        sums.0 = sums.0.saturating_add(batches.scanned.all);
-        sums.1 = sums.1.saturating_add(batches.dirty);
-        sums.2 = sums.2.saturating_add(batches.writeback).saturating_add(batches.immediate);
-    }
-    let (scanned, dirty, writeback) = sums;
-    let mut detail = match scanned {
-        0 => String::new(),
-        _ => format!(
-            "of {} pages scanned {} were dirty and {} under writeback",
-            count(scanned),
-            count(dirty),
-            count(writeback)
-        ),
-    };
+    let mut detail = scanned(a);
     let writers = &a.throttle.writers.usecs;
     if writers.count() > 0 {
         let (n, sum) = (count(writers.count()), time(writers.sum as f64 * 1000.0));
@@ -45,6 +30,28 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     }
     let severity = grade(45, 85, part, MIN_PERCENT, EXTREME_PERCENT);
     Some(Finding { key: "writeback_throttling", severity, sentence, detail, table: "throttle" })
+}
+
+/// What was scanned meanwhile; dirty pages and those under writeback only where the kernel's events tell them.
+fn scanned(a: &Analysis) -> String {
+    let sum = |of: fn(&Batches) -> u64| {
+        Context::ALL.iter().map(|&context| of(&a.reclaim.context(context).inactive)).fold(0, u64::saturating_add)
+    };
+    let scanned = sum(|batches| batches.scanned.all);
+    let dirty = a.reclaim.told.has(Detail::Dirty).then(|| sum(|batches| batches.dirty));
+    let writeback = a.reclaim.told.has(Detail::Writeback);
+    let writeback = writeback.then(|| sum(|batches| batches.writeback.saturating_add(batches.immediate)));
+    let parts = [dirty.map(|n| format!("{} were dirty", count(n)))];
+    let parts = parts.into_iter().chain([writeback.map(|n| format!("{} under writeback", count(n)))]);
+    let parts: Vec<String> = parts.flatten().collect();
+    match (scanned, parts.as_slice()) {
+        (0, _) => String::new(),
+        (_, []) => format!(
+            "{} pages were scanned; this kernel's events do not tell how many were dirty or under writeback",
+            count(scanned)
+        ),
+        _ => format!("of {} pages scanned {}", count(scanned), parts.join(" and ")),
+    }
 }
 
 /// Waits, microseconds slept, and the kernel's words for why: today's reasons, or the waits for congestion before.
@@ -87,6 +94,20 @@ mod tests {
         r.event(Kind::WritebackCongestionWait, 0, &[("usec_timeout", 100_000), ("usec_delayed", 100_000)]);
         r.event(Kind::WritebackCongestionWait, 1_000_000_000, &[("usec_timeout", 100_000), ("usec_delayed", 100_000)]);
         assert!(check(&r.analysis).unwrap().sentence.contains("2 times"));
+    }
+
+    #[test]
+    fn says_what_was_dirty_only_where_events_tell_it() {
+        let mut r = throttled(0, 20_000);
+        r.event(Kind::MmVmscanLruShrinkInactive, 10, &[("nr_scanned", 3200), ("nr_reclaimed", 7), ("flags", 10)]);
+        let detail =
+            "3,200 pages were scanned; this kernel's events do not tell how many were dirty or under writeback";
+        assert_eq!(check(&r.analysis).unwrap().detail, detail);
+        let mut r = throttled(0, 20_000);
+        let fields = [("nr_scanned", 3200), ("flags", 10), ("nr_dirty", 0), ("nr_writeback", 8), ("nr_immediate", 1)];
+        r.event(Kind::MmVmscanLruShrinkInactive, 10, &fields);
+        let detail = "of 3,200 pages scanned 0 were dirty and 9 under writeback";
+        assert_eq!(check(&r.analysis).unwrap().detail, detail);
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod writes;
 pub use lists::{Isolated, List};
 pub use places::{Place, Places, Visit};
 pub use process::{Kswapd, Orders, Pages, Process};
-pub use totals::{ActiveBatches, Batches, Totals};
+pub use totals::{ActiveBatches, Batches, Detail, Told, Totals};
 pub use writes::Writes;
 
 use crate::index::Index;
@@ -77,6 +77,8 @@ pub struct Reclaim {
     listed: Vec<Listed>,
     /// Durations that were not kept one by one.
     pub unlisted: u64,
+    /// Which details the events have.
+    pub told: Told,
     mode_bits: bool,
 }
 
@@ -211,6 +213,7 @@ impl Reclaim {
 
     #[inline]
     fn isolate(&mut self, one: &Isolation, task: &mut Task, global: bool) {
+        self.told.note(Detail::Skipped, one.skipped.is_some());
         self.contexts[task.context as usize].isolated[one.list as usize].add(one);
         if global && one.list.counts_as_scanned() {
             let file = match one.list {
@@ -230,15 +233,19 @@ impl Reclaim {
         sums.count += 1;
         sums.scanned.add(e.nr_scanned, file);
         sums.reclaimed.add(e.nr_reclaimed, file);
-        let add = |sum: &mut u64, value: Option<u64>| *sum = sum.saturating_add(value.unwrap_or(0));
-        add(&mut sums.dirty, e.nr_dirty);
-        add(&mut sums.writeback, e.nr_writeback);
-        add(&mut sums.congested, e.nr_congested);
-        add(&mut sums.immediate, e.nr_immediate);
-        add(&mut sums.activated_anon, e.nr_activate_anon);
-        add(&mut sums.activated_file, e.nr_activate_file);
-        add(&mut sums.kept, e.nr_ref_keep);
-        add(&mut sums.unmap_failed, e.nr_unmap_fail);
+        let told = &mut self.told;
+        let mut add = |sum: &mut u64, value: Option<u64>, detail: Detail| {
+            told.note(detail, value.is_some());
+            *sum = sum.saturating_add(value.unwrap_or(0));
+        };
+        add(&mut sums.dirty, e.nr_dirty, Detail::Dirty);
+        add(&mut sums.writeback, e.nr_writeback, Detail::Writeback);
+        add(&mut sums.congested, e.nr_congested, Detail::Congested);
+        add(&mut sums.immediate, e.nr_immediate, Detail::Immediate);
+        add(&mut sums.activated_anon, e.nr_activate_anon, Detail::ActivatedAnon);
+        add(&mut sums.activated_file, e.nr_activate_file, Detail::ActivatedFile);
+        add(&mut sums.kept, e.nr_ref_keep, Detail::Kept);
+        add(&mut sums.unmap_failed, e.nr_unmap_fail, Detail::UnmapFailed);
         let place = Place { nid: e.nid, zid: e.zid, context, priority: e.priority, flags: e.flags };
         let visit = self.places.at(place);
         visit.batches += 1;

@@ -5,6 +5,51 @@ use super::process::{ORDERS, Pages};
 use super::writes::Writes;
 use crate::durations::Durations;
 
+/// What only some kernels tell of pages that reclaim looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// [`Batches::dirty`].
+    Dirty,
+    /// [`Batches::writeback`].
+    Writeback,
+    /// [`Batches::congested`].
+    Congested,
+    /// [`Batches::immediate`].
+    Immediate,
+    /// [`Batches::activated_anon`].
+    ActivatedAnon,
+    /// [`Batches::activated_file`].
+    ActivatedFile,
+    /// [`Batches::kept`].
+    Kept,
+    /// [`Batches::unmap_failed`].
+    UnmapFailed,
+    /// [`Isolated::skipped`].
+    Skipped,
+}
+
+impl Detail {
+    const COUNT: usize = Detail::Skipped as usize + 1;
+}
+
+/// Which details the events of this input have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told([Option<bool>; Detail::COUNT]);
+
+impl Told {
+    /// Takes note of whether an event has a detail.
+    #[inline]
+    pub(crate) fn note(&mut self, detail: Detail, told: bool) {
+        let known = &mut self.0[detail as usize];
+        *known = Some(told | known.unwrap_or(false));
+    }
+
+    /// False if there were events that could have a detail, and none had it.
+    pub fn has(self, detail: Detail) -> bool {
+        self.0[detail as usize] != Some(false)
+    }
+}
+
 /// What happened to batches of inactive pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batches {

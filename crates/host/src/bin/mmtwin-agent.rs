@@ -1,7 +1,7 @@
 //! `mmtwin-agent SCENARIO.json OUTDIR`: runs a scenario's workload on the machine it is on and records it.
 //!
 //! The scenario is a resolved one, as manifests carry it. For guests: a static executable that needs `/proc`, `/sys`,
-//! tracefs and the right to use them.
+//! tracefs and the right to use them. Ends with 5 if a process was killed because memory ran out; the recording is whole.
 
 use mmtwin_event::results::Ending;
 use mmtwin_host::workload::{self, Arm, Options};
@@ -9,6 +9,9 @@ use mmtwin_host::{Error, restore};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::exit;
+
+/// Exit status where memory ran out, as that of `mmtwin run`.
+const OUT_OF_MEMORY: i32 = 5;
 
 const USAGE: &str = "usage: mmtwin-agent SCENARIO.json OUTDIR [--arm lab|host] [--files DIRECTORY] [--buffer KIB]
     SCENARIO.json  resolved scenario
@@ -34,9 +37,13 @@ fn main() {
         eprintln!("{USAGE}");
         exit(2);
     };
-    if let Err((message, status)) = run(&scenario, &options) {
-        eprintln!("mmtwin-agent: {message}");
-        exit(status);
+    match run(&scenario, &options) {
+        Ok(Ending::OutOfMemory { .. }) => exit(OUT_OF_MEMORY),
+        Ok(Ending::Completed | Ending::TimeUp) => {}
+        Err((message, status)) => {
+            eprintln!("mmtwin-agent: {message}");
+            exit(status);
+        }
     }
 }
 
@@ -62,7 +69,7 @@ fn parse(arguments: &mut Vec<OsString>) -> Option<(PathBuf, Options)> {
 }
 
 /// What went wrong comes with the exit status.
-fn run(scenario: &Path, options: &Options) -> Result<(), (String, i32)> {
+fn run(scenario: &Path, options: &Options) -> Result<Ending, (String, i32)> {
     let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", scenario.display()), 1);
     let text = std::fs::read(scenario).map_err(|e| fail(&e))?;
     let value = serde_json::from_slice(&text).map_err(|e| fail(&e))?;
@@ -76,8 +83,5 @@ fn run(scenario: &Path, options: &Options) -> Result<(), (String, i32)> {
         Error::Interrupted { signal } => (error.to_string(), 128 + signal),
         error => (error.to_string(), 1),
     })?;
-    match outcome.results.ending {
-        Ending::OutOfMemory { comm, message, .. } => Err((format!("memory ran out, {comm} was killed: {message}"), 1)),
-        Ending::Completed | Ending::TimeUp => Ok(()),
-    }
+    Ok(outcome.results.ending)
 }

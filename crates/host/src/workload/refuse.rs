@@ -460,7 +460,8 @@ pub fn sysctls(scenario: &Scenario) -> Vec<(String, String, String)> {
         // The kernel computes it.
         _ => None,
     };
-    let differing = wanted.iter().filter_map(|(name, value)| {
+    let counts = |(name, _): &(&String, &serde_json::Value)| !scenario.kernel.sysctl.is_replaced(name);
+    let differing = wanted.iter().filter(counts).filter_map(|(name, value)| {
         let wanted = text(value)?;
         let given = std::fs::read_to_string(worker::sysctl(name));
         let given = given.map_or("absent".into(), |t| t.split_whitespace().collect::<Vec<_>>().join(" "));

@@ -2,12 +2,12 @@
 
 use super::backing::Backing;
 use super::message::{FromWorker, Plan, ToWorker};
-use super::oom::Watch;
+use super::oom::{Kill, Watch};
 use super::pace::Pace;
 use super::refuse::{Refusal, Refusals, refusals};
 use super::settings::{self, Settings};
 use super::team::Member;
-use super::{Arm, aside, placement, refuse, state};
+use super::{Arm, aside, placement, refuse, state, worker};
 use crate::record::{self, Samples, Session, Signals};
 use crate::sample::Sampler;
 use crate::{Error, clock, evidence, tracefs};
@@ -104,9 +104,19 @@ struct Run<'a> {
     team: Vec<Member>,
     /// By process.
     phases: Vec<Vec<PhaseResult>>,
+    /// When each process was told to go on.
+    told: Vec<u64>,
     nodes: usize,
     watch: Watch,
+    killed: Vec<Killed>,
     ending: Ending,
+}
+
+/// A process that was killed because memory ran out.
+struct Killed {
+    pid: i32,
+    comm: String,
+    kill: Kill,
 }
 
 /// What is left to do with a worker after the next sample.
@@ -146,8 +156,9 @@ fn with(
     }
     let nodes = evidence::nodes(Path::new("/sys/devices/system/node")).last().map_or(1, |node| node.id as usize + 1);
     let phases = scenario.processes.iter().map(|_| Vec::new()).collect();
-    let (watch, ending) = (Watch::begin(), Ending::Completed);
-    let mut run = Run { scenario, session, team, phases, nodes, watch, ending };
+    let (watch, killed, ending) = (Watch::begin(), Vec::new(), Ending::Completed);
+    let told = vec![0; scenario.processes.len()];
+    let mut run = Run { scenario, session, team, phases, told, nodes, watch, killed, ending };
     run.team.iter().flat_map(Member::tids).for_each(|tid| run.session.saw(tid));
     run.session.begin()?;
     run.session.gather()?;
@@ -155,15 +166,16 @@ fn with(
     run.place(Vec::new())?;
     let state = state::read(&run.team, balances);
     let start = clock::now();
+    run.told = scenario.processes.iter().map(|process| start.saturating_add(process.start.0)).collect();
     run.team.iter_mut().for_each(|member| member.tell(&ToWorker::Go { start }));
     run.follow(&mut signals)?;
-    let broken = matches!(run.ending, Ending::OutOfMemory { .. });
     for member in &mut run.team {
-        // When memory has run out, the run is over for all.
-        member.end(broken && member.runs)?;
+        member.end(false)?;
     }
     run.session.stop()?;
-    let mut results = Results { ending: run.ending, notes, ..Results::default() };
+    let (ending, others) = ending_of(run.ending, run.killed, start);
+    let mut results = Results { ending, notes, ..Results::default() };
+    results.notes.extend(others);
     results.phases = run.phases.into_iter().flatten().collect();
     run.session.state(&state)?;
     run.session.results(&results)?;
@@ -172,7 +184,7 @@ fn with(
 }
 
 impl Run<'_> {
-    /// Records until all workers are done or memory has run out.
+    /// Records until all workers are done or were killed because memory ran out: all others go on, as on the twin.
     fn follow(&mut self, signals: &mut Signals) -> Result<(), Error> {
         let interval = Some(self.scenario.run.sample.0).filter(|interval| *interval > 0);
         let mut samples = Samples::every(interval.map(Duration::from_nanos));
@@ -180,15 +192,16 @@ impl Run<'_> {
             let mut wake = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
             let running = self.team.iter().filter(|member| member.runs);
             wake.extend(running.map(|member| PollFd::new(member.line.stream(), PollFlags::IN)));
+            wake.extend(self.watch.fd().map(|log| PollFd::from_borrowed_fd(log, PollFlags::IN)));
             let full = self.session.poll(&wake, samples.next())?;
             if let Some(signal) = signals.pending().first().copied() {
                 return Err(Error::Interrupted { signal });
             }
+            self.watch.read();
             let mut waiting = Vec::new();
             for process in 0..self.team.len() {
-                if self.team[process].runs && self.listen(process, &mut waiting)? {
-                    // Those that still run are ended with the run.
-                    return Ok(());
+                if self.team[process].runs {
+                    self.listen(process, &mut waiting)?;
                 }
             }
             if samples.due() || !waiting.is_empty() {
@@ -202,13 +215,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Takes what a worker has said. True: memory has run out.
-    fn listen(&mut self, process: usize, waiting: &mut Vec<Waiting>) -> Result<bool, Error> {
+    /// Takes what a worker has said, or that it was killed because memory ran out.
+    fn listen(&mut self, process: usize, waiting: &mut Vec<Waiting>) -> Result<(), Error> {
         let member = &mut self.team[process];
         let mut ready = [PollFd::new(member.line.stream(), PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         match poll(&mut ready, Some(&at_once)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(()),
             Ok(_) => {}
             Err(e) => return Err(Error::io("waiting for processes", e)),
         }
@@ -229,17 +242,30 @@ impl Run<'_> {
             }
         }
         if open || !member.runs {
-            return Ok(false);
+            return Ok(());
         }
-        let at = clock::now();
-        match (member.end(false)?, self.watch.message(member.pid())) {
-            (Some(SIGKILL), Some(message)) => {
-                let (pid, comm) = (member.pid() as i32, member.name.clone());
-                self.ending = Ending::OutOfMemory { at, pid, comm, message };
-                Ok(true)
-            }
-            _ => Err(member.broken()),
+        let kill = match member.end(false)? {
+            Some(SIGKILL) => self.watch.kill(member.pid()),
+            _ => None,
+        };
+        let Some(kill) = kill else { return Err(member.broken()) };
+        let (pid, comm) = (member.pid() as i32, member.name.clone());
+        let broken_off = self.broken_off(process, waiting, kill.at);
+        self.phases[process].extend(broken_off);
+        self.killed.push(Killed { pid, comm, kill });
+        Ok(())
+    }
+
+    /// The phase in which a process was killed. What was done in it nobody knows.
+    fn broken_off(&self, process: usize, waiting: &[Waiting], at: u64) -> Option<PhaseResult> {
+        // It had done one that is yet to be put down.
+        if waiting.iter().any(|waiting| waiting.process == process) {
+            return None;
         }
+        let of = &self.scenario.processes[process];
+        let (start, stage) = (self.told[process], worker::stages(of).nth(self.phases[process].len())?);
+        let phase = worker::stage_name(of, stage);
+        (start <= at).then(|| PhaseResult { process: of.name.clone(), phase, start, end: at, ..PhaseResult::default() })
     }
 
     /// Adds the placement of all regions to the sample just taken, and lets those go on that waited for it.
@@ -268,10 +294,22 @@ impl Run<'_> {
                 result.placement = placement.collect();
                 self.phases[process].push(result);
             }
+            self.told[process] = clock::now();
             self.team[process].tell(&ToWorker::On);
         }
         Ok(())
     }
+}
+
+/// How a run ends in which processes were killed: the first of them, and what is to be said of the others.
+fn ending_of(ending: Ending, killed: Vec<Killed>, start: u64) -> (Ending, Vec<String>) {
+    let mut killed = killed.into_iter();
+    let Some(Killed { pid, comm, kill: Kill { at, message } }) = killed.next() else { return (ending, Vec::new()) };
+    let said = |Killed { pid, comm, kill }: Killed| {
+        let after = kill.at.saturating_sub(start) as f64 / 1e9;
+        format!("out of memory after {after:.3} s too: {comm} (pid {pid}) was killed: {}", kill.message)
+    };
+    (Ending::OutOfMemory { at, pid, comm, message }, killed.map(said).collect())
 }
 
 /// What must be known of a run beside its figures.

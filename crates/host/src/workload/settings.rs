@@ -6,7 +6,7 @@ use super::worker;
 use crate::cgroup::{Mount, Version, mounts};
 use crate::restore::{Change, Changes};
 use crate::{Error, restore, tracefs};
-use mmtwin_scenario::kernel::CgroupVersion;
+use mmtwin_scenario::kernel::{CgroupVersion, EXCLUSIVE};
 use mmtwin_scenario::workload::{ActionKind, Cgroup};
 use mmtwin_scenario::{Scenario, units::Bytes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// How much the out-of-memory killer prefers this process: -1000 is not at all.
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
-
-/// Sysctls of which one counts: writing one sets the other to 0.
-const PAIRS: [[&str; 2]; 2] =
-    [["vm.dirty_bytes", "vm.dirty_ratio"], ["vm.dirty_background_bytes", "vm.dirty_background_ratio"]];
 
 /// Removes and puts back when dropped.
 #[derive(Debug, Default)]
@@ -144,7 +140,7 @@ fn changes<'a>(actions: impl Iterator<Item = &'a ActionKind>) -> Vec<Change> {
     let mut changes: Vec<Change> = modules.into_iter().map(|name| Change::Module { name }).collect();
     changes.extend(traces.then(tracer).flatten());
     changes.extend(cpus.iter().filter_map(|cpu| value(worker::cpu_online(*cpu), vec![0, 1])));
-    for names in PAIRS {
+    for names in EXCLUSIVE {
         let set = names.map(|name| sysctls.remove(name).unwrap_or_default());
         if set.iter().any(|set| !set.is_empty()) {
             let files = names.map(worker::sysctl);

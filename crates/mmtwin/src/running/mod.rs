@@ -1,5 +1,6 @@
 //! Running a scenario on one of the arms. Each leaves the same: an analysed input, and a recording if one is wanted.
 
+mod as_recorded;
 mod host;
 mod lab;
 mod signals;

@@ -1,5 +1,6 @@
 //! Running a scenario on the twin: one stream of events and counters, given to whoever wants it.
 
+use super::as_recorded::AsRecorded;
 use crate::reading::Analysed;
 use crate::{Failure, progress};
 use mmtwin_analysis::Analysis;
@@ -88,7 +89,9 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
     let mut analysis = Analysis::default();
     let mut counting = Counting(0);
     let ran = {
-        let mut sinks: Vec<&mut dyn Sink> = vec![&mut analysis, &mut counting];
+        let mut watching = All(vec![&mut analysis, &mut counting]);
+        let mut watched = AsRecorded::new(scenario.kernel.events.era(), &mut watching);
+        let mut sinks: Vec<&mut dyn Sink> = vec![&mut watched];
         sinks.extend(writer.as_mut().map(|writer| writer as &mut dyn Sink));
         let mut all = All(sinks);
         all.start(&source(scenario, request.name));

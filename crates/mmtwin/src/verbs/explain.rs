@@ -46,6 +46,7 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
         lost_at_least: outcome.lost_total().0,
         cut: outcome.cuts(),
         events: outcome.events,
+        counters_only: false,
         scenario: file.recording().and_then(|recording| recording.manifest.scenario_hash.clone()),
     };
     let command = format!("mmtwin script {name}");

@@ -95,10 +95,8 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
     let mut status = 0;
     for results in analysed.iter().filter_map(|analysed| analysed.results.as_ref()) {
         if let Ending::OutOfMemory { at, pid, comm, message } = &results.ending {
-            say(&format!(
-                "error: out of memory after {:.3} s: {comm} (pid {pid}) was killed: {message}",
-                *at as f64 / 1e9
-            ));
+            let after = results.seconds_to(*at);
+            say(&format!("error: out of memory after {after:.3} s: {comm} (pid {pid}) was killed: {message}"));
             status = crate::status::OUT_OF_MEMORY;
         }
     }

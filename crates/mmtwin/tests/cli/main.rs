@@ -1,6 +1,7 @@
 //! The program from outside: every test here runs the binary `mmtwin`, in the root of the repository.
 
 mod access_trace;
+mod answers;
 mod bad_input;
 mod bench;
 mod eras;

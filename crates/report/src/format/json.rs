@@ -62,7 +62,7 @@ struct InputJson<'a> {
     lost_events: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_at_least: Option<u64>,
-    events: u64,
+    events: Option<u64>,
     scenario: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     cut: &'a [String],
@@ -200,9 +200,9 @@ fn input(input: &Input) -> InputJson<'_> {
         column: input.column,
         arm: &info.arm,
         kernel: info.kernel.as_deref(),
-        lost_events: info.lost_events,
+        lost_events: info.lost_events.filter(|_| !info.counters_only),
         lost_at_least: Some(info.lost_at_least).filter(|lost| info.lost_events.is_none() && *lost > 0),
-        events: info.events,
+        events: Some(info.events).filter(|_| !info.counters_only),
         scenario: info.scenario.as_deref(),
         cut: &info.cut,
     }

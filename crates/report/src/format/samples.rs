@@ -76,6 +76,7 @@ fn report(name: &str, direct: u64, stalled: f64) -> Report {
             lost_at_least: 7,
             cut: Vec::new(),
             events: 123_456,
+            counters_only: false,
             scenario: None,
         },
         findings: vec![

@@ -72,12 +72,16 @@ fn inputs(comparison: &Comparison, style: &Style, out: &mut String) {
     for Input { column, info } in &comparison.inputs {
         let mut facts = vec![info.arm.clone()];
         facts.extend(info.kernel.as_ref().map(|kernel| format!("Linux {kernel}")));
-        facts.push(format!("{} events", info.events));
-        facts.push(match info.lost_events {
-            Some(lost) => format!("{lost} lost"),
-            None if info.lost_at_least > 0 => format!("at least {} lost", info.lost_at_least),
-            None => "losses unknown".to_owned(),
-        });
+        if info.counters_only {
+            facts.push("counters only".into());
+        } else {
+            facts.push(format!("{} events", info.events));
+            facts.push(match info.lost_events {
+                Some(lost) => format!("{lost} lost"),
+                None if info.lost_at_least > 0 => format!("at least {} lost", info.lost_at_least),
+                None => "losses unknown".to_owned(),
+            });
+        }
         facts.push(cut(&info.cut));
         facts.retain(|fact| !fact.is_empty());
         let heading = comparison.columns.get(*column).filter(|name| columns > 1 && **name != info.name);
@@ -184,7 +188,7 @@ fn value(cell: &Cell, decimals: Option<u8>) -> Entry {
 /// Tells why values are n/a.
 fn footnote<'a>(cells: impl Iterator<Item = &'a Cell>, style: &Style, out: &mut String) {
     let reasons: Vec<Na> = cells.filter_map(Cell::na).collect();
-    let told = [Na::NotRecorded, Na::NotInKernel, Na::Lost].map(|reason| {
+    let told = [Na::NotRecorded, Na::NotInKernel, Na::Lost, Na::Undefined].map(|reason| {
         let count = reasons.iter().filter(|other| **other == reason).count();
         (count > 0).then(|| format!("{} ({count})", reason.phrase()))
     });

@@ -48,10 +48,10 @@ fn fallbacks(a: &Analysis) -> Table {
     let rows =
         rows.map(|((wanted, taken), n)| vec![Cell::Int((*wanted).into()), Cell::Int((*taken).into()), Cell::int(*n)]);
     let columns = vec![column("order", "order", ""), column("taken", "order taken", ""), column("count", "count", "")];
-    let note = match a.recorded.has(MmPageAllocExtfrag) {
-        true => format!("{} of them changed the migratetype of a whole pageblock.", a.alloc.stolen),
-        false => String::new(),
-    };
+    let note = a
+        .alloc
+        .stolen
+        .map_or_else(String::new, |stolen| format!("{stolen} of them changed the migratetype of a whole pageblock."));
     list("alloc-fallback", "Allocations from another migratetype", &note, columns, rows.collect())
 }
 

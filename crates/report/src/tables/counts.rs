@@ -35,7 +35,7 @@ fn growth(c: &Counters, source: &str, key: &str, name: &str) -> Cell {
     grown.map_or(Cell::Na(Na::NotRecorded), Cell::Int)
 }
 
-/// Every counter of every key that changed: before, after, difference, per second.
+/// Every counter of every key that changed: before, after, difference, per second where the time is known.
 fn changes(c: &Counters, source: &str, name: &str, title: &str) -> Table {
     let keys = c.keys(source);
     let keyed = keys.iter().any(|key| !key.is_empty());
@@ -45,9 +45,12 @@ fn changes(c: &Counters, source: &str, name: &str, title: &str) -> Table {
         let seconds = c.seconds(source, key);
         for ((counter, first), last) in s.names.iter().zip(&s.first).zip(&s.last).filter(|((_, a), b)| a != b) {
             let grown = growth(c, source, key, counter);
-            let rate = grown.number().zip(seconds).map(|(n, seconds)| n / seconds);
+            let rate = match is_gauge(source, counter) {
+                true => Cell::Na(Na::Undefined),
+                false => Cell::float(grown.number().zip(seconds).map(|(n, seconds)| n / seconds)),
+            };
             let mut row = if keyed { vec![text(key)] } else { Vec::new() };
-            row.extend([text(&**counter), Cell::recorded(*first), Cell::recorded(*last), grown, Cell::float(rate)]);
+            row.extend([text(&**counter), Cell::recorded(*first), Cell::recorded(*last), grown, rate]);
             rows.push(row);
         }
     }
@@ -59,7 +62,8 @@ fn changes(c: &Counters, source: &str, name: &str, title: &str) -> Table {
         column("delta", "difference", ""),
         column("per_second", "per second", "/s"),
     ]);
-    list(name, title, "A counter that went backwards was reset: its difference is not known.", columns, rows)
+    let note = "A counter that went backwards was reset: its difference is not known. Levels have no rate.";
+    list(name, title, note, columns, rows)
 }
 
 /// One row per counter, one column per node; all counters or those that changed anywhere.

@@ -93,7 +93,7 @@ fn counters(analysis: &Analysis, names: &[&str]) -> Cell {
     match analysis.counters.vmstat_sum(names) {
         Some(sum) => Cell::int(sum),
         // The twin records the counters that it keeps, whatever its kernel has.
-        None if analysis.counters.seconds("vmstat", "").is_some() && analysis.source.arm != "twin" => {
+        None if analysis.counters.has_change("vmstat", "") && analysis.source.arm != "twin" => {
             Cell::Na(Na::NotInKernel)
         }
         None => Cell::Na(Na::NotRecorded),

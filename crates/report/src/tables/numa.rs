@@ -115,6 +115,7 @@ fn faults_over_time(a: &Analysis) -> Table {
     let (faults, local) = (series("numa_hint_faults"), series("numa_hint_faults_local"));
     let (ptes, pages) = (series("numa_pte_updates"), series("numa_pages_migrated"));
     let start = faults.first().map_or(0, |(at, _)| *at);
+    let timed = a.counters.seconds("vmstat", "").is_some();
     let rows = (1..faults.len()).map(|i| {
         let grown = |series: &[(u64, Option<u64>)]| series.get(i)?.1?.checked_sub(series.get(i - 1)?.1?);
         let percent = match (grown(&faults), grown(&local)) {
@@ -122,7 +123,7 @@ fn faults_over_time(a: &Analysis) -> Table {
             _ => None,
         };
         vec![
-            Cell::Float(faults[i].0.saturating_sub(start) as f64 / 1e9),
+            Cell::float(timed.then(|| faults[i].0.saturating_sub(start) as f64 / 1e9)),
             Cell::recorded(grown(&ptes)),
             Cell::recorded(grown(&faults)),
             Cell::recorded(grown(&local)),

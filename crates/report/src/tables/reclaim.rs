@@ -7,7 +7,7 @@ use super::{Scans, column, efficiency, list, metrics, ms, row, scans, seconds, t
 use crate::model::Better::{Higher, Lower, Neutral};
 use crate::model::{Cell, Metric, Na, Table};
 use mmtwin_analysis::Analysis;
-use mmtwin_analysis::reclaim::{ActiveBatches, Isolated, List, Totals};
+use mmtwin_analysis::reclaim::{ActiveBatches, Detail, Isolated, List, Totals};
 use mmtwin_analysis::tasks::Context;
 use mmtwin_event::Kind::{self, *};
 use mmtwin_event::names::RECLAIM_FLAGS;
@@ -77,6 +77,10 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
         _ => Cell::Na(Na::NotRecorded),
     };
     let batches = &totals.inactive;
+    let told = |detail: Detail, value: u64| match analysis.reclaim.told.has(detail) {
+        true => shrunk(value),
+        false => Cell::Na(Na::NotInKernel),
+    };
     let active = |of: fn(&ActiveBatches) -> u64| {
         known(&[MmVmscanLruShrinkActive], of(&totals.active_anon).saturating_add(of(&totals.active_file)))
     };
@@ -98,20 +102,28 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
             bound(1, analysis.reclaim.without_duration(context)),
         ),
         pages("scanned", "Pages scanned", Lower, Cell::recorded(scanned)),
-        pages("skipped", "Pages skipped (other zones)", Lower, taken(isolated.skipped)),
+        pages(
+            "skipped",
+            "Pages skipped (other zones)",
+            Lower,
+            match analysis.reclaim.told.has(Detail::Skipped) {
+                true => taken(isolated.skipped),
+                false => Cell::Na(Na::NotInKernel),
+            },
+        ),
         pages("isolated", "Pages isolated", Neutral, taken(isolated.taken)),
         pages("reclaimed", "Pages reclaimed", Higher, Cell::recorded(reclaimed)),
         pages("reclaimed_by_end", "Reclaimed as the end event says", Higher, ended),
         row("efficiency", "Efficiency", "%", Higher, Some(2), share),
         pages("written", "Pages written", Lower, known(&[MmVmscanWriteFolio], totals.writes.total())),
-        pages("dirty", "Dirty", Lower, shrunk(batches.dirty)),
-        pages("writeback", "Under writeback", Lower, shrunk(batches.writeback)),
-        pages("congested", "Congested", Lower, shrunk(batches.congested)),
-        pages("immediate", "Met again under writeback", Lower, shrunk(batches.immediate)),
-        pages("activated_anon", "Activated, anon", Lower, shrunk(batches.activated_anon)),
-        pages("activated_file", "Activated, file", Lower, shrunk(batches.activated_file)),
-        pages("kept", "Kept (referenced)", Lower, shrunk(batches.kept)),
-        pages("unmap_failed", "Not unmapped", Lower, shrunk(batches.unmap_failed)),
+        pages("dirty", "Dirty", Lower, told(Detail::Dirty, batches.dirty)),
+        pages("writeback", "Under writeback", Lower, told(Detail::Writeback, batches.writeback)),
+        pages("congested", "Congested", Lower, told(Detail::Congested, batches.congested)),
+        pages("immediate", "Met again under writeback", Lower, told(Detail::Immediate, batches.immediate)),
+        pages("activated_anon", "Activated, anon", Lower, told(Detail::ActivatedAnon, batches.activated_anon)),
+        pages("activated_file", "Activated, file", Lower, told(Detail::ActivatedFile, batches.activated_file)),
+        pages("kept", "Kept (referenced)", Lower, told(Detail::Kept, batches.kept)),
+        pages("unmap_failed", "Not unmapped", Lower, told(Detail::UnmapFailed, batches.unmap_failed)),
         pages("active_taken", "Active pages taken", Neutral, active(|a| a.taken)),
         pages("deactivated", "Active pages deactivated", Neutral, active(|a| a.deactivated)),
         row(
@@ -149,10 +161,14 @@ pub fn side_by_side(analysis: &Analysis) -> Table {
     )
 }
 
-/// `reclaim-direct`, `reclaim-kswapd`, ...: one context each, for comparison.
+/// `reclaim-direct`, `reclaim-kswapd`, ...: one context each, for comparison. `reclaim-node` is by node, so that node
+/// reclaim is `reclaim-node-reclaim`.
 pub fn per_context(analysis: &Analysis) -> Vec<Table> {
     let tables = contexts(analysis).map(|(context, totals)| {
-        let name = format!("reclaim-{}", context.key().replace('_', "-"));
+        let name = match context {
+            Context::Node => "reclaim-node-reclaim".into(),
+            _ => format!("reclaim-{}", context.key().replace('_', "-")),
+        };
         metrics(&name, &format!("Page reclaim: {}", label(context)), "", figures(analysis, context, totals))
     });
     tables.collect()
@@ -263,7 +279,10 @@ pub fn lists(analysis: &Analysis) -> Table {
             isolation(isolated.batches),
             isolation(isolated.requested),
             isolation(isolated.scanned),
-            isolation(isolated.skipped),
+            match analysis.reclaim.told.has(Detail::Skipped) {
+                true => isolation(isolated.skipped),
+                false => Cell::Na(Na::NotInKernel),
+            },
             isolation(isolated.taken),
             of_active(active.active),
             of_active(active.deactivated),

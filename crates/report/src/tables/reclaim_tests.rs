@@ -64,6 +64,23 @@ fn reclaimers_stand_side_by_side() {
 }
 
 #[test]
+fn what_no_event_tells_is_not_in_this_kernel() {
+    // The events above have `nr_activate_file` and nothing else that only some kernels have.
+    let table = reclaim::side_by_side(&analysis());
+    let get = |quantity: &str| cells(&table, &text(quantity), "direct")[0].clone();
+    assert_eq!(get("Activated, file"), Cell::Int(3));
+    let untold = ["Dirty", "Under writeback", "Congested", "Met again under writeback", "Activated, anon"];
+    for quantity in untold.into_iter().chain(["Kept (referenced)", "Not unmapped"]) {
+        assert_eq!(get(quantity), Cell::Na(Na::NotInKernel), "{quantity}");
+    }
+    let mut isolating = analysis();
+    isolating.event(&made(MmVmscanLruIsolate, 7, b"dd", 15).set("lru", 2).set("nr_scanned", 9).event());
+    assert_eq!(cells(&reclaim::lists(&isolating), &text("inactive_file"), "skipped"), [Cell::Na(Na::NotInKernel)]);
+    isolating.event(&made(MmVmscanLruIsolate, 7, b"dd", 16).set("lru", 2).set("nr_skipped", 0).event());
+    assert_eq!(cells(&reclaim::lists(&isolating), &text("inactive_file"), "skipped"), [Cell::Int(0)]);
+}
+
+#[test]
 fn one_table_per_reclaimer_for_comparison() {
     let names: Vec<String> = reclaim::per_context(&analysis()).into_iter().map(|table| table.name).collect();
     assert_eq!(names, ["reclaim-direct", "reclaim-kswapd", "reclaim-cgroup"]);

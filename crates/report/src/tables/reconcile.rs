@@ -66,8 +66,10 @@ pub fn subjects(analysis: &Analysis) -> Vec<Reconciliation> {
         let sum = analysis.numa.migrations.values().map(pages).fold(0, u64::saturating_add);
         counted(MmMigratePages, sum)
     };
-    let isolated = compaction.migrate_scanner.taken.saturating_add(compaction.free_scanner.taken);
     let isolators = [MmCompactionIsolateMigratepages, MmCompactionIsolateFreepages];
+    let scanners = [compaction.migrate_scanner.taken, compaction.free_scanner.taken];
+    let isolated = analysis.recorded.value(&isolators, scanners).map(|[migrate, free]| [Some(migrate), Some(free)]);
+    let isolated = isolated.and_then(|[migrate, free]| total([migrate, free, fast_isolated(analysis)]));
     let shrinkers = analysis.slab.by_time(&analysis.source);
     let scanned = shrinkers.iter().map(|(_, s)| s.scanned).try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)));
     let wakes = compaction.kcompactd.values().map(|k| k.wakes).sum();
@@ -75,12 +77,7 @@ pub fn subjects(analysis: &Analysis) -> Vec<Reconciliation> {
     told([
         line("migrated", "Pages migrated for any reason", migrated(|m| m.succeeded), "pgmigrate_success"),
         line("migrate_failed", "Pages that could not be migrated", migrated(|m| m.failed), "pgmigrate_fail"),
-        line(
-            "compact_isolated",
-            "Pages isolated by compaction",
-            analysis.recorded.value(&isolators, isolated),
-            "compact_isolated",
-        ),
+        line("compact_isolated", "Pages isolated by compaction", isolated, "compact_isolated"),
         line("kcompactd_wakes", "Wakes of kcompactd", counted(MmCompactionKcompactdWake, wakes), "compact_daemon_wake"),
         line(
             "slab_scanned",
@@ -90,6 +87,16 @@ pub fn subjects(analysis: &Analysis) -> Vec<Reconciliation> {
         ),
         line("oom_kills", "Processes killed", counted(MarkVictim, analysis.oom.killed), "oom_kill"),
     ])
+}
+
+/// Pages that compaction took from free lists without scanning, which it does from 5.1 on (`fast_isolate_freepages`). They
+/// are counted as isolated, and have an event from 6.3 on.
+fn fast_isolated(analysis: &Analysis) -> Option<u64> {
+    if analysis.recorded.has(MmCompactionFastIsolateFreepages) {
+        return Some(analysis.compaction.fast_free_scanner.taken);
+    }
+    let mut version = analysis.source.kernel.as_deref()?.split('.').map(|part| part.parse::<u32>().ok());
+    ((version.next()??, version.next()??) < (5, 1)).then_some(0)
 }
 
 /// Lines whose counter is known.

@@ -3,7 +3,7 @@
 use super::{reconcile, subject_tables};
 use crate::model::{Body, Cell, Na, Table};
 use mmtwin_analysis::Analysis;
-use mmtwin_event::{Call, CounterRow, Event, Fields, Kind, Sink, Slots};
+use mmtwin_event::{Call, CounterRow, Event, Fields, Kind, Sink, Slots, Source};
 
 fn event(a: &mut Analysis, kind: Kind, ts: u64, fields: &[(&str, i64)]) {
     let schema = kind.schema().unwrap();
@@ -206,7 +206,7 @@ fn only_changed_counters_are_listed_and_resets_are_not_known() {
     counters(&mut a, "vmstat", "", &[("pgfault", 5, 9), ("pgfree", 4, 4), ("nr_free_pages", 8, 2), ("numa_hit", 9, 1)]);
     let expected = [
         vec![text("pgfault"), Cell::Int(5), Cell::Int(9), Cell::Int(4), Cell::Float(2.0)],
-        vec![text("nr_free_pages"), Cell::Int(8), Cell::Int(2), Cell::Int(-6), Cell::Float(-3.0)],
+        vec![text("nr_free_pages"), Cell::Int(8), Cell::Int(2), Cell::Int(-6), Cell::Na(Na::Undefined)],
         vec![text("numa_hit"), Cell::Int(9), Cell::Int(1), Cell::Na(Na::NotRecorded), Cell::Na(Na::NotRecorded)],
     ];
     assert_eq!(rows(&a, "vmstat"), expected);
@@ -261,9 +261,56 @@ fn every_list_row_fits_its_columns() {
 }
 
 #[test]
+fn levels_and_what_has_no_time_have_no_rate() {
+    let mut a = Analysis::default();
+    let values = [("nr_free_pages", 900, 200), ("pgfault", 10, 30)];
+    counters(&mut a, "vmstat", "", &values);
+    counters(&mut a, "psi", "memory", &[("some_avg10", 322, 0), ("some_total", 10, 20)]);
+    let rate = |a: &Analysis, name: &str, at: usize| rows(a, name)[at].last().cloned().unwrap();
+    assert_eq!((rate(&a, "vmstat", 0), rate(&a, "vmstat", 1)), (Cell::Na(Na::Undefined), Cell::Float(10.0)));
+    assert_eq!(rate(&a, "psi", 0), Cell::Na(Na::Undefined));
+    // Saved files come in an order, at no time.
+    let mut a = Analysis::default();
+    let names = values.map(|(name, ..)| name.to_string());
+    for at in [0, 1] {
+        let values: Vec<_> = values.iter().map(|v| Some(if at == 1 { v.2 } else { v.1 })).collect();
+        a.counters(&CounterRow { source: "vmstat", key: "", at, names: &names, values: &values });
+    }
+    assert_eq!(rows(&a, "vmstat")[0][3], Cell::Int(-700), "the difference is known");
+    let rates = [rate(&a, "vmstat", 0), rate(&a, "vmstat", 1)];
+    assert_eq!(rates, [Cell::Na(Na::Undefined), Cell::Na(Na::NotRecorded)]);
+    assert_eq!(metric(&a, "numa", "numa_scan_rate"), Cell::Na(Na::NotRecorded));
+}
+
+#[test]
+fn compaction_isolates_by_scanning_and_from_free_lists() {
+    let isolated = |kernel: &str, fast: bool| {
+        let mut a = Analysis::default();
+        a.start(&Source { kernel: Some(kernel.into()), ..Source::default() });
+        event(&mut a, Kind::MmCompactionIsolateMigratepages, 1, &[("nr_scanned", 90), ("nr_taken", 60)]);
+        event(&mut a, Kind::MmCompactionIsolateFreepages, 2, &[("nr_scanned", 90), ("nr_taken", 12)]);
+        if fast {
+            event(&mut a, Kind::MmCompactionFastIsolateFreepages, 3, &[("nr_scanned", 30), ("nr_taken", 28)]);
+        }
+        counters(&mut a, "vmstat", "", &[("compact_isolated", 0, 100)]);
+        let lines = reconcile::subjects(&a);
+        lines.into_iter().find(|line| line.key == "compact_isolated").expect("a line").events
+    };
+    assert_eq!(isolated("7.3.0-rc1", true), Cell::Int(100));
+    // Without the event: before 6.3 there is none, before 5.1 nothing to tell.
+    assert_eq!(isolated("6.12.1", false), Cell::Na(Na::NotRecorded));
+    assert_eq!(isolated("6.1.0-13-amd64", false), Cell::Na(Na::NotRecorded));
+    assert_eq!(isolated("4.19.0", false), Cell::Int(72));
+}
+
+#[test]
 fn names_of_tables_are_unique() {
-    let a = Analysis::default();
-    let mut names: Vec<_> = super::reclaim_tables(&a).into_iter().chain(subject_tables(&a)).map(|t| t.name).collect();
+    let mut a = Analysis::default();
+    event(&mut a, Kind::MmVmscanNodeReclaimBegin, 1, &[]);
+    let per_context = super::reclaim::per_context(&a);
+    assert_eq!(per_context[0].name, "reclaim-node-reclaim");
+    let tables = super::reclaim_tables(&a).into_iter().chain(subject_tables(&a)).chain(per_context);
+    let mut names: Vec<_> = tables.map(|t| t.name).collect();
     names.sort();
     let all = names.len();
     names.dedup();

@@ -28,9 +28,8 @@ pub fn findings(results: &Results, input: &str) -> Vec<Finding> {
     vec![Finding {
         key: "out_of_memory".into(),
         severity: 95,
-        sentence: format!("out of memory after {:.3} s: {comm} (pid {pid}): {message}.", *at as f64 / 1e9),
-        detail: "The kernel killed it for want of memory. The twin lets all others go on; a real run ends there."
-            .into(),
+        sentence: format!("out of memory after {:.3} s: {comm} (pid {pid}): {message}.", results.seconds_to(*at)),
+        detail: "The kernel killed it for want of memory. All others went on.".into(),
         command: format!("mmtwin report {input} --table placement,zoneinfo"),
     }]
 }

@@ -22,7 +22,7 @@ pub use reclaim::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
     Pageblocks, Reclaim, ScanBalance, SyncPass, Workingset, WritebackPages,
 };
-pub use sysctl::Sysctl;
+pub use sysctl::{EXCLUSIVE, Sysctl};
 pub use variant::Variant;
 pub(crate) use variant::variant;
 pub use vmalloc::{AreaCounters, FreeSpace, LazyMax, PoolDecay, PurgeAccounting, TlbFlush, Vmalloc, VmapNodes};

@@ -84,3 +84,19 @@ sysctls! {
     /// The soft-lockup watchdog fires after twice this many seconds; 0 is off.
     "kernel.watchdog_thresh" kernel_watchdog_thresh: u32;
 }
+
+/// Sysctls of which the one that was written last counts: the kernel sets the other to 0.
+pub const EXCLUSIVE: [[&str; 2]; 2] =
+    [["vm.dirty_background_ratio", "vm.dirty_background_bytes"], ["vm.dirty_ratio", "vm.dirty_bytes"]];
+
+impl Sysctl {
+    /// True if another sysctl is given that stands for this one, which the kernel then shows as 0.
+    pub fn is_replaced(&self, name: &str) -> bool {
+        let bytes = match name {
+            "vm.dirty_background_ratio" => self.vm_dirty_background_bytes,
+            "vm.dirty_ratio" => self.vm_dirty_bytes,
+            _ => None,
+        };
+        bytes.is_some_and(|bytes| bytes > 0)
+    }
+}

@@ -108,7 +108,7 @@ pub struct CpuSpeed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
-    /// Time of one request on an idle device.
+    /// Time of one request on an idle device; 0: a memory disk, whose requests end before the call returns.
     pub latency: Time,
     /// Bytes per second.
     pub bandwidth: Bandwidth,
@@ -116,6 +116,9 @@ pub struct Disk {
     /// first. 0: it does not seek.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub seek: Time,
+    /// Requests end at ticks of the kernel, as those of its target dm-delay do, which delayed the lab's disks once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ticks: bool,
     /// Requests the device queue takes (`nr_requests`).
     pub queue_depth: u32,
 }

@@ -1,10 +1,12 @@
 //! The machine: memory ranges from zones, costs in cycles.
 
+use super::kernel::is_at_least;
 use crate::access::{FaultCosts, Swap};
 use crate::alloc::ZoneKind;
 use crate::kernel::ZoneState;
 use crate::machine::{Cpu, Device, LoopCosts, Machine, MachineError, Node, PageCosts};
 use crate::machine::{Curve, Memory, MemoryError, Path};
+use mmtwin_scenario::Scenario;
 use mmtwin_scenario::machine as say;
 use mmtwin_scenario::units::Cost;
 use std::ops::Range;
@@ -77,6 +79,14 @@ pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
         Swap::new(Some(own).filter(|_| !swap.on_disk), swap.size.pages())
     });
     (swap, disk.seeking(of.disk.seek.0))
+}
+
+/// The disk of files as a kernel has it, whose ticks dm-delay counts.
+pub(crate) fn behind_dm_delay(disk: Device, of: &Scenario) -> Device {
+    const NS_PER_S: u64 = 1_000_000_000;
+    let tick = NS_PER_S / u64::from(of.kernel.hz).max(1);
+    let timer_wheel = !is_at_least(&of.kernel, 6, 7);
+    if of.machine.disk.ticks { disk.at_ticks(tick, timer_wheel.into()) } else { disk }
 }
 
 /// What faults, calls and reclaim cost.

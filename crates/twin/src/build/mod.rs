@@ -18,8 +18,8 @@ pub(crate) use huge::requests as huge_requests;
 pub use kernel::rules;
 pub(crate) use kernel::{fair_rules, index, writeback};
 pub(crate) use machine::clear_huge_on;
+pub(crate) use machine::{behind_dm_delay, disks, fault_costs};
 pub use machine::{clear_huge, costs, machine, memory, with_zones};
-pub(crate) use machine::{disks, fault_costs};
 pub use manifest::manifest;
 pub use numa::balances;
 #[cfg(test)]

@@ -107,9 +107,7 @@ impl Kernel {
     }
 
     fn run(&mut self, work: &AllocLoop, batched: bool) -> Result<LoopResult, KernelError> {
-        if work.request.order > self.alloc.max_order() {
-            return Err(KernelError::Order(work.request.order));
-        }
+        self.check_order(work.request.order)?;
         let mut seen = vec![false; self.stat.cpus() as usize];
         for &cpu in &work.cpus {
             self.check_cpu(cpu)?;

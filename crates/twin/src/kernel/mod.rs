@@ -72,8 +72,8 @@ pub enum KernelError {
     CpuTwice(u32),
     #[error("the only running CPU cannot stop")]
     LastCpu,
-    #[error("order {0} is above the largest block's, 10")]
-    Order(u32),
+    #[error("order {order} is above the largest block's, {most}")]
+    Order { order: u32, most: u32 },
     #[error(transparent)]
     Allocation(#[from] AllocationFailure),
     #[error(transparent)]
@@ -212,12 +212,16 @@ impl Kernel {
         self.stat.set_thresholds(&self.alloc.zones);
     }
 
+    /// An error for an order that no block of this kernel has.
+    fn check_order(&self, order: u32) -> Result<(), KernelError> {
+        let most = self.alloc.max_order();
+        if order > most { Err(KernelError::Order { order, most }) } else { Ok(()) }
+    }
+
     /// Allocates on the caller's CPU, which spends the time it takes.
     pub fn allocate(&mut self, caller: &mut Caller, request: &Request) -> Result<Pfn, KernelError> {
         self.check_cpu(caller.cpu)?;
-        if request.order > self.alloc.max_order() {
-            return Err(KernelError::Order(request.order));
-        }
+        self.check_order(request.order)?;
         let got = match self.allocate_unchecked(caller, request) {
             Err(failure) if failure.request.may_wait => {
                 // Nobody reclaims here; what lies on other CPUs' lists can be had.

@@ -2,6 +2,9 @@
 //!
 //! One that seeks takes a time more for what does not follow a request that it still has or had last, as an elevator merges and sorts
 //! them. What somebody waits for goes first, as in CFQ (2.6.18 to 4.20), which gives it 100 ms, then 40 ms to the rest.
+//! One behind the kernel's target dm-delay ends requests at ticks (drivers/md/dm-delay.c). To 6.6 it sets a timer of the
+//! timer wheel for the latency in whole ticks, which fires a tick later, as it must not fire early; from 6.7 on a thread
+//! looks at the clock's ticks all the time. Checked against guests of 6.1 and 6.12 (docs/lab.md).
 //! Left out: that seeks are shorter where many requests are sorted, that who waits has such a time for itself, several
 //! queues. Memory used as a disk is synchronous: the CPU that asks copies, and nobody waits. Checked by tests here.
 
@@ -32,6 +35,8 @@ pub struct Device {
     page: Ps,
     /// Time of going to another place; 0: it does not seek, and requests are served in their order.
     seek: Ps,
+    /// Requests end at ticks: their length, and how many come on top of the latency.
+    ticks: Option<(Ps, u64)>,
     /// The CPU that asks does the work.
     pub synchronous: bool,
     /// When the last request, and the last that somebody waits for, will have been transferred.
@@ -52,6 +57,7 @@ impl Device {
             latency: latency_ns * PS_PER_NS,
             page,
             seek: 0,
+            ticks: None,
             synchronous,
             busy_until: 0,
             sync_until: 0,
@@ -66,19 +72,32 @@ impl Device {
         Device { seek: seek_ns * PS_PER_NS, ..self }
     }
 
+    /// The same disk behind dm-delay, with ticks so many nanoseconds apart and so many of them on top of the latency.
+    pub fn at_ticks(self, tick_ns: u64, more: u64) -> Device {
+        Device { ticks: Some((tick_ns * PS_PER_NS, more)), ..self }
+    }
+
+    /// When a request ends that has been transferred.
+    fn end(&self, transferred: Ps) -> Ps {
+        match self.ticks {
+            None => transferred + self.latency,
+            Some((tick, more)) => (transferred / tick + self.latency.div_ceil(tick) + more) * tick,
+        }
+    }
+
     /// Asks for some pages to be read or written from a place on at a time; when that is done. If nobody waits for it, it is
     /// later by what [`Device::held_up`] has grown by until then.
     pub fn submit(&mut self, now: Ps, class: IoClass, place: u64, pages: u64) -> Ps {
         if self.seek == 0 {
             self.busy_until = self.busy_until.max(now) + self.page * pages;
-            return self.busy_until + self.latency;
+            return self.end(self.busy_until);
         }
         let time = self.page * pages + self.seek_to(now, place);
         let until = if class == IoClass::Sync { self.go_first(now, time) } else { self.busy_until.max(now) + time };
         self.busy_until = self.busy_until.max(until);
         self.head = place + pages;
         self.places.insert(self.head, until);
-        until + self.latency
+        self.end(until)
     }
 
     /// Puts a request that takes a time before those that nobody waits for; when it will have been transferred.
@@ -134,6 +153,15 @@ mod tests {
         assert_eq!([ask(0, 1), ask(0, 3), ask(20, 1)], [3 * MS, 6 * MS, 23 * MS]);
         assert_eq!((disk.transfer(2), disk.held_up()), (4 * MS, 0));
         assert_eq!(Device::new(0, 0, true).transfer(7), 0);
+    }
+
+    #[test]
+    fn dm_delay_ends_requests_at_ticks() {
+        let disk = |more| Device::new(1_000_000, 0, false).at_ticks(4_000_000, more);
+        let ask = |mut disk: Device, us: u64| disk.submit(us * 1_000_000, IoClass::Sync, 7, 1) / 1_000_000;
+        // One after the other: 8 ms each on 6.1, 4 on 6.12.
+        assert_eq!([ask(disk(1), 10), ask(disk(1), 8010), ask(disk(1), 3990)], [8000, 16_000, 8000]);
+        assert_eq!([ask(disk(0), 10), ask(disk(0), 4010), ask(disk(0), 3990)], [4000, 8000, 4000]);
     }
 
     #[test]

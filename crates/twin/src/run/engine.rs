@@ -134,6 +134,7 @@ impl<'a> Engine<'a> {
         let costs = build::fault_costs(&scenario.machine);
         let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
         let (swap, disk) = build::disks(&scenario.machine);
+        let disk = build::behind_dm_delay(disk, scenario);
         kernel.set_cgroups(build::cgroups(scenario));
         kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);
         let mut memory = AccessState::new(load, costs, scenario.run.seed);

@@ -120,6 +120,18 @@ fn run_on(cpus: &[u32]) -> Result<(), Error> {
     sched_setaffinity(None, &set).map_err(|e| Error::io("CPUs to run on", e))
 }
 
+/// Phases with the one that populates; it has no number.
+pub(super) fn stages(process: &Process) -> impl Iterator<Item = Option<usize>> {
+    let populate = process.regions.iter().any(|region| region.populate);
+    populate.then_some(None).into_iter().chain((0..process.phases.len()).map(Some))
+}
+
+/// Name of a stage in results.
+pub(super) fn stage_name(process: &Process, stage: Option<usize>) -> String {
+    let Some(phase) = stage else { return POPULATE.into() };
+    process.phases[phase].name.clone().unwrap_or_else(|| phase.to_string())
+}
+
 /// What a thread did in a phase.
 #[derive(Debug, Default)]
 struct Report {
@@ -178,12 +190,6 @@ impl<'a> Crew<'a> {
         })
     }
 
-    /// Phases with the one that populates; it has no number.
-    fn stages(&self) -> impl Iterator<Item = Option<usize>> {
-        let populate = self.process.regions.iter().any(|region| region.populate);
-        populate.then_some(None).into_iter().chain((0..self.process.phases.len()).map(Some))
-    }
-
     /// What the first thread does.
     fn lead(&self, line: &mut Line, ranges: Vec<(u64, u64)>, scenario: &Scenario) -> Result<(), Error> {
         self.take_place(0);
@@ -212,7 +218,7 @@ impl<'a> Crew<'a> {
         if self.process.start.0 > 0 {
             boundary(None)?;
         }
-        for stage in self.stages() {
+        for stage in stages(self.process) {
             let start = clock::now();
             if start >= end_of_run {
                 return Ok(true);
@@ -235,7 +241,7 @@ impl<'a> Crew<'a> {
     /// What the other threads do.
     fn follow(&self, number: usize) {
         self.take_place(number);
-        for stage in self.stages() {
+        for stage in stages(self.process) {
             self.barrier.wait();
             if self.stop.load(Ordering::Relaxed) {
                 return;
@@ -373,10 +379,7 @@ impl<'a> Crew<'a> {
             balancing: None,
             active_nodes: None,
             process: self.process.name.clone(),
-            phase: match stage {
-                Some(phase) => self.programs[0].phases[phase].name.clone(),
-                None => POPULATE.into(),
-            },
+            phase: stage_name(self.process, stage),
             start,
             end,
             accesses: accesses.collect(),
