@@ -33,15 +33,17 @@ pub(crate) fn numa_rules(of: &Kernel) -> Rules {
     }
 }
 
-/// What each process of a scenario maps; `processes` has the numbers of its regions among all. A program that maps one
+/// What each process of a scenario maps; `processes` has the numbers of its regions among all, and of its mapping among
+/// those of each. A program that maps one
 /// region after another gets descending addresses.
-pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<usize>], regions: &[Region]) -> Vec<Mapping> {
+pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<(usize, usize)>], regions: &[Region]) -> Vec<Mapping> {
     let mut mappings = Vec::new();
     for (process, (own, said)) in processes.iter().zip(&scenario.processes).enumerate() {
         let mut address = FIRST_ADDRESS;
-        for (number, &region) in own.iter().enumerate().rev() {
+        for (number, &(region, mapper)) in own.iter().enumerate().rev() {
             let pages = regions[region].len();
             let mut mapping = Mapping::new(process, region, pages, address);
+            mapping.mapper = mapper;
             let accesses = said.phases.iter().flat_map(|phase| &phase.accesses);
             let own: Vec<f64> = accesses
                 .filter(|access| access.region == said.regions[number].name)

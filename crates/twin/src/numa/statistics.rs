@@ -32,6 +32,8 @@ pub(crate) struct Fault {
     pub was_local: bool,
     /// Several address spaces map it.
     pub shared: bool,
+    /// Its entry could not be written, so nobody is grouped by it (`TNF_NO_GROUP`).
+    pub no_group: bool,
 }
 
 impl Numa {
@@ -47,7 +49,8 @@ impl Numa {
             of.total_numa_faults = 0;
             of.locality = Default::default();
         }
-        let private = fault.last == UNSET || matches(of.pid, fault.last) || self.task_numa_group(env, task, fault);
+        let private = fault.last == UNSET || matches(of.pid, fault.last);
+        let private = private || !fault.no_group && self.task_numa_group(env, task, fault);
         let local = fault.was_local || !private && self.counts_as_local(task, cpu_node, fault.mem_node);
         let retry = jiffies > self.tasks[task].numa_migrate_retry;
         let mut migrate = false;
