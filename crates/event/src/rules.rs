@@ -123,6 +123,8 @@ rules! {
     Neutral "neutral", "6.6", "locality stays", "migrate_degrades_locality";
     CacheHot "cache_hot", "6.6", "locality stays, caches are hot", "can_migrate_task";
     Forced "forced", "6.6", "balancing failed too often", "can_migrate_task";
+    // Behind the others, so that these keep their numbers: why a migration that is wanted does not happen.
+    Unmovable "unmovable", "2.7", "a file's page that is dirty or being written, or code that several map", "migrate_misplaced_page";
 }
 
 impl Rule {

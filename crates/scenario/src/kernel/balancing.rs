@@ -143,7 +143,9 @@ variant! {
     pub enum RefreshAtJoin {
         /// None.
         None = "none",
-        /// That of the group it joins.
+        /// That of the group it leaves, without its faults: first to third posting.
+        Left = "left",
+        /// That of the group it joins: fourth posting.
         Joined = "joined",
         /// Also that of the group it leaves.
         Both = "both",

@@ -26,8 +26,6 @@ const AHEAD: Request = Request {
 const WRITTEN: Request = Request { spread_dirty: true, gfp: "GFP_HIGHUSER_MOVABLE|__GFP_WRITE", ..Request::USER };
 /// The same in 2010, whether anybody waits for it or not.
 const PAGE_2010: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|GFP_COLD", ..Request::USER };
-/// Pages that a fault maps together (`fault_around_bytes`).
-const AROUND: u64 = 16;
 
 /// How a touch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,12 +128,12 @@ impl AccessState {
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
-        (region, reader): (usize, &mut Reader),
+        (region, mapper, reader): (usize, usize, &mut Reader),
         page: u64,
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
         let limits = (self.readahead_pages, self.regions[region].len());
-        // Before 3.15 a fault mapped its own page, and a mapping that was read in order was read ahead like a call's file.
+        // In 2012 a mapping that was read in order was read ahead like a call's file.
         let of_2010 = kernel.reclaim.rules.by_zone.is_some();
         self.use_file(kernel, caller, region, page)?;
         if !self.finish(kernel, caller, region, reader)? {
@@ -172,26 +170,43 @@ impl AccessState {
         }
         kernel.stat.events.faults += 1;
         kernel.spend(caller.cpu, self.costs.fault);
-        // Its neighbours that are in memory are mapped with it, but the marked one, which is to be seen when it is touched.
-        let around = if of_2010 { 1 } else { AROUND };
         if of_2010 {
             reader.ra.note(page);
         }
-        let first = page / around * around;
-        for at in first..(first + around).min(limits.1) {
-            if let Entry::Present(pfn) = self.regions[region].entry(at)
-                && !self.reading.contains_key(&pfn)
-                && (at == page || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
-                && self.regions[region].map_cached(at)
-            {
-                kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, 1);
-                reader.ra.hit();
-            }
-        }
+        let mapped = self.map_around(kernel, (region, mapper), page, write);
+        (0..mapped).for_each(|_| reader.ra.hit());
         if write {
             self.dirty_mapped(kernel, caller, region, page);
         }
         Ok(Touched::Done)
+    }
+
+    /// A mapping of a file or of shared memory gets a page that is in memory. A fault that reads gives it the neighbours
+    /// that are in memory too (`do_fault_around`), but the marked one, which is to be seen when it is touched; one that
+    /// writes does not. How many it got.
+    pub(super) fn map_around(
+        &mut self,
+        kernel: &mut Kernel,
+        (region, mapper): (usize, usize),
+        page: u64,
+        write: bool,
+    ) -> u64 {
+        let around = if write { 1 } else { self.fault_around };
+        let (first, of) = (page / around * around, &mut self.regions[region]);
+        let mut mapped = 0;
+        for at in first..(first + around).min(of.len()) {
+            if let Entry::Present(pfn) = of.entry(at)
+                && !of.is_mapped_by(mapper, at)
+                && !self.reading.contains_key(&pfn)
+                && (at == page || !of.file || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
+            {
+                if of.map_cached(mapper, at) && of.file {
+                    kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, 1);
+                }
+                mapped += 1;
+            }
+        }
+        mapped
     }
 
     /// Reads ahead of a reader that has come to a missing page or to the marked one; false as [`Self::finish`].

@@ -13,7 +13,7 @@ pub(crate) struct FaultCosts {
     pub file_call: Ps,
     /// To ask the disk for pages.
     pub file_request: Ps,
-    /// To look at a page of an LRU list.
+    /// To look at a page of an LRU list, huge or not.
     pub scan_page: Ps,
     /// To wait until other CPUs have flushed pages that are taken.
     pub shootdown: Ps,
@@ -24,7 +24,7 @@ pub(crate) struct FaultCosts {
     /// To ask the page tables about a page, and to take it out of them.
     pub rmap_page: Ps,
     pub unmap_page: Ps,
-    /// To free a page in reclaim, and what it takes more if the file system remembers it.
+    /// To free a page in reclaim, huge or not, and what it takes more if the file system remembers it.
     pub free_page: Ps,
     pub free_buffers: Ps,
     /// To clear a further page of a block that the kernel allocates.

@@ -92,7 +92,7 @@ impl AccessState {
                 kernel.writeback.pages_cleaned(1);
             }
         }
-        if self.regions[region].unmap_cached(page) {
+        if self.regions[region].unmap_everywhere(page) {
             kernel.stat.pages.add(node, NodeItem::Mapped, -1);
         }
         kernel.stat.pages.add(node, NodeItem::FilePages, -1);

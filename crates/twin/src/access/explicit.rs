@@ -62,7 +62,9 @@ pub(super) fn touch(
         Touched::Wait(until) => return Ok(Some(Came::Asleep(until))),
         Touched::Again => return Ok(Some(Came::On)),
     }
-    if let Some(mapping) = access.mapping
+    // Calls do not go through page tables.
+    let via_table = access.touching.via == Via::Mmap || !state.regions[access.region].file;
+    if let Some(mapping) = access.mapping.filter(|_| via_table)
         && let Some(unit) = state.mappings[mapping].marked_at(touch.page)
     {
         return Ok(Some(Came::Marked(mapping, unit)));
@@ -100,12 +102,12 @@ fn come_to(
     caller: &mut Caller,
     touch: Touch,
 ) -> Result<Touched, AllocationFailure> {
-    let (region, page) = (access.region, touch.page);
+    let (region, mapper, page) = (access.region, access.mapper, touch.page);
     if access.touching.via == Via::Syscall && state.regions[region].file {
         return state.file_call(kernel, caller, (region, &mut access.reader), page, touch.write);
     }
-    while !state.regions[region].is_mapped(page, touch.write) {
-        match state.fault(kernel, caller, (region, &mut access.reader), page, touch.write)? {
+    while !state.regions[region].is_mapped(mapper, page, touch.write) {
+        match state.fault(kernel, caller, (region, mapper, &mut access.reader), page, touch.write)? {
             Touched::Done => access.faults += 1,
             later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
         }

@@ -50,8 +50,15 @@ pub(crate) struct Hit {
     pub unit: Unit,
     /// Index among the threads that were given.
     pub who: usize,
-    /// When, as a part of the time.
+    /// When, as a part of the touches.
     pub when: f64,
+}
+
+impl Hit {
+    /// The number of the touch, of so many from one on.
+    pub(crate) fn touch(&self, from: u64, touches: u64) -> u64 {
+        from + ((self.when * touches as f64) as u64).min(touches.saturating_sub(1))
+    }
 }
 
 impl Hints {
@@ -104,6 +111,11 @@ impl Hints {
     #[inline]
     pub(crate) fn count(&mut self, page: u64) {
         self.class_of[(page - self.first) as usize] |= COUNTED;
+    }
+
+    /// A page has left its node for nowhere.
+    pub(crate) fn uncount(&mut self, page: u64) {
+        self.class_of[(page - self.first) as usize] &= !COUNTED;
     }
 
     /// Pages have gone from node to node.

@@ -57,6 +57,15 @@ impl Bits {
         there
     }
 
+    /// How many there are in a range.
+    pub(crate) fn count_within(&self, range: &std::ops::Range<u64>) -> u64 {
+        let words = range.start / 64..range.end.div_ceil(64);
+        let below = |end: u64, at: u64| end.saturating_sub(64 * at).min(64);
+        let mask = |bits: u64| if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        let of = |at: u64| self.words[at as usize] & mask(below(range.end, at)) & !mask(below(range.start, at));
+        words.map(|at| u64::from(of(at).count_ones())).sum()
+    }
+
     /// The least number of at least `from`.
     pub(crate) fn next(&self, from: u64) -> Option<u64> {
         let at = (from / 64) as usize;
@@ -111,6 +120,8 @@ pub(crate) struct Mapping {
     pub process: usize,
     /// Number of the region among all.
     pub region: usize,
+    /// Number of the mapping among those of the region.
+    pub mapper: usize,
     /// Address of the first byte.
     pub start: u64,
     /// What its policy lets NUMA balancing do.
@@ -134,6 +145,7 @@ impl Mapping {
         Mapping {
             process,
             region,
+            mapper: 0,
             start,
             balance: Balance::Anywhere,
             write: 1.0,
@@ -218,6 +230,8 @@ mod tests {
             }
             prop_assert_eq!(bits.count(), set.len() as u64);
             prop_assert_eq!(bits.next(from), set.range(from..).next().copied());
+            let range = from.min(9000) / 3..from.min(9000);
+            prop_assert_eq!(bits.count_within(&range), set.range(range.clone()).count() as u64);
         }
     }
 

@@ -5,6 +5,7 @@
 //! ([`explicit`]) makes every touch; it is what the sampled one is checked against (`tests/access.rs`). An access trace
 //! is replayed touch by touch, too ([`replay`]).
 
+mod ahead;
 mod binomial;
 mod cache;
 mod costs;
@@ -29,11 +30,12 @@ mod swap;
 mod tables;
 mod young;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use cache::{Reader, Touched};
 pub(crate) use costs::FaultCosts;
 pub(crate) use cpus::Cpus;
 pub(crate) use dentry::Dentries;
-pub(crate) use hints::{Hit, walked};
+pub(crate) use hints::Hit;
 pub(crate) use index::{Asks, Index};
 pub(crate) use inode::Inodes;
 pub(crate) use load::Load;
@@ -56,6 +58,8 @@ use std::collections::BTreeMap;
 
 /// Pages of a window of 128 KiB (`VM_READAHEAD_PAGES`).
 const READAHEAD_PAGES: u64 = 32;
+/// Pages of 64 KiB (`fault_around_bytes`).
+pub(crate) const FAULT_AROUND: u64 = 16;
 
 /// Memory and what all accesses share.
 #[derive(Debug)]
@@ -80,6 +84,8 @@ pub(crate) struct AccessState {
     pub disk: Device,
     /// Pages that a window holds at most (`read_ahead_kb`).
     pub readahead_pages: u64,
+    /// Pages that a fault which reads maps together if they are in memory (`fault_around_bytes`).
+    pub fault_around: u64,
     /// Pages that are being read, and when they will be there.
     pub reading: BTreeMap<Pfn, Ps>,
     /// Requests to write that the disk has or that wait for their end.
@@ -119,6 +125,7 @@ impl AccessState {
             swap: Swap::new(Some(disk.clone()), 0),
             disk,
             readahead_pages: READAHEAD_PAGES,
+            fault_around: FAULT_AROUND,
             reading: BTreeMap::new(),
             requests: Requests::default(),
             index: Index::new(1, 1, Asks::Wakes, true),
@@ -139,22 +146,30 @@ impl AccessState {
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
-        (region, reader): (usize, &mut Reader),
+        (region, mapper, reader): (usize, usize, &mut Reader),
         page: u64,
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
         let of = &mut self.regions[region];
         if of.file {
-            return self.file_fault(kernel, caller, (region, reader), page, write);
+            return self.file_fault(kernel, caller, (region, mapper, reader), page, write);
         }
         match of.entry(page) {
-            Entry::Gone(_) => self.swap_in(kernel, caller, region, page, write),
+            Entry::Gone(_) => return self.swap_in(kernel, caller, (region, mapper), page, write),
+            // Others have brought it in.
+            Entry::Present(_) if !of.is_mapped_by(mapper, page) => {
+                kernel.stat.events.faults += 1;
+                kernel.spend(caller.cpu, self.costs.fault);
+            }
             Entry::Absent | Entry::Zero | Entry::Present(_) => {
                 let denied = std::mem::take(&mut self.denied);
                 of.fault(kernel, caller, &self.costs, page, (write, denied))?;
-                Ok(Touched::Done)
             }
         }
+        if !self.regions[region].anon {
+            self.map_around(kernel, (region, mapper), page, write);
+        }
+        Ok(Touched::Done)
     }
 
     /// Marks units of one huge page's length for hinting faults and lets them wait for touches in all pools of their
@@ -228,10 +243,12 @@ pub(crate) struct Accessing {
     pub touching: Touching,
     /// Number of the region among all.
     pub region: usize,
-    /// Number of the process's mapping of it; `None` if nobody marks pages.
+    /// Number of the process's mapping among those of the region.
+    pub mapper: usize,
+    /// Number of the process's mapping of it among all that may be marked; `None` if nobody marks pages.
     pub mapping: Option<usize>,
-    /// Walks: touches that have been looked through for marked pages.
-    pub walked: u64,
+    /// Marked pages that it will come to. Sampled touches only.
+    pub ahead: Ahead,
     /// Number of the pool it draws from; `None`: it walks, or is explicit.
     pub pool: Option<usize>,
     /// Touches after which it has given its pages back.
@@ -256,7 +273,7 @@ pub(crate) enum Came {
     Asleep(Ps),
     /// All accesses have reached their counts.
     Done,
-    /// To a marked page of a mapping. Explicit touches only.
+    /// To a marked page of a mapping.
     Marked(usize, Unit),
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Pool {
     pub mean: Mean,
     /// Pages have come or gone since `mean` was computed.
     pub stale: bool,
+    /// The mapping of the region that it draws from.
+    pub mapper: usize,
     /// Pages of the region that it draws from, and in which order of popularity.
     range: Range<u64>,
     permutation: Permutation,
@@ -72,10 +74,11 @@ impl Pool {
     pub(crate) fn new(
         (classes, permutation): (&Classes, &Permutation),
         range: &Range<u64>,
-        region: &Region,
+        (region, mapper): (&Region, usize),
         kernel: &Kernel,
         (number, mapping): (u64, Option<&Mapping>),
     ) -> Pool {
+        let seen = (region, mapper);
         let nodes = kernel.machine.nodes.len();
         let mut hints = mapping.map(|_| Hints::new(classes, permutation, range, region.may_be_huge()));
         let class = |of: &mmtwin_workload::Class| {
@@ -86,25 +89,25 @@ impl Pool {
         if let (Some(hints), Some(mapping)) = (&mut hints, mapping) {
             // In order of address, which is many times faster than in order of rank.
             for page in range.clone() {
-                list[hints.class(page)].add(page as u32, region, kernel, Some(hints));
+                list[hints.class(page)].add(page as u32, seen, kernel, Some(hints));
             }
             mapping.each_marked(range.start, range.end, |unit| hints.list(unit));
-        } else if list.len() > 1 && region.is_whole(range) {
+        } else if list.len() > 1 && region.is_whole(range) && region.unmapped_within(mapper, range) == 0 {
             // No page waits in a list, so their order does not matter, and that of addresses is many times faster.
             let class_of = class_of(&list, permutation, range);
             for page in range.clone() {
-                list[usize::from(class_of[(page - range.start) as usize])].add(page as u32, region, kernel, None);
+                list[usize::from(class_of[(page - range.start) as usize])].add(page as u32, seen, kernel, None);
             }
         } else {
             for (class, of) in list.iter_mut().zip(classes.list()) {
                 for rank in of.first..of.first + of.pages {
-                    class.add((range.start + permutation.page(rank)) as u32, region, kernel, None);
+                    class.add((range.start + permutation.page(rank)) as u32, seen, kernel, None);
                 }
             }
         }
         let (range, permutation) = (range.clone(), *permutation);
         let (mean, stale, taken) = (Mean::default(), true, None);
-        Pool { classes: list, number, draws: 0, hints, mean, stale, range, permutation, taken }
+        Pool { classes: list, number, draws: 0, hints, mean, stale, mapper, range, permutation, taken }
     }
 
     /// A page has gone from a node: the next touch finds it missing.
@@ -119,6 +122,7 @@ impl Pool {
         if taken.listed.insert(page - first) {
             class.absent.push(page as u32);
             class.by_node[node] = class.by_node[node].saturating_sub(1);
+            self.hints.iter_mut().for_each(|hints| hints.uncount(page));
         }
     }
 
@@ -213,9 +217,15 @@ fn class_of(classes: &[Class], permutation: &Permutation, range: &Range<u64>) ->
 }
 
 impl Class {
-    /// Notes a page as the page table has it.
-    pub(crate) fn add(&mut self, page: u32, region: &Region, kernel: &Kernel, hints: Option<&mut Hints>) {
-        match region.entry(page.into()) {
+    /// Notes a page as the page table of a mapping has it.
+    pub(crate) fn add(
+        &mut self,
+        page: u32,
+        (region, mapper): (&Region, usize),
+        kernel: &Kernel,
+        hints: Option<&mut Hints>,
+    ) {
+        match region.entry_of(mapper, page.into()) {
             Entry::Absent | Entry::Gone(_) => self.absent.push(page),
             Entry::Zero => self.zero.push(page),
             Entry::Present(pfn) => {

@@ -50,7 +50,7 @@ impl AccessState {
     /// True if a page is in a page table.
     pub(crate) fn is_mapped(&self, content: u32) -> bool {
         let at = self.of_content(content);
-        self.regions[at.region].is_mapped(at.page, false)
+        self.regions[at.region].is_mapped_by_any(at.page)
     }
 
     /// CPUs that may have a page in their TLBs.
@@ -61,7 +61,7 @@ impl AccessState {
     /// True if a page's mappings have been used since reclaim looked.
     pub(crate) fn take_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> bool {
         let at = self.of_content(content);
-        if !self.regions[at.region].is_mapped(at.page, false) {
+        if !self.regions[at.region].is_mapped_by_any(at.page) {
             return false;
         }
         kernel.spend(cpu, self.costs.rmap_page);
@@ -76,7 +76,7 @@ impl AccessState {
         let region = &mut self.regions[at.region];
         let elsewhere = if region.cpus.elsewhere(cpu) { region.cpus } else { Cpus::None };
         if region.file {
-            let mapped = region.unmap_cached(at.page);
+            let mapped = region.unmap_everywhere(at.page);
             if mapped {
                 kernel.spend(cpu, self.costs.unmap_page);
                 kernel.stat.pages.add(node, NodeItem::Mapped, -1);

@@ -91,7 +91,12 @@ pub(super) fn run(
         let Some(most) = most else { return Ok(Came::Done) };
         accessor.pace = ((turn.busy + turn.faults * fault_time) * share + turn.asleep).max(1.0);
         let fit = (until - start) as f64 / accessor.pace;
-        let turns = (fit as u64).clamp(1, most);
+        let mut turns = (fit as u64).clamp(1, most);
+        match accessor.next_marked(state, turns) {
+            Some((0, mapping, unit)) => return Ok(Came::Marked(mapping, unit)),
+            Some((before, ..)) => turns = before,
+            None => {}
+        }
         let mut faults = std::mem::take(&mut accessor.rest.faults);
         for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
             access.time += (turns as f64 * busy(access, state, from) * share) as Ps;
@@ -185,11 +190,15 @@ fn expected(access: &Accessing, state: &AccessState) -> f64 {
         Some(pool) if !pool.mean.missing => 0.0,
         Some(pool) => pool.classes.iter().map(of_class).sum(),
         // Where a walk comes to missing pages they follow each other.
-        None => match state.regions[access.region].within(&access.touching.pages) {
-            part if part.absent > 0 => 1.0,
-            part if part.zero > 0 => writes,
-            _ => 0.0,
-        },
+        None => {
+            let (region, pages) = (&state.regions[access.region], &access.touching.pages);
+            match region.within(pages) {
+                part if part.absent > 0 => 1.0,
+                part if part.zero > 0 => writes,
+                _ if region.unmapped_within(access.mapper, pages) > 0 => 1.0,
+                _ => 0.0,
+            }
+        }
     }
 }
 
@@ -213,15 +222,23 @@ fn find_missing(
             pick(pool, base, stream.writes().get(), turns, region, kernel, &state.random, faults);
         }
     } else if expected(access, state) > 0.0 {
-        follow(stream, number, access.touching.pages.start, turns, &state.regions[access.region], faults);
+        let seen = (&state.regions[access.region], access.mapper);
+        follow(stream, number, access.touching.pages.start, turns, seen, faults);
     }
 }
 
 /// Follows a walk touch by touch.
-fn follow(stream: &Stream, access: usize, first: u64, turns: u64, region: &Region, faults: &mut Vec<Fault>) {
+fn follow(
+    stream: &Stream,
+    access: usize,
+    first: u64,
+    turns: u64,
+    (region, mapper): (&Region, usize),
+    faults: &mut Vec<Fault>,
+) {
     for touch in (stream.count..stream.count + turns).map(|count| stream.at(count)) {
         let page = first + touch.page;
-        if !region.is_mapped(page, touch.write) {
+        if !region.is_mapped(mapper, page, touch.write) {
             let (read, write) = (!touch.write, touch.write);
             faults.push(Fault { access, class: 0, page: page as u32, read, write });
         }
@@ -248,7 +265,7 @@ fn pick(
     }
     let touched = at_least_once(each, turns);
     let written = at_least_once(each * writes, turns);
-    let object = pool.number;
+    let (object, seen) = (pool.number, (region, pool.mapper));
     let mut count = |among, p| {
         let draw = pool.draw();
         pool.draws += 1;
@@ -260,7 +277,7 @@ fn pick(
         let class = &mut pool.classes[base.class];
         let at = random.below(object, draw, class.zero.len() as u64);
         let page = take(&mut class.zero, at);
-        keep(Fault { page, ..base }, class, region, kernel, pool.hints.as_mut(), faults);
+        keep(Fault { page, ..base }, class, seen, kernel, pool.hints.as_mut(), faults);
     }
     for _ in 0..absent {
         let (draw, kind) = (pool.draw(), pool.draw());
@@ -271,7 +288,7 @@ fn pick(
         let kind = random.fraction(object, kind) * touched;
         let first = writes * touched;
         let (read, write) = (kind >= first, kind < written.max(first));
-        keep(Fault { page, read, write, ..base }, class, region, kernel, pool.hints.as_mut(), faults);
+        keep(Fault { page, read, write, ..base }, class, seen, kernel, pool.hints.as_mut(), faults);
     }
 }
 
@@ -284,15 +301,15 @@ pub(super) fn at_least_once(each: f64, times: u64) -> f64 {
 fn keep(
     fault: Fault,
     class: &mut Class,
-    region: &Region,
+    seen: (&Region, usize),
     kernel: &Kernel,
     hints: Option<&mut Hints>,
     faults: &mut Vec<Fault>,
 ) {
-    match region.entry(fault.page.into()) {
+    match seen.0.entry_of(seen.1, fault.page.into()) {
         Entry::Zero if fault.write => faults.push(fault),
         Entry::Absent | Entry::Gone(_) => faults.push(fault),
-        Entry::Zero | Entry::Present(_) => class.add(fault.page, region, kernel, hints),
+        Entry::Zero | Entry::Present(_) => class.add(fault.page, seen, kernel, hints),
     }
 }
 
@@ -307,8 +324,8 @@ fn bring_in(
     let number = access.region;
     let (page, start) = (u64::from(fault.page), kernel.clock(caller.cpu));
     for (wanted, write) in [(fault.read, false), (fault.write, true)] {
-        while wanted && !state.regions[number].is_mapped(page, write) {
-            match state.fault(kernel, caller, (number, &mut access.reader), page, write)? {
+        while wanted && !state.regions[number].is_mapped(access.mapper, page, write) {
+            match state.fault(kernel, caller, (number, access.mapper, &mut access.reader), page, write)? {
                 Touched::Done => access.faults += 1,
                 later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
             }
@@ -318,7 +335,7 @@ fn bring_in(
     access.time += kernel.clock(caller.cpu) - start;
     if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
         pool.stale = true;
-        pool.classes[fault.class].add(fault.page, region, kernel, pool.hints.as_mut());
+        pool.classes[fault.class].add(fault.page, (region, access.mapper), kernel, pool.hints.as_mut());
     }
     Ok(Touched::Done)
 }

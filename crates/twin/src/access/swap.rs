@@ -199,7 +199,7 @@ impl AccessState {
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
-        region: usize,
+        (region, mapper): (usize, usize),
         page: u64,
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
@@ -224,6 +224,7 @@ impl AccessState {
         kernel.spend(caller.cpu, self.costs.fault);
         let node = kernel.node_of_frame(pfn);
         self.regions[region].put(page, pfn, node);
+        self.regions[region].map_shared(mapper, page);
         self.regions[region].touch(page);
         let items = self.regions[region].items();
         let items = if cached == NO_PAGE { items } else { &items[items.len() - 1..] };

@@ -91,7 +91,7 @@ impl AccessState {
             return young;
         }
         let mapped = |page: u64| matches!(self.regions[region].entry(page), Entry::Present(_));
-        let Some(before) = before.filter(|_| mapped(pages.start) && self.regions[region].is_mapped(pages.start, false))
+        let Some(before) = before.filter(|_| mapped(pages.start) && self.regions[region].is_mapped_by_any(pages.start))
         else {
             return false;
         };

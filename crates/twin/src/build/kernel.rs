@@ -1,7 +1,7 @@
 //! The kernel: rules of the allocator and of the counters.
 
 use super::BuildError;
-use crate::access::{Asks, Index};
+use crate::access::{Asks, FAULT_AROUND, Index};
 use crate::alloc::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
 use crate::clock::Ns;
 use crate::kernel::KernelRules;
@@ -211,6 +211,11 @@ pub(crate) fn index(of: &Kernel, by_zone: bool, nodes: usize, cpus: usize) -> In
         false => Asks::Lightly,
     };
     Index::new(nodes, cpus, asks, !by_zone)
+}
+
+/// Pages that a fault which reads maps together if they are in memory; before 3.15 its own alone.
+pub(crate) fn fault_around(of: &Kernel) -> u64 {
+    if is_at_least(of, 3, 15) { FAULT_AROUND } else { 1 }
 }
 
 /// How threads of the kernel share a CPU with others; `None`: those that wake take it, and all have turns.

@@ -16,7 +16,7 @@ pub(crate) use cgroup::{cgroup_number, cgroups};
 pub use check::check;
 pub(crate) use huge::requests as huge_requests;
 pub use kernel::rules;
-pub(crate) use kernel::{fair_rules, index, writeback};
+pub(crate) use kernel::{fair_rules, fault_around, index, writeback};
 pub(crate) use machine::clear_huge_on;
 pub(crate) use machine::{behind_dm_delay, disks, fault_costs};
 pub use machine::{clear_huge, costs, machine, memory, with_zones};

@@ -1,9 +1,11 @@
 //! NUMA balancing: rules, costs and the state before anything runs.
 
+use super::kernel::is_at_least;
 use super::{balance, clear_huge_on};
-use crate::access::{Mapping, Region};
+use crate::access::{Balance, Mapping, Region};
 use crate::machine::PAGE_SIZE;
 use crate::numa::{Costs, Era, Mm, Numa, Rules, Task, Topology};
+use mmtwin_scenario::workload::Policy;
 use mmtwin_scenario::{Kernel, Scenario};
 use mmtwin_workload::program;
 
@@ -33,27 +35,39 @@ pub(crate) fn numa_rules(of: &Kernel) -> Rules {
     }
 }
 
-/// What each process of a scenario maps; `processes` has the numbers of its regions among all. A program that maps one
+/// What each process of a scenario maps; `processes` has the numbers of its regions among all, and of its mapping among
+/// those of each. A program that maps one
 /// region after another gets descending addresses.
-pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<usize>], regions: &[Region]) -> Vec<Mapping> {
+pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<(usize, usize)>], regions: &[Region]) -> Vec<Mapping> {
     let mut mappings = Vec::new();
     for (process, (own, said)) in processes.iter().zip(&scenario.processes).enumerate() {
         let mut address = FIRST_ADDRESS;
-        for (number, &region) in own.iter().enumerate().rev() {
+        for (number, &(region, mapper)) in own.iter().enumerate().rev() {
             let pages = regions[region].len();
             let mut mapping = Mapping::new(process, region, pages, address);
+            mapping.mapper = mapper;
             let accesses = said.phases.iter().flat_map(|phase| &phase.accesses);
             let own: Vec<f64> = accesses
                 .filter(|access| access.region == said.regions[number].name)
                 .map(|access| access.write.get())
                 .collect();
             mapping.write = own.iter().sum::<f64>() / own.len().max(1) as f64;
-            mapping.balance = balance(program::policy(said, number), &scenario.machine);
+            mapping.balance = balance_of(&regions[region], program::policy(said, number), scenario);
             mappings.push(mapping);
             address += (pages * PAGE_SIZE).next_multiple_of(HUGE) + HUGE;
         }
     }
     mappings
+}
+
+/// What a policy lets NUMA balancing do with a region. From 3.18 on shared memory is asked for a policy of its own, and the
+/// implicit one is none (`vma_policy_mof`).
+fn balance_of(region: &Region, policy: &Policy, scenario: &Scenario) -> Balance {
+    let asks = !region.anon && !region.file && is_at_least(&scenario.kernel, 3, 18);
+    match balance(policy, &scenario.machine) {
+        Balance::Anywhere if asks => Balance::Never,
+        balance => balance,
+    }
 }
 
 /// The state before anything runs. `threads` are pid, tgid, process and the CPU that a thread is pinned to.

@@ -59,7 +59,10 @@ impl Numa {
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
         }
-        let shares = env.memory.regions[region].users > 1 && !env.memory.regions[region].anon;
+        let of = &env.memory.regions[region];
+        let shares = !of.anon && of.mapcount(unit.page.into()) > 1;
+        // A clean page of a file is mapped for reading, so that its first write is seen.
+        let no_group = of.file;
         let fault = Fault {
             last,
             mem_node: if migrated { here } else { src },
@@ -68,6 +71,7 @@ impl Numa {
             failed: misplaced && !migrated,
             was_local: is_local,
             shared: shares && (!unit.huge || self.rules.era >= Era::V6_12),
+            no_group,
         };
         self.tasks[task].spent.fault += env.kernel.clock(cpu) - begun;
         self.task_numa_fault(env, task, &fault)

@@ -3,8 +3,9 @@
 //!
 //! Refused by the rate limit (to 4.18) and if no zone of the node would stay above its high watermark; then an
 //! allocation from that node alone, without reclaim. Costs: a page's fixed cost, the copy at the bandwidth that a CPU
-//! of the node has when all are busy, and the traffic of reading and writing it. Left out: isolation that fails, dirty
-//! file pages and programs' files (there is no page cache), pages mapped in several address spaces as huge pages.
+//! of the node has when all are busy, and the traffic of reading and writing it. A file's page stays if it is
+//! dirty or being written, and if it is code that several processes map. Not modelled: other isolation that fails, that
+//! a page being written counts as a failed migration, pages mapped in several address spaces as huge pages.
 //! Checked by `tests/numa_balancing.rs`.
 
 use super::rate_limit::LIMIT;
@@ -12,8 +13,9 @@ use super::rules::Era;
 use super::{Env, Numa};
 use crate::access::{Entry, HUGE_PAGES, Unit};
 use crate::alloc::{Caller, HUGE_ORDER, Policy, Request, ZoneKind};
+use crate::page::{Flag, Pfn};
 use crate::probe::Task as Who;
-use crate::vmstat::ZoneItem;
+use crate::vmstat::{NodeItem, ZoneItem};
 use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
 use mmtwin_event::rules::Rule;
 use mmtwin_event::value::{Bytes, MigrateMode, MigrateReason, Str};
@@ -64,6 +66,10 @@ impl Numa {
             self.write_refused(env, task, (old, pages), (src, dst), Rule::NodeFull, figures);
             return false;
         }
+        if env.is_unmovable(region, unit, old) {
+            self.write_refused(env, task, (old, pages), (src, dst), Rule::Unmovable, |_| (0, 0));
+            return false;
+        }
         let mut caller = Caller::new(cpu, who, Policy::Preferred(dst));
         let got = env.kernel.allocate_unchecked(&mut caller, if unit.huge { &HUGE } else { &BASE });
         self.count(env, cpu, who, unit, got.is_ok());
@@ -77,7 +83,12 @@ impl Numa {
         let last = env.kernel.alloc.frames.owner(old);
         env.kernel.alloc.frames.set_owner(got.page, last);
         env.memory.relocate(region, unit, got.page, src, dst);
-        let items = env.memory.regions[region].items();
+        let of = &env.memory.regions[region];
+        if of.file && of.mapcount(unit.page.into()) > 0 {
+            env.kernel.stat.pages.add(src, NodeItem::Mapped, -1);
+            env.kernel.stat.pages.add(dst, NodeItem::Mapped, 1);
+        }
+        let items = of.items();
         items.iter().for_each(|&item| env.kernel.stat.pages.add(src, item, -(pages as i64)));
         items.iter().for_each(|&item| env.kernel.stat.pages.add(dst, item, pages as i64));
         let freed = env.kernel.replace(&caller, old, got.page);
@@ -125,6 +136,13 @@ impl Env<'_> {
             let mark = of.marks.high + pages;
             of.node == node && of.watermark_ok(0, mark, free, ZoneKind::Movable, Default::default())
         })
+    }
+
+    /// A page of a file that would have to be written first, and code that several processes map, stay.
+    fn is_unmovable(&self, region: usize, unit: Unit, page: Pfn) -> bool {
+        let (of, frames) = (&self.memory.regions[region], &self.kernel.alloc.frames);
+        let code = of.exec && of.mapcount(unit.page.into()) > 1;
+        of.file && (code || frames.has(page, Flag::Dirty) || frames.has(page, Flag::Writeback))
     }
 
     /// Free pages of the zone of a node that comes nearest to having room, and how many it would have to exceed.

@@ -143,8 +143,8 @@ impl Numa {
 
     /// Resident pages of an address space.
     pub(crate) fn rss(&self, memory: &AccessState, mm: usize) -> u64 {
-        let mappings = self.mms[mm].mappings.iter();
-        mappings.map(|&mapping| memory.regions[memory.mappings[mapping].region].present()).sum()
+        let mappings = self.mms[mm].mappings.iter().map(|&mapping| &memory.mappings[mapping]);
+        mappings.map(|of| memory.regions[of.region].resident(of.mapper)).sum()
     }
 
     /// The state of an area for the filter of 6.12.

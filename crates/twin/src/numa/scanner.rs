@@ -2,7 +2,8 @@
 //! `change_pte_range` and `change_huge_pmd`; 3.13 to 6.12.
 //!
 //! A task's own CPU time makes it due; one task of an address space wins each window of `scan_size_mb`. Its time is
-//! charged to the winner. Left out: KSM and copy-on-write pages (there is no fork), read-only files, huge pages that a
+//! charged to the winner. A page of a file is marked where the process maps it, and if
+//! it is clean. Not modelled: KSM and copy-on-write pages (there is no fork), read-only mappings, huge pages that a
 //! range cuts (regions begin at a multiple of 2 MiB), a missed `mmap_lock`. Areas beside regions are in
 //! `run/image.rs`. Regions are taken in ascending order of address, which is the opposite of the order in which a
 //! program on x86-64 maps them. Checked by the counters of whole runs in `tests/numa_balancing.rs` and tests of when a
@@ -16,6 +17,7 @@ use crate::access::{AccessState, Balance, Entry, HUGE_PAGES, Unit};
 use crate::clock::Ns;
 use crate::kernel::{Kernel, PS_PER_NS};
 use crate::machine::PAGE_SIZE;
+use crate::page::Flag;
 use crate::probe::Task as Who;
 use mmtwin_event::names::NUMA_SKIP;
 use mmtwin_event::value::{Hex, NumaSkip};
@@ -277,7 +279,7 @@ impl Window<'_> {
         let cpu = self.of().cpu;
         let node = self.kernel.machine.node_of(cpu);
         let users = self.mm().users;
-        let region = self.memory.mappings[mapping].region;
+        let (region, mapper) = (self.memory.mappings[mapping].region, self.memory.mappings[mapping].mapper);
         let (mut marked, mut looked) = (Marked::default(), 0);
         let mut units = Vec::new();
         let mut at = first;
@@ -293,10 +295,12 @@ impl Window<'_> {
                 // A process's only thread keeps what is on its node.
                 let stays =
                     |pfn: u32| of.anon && users == 1 && self.kernel.machine.node_of_page(pfn.into()) == Some(node);
+                // What is dirty in the page cache cannot be moved without waiting.
+                let dirty = |pfn: u32| of.file && self.kernel.alloc.frames.has(pfn, Flag::Dirty);
                 for page in at..next {
-                    let Entry::Present(pfn) = of.entry(page) else { continue };
+                    let Entry::Present(pfn) = of.entry_of(mapper, page) else { continue };
                     looked += 1;
-                    if !stays(pfn) {
+                    if !stays(pfn) && !dirty(pfn) {
                         units.push(Unit { page: page as u32, huge: false });
                     }
                 }

@@ -6,13 +6,14 @@
 use super::active::{self, Moment};
 use super::decisions::write_group;
 use super::filter::{UNSET, cpu_of, matches};
+use super::group::Groups;
 use super::placement::{self, Scene};
 use super::rules::Era;
 use super::task::{CPUBUF, MEMBUF, fault_index};
 use super::{Env, Numa};
-use crate::probe::Task as Who;
+use crate::probe::{Probe, Task as Who};
 use mmtwin_event::rules::Rule;
-use mmtwin_scenario::kernel::{ActiveSet, RefreshAtJoin, SharedPages};
+use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, RefreshAtJoin, SharedPages};
 
 /// A hinting fault that is over.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Fault {
     pub was_local: bool,
     /// Several address spaces map it.
     pub shared: bool,
+    /// Its entry could not be written, so nobody is grouped by it (`TNF_NO_GROUP`).
+    pub no_group: bool,
 }
 
 impl Numa {
@@ -46,7 +49,8 @@ impl Numa {
             of.total_numa_faults = 0;
             of.locality = Default::default();
         }
-        let private = fault.last == UNSET || matches(of.pid, fault.last) || self.task_numa_group(env, task, fault);
+        let private = fault.last == UNSET || matches(of.pid, fault.last);
+        let private = private || !fault.no_group && self.task_numa_group(env, task, fault);
         let local = fault.was_local || !private && self.counts_as_local(task, cpu_node, fault.mem_node);
         let retry = jiffies > self.tasks[task].numa_migrate_retry;
         let mut migrate = false;
@@ -132,25 +136,83 @@ impl Numa {
         if rule != Rule::Joined {
             return stranger;
         }
-        let (from, to) = (of.numa_group, theirs.numa_group);
+        let (from, to, moment) = (of.numa_group, theirs.numa_group, self.moment(env, task));
         if let Some(to) = to {
             self.groups.join(&mut self.tasks[task], to);
         }
-        self.refresh_at_join(env, task, from);
+        let (joined, nodes) = (self.tasks[task].numa_group, self.topology.nodes());
+        refresh_at_join(&mut self.groups, &self.rules.said, (joined, from), nodes, &mut env.kernel.probe, moment);
         false
     }
+}
 
-    /// The 2014 series computes the active set of the joined group anew.
-    fn refresh_at_join(&mut self, env: &mut Env<'_>, task: usize, from: Option<usize>) {
-        let (said, moment, nodes) = (self.rules.said, self.moment(env, task), self.topology.nodes());
-        if said.refresh_at_join == RefreshAtJoin::None || said.shared_pages != SharedPages::ActiveSet {
-            return;
+/// The 2014 series computes an active set when a task has joined a group: that of the group which the task left in the
+/// postings that ask for the task's group before they change it, that of the joined one later. A group that nobody is
+/// left in is gone.
+fn refresh_at_join(
+    groups: &mut Groups,
+    said: &NumaBalancing,
+    (joined, left): (Option<usize>, Option<usize>),
+    nodes: usize,
+    probe: &mut Probe,
+    moment: Moment,
+) {
+    if said.shared_pages != SharedPages::ActiveSet {
+        return;
+    }
+    let of = match said.refresh_at_join {
+        RefreshAtJoin::None => [None, None],
+        RefreshAtJoin::Left => [None, left],
+        RefreshAtJoin::Joined => [joined, None],
+        RefreshAtJoin::Both => [joined, left],
+    };
+    for group in of.into_iter().flatten() {
+        if let Some(group) = groups.get_mut(group) {
+            active::update(group, nodes, said.active_set, probe, moment);
         }
-        let left = from.filter(|_| said.refresh_at_join == RefreshAtJoin::Both);
-        for group in self.tasks[task].numa_group.into_iter().chain(left) {
-            if let Some(group) = self.groups.get_mut(group) {
-                active::update(group, nodes, said.active_set, &mut env.kernel.probe, moment);
-            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::Rules;
+    use super::super::task::{CPU, Task};
+    use super::*;
+
+    /// Masks of the groups that a task leaves and joins, both of which began on node 0. Those who stay have faulted on
+    /// node 1 in the one and on node 2 in the other; the task itself on node 0.
+    fn masks(release: &str, at_join: Option<RefreshAtJoin>) -> [u64; 2] {
+        let mut said = Rules::of(release).said;
+        said.refresh_at_join = at_join.unwrap_or(said.refresh_at_join);
+        let (nodes, mut groups) = (4, Groups::default());
+        let task = |pid: i32, nid: usize| {
+            let mut task = Task::new(pid, 1, 0, None);
+            task.numa_faults = vec![0; 8 * nodes];
+            task.numa_faults[fault_index(nodes, CPU, nid, false)] = 100;
+            task
+        };
+        let [mut stays, mut goes, mut other] = [task(1, 1), task(2, 0), task(3, 2)];
+        groups.create(&mut stays, nodes, 0);
+        groups.create(&mut other, nodes, 0);
+        groups.join(&mut goes, 0);
+        groups.join(&mut goes, 1);
+        let moment = Moment { at: 0, cpu: 0, who: Who::default() };
+        refresh_at_join(&mut groups, &said, (goes.numa_group, Some(0)), nodes, &mut Probe::off(), moment);
+        [&stays, &other].map(|task| groups.of(task).map_or(0, |group| group.mask))
+    }
+
+    #[test]
+    fn a_join_refreshes_the_group_that_the_posting_asks_for() {
+        // The left group has lost the task's faults: node 0 is not active any more. The joined one has them.
+        let (left, joined) = ([0b0010, 0b0001], [0b0001, 0b0101]);
+        for release in ["2014-v1", "2014-v2", "2014-v3"] {
+            assert_eq!(masks(release, None), left, "{release}");
+        }
+        assert_eq!(masks("2014-v4", None), joined);
+        assert_eq!(masks("2014-v1", Some(RefreshAtJoin::Joined)), joined);
+        assert_eq!(masks("2014-v4", Some(RefreshAtJoin::Both)), [left[0], joined[1]]);
+        for release in ["merged-3.15", "6.1"] {
+            assert_eq!(masks(release, None), [0b0001; 2], "{release}");
         }
     }
 }

@@ -13,13 +13,13 @@ use mmtwin_event::vocabulary::MmVmscanLruShrinkActive;
 pub(super) fn shrink(world: &mut World<'_>, control: &Control, number: usize, list: List, wanted: u64) {
     let (file, node) = (list.is_file(), world.node_of(number));
     world.drain();
-    let Isolated { pages, taken, scanned } = isolate(world, control, number, list, wanted);
+    let Isolated { pages, taken, scanned, looked } = isolate(world, control, number, list, wanted);
     let isolated = if file { NodeItem::IsolatedFile } else { NodeItem::IsolatedAnon };
     world.kernel.stat.pages.add(node, isolated, taken as i64);
     if !control.is_cgroup() {
         world.kernel.stat.events.reclaim.pgrefill += scanned;
     }
-    world.spend(world.memory.costs.batch + world.memory.costs.scan_page * scanned);
+    world.spend(world.memory.costs.batch + world.memory.costs.scan_page * looked);
     let (mut active, mut inactive) = (Vec::new(), Vec::new());
     let (mut rotated, mut deactivated) = (0, 0);
     for page in pages {

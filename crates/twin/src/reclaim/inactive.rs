@@ -54,7 +54,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
     let (file, cpu) = (list.is_file(), world.cpu);
     let node = world.node_of(number);
     world.drain();
-    let Isolated { pages, taken, scanned } = isolate(world, control, number, list, wanted);
+    let Isolated { pages, taken, scanned, looked } = isolate(world, control, number, list, wanted);
     let isolated = if file { NodeItem::IsolatedFile } else { NodeItem::IsolatedAnon };
     world.kernel.stat.pages.add(node, isolated, taken as i64);
     let events = &mut world.kernel.stat.events.reclaim;
@@ -68,7 +68,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
     } else {
         events.pgscan_anon += scanned
     }
-    world.spend(world.memory.costs.batch + world.memory.costs.scan_page * scanned);
+    world.spend(world.memory.costs.batch + world.memory.costs.scan_page * looked);
     if taken == 0 {
         return 0;
     }
@@ -113,7 +113,8 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
     if cost > 0 {
         reclaim.lru.note_cost(number, file, cost);
     }
-    world.spend(world.memory.costs.free_page * came.reclaimed);
+    // A huge page is freed as one.
+    world.spend(world.memory.costs.free_page * freed.len() as u64);
     // The last that was put on the list of pages to free is the first of it.
     for page in freed.into_iter().rev() {
         world.kernel.uncharge(page);

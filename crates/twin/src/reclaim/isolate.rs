@@ -17,6 +17,8 @@ pub(super) struct Isolated {
     pub taken: u64,
     /// Base pages that were looked at.
     pub scanned: u64,
+    /// Blocks of them: a huge page is looked at once.
+    pub looked: u64,
 }
 
 /// Takes up to `wanted` pages of a lruvec's list.
@@ -30,6 +32,7 @@ pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, l
         let Some(page) = reclaim.lru.take_oldest(number, list) else { break };
         let pages = 1u64 << frames.order(page);
         isolated.scanned += pages;
+        isolated.looked += 1;
         let kind = frames.zone(page) % ZONES;
         if kind > control.highest as usize && (limit == 0 || skipped < limit) {
             stat.events.reclaim.pgskip[kind] += pages;

@@ -2,14 +2,15 @@
 //!
 //! Once per epoch every running thread has its tick; those that are due scan. Then the first touches of marked pages
 //! in the coming epoch are drawn, for all threads at once, so that who is first does not depend on the order in which
-//! CPUs are simulated; each thread comes to its own at their times, to an eighth of an epoch. Ticks are not more
+//! CPUs are simulated; each thread comes to its own with the touches that they were drawn for, to those of its program's
+//! image at their times, to an eighth of an epoch. Ticks are not more
 //! frequent than epochs: with `run.epoch` above the kernel's tick a scan may begin that much later.
 
 use super::RunError;
 use super::engine::{Engine, Step, Stop};
 use super::process::Doing;
 use super::recorder::Recorder;
-use crate::access::{Came, Hit, Unit, walked};
+use crate::access::{AccessState, Accessor, Came, Hit, Unit};
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::{PS_PER_NS, Ps};
@@ -21,7 +22,6 @@ use mmtwin_event::results::BalancingTime;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::value::{Bytes, Hex, Str};
 use mmtwin_event::vocabulary::{NumaMapping, SchedMigrateTask};
-use mmtwin_workload::Pattern;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Parts of an epoch whose faults a thread comes to at once.
@@ -122,6 +122,9 @@ impl Engine<'_> {
     /// A thread does something else: what it was to touch waits for others again.
     pub(super) fn numa_forget(&mut self, thread: usize) {
         let Some(balancing) = &mut self.balancing else { return };
+        let of = &mut self.threads[thread];
+        let accessor = if let Doing::Touching(accessor) = &mut of.doing { Some(accessor) } else { of.touched.as_mut() };
+        forget_ahead(accessor, &mut self.memory);
         for Pending { mapping, unit, .. } in balancing.pending[thread].drain(..) {
             if self.memory.mappings[mapping].has(unit) {
                 self.memory.list(mapping, unit);
@@ -222,6 +225,11 @@ impl Engine<'_> {
         if self.balancing.is_none() {
             return;
         }
+        for thread in &mut self.threads {
+            if let Doing::Touching(accessor) = &mut thread.doing {
+                forget_ahead(Some(accessor), &mut self.memory);
+            }
+        }
         if self.memory.mappings.iter().any(|mapping| mapping.marked() > 0) {
             self.draw(clock, end);
         }
@@ -230,10 +238,11 @@ impl Engine<'_> {
     /// Draws the first touches of marked pages of the time from `clock` to `end`.
     fn draw(&mut self, clock: Ps, end: Ps) {
         let Some(Balancing { pending, image, .. }) = &mut self.balancing else { return };
-        // What will be touched, when and by whom.
+        // What will be touched of programs' images, when and by whom.
         let mut found: Vec<(usize, Unit, Ps, usize)> = Vec::new();
         let mut paces = vec![0; self.memory.mappings.len()];
-        let mut by_pool: BTreeMap<usize, (usize, Vec<(usize, u64)>)> = BTreeMap::new();
+        // By pool: its mapping, and which access of which thread makes how many touches.
+        let mut by_pool: BTreeMap<usize, (usize, Vec<((usize, usize), u64)>)> = BTreeMap::new();
         for (thread, at) in self.threads.iter_mut().enumerate() {
             let Doing::Touching(accessor) = &mut at.doing else { continue };
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
@@ -256,21 +265,12 @@ impl Engine<'_> {
             }
             let time = end.saturating_sub(from);
             let turns = (time as f64 / accessor.pace) as u64 + 1;
-            for access in &mut accessor.list {
+            for (number, access) in accessor.list.iter().enumerate() {
                 let Some(mapping) = access.mapping.filter(|_| access.active()) else { continue };
                 let touches = turns.min(access.left().unwrap_or(u64::MAX));
                 paces[mapping] += touches;
                 if let Some(pool) = access.pool {
-                    by_pool.entry(pool).or_insert_with(|| (mapping, Vec::new())).1.push((thread, touches));
-                } else if let Pattern::Walk(cursor) = access.touching.stream.pattern() {
-                    let count = access.touching.stream.count;
-                    let (first, last) = (access.walked.min(count), count + touches);
-                    let of = &self.memory.mappings[mapping];
-                    walked(cursor, &access.touching.pages, of, (first, last), |unit, number| {
-                        let part = number.saturating_sub(count) as f64 / touches.max(1) as f64;
-                        found.push((mapping, unit, from + (part * time as f64) as Ps, thread));
-                    });
-                    access.walked = last;
+                    by_pool.entry(pool).or_insert_with(|| (mapping, Vec::new())).1.push(((thread, number), touches));
                 }
             }
         }
@@ -285,9 +285,16 @@ impl Engine<'_> {
             let Some(hints) = &mut pool.hints else { continue };
             let touches: Vec<u64> = threads.iter().map(|(_, touches)| *touches).collect();
             hints.draw(&touches, of, &self.memory.hint_random, pool.number, &mut hits);
+            let mut by_thread = vec![Vec::new(); threads.len()];
             for hit in hits.drain(..) {
-                let at = clock + (hit.when * (end - clock) as f64) as Ps;
-                found.push((mapping, hit.unit, at, threads[hit.who].0));
+                by_thread[hit.who].push(hit);
+            }
+            for (&((thread, number), touches), hits) in threads.iter().zip(by_thread) {
+                let Doing::Touching(accessor) = &mut self.threads[thread].doing else { continue };
+                let access = &mut accessor.list[number];
+                let count = access.touching.stream.count;
+                let hits = hits.iter().map(|hit| (hit.touch(count, touches), hit.unit)).collect();
+                access.ahead.drawn(hits, count + touches);
             }
         }
         // The first one has the fault.
@@ -464,13 +471,24 @@ impl Engine<'_> {
     }
 }
 
+/// Units that a thread has not come to wait for others again.
+fn forget_ahead(accessor: Option<&mut Accessor>, memory: &mut AccessState) {
+    let Some(accessor) = accessor else { return };
+    accessor.forget_ahead(|mapping, unit| {
+        if memory.mappings[mapping].has(unit) {
+            memory.list(mapping, unit);
+        }
+    });
+}
+
 /// NUMA balancing of a scenario's workload; `None` if there is none.
 pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError> {
     let scenario = engine.scenario;
     if !build::balances(scenario) {
         return Ok(None);
     }
-    let processes: Vec<Vec<usize>> = engine.processes.iter().map(|process| process.regions.clone()).collect();
+    let own = |of: &super::process::Process| of.regions.iter().copied().zip(of.mappers.iter().copied()).collect();
+    let processes: Vec<Vec<(usize, usize)>> = engine.processes.iter().map(own).collect();
     engine.memory.mappings = build::mappings(scenario, &processes, &engine.memory.regions);
     let image = super::image::load(engine)?;
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);

@@ -141,6 +141,7 @@ impl<'a> Engine<'a> {
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
         let (nodes, cpus) = (kernel.machine.nodes.len(), kernel.machine.cpus.len());
         memory.index = build::index(&scenario.kernel, kernel.reclaim.rules.by_zone.is_some(), nodes, cpus);
+        memory.fault_around = build::fault_around(&scenario.kernel);
         memory.dentries = Dentries::new(nodes, cpus);
         for (number, region) in memory.regions.iter().enumerate() {
             if let Some(files) = region.files {

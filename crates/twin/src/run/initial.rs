@@ -38,6 +38,7 @@ impl Engine<'_> {
             let shape = Shape { pages, parts: 1, anon, file, huge, exec, locked, policy };
             let mut region = Region::new(shape, self.kernel.machine.nodes.len(), self.memory.next_base());
             region.held = kind == HELD;
+            region.add_mapper();
             self.memory.regions.push(region);
             self.memory.regions.len() - 1
         });
@@ -89,8 +90,8 @@ impl Engine<'_> {
             let region = &mut self.memory.regions[others.regions[kind]];
             let place = others.used[kind];
             (0..1 << run.order).for_each(|i| region.put(place + i, page + i as u32, node));
-            if run.mapped && kind >= FILE {
-                region.map_cached(place);
+            if kind == SHMEM || run.mapped && kind >= FILE {
+                region.map_shared(0, place);
             }
             others.used[kind] += 1 << run.order;
             self.kernel.prepare(&caller, page, region.content(place), &flags);

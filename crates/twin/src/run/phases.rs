@@ -4,7 +4,7 @@ use super::RunError;
 use super::engine::{Due, Engine};
 use super::process::{Doing, What};
 use super::tally::Tally;
-use crate::access::{Accessing, Accessor, Pool, Reader, Rest};
+use crate::access::{Accessing, Accessor, Ahead, Pool, Reader, Rest};
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::PS_PER_NS;
@@ -178,9 +178,9 @@ impl Engine<'_> {
         let explicit = self.options.explicit || at.phases[phase].accesses.iter().any(of_file);
         let mut list = Vec::new();
         for touching in &at.phases[phase].accesses {
-            let region = process.regions[touching.region];
+            let (region, mapper) = (process.regions[touching.region], process.mappers[touching.region]);
             let mut mappings = self.memory.mappings.iter();
-            let mapping = mappings.position(|of| of.process == at.process && of.region == region);
+            let mapping = mappings.position(|of| (of.process, of.region, of.mapper) == (at.process, region, mapper));
             let mut others = shared.iter().filter(|_| touching.shared);
             let known = others.find(|(access, _)| *access == touching.number).map(|(_, pool)| *pool);
             let pool = match touching.stream.pattern() {
@@ -188,6 +188,7 @@ impl Engine<'_> {
                     let (pages, number) = (&touching.pages, self.memory.pools.len());
                     let of = &self.memory.regions[region];
                     let marks = mapping.map(|mapping| &self.memory.mappings[mapping]);
+                    let of = (of, mapper);
                     let pool = Pool::new((classes, permutation), pages, of, &self.kernel, (number as u64, marks));
                     self.memory.pools.push(Some(pool));
                     self.memory.regions[region].pools.push(number);
@@ -197,14 +198,15 @@ impl Engine<'_> {
                 })),
                 Pattern::Draws(..) | Pattern::Walk(_) => None,
             };
-            let (faults, time, walked, reader) = (0, 0, touching.stream.count, Reader::default());
+            let (faults, time, ahead, reader) = (0, 0, Ahead::default(), Reader::default());
             let renewed = touching.stream.count;
             let (touching, log, logged) = (touching.clone(), None, 0);
             list.push(Accessing {
                 touching,
                 region,
+                mapper,
                 mapping,
-                walked,
+                ahead,
                 pool,
                 renewed,
                 faults,
@@ -268,17 +270,20 @@ impl Engine<'_> {
     pub(super) fn exit(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         let this = &mut self.processes[process];
         (this.phase, this.ended) = (None, true);
-        let (kept, regions, threads) = (std::mem::take(&mut this.kept), this.regions.clone(), this.threads.clone());
-        let image = std::mem::take(&mut this.image);
+        let (kept, threads) = (std::mem::take(&mut this.kept), this.threads.clone());
+        let regions: Vec<(usize, usize)> = this.regions.iter().copied().zip(this.mappers.iter().copied()).collect();
+        let image = std::mem::take(&mut this.image).into_iter().map(|region| (region, 0));
         let caller = self.threads[threads.start].caller;
         self.kernel.wait(caller.cpu, at * PS_PER_NS);
         for page in kept {
             self.kernel.free_unchecked(caller.cpu, caller.task, page).map_err(crate::kernel::KernelError::from)?;
         }
-        for number in regions.into_iter().chain(image) {
-            self.memory.regions[number].users -= 1;
-            if self.memory.regions[number].users == 0 && self.memory.regions[number].file {
-                self.memory.regions[number].unmap_file(&mut self.kernel, &caller)?;
+        for (number, mapper) in regions.into_iter().chain(image) {
+            let region = &mut self.memory.regions[number];
+            region.users -= 1;
+            region.unmap_shared(&mut self.kernel, &caller, mapper);
+            if region.users == 0 && region.file {
+                region.tables.free(&mut self.kernel, &caller)?;
                 if self.memory.regions[number].temporary {
                     let all = 0..self.memory.regions[number].len();
                     self.memory.discard(&mut self.kernel, &caller, number, all)?;

@@ -116,6 +116,8 @@ pub(super) struct Process {
     pub threads: std::ops::Range<usize>,
     /// Numbers of its regions among all, in the scenario's order.
     pub regions: Vec<usize>,
+    /// By region: number of its mapping among those of the region.
+    pub mappers: Vec<usize>,
     /// Numbers of its other areas among all regions; none if nobody looks at them.
     pub image: Vec<usize>,
     /// Names of its regions.
@@ -207,7 +209,7 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
             let caller = Caller { cgroup, ..Caller::new(0, Task { pid, tgid }, policy) };
             threads.push(Thread { pinned: thread.pinned, ..Thread::new(index, phases, places, caller) });
         }
-        let mut of = Vec::new();
+        let (mut of, mut mappers) = (Vec::new(), Vec::new());
         for (number, said_region) in said.regions.iter().enumerate() {
             let first = said_region.populate_policy.as_ref();
             let policy = first.unwrap_or_else(|| program::policy(said, number));
@@ -220,6 +222,7 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
             });
             key.map(|file| files.insert(file, at));
             regions[at].users += 1;
+            mappers.push(regions[at].add_mapper());
             regions[at].temporary |= said_region.temporary;
             regions[at].sparse |= said_region.sparse;
             regions[at].files = regions[at].files.or(said_region.files);
@@ -240,6 +243,7 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
             name: said.name.clone(),
             threads: first..threads.len(),
             regions: of,
+            mappers,
             image: Vec::new(),
             region_names: said.regions.iter().map(|region| region.name.clone()).collect(),
             phases: first_phase
@@ -336,6 +340,7 @@ impl Process {
             name,
             threads: thread..thread + 1,
             regions: Vec::new(),
+            mappers: Vec::new(),
             image: Vec::new(),
             region_names: Vec::new(),
             phases: Vec::new(),

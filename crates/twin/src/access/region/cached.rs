@@ -1,8 +1,8 @@
-//! Pages of a file: which are mapped, which differ from the disk's, and which the file system remembers.
+//! Pages of a file: which differ from the disk's, and which the file system remembers; what is left of mappings.
 
 use super::{Entry, GONE, Region};
 use crate::alloc::Caller;
-use crate::kernel::{Kernel, KernelError};
+use crate::kernel::Kernel;
 use crate::page::{NO_PAGE, Pfn};
 use crate::vmstat::NodeItem;
 
@@ -12,15 +12,10 @@ impl Region {
         self.entries[page as usize] < GONE
     }
 
-    /// Maps a page of a file that is in the page cache; false if it was mapped.
-    pub(crate) fn map_cached(&mut self, page: u64) -> bool {
+    /// A mapping gets a page of a file that is in the page cache; true if none had it.
+    pub(crate) fn map_cached(&mut self, mapper: usize, page: u64) -> bool {
         self.young.insert(page);
-        self.mapped.insert(page)
-    }
-
-    /// Takes a file's page out of all page tables; false if it was in none.
-    pub(crate) fn unmap_cached(&mut self, page: u64) -> bool {
-        self.mapped.remove(page)
+        self.map_shared(mapper, page)
     }
 
     /// A page of a file differs from the disk's; true if no other does.
@@ -63,17 +58,16 @@ impl Region {
         self.dirty.next(from)
     }
 
-    /// Pages of a file that processes map.
-    pub(crate) fn mapped_pages(&self) -> u64 {
-        self.mapped.count()
-    }
-
-    /// Nobody maps a file any more: its pages leave the page tables and stay in the page cache, those that were used since
-    /// somebody looked as used (`zap_pte_range`).
-    pub(crate) fn unmap_file(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
+    /// A process maps a region no longer that is a file or shared memory: what it has leaves its page tables and stays in
+    /// the page cache; pages of a file that nobody else maps and that were used since somebody looked stay as used
+    /// (`zap_pte_range`).
+    pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize) {
         let mut next = 0;
-        while let Some(page) = self.mapped.next(next) {
-            self.mapped.remove(page);
+        while let Some((page, last)) = self.unmap_next(mapper, next) {
+            next = page + 1;
+            if !last || !self.file {
+                continue;
+            }
             let young = self.young.remove(page);
             if let Entry::Present(pfn) = self.entry(page) {
                 kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -1);
@@ -81,8 +75,6 @@ impl Region {
                     kernel.mark_accessed(caller.cpu, pfn);
                 }
             }
-            next = page + 1;
         }
-        self.tables.free(kernel, caller)
     }
 }

@@ -1,11 +1,12 @@
 //! Regions of memory as their processes map them: what their page tables say ([`Entry`]), and what is known of each page.
 //!
-//! Faults of memory without a file are in `fault`, pages of files in `cached`, how many pages are where in `parts`, touches since
-//! reclaim looked in `looked`. Page tables as memory are in `tables`, what reclaim has taken in `swap`.
+//! Faults of memory without a file are in `fault`, pages of files in `cached`, who maps what of shared regions in `mapped`, how
+//! many pages are where in `parts`, touches since reclaim looked in `looked`. Page tables as memory are in `tables`, what reclaim has taken in `swap`.
 
 mod cached;
 mod fault;
 mod looked;
+mod mapped;
 mod parts;
 
 pub(crate) use parts::Part;
@@ -15,6 +16,7 @@ use super::cpus::Cpus;
 use super::lock::Lock;
 use super::marks::Bits;
 use super::tables::Tables;
+use mapped::Mapped;
 use crate::alloc::{Caller, HUGE_ORDER, Policy, Request};
 use crate::kernel::{Kernel, KernelError};
 use crate::page::{NO_PAGE, Pfn, State};
@@ -55,8 +57,8 @@ pub(crate) struct Region {
     pub anon: bool,
     /// A file on the disk.
     pub file: bool,
-    /// Pages of a file that are mapped.
-    mapped: Bits,
+    /// Which pages are mapped by whom.
+    mapped: Mapped,
     /// Pages of a file that differ from the disk's.
     dirty: Bits,
     /// Who writes to the file by calls.
@@ -126,8 +128,7 @@ impl Region {
         let parts = (0..parts).map(part).collect();
         let tables = Tables::new(pages);
         let entries = vec![NO_PAGE; pages as usize];
-        let of_file = || Bits::new(if file { pages } else { 0 });
-        let (mapped, dirty, young) = (of_file(), of_file(), Bits::new(pages));
+        let (mapped, dirty, young) = (Mapped::default(), Bits::new(if file { pages } else { 0 }), Bits::new(pages));
         Region {
             entries,
             tables,
@@ -189,13 +190,6 @@ impl Region {
         }
     }
 
-    /// True if an access of a page is no fault.
-    #[inline]
-    pub(crate) fn is_mapped(&self, page: u64, write: bool) -> bool {
-        let entry = self.entries[page as usize];
-        entry < GONE && (!self.file || self.mapped.has(page)) || entry == ZERO && !write
-    }
-
     /// A page has come to a place where there was none.
     pub(crate) fn put(&mut self, page: u64, pfn: Pfn, node: usize) {
         self.map(page, pfn, node);
@@ -204,6 +198,7 @@ impl Region {
     /// Reclaim takes a page: its place in swap or its shadow stays.
     pub(crate) fn take(&mut self, page: u64, gone: u32, node: usize) {
         self.entries[page as usize] = GONE | gone;
+        self.unmap_everywhere(page);
         let part = self.part_mut(page);
         part.by_node[node] -= 1;
         part.absent += 1;
@@ -214,6 +209,7 @@ impl Region {
         let zero = self.entries[page as usize] == ZERO;
         self.entries[page as usize..(page + pages) as usize].fill(NO_PAGE);
         self.young.remove(page);
+        self.unmap_everywhere(page);
         let part = self.part_mut(page);
         match node {
             Some(node) => {

@@ -349,7 +349,7 @@ fn pages_that_are_freed_while_a_task_sleeps_are_not_its_any_more() {
         let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 16);
         while batch.step(world, &mut control) == Poll::On {}
         let caller = Caller::new(0, world.task, Policy::Default);
-        world.memory.regions[0].unmap_file(world.kernel, &caller).unwrap();
+        world.memory.regions[0].unmap_shared(world.kernel, &caller, 0);
         assert_eq!(world.kernel.reclaim.held[&7].pages.len(), 16);
         let freed = *world.kernel.reclaim.held[&7].pages.first().unwrap();
         world.memory.discard(world.kernel, &caller, 0, 0..1).unwrap();

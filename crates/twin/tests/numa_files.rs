@@ -1,0 +1,97 @@
+//! NUMA balancing and fault-around of files and shared memory that several processes map, in whole runs.
+
+mod common;
+
+use common::scenario::{Finished, ran, ran_explicitly};
+
+/// Four nodes with two CPUs and 512 MiB each, scanned four times a second.
+fn said(rest: &str) -> String {
+    let node = |cpus: &str| format!("[[machine.node]]\ncpus = \"{cpus}\"\nmemory = \"512 MiB\"\n");
+    format!(
+        "[machine]\nname = \"m\"\ndistance = [[10, 20, 20, 20], [20, 10, 20, 20], [20, 20, 10, 20], [20, 20, 20, 10]]\n\
+         {}{}{}{}[kernel]\nrelease = \"6.1\"\nthp = \"never\"\n[kernel.numa_balancing]\nscan_delay_ms = 250\n\
+         scan_period_min_ms = 250\n{rest}[run]\nsample = \"1 s\"\n",
+        node("0-1"),
+        node("2-3"),
+        node("4-5"),
+        node("6-7")
+    )
+}
+
+/// A process that reads a file of 16 MiB `count` times in order.
+fn reader(name: &str, kind: &str, via: &str, start: &str, cpus: &str, passes: u64) -> String {
+    let count = 4096 * passes;
+    format!(
+        "[[process]]\nname = \"{name}\"\nstart = \"{start}\"\ncpus = \"{cpus}\"\n[[process.region]]\nname = \"data\"\n\
+         kind = \"{kind}\"\nfile = \"data\"\nsize = \"16 MiB\"\n[[process.phase]]\n[[process.phase.access]]\n\
+         region = \"data\"\npattern = \"sequential\"\nvia = \"{via}\"\nthink = \"20 us\"\ncount = {count}\n"
+    )
+}
+
+fn vmstat(run: &Finished, name: &str) -> u64 {
+    run.counter("vmstat", "", name)
+}
+
+/// Faults of the accesses of a process.
+fn faults(run: &Finished, process: &str) -> u64 {
+    let phases = run.results.phases.iter().filter(|phase| phase.process == process);
+    phases.flat_map(|phase| &phase.accesses).map(|access| access.faults).sum()
+}
+
+#[test]
+fn pages_in_the_cache_that_nobody_maps_are_not_marked() {
+    let run = ran(&said(&reader("r", "file", "syscall", "0 s", "0", 60)));
+    // What is left are the pages of the program itself.
+    let updates = vmstat(&run, "numa_pte_updates");
+    assert!(updates < 500, "{updates}");
+    assert!(vmstat(&run, "numa_pages_migrated") < 200 && vmstat(&run, "nr_file_pages") >= 4096);
+    let mapped = ran(&said(&reader("r", "file", "mmap", "0 s", "0", 60)));
+    assert!(vmstat(&mapped, "numa_pte_updates") > 10_000, "the same file through a mapping");
+}
+
+#[test]
+fn dirty_pages_of_a_mapped_file_are_not_marked() {
+    let text = said(&reader("r", "file", "mmap", "0 s", "0", 30).replace("think", "write = 1.0\nthink"));
+    // Nothing is written back so soon.
+    let run = ran(&text);
+    assert!(vmstat(&run, "numa_pte_updates") < 500, "{}", vmstat(&run, "numa_pte_updates"));
+    assert!(vmstat(&run, "nr_dirty") >= 4000);
+}
+
+#[test]
+fn each_process_maps_a_cached_file_for_itself() {
+    for explicit in [false, true] {
+        for kind in ["file", "shmem"] {
+            let both = [reader("a", kind, "mmap", "0 s", "0", 1), reader("b", kind, "mmap", "3 s", "4", 2)];
+            let stays = "[[process]]\nname = \"keeper\"\ncpus = \"6\"\n[[process.region]]\nname = \"data\"\n\
+                kind = \"KIND\"\nfile = \"data\"\nsize = \"16 MiB\"\n[[process.phase]]\nduration = \"6 s\"\n\
+                [[process.phase.action]]\nkind = \"sleep\"\ntime = \"5 s\"\n";
+            let text = said(&format!("{}{}", both.concat(), stays.replace("KIND", kind)));
+            let run = if explicit { ran_explicitly(&text) } else { ran(&text) };
+            // A fault that reads maps the 16 pages around it, once per process.
+            assert_eq!(faults(&run, "b"), 256, "{kind} {explicit}");
+            let writes = text.replace("start = \"3 s\"", "start = \"3 s\"\n").replacen("think", "write = 1.0\nthink", 2);
+            let run = if explicit { ran_explicitly(&writes) } else { ran(&writes) };
+            // One that writes maps its own alone.
+            assert_eq!(faults(&run, "b"), 4096, "{kind} {explicit}");
+            assert_eq!(vmstat(&run, "nr_mapped"), if kind == "file" { 0 } else { vmstat(&run, "nr_mapped") });
+        }
+    }
+}
+
+#[test]
+fn a_file_is_mapped_until_its_last_process_ends() {
+    let text = said(&format!(
+        "{}{}",
+        reader("a", "file", "mmap", "0 s", "0", 1),
+        reader("b", "file", "mmap", "1 s", "4", 200)
+    ));
+    let run = ran(&text);
+    assert_eq!((vmstat(&run, "nr_mapped"), faults(&run, "a") >= 256), (0, true));
+    // The pages follow the one that goes on using them, and their counters with them.
+    for node in 0..4 {
+        let of = |name: &str| run.counter("node_vmstat", &node.to_string(), name);
+        assert_eq!(of("nr_mapped"), 0, "{node}");
+    }
+    assert!(vmstat(&run, "numa_pages_migrated") >= 4000, "{}", vmstat(&run, "numa_pages_migrated"));
+}
