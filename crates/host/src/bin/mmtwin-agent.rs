@@ -39,7 +39,8 @@ fn main() {
     };
     match run(&scenario, &options) {
         Ok(Ending::OutOfMemory { .. }) => exit(OUT_OF_MEMORY),
-        Ok(Ending::Completed | Ending::TimeUp) => {}
+        // Only the twin stops a run that gets nowhere.
+        Ok(Ending::Completed | Ending::TimeUp | Ending::Stopped { .. }) => {}
         Err((message, status)) => {
             eprintln!("mmtwin-agent: {message}");
             exit(status);

@@ -269,6 +269,7 @@ impl Engine<'_> {
     /// A process ends and gives its memory back.
     pub(super) fn exit(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         let this = &mut self.processes[process];
+        self.unended -= usize::from(!this.ended);
         (this.phase, this.ended) = (None, true);
         let (kept, threads) = (std::mem::take(&mut this.kept), this.threads.clone());
         let regions: Vec<(usize, usize)> = this.regions.iter().copied().zip(this.mappers.iter().copied()).collect();

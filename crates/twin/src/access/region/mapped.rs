@@ -80,7 +80,9 @@ impl Region {
 
     /// Pages of a range that a mapping has not.
     pub(crate) fn unmapped_within(&self, mapper: usize, pages: &std::ops::Range<u64>) -> u64 {
-        let Some(own) = self.mapped.by.get(mapper).filter(|own| !self.anon && own.count() < self.len()) else { return 0 };
+        let Some(own) = self.mapped.by.get(mapper).filter(|own| !self.anon && own.count() < self.len()) else {
+            return 0;
+        };
         pages.end - pages.start - own.count_within(pages)
     }
 
