@@ -11,6 +11,7 @@ use crate::alloc::{AllocationFailure, Caller, Request};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
 use crate::machine::IoClass;
 use crate::page::{Flag, Pfn};
+use crate::reclaim::Retries;
 use crate::vmstat::NodeItem;
 
 /// A page of a file that somebody waits for.
@@ -142,9 +143,13 @@ impl AccessState {
             return Ok(Touched::Again);
         }
         self.regions[region].tables.reach(kernel, caller, page)?;
+        let retries = kernel.reclaim.rules.retries;
+        let mut reads = false;
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => {
                 let marked = kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+                reads = marked;
+                kernel.stat.events.faults += u64::from(marked && retries == Retries::Reads);
                 if marked && !self.ahead(kernel, caller, (region, reader), page, true)? {
                     return Ok(Touched::Again);
                 }
@@ -152,6 +157,8 @@ impl AccessState {
             }
             _ => {
                 kernel.stat.events.reclaim.pgmajfault += 1;
+                reads = true;
+                kernel.stat.events.faults += u64::from(retries == Retries::Reads);
                 let all = if of_2010 && reader.ra.is_next(page) {
                     self.ahead(kernel, caller, (region, reader), page, false)?
                 } else {
@@ -168,6 +175,9 @@ impl AccessState {
             }
         };
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            // Who reads has been counted already; others find the page locked.
+            let again = retries == Retries::Waits || retries == Retries::Reads && !reads;
+            kernel.stat.events.faults += u64::from(again);
             return Ok(Touched::Wait(until));
         }
         kernel.stat.events.faults += 1;
