@@ -1,7 +1,7 @@
 //! `mmtwin run` on the twin: recordings are the same bytes everywhere, tables are those of the recording, and what
 //! cannot be run says why.
 
-use super::support::{mmtwin, ok, root, scratch};
+use super::support::{mmtwin, ok, report_json, root, scratch, value};
 use super::transcripts::transcript_in;
 use std::fmt::Write;
 use std::fs;
@@ -225,6 +225,22 @@ fn three_readers_of_a_program_agree() {
             "{pattern}: {sampled:?} {explicit:?}"
         );
     }
+}
+
+#[test]
+fn the_times_of_a_run_are_known_in_its_report() {
+    let scratch = scratch();
+    let recorded = scratch.path().join("rec");
+    let scenario = "scenarios/fidelity/reclaim-stream-read.toml";
+    ok(["run", scenario, "--set", "run.duration=\"3 s\"", "-o", recorded.to_str().expect("UTF-8")]);
+    let report = report_json(&recorded, ["--table", "duration"]);
+    let [user, system, elapsed] = ["user", "system", "elapsed"].map(|key| value(&report, "duration", key));
+    let (user, system, elapsed) = (user.expect("user"), system.expect("system"), elapsed.expect("elapsed"));
+    assert!((2.9..3.2).contains(&elapsed) && user + system <= 2.0 * elapsed && system > 1.0, "{user} {system} {elapsed}");
+    // The run itself says the same.
+    let json = ok(["run", scenario, "--set", "run.duration=\"3 s\"", "--table", "duration", "--format", "json"]);
+    let run: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(value(&run, "duration", "elapsed"), Some(elapsed));
 }
 
 #[test]
