@@ -54,7 +54,7 @@ fn faults_of_results_are_those_that_the_kernel_counts() {
     // From 6.5 on a fault is counted when it is done.
     let swaps = |latency: &str| {
         let swap = format!("latency = \"{latency}\"\nsynchronous = false");
-        let how = "pattern = \"uniform\"\nwrite = 0.5\ncount = 40000";
+        let how = "pattern = \"uniform\"\nwrite = 0.5\ncount = 100000";
         machine("6.12", "1 ms", &swap) + &region("r", 80, "anon") + &phase(how)
     };
     for run in [ran(&swaps("20 us")), ran_explicitly(&swaps("20 us"))] {
@@ -62,7 +62,8 @@ fn faults_of_results_are_those_that_the_kernel_counts() {
         assert_eq!(faults(&run), count(&run, "pgfault"));
     }
     // Faults on marked pages are faults of who touches them.
-    let balanced = MACHINE.replace("\"kernel.numa_balancing\" = 0", "\"kernel.numa_balancing\" = 1").replace("6.1", "6.12");
+    let balanced =
+        MACHINE.replace("\"kernel.numa_balancing\" = 0", "\"kernel.numa_balancing\" = 1").replace("6.1", "6.12");
     let balanced = format!(
         "{balanced}[run]\ncounters = [\"*\"]\n[[process]]\nname = \"p\"\nthreads = 2\n{}[[process.phase]]\nduration = \"4 s\"\n{}",
         region("r", 64, "anon"),
@@ -80,18 +81,18 @@ fn faults_that_are_made_again_count_twice_up_to_6_4() {
         ran(&(machine(release, "0 ns", "") + &region("r", 32, "file") + &phase(how)))
     };
     let (old, new) = (map("6.1"), map("6.12"));
-    // Sixteen pages are mapped at once. Of 32, which are read at once, the first is marked to read on: that fault drops
+    // Sixteen pages are mapped at once, but not the marked one amid the first window. Of 32, which are read at once, the first is marked to read on: that fault drops
     // its lock, as does the first of all. In reclaim-mmap-stream a guest with 6.1 counts 18,280 faults, one with 6.12 12,485.
-    assert_eq!((faults(&old), faults(&new)), (512, 512));
-    assert_eq!((count(&new, "pgfault"), count(&old, "pgmajfault")), (512, count(&new, "pgmajfault")));
-    let again = count(&old, "pgfault") - 512;
+    assert_eq!((faults(&old), faults(&new)), (513, 513));
+    assert_eq!((count(&new, "pgfault"), count(&old, "pgmajfault")), (513, count(&new, "pgmajfault")));
+    let again = count(&old, "pgfault") - 513;
     assert!((250..=260).contains(&again), "{again}");
 }
 
 #[test]
 fn swap_on_memory_is_no_block_io_up_to_6_2() {
     let swap = |release: &str, how: &str| {
-        let touch = "pattern = \"uniform\"\nwrite = 1.0\ncount = 30000";
+        let touch = "pattern = \"uniform\"\nwrite = 1.0\ncount = 100000";
         let run = ran(&(machine(release, "0 ns", how) + &region("r", 72, "anon") + &phase(touch)));
         let [out, r#in] = ["pswpout", "pswpin"].map(|name| count(&run, name));
         assert!(out > 1000 && r#in > 100, "{out} {}", r#in);

@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn counts_that_are_none_have_their_line() {
-        let text = "Free pages\nNode    0, zone      DMA, type    Unmovable      0     -1\nNode 0, zone DMA x\nNode 0 DMA\n";
+        let text =
+            "Free pages\nNode    0, zone      DMA, type    Unmovable      0     -1\nNode 0, zone DMA x\nNode 0 DMA\n";
         let mut problems = Vec::new();
         assert_eq!(free_blocks(text, &mut problems), []);
         assert_eq!(problems.iter().map(|problem| problem.line).collect::<Vec<_>>(), [2, 3, 4]);

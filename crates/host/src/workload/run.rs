@@ -182,7 +182,7 @@ fn with(
 
 /// User and system seconds of all workers, which have not been waited for; `None` if one cannot be read.
 fn cpu_times(team: &[Member]) -> Option<(f64, f64)> {
-    let times = team.iter().map(|member| times_of(member.pid()));
+    let mut times = team.iter().map(|member| times_of(member.pid()));
     times.try_fold((0.0, 0.0), |sum, of| of.map(|of| (sum.0 + of.0, sum.1 + of.1)))
 }
 

@@ -11,8 +11,11 @@ use mmtwin_twin::kernel::{ListState, ZoneState};
 use mmtwin_twin::page::Migratetype;
 use mmtwin_twin::run::State;
 
+/// What has to be known of a zone.
+const SIZES: [&str; 5] = ["start_pfn", "spanned", "present", "managed", "free"];
+
 /// The state when the workload began: `state.json`, or the first sample of a recording that has none. What was counted
-/// later is not looked at. `None`: no zones' counters were recorded.
+/// later is not looked at. `None`: of no zone there are all sizes.
 ///
 /// # Errors
 /// If a file of the state cannot be read, with its line, or lacks something.
@@ -21,7 +24,9 @@ pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
     let read = match &recorded.state {
         Some(state) => of_files(state),
         None => {
-            let (rows, at) = first_sample(&recorded.analysis);
+            let (mut rows, at) = first_sample(&recorded.analysis);
+            // Whoever recorded may have wanted other counters.
+            rows.retain(|row| SIZES.iter().all(|name| row.value(name).is_some()));
             zones(&rows, &[], &[]).map(|zones| State { at, zones, ..State::default() })
         }
     };

@@ -104,7 +104,7 @@ fn pages_far_apart_take_little_memory() {
     let mut text = String::from("time,pid,page,rw\n");
     (0..300_000u64).for_each(|i| text += &format!("{i},1,{},r\n", i * 1_000_003 * 4096));
     let trace = write(scratch.path(), "t.csv", &text);
-    // Room for blocks of 512 pages would be 1.2 GB.
+    // Room for a block of 512 pages each would be 0.8 GB.
     let mut limited = std::process::Command::new("prlimit");
     limited.args(["--as=600000000", env!("CARGO_BIN_EXE_mmtwin"), "replay", &trace, "--pages", "1000"]);
     let output = limited.stdin(Stdio::null()).output().expect("prlimit");

@@ -236,7 +236,10 @@ fn the_times_of_a_run_are_known_in_its_report() {
     let report = report_json(&recorded, ["--table", "duration"]);
     let [user, system, elapsed] = ["user", "system", "elapsed"].map(|key| value(&report, "duration", key));
     let (user, system, elapsed) = (user.expect("user"), system.expect("system"), elapsed.expect("elapsed"));
-    assert!((2.9..3.2).contains(&elapsed) && user + system <= 2.0 * elapsed && system > 1.0, "{user} {system} {elapsed}");
+    assert!(
+        (2.9..3.2).contains(&elapsed) && user + system <= 2.0 * elapsed && system > 1.0,
+        "{user} {system} {elapsed}"
+    );
     // The run itself says the same.
     let json = ok(["run", scenario, "--set", "run.duration=\"3 s\"", "--table", "duration", "--format", "json"]);
     let run: serde_json::Value = serde_json::from_str(&json).expect("JSON");

@@ -144,7 +144,7 @@ impl AccessState {
         }
         self.regions[region].tables.reach(kernel, caller, page)?;
         let retries = kernel.reclaim.rules.retries;
-        let mut reads = false;
+        let reads;
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => {
                 let marked = kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);

@@ -125,7 +125,9 @@ fn apart(zones: &[ZoneState]) -> Result<(), StateError> {
         require(holds, || name(pair[1]), || format!("begins in {}", name(pair[0])))?;
     }
     let mut seen = BTreeSet::new();
-    zones.iter().try_for_each(|zone| require(seen.insert((zone.node, zone.kind)), || name(zone), || "is there twice".into()))
+    zones
+        .iter()
+        .try_for_each(|zone| require(seen.insert((zone.node, zone.kind)), || name(zone), || "is there twice".into()))
 }
 
 /// Pages of CPUs' lists of a zone; `None`: more than can be counted.
@@ -180,9 +182,8 @@ fn check_blocks(zone: &ZoneState) -> Result<(), StateError> {
         let orders = of.blocks.len() <= MAX_ORDER as usize + 1;
         require(orders, place, || format!("free blocks of {} orders", of.blocks.len()))?;
         let blocks = (0..).zip(&of.blocks);
-        pages = blocks.fold(pages, |sum: Option<u64>, (order, blocks)| {
-            sum?.checked_add(blocks.checked_mul(1u64 << order)?)
-        });
+        pages = blocks
+            .fold(pages, |sum: Option<u64>, (order, blocks)| sum?.checked_add(blocks.checked_mul(1u64 << order)?));
         pageblocks = pageblocks.saturating_add(of.pageblocks.unwrap_or(0));
     }
     let blocks = pages.is_some_and(|pages| pages <= zone.managed);

@@ -21,8 +21,8 @@ use crate::clock::{Ns, Timers};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
 use crate::probe::Probe;
 use crate::sched::RunQueues;
-use mmtwin_event::{Sink, Times};
 use mmtwin_event::results::{Ending, PhaseResult, Results};
+use mmtwin_event::{Sink, Times};
 use mmtwin_scenario::Scenario;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -128,6 +128,7 @@ impl<'a> Engine<'a> {
         sink: &'a mut dyn Sink,
     ) -> Result<Engine<'a>, RunError> {
         options.explicit |= options.trace.is_some();
+        options.state.at = options.state.at.min(HORIZON);
         let machine = build::with_zones(&scenario.machine, &options.state.zones);
         let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
         let process::Workload { processes, threads, regions } = process::workload(scenario, options.trace.as_ref())?;
@@ -198,7 +199,7 @@ impl<'a> Engine<'a> {
             let cgroup = self.scenario.processes.get(thread.process).and_then(|process| process.cgroup.as_deref());
             self.sink.task(&mmtwin_event::Task { pid, tgid, comm, cgroup });
         }
-        let begin = self.options.state.at.min(HORIZON);
+        let begin = self.options.state.at;
         self.kernel.advance(begin);
         self.numa_mappings(begin);
         self.kernel.begin_node_reclaim();
@@ -254,7 +255,8 @@ impl<'a> Engine<'a> {
         let threads = &self.threads;
         let ran = |of: &process::Process| threads[of.threads.clone()].iter().map(|thread| thread.ran).sum::<Ps>();
         let cpu_time = self.processes.iter().map(|of| (of.name.clone(), ran(of) / PS_PER_NS)).collect();
-        let workload = || self.processes[..self.scenario.processes.len()].iter().flat_map(|of| &threads[of.threads.clone()]);
+        let workload =
+            || self.processes[..self.scenario.processes.len()].iter().flat_map(|of| &threads[of.threads.clone()]);
         let seconds = |sum: Ps| (sum / PS_PER_NS) as f64 / 1e9;
         let (ran, user): (Ps, Ps) = workload().fold((0, 0), |(ran, user), of| (ran + of.ran, user + of.user));
         let elapsed = (now - begin) as f64 / 1e9;
