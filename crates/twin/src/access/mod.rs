@@ -298,11 +298,13 @@ impl Accessor {
     /// Notes faults on a marked unit of a mapping.
     pub(crate) fn note_hints(&mut self, mapping: usize, unit: Unit, faults: u64) {
         let (begin, end) = (u64::from(unit.page), u64::from(unit.page) + unit.pages());
-        let of = |access: &&mut Accessing| {
+        let of = |access: &Accessing| {
             let pages = &access.touching.pages;
             access.mapping == Some(mapping) && pages.start < end && begin < pages.end
         };
-        self.list.iter_mut().find(of).into_iter().for_each(|access| access.faults += faults);
+        // Those on the program's own pages are of what it does first.
+        let at = self.list.iter().position(of).unwrap_or(0);
+        self.list.get_mut(at).into_iter().for_each(|access| access.faults += faults);
     }
 
     /// Runs a thread on its caller's CPU until a time, or for a touch more.

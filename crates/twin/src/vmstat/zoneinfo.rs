@@ -20,7 +20,7 @@ impl VmStat {
             if zone.populated() && last_node != Some(zone.node) {
                 last_node = Some(zone.node);
                 text.push_str("  per-node stats\n");
-                let shown = self.kept(dialect.node_rows()).into_iter();
+                let shown = self.kept(dialect.node_rows(), &mut cost).into_iter();
                 shown.for_each(|name| row(&mut text, name, self.node_row(Some(zone.node), name)));
             }
             self.print_sizes(&mut text, number, zone);
@@ -28,13 +28,15 @@ impl VmStat {
                 continue;
             }
             let numa = self.numa.zone(number, &self.online_list, &mut cost);
-            for name in self.kept(dialect.zone_rows()).into_iter().filter(|name| !self.is_known_by_node(name)) {
+            let rows = dialect.zone_rows().into_iter().filter(|name| !self.is_known_by_node(name));
+            for name in self.kept(rows, &mut cost) {
                 row(&mut text, name, numa_row(name, &numa).unwrap_or_else(|| self.zone_row(alloc, number, name)));
             }
             self.print_pagesets(&mut text, number, alloc);
             // The page lists of CPUs are theirs; the design of the NUMA counters changes nothing about that.
             cost.cpu_lines += self.online_list.len() as u64;
             let _ = writeln!(text, "  start_pfn:           {}", zone.start_pfn);
+            cost.absent_rows += 1 + u64::from(matches!(dialect, Dialect::V4_13 | Dialect::Series));
         }
         (text, cost)
     }
