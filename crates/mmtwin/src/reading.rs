@@ -146,7 +146,7 @@ impl Analysed {
                 cut,
                 events: self.outcome.events,
                 counters_only: self.outcome.events == 0
-                    && (known, gaps) == (0, 0)
+                    && self.outcome.lost_total() == (0, 0)
                     && self.analysis.recorded.is_empty()
                     && !self.analysis.counters.is_empty(),
                 scenario: self.scenario.clone(),

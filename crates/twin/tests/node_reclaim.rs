@@ -64,6 +64,15 @@ fn reclaims_of(run: &Finished) -> u64 {
 }
 
 #[test]
+fn kernels_since_6_11_count_those_that_had_enough_too() {
+    let text = format!("{}{}", machine(1, 20, CPUS).replace("6.1", "6.12"), process("file", 400, "syscall", ""));
+    let run = ran(&text);
+    let [failed, success] = run.kernel.stat.node_reclaims.unwrap();
+    assert!(success > 0);
+    assert_eq!((count(&run, "zone_reclaim_success"), count(&run, "zone_reclaim_failed")), (success, failed));
+}
+
+#[test]
 fn memory_that_is_no_cache_goes_elsewhere_at_once() {
     let run = ran(&format!("{}{}", machine(1, 20, CPUS), process("anon", 300, "mmap", "write = 1.0\n")));
     assert!(elsewhere(&run) > 10_000);

@@ -10,7 +10,7 @@ use mmtwin_twin::alloc::Rules;
 use mmtwin_twin::kernel::{Kernel, KernelRules};
 use mmtwin_twin::machine::{Cpu, Machine, Node};
 use mmtwin_twin::probe::Probe;
-use mmtwin_twin::vmstat::{Design, Dialect, VmStatRules};
+use mmtwin_twin::vmstat::{Design, Dialect, VmStat, VmStatRules};
 use std::ops::Range;
 
 /// Rows that follow from the machine and the rules alone.
@@ -62,6 +62,20 @@ fn names(text: &str) -> Vec<&str> {
     text.lines().map(|line| line.split(' ').next().unwrap_or_default()).collect()
 }
 
+/// A kernel's file without the rows of counters that nobody keeps here: those are not shown.
+fn kept(text: &str, stat: &VmStat) -> String {
+    let shown = |line: &&str| {
+        let name = line.split_ascii_whitespace().next().unwrap_or_default();
+        name != "node_unreclaimable:" && (stat.keeps(name) || !stat.is_counter(name))
+    };
+    text.lines().filter(shown).map(|line| format!("{line}\n")).collect()
+}
+
+/// All rows of `/proc/vmstat` of a release, kept or not.
+fn rows(dialect: Dialect) -> Vec<&'static str> {
+    dialect.zone_rows().into_iter().chain(dialect.node_rows()).chain(dialect.other_rows()).collect()
+}
+
 /// A guest of 4 nodes with 2 CPUs each.
 fn guest() -> Kernel {
     let reserve = |end: u64, pages: u64| end - pages..end;
@@ -83,9 +97,17 @@ fn guest() -> Kernel {
 fn a_guest_with_kernel_6_1() {
     let mut kernel = guest();
     let (text, _) = kernel.stat.zoneinfo_text(&kernel.alloc);
-    assert_same(&comparable(&text, "protection:"), &comparable(include_str!("data/zoneinfo-6.1.txt"), "protection:"));
+    let real = kept(include_str!("data/zoneinfo-6.1.txt"), &kernel.stat);
+    assert_same(&comparable(&text, "protection:"), &comparable(&real, "protection:"));
     let (text, _) = kernel.stat.vmstat_text(&kernel.alloc);
-    assert_eq!(names(&text), names(include_str!("data/vmstat-6.1.txt")));
+    let real = include_str!("data/vmstat-6.1.txt");
+    assert_eq!(names(&text), names(&kept(real, &kernel.stat)));
+    assert_eq!(rows(Dialect::V6_1), names(real));
+    // What nothing counts is not shown as 0.
+    let absent = ["nr_mlock", "pgpromote_success", "thp_collapse_alloc", "swap_ra", "drop_slab", "node_unreclaimable:"];
+    let shown = text + &kernel.stat.zoneinfo_text(&kernel.alloc).0 + &kernel.stat.node_vmstat_text(0, &kernel.alloc).0;
+    assert_eq!(absent.into_iter().filter(|name| shown.contains(name)).collect::<Vec<_>>(), [""; 0]);
+    assert!(shown.contains("pgscan_kswapd 0"));
 }
 
 #[test]
@@ -102,18 +124,25 @@ fn a_host_with_kernel_6_18() {
     let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::off()).unwrap();
     let (text, _) = kernel.stat.zoneinfo_text(&kernel.alloc);
     // The length of a list moves between its bounds.
-    assert_same(&comparable(&text, "high:"), &comparable(include_str!("data/zoneinfo-6.18.txt"), "high:"));
+    let real = kept(include_str!("data/zoneinfo-6.18.txt"), &kernel.stat);
+    assert_same(&comparable(&text, "high:"), &comparable(&real, "high:"));
     let (text, _) = kernel.stat.vmstat_text(&kernel.alloc);
-    assert_eq!(names(&text), names(include_str!("data/vmstat-6.18.txt")));
+    let real = include_str!("data/vmstat-6.18.txt");
+    assert_eq!(names(&text), names(&kept(real, &kernel.stat)));
+    assert_eq!(rows(Dialect::V6_18), names(real));
+}
+
+#[test]
+fn a_guest_with_kernel_6_12_counts_node_reclaims_that_had_enough() {
+    assert_eq!(rows(Dialect::V6_12), names(include_str!("data/vmstat-6.12.txt")));
+    assert!(!rows(Dialect::V6_1).contains(&"zone_reclaim_success"));
 }
 
 #[test]
 fn numa_rows_move_with_the_series() {
     let rows = |dialect: Dialect| {
-        let rules = VmStatRules { dialect, ..vmstat(Design::InZone, None) };
-        let mut kernel = kernel(common::machine(2, 2, 1, common::GIB * 4), Rules::V4_13, rules);
-        let (text, _) = kernel.stat.node_vmstat_text(1, &kernel.alloc);
-        text.lines().skip(11).take(9).map(|line| line.split(' ').next().unwrap().to_string()).collect::<Vec<_>>()
+        let rows = dialect.zone_rows().into_iter().chain(dialect.node_rows());
+        rows.skip(11).take(9).map(String::from).collect::<Vec<_>>()
     };
     let numa = ["numa_hit", "numa_miss", "numa_foreign", "numa_interleave", "numa_local", "numa_other"];
     let before: Vec<&str> = ["nr_zspages"].into_iter().chain(numa).chain(["nr_free_cma", "nr_inactive_anon"]).collect();
@@ -126,12 +155,12 @@ fn owned(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_4_13_zone_prints_four_kinds_and_its_inactive_ratio() {
+fn a_4_13_zone_prints_four_kinds() {
     let mut kernel = kernel(common::machine(1, 16, 1, common::GIB), Rules::V4_13, vmstat(Design::InZone, None));
     let (text, _) = kernel.stat.zoneinfo_text(&kernel.alloc);
     assert_eq!(text.matches("zone ").count(), 4);
     assert!(text.contains("        protection: (0, ") && text.contains("  vm stats threshold: 10\n"));
     assert!(text.contains("              count: 0\n              high:  0\n              batch: 1\n"));
-    assert!(text.contains("  start_pfn:           1\n  node_inactive_ratio: 0\nNode 0, zone    DMA32\n"));
+    assert!(text.contains("  start_pfn:           1\nNode 0, zone    DMA32\n"));
     assert!(!text.contains("boost") && !text.contains("Device"));
 }

@@ -1,5 +1,7 @@
 //! Free blocks and pageblocks by type: the two tables of `/proc/pagetypeinfo`.
 
+use super::{Problem, lines};
+
 /// Free blocks of one type in a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreeBlocks {
@@ -15,12 +17,20 @@ pub struct FreeBlocks {
     pub pageblocks: Option<u64>,
 }
 
-/// Reads both tables; other lines are passed over.
-pub fn free_blocks(text: &str) -> Vec<FreeBlocks> {
-    let mut all: Vec<FreeBlocks> = text.lines().filter_map(line).collect();
+/// Reads both tables. Lines of a node are theirs; others are passed over.
+pub fn free_blocks(text: &str, problems: &mut Vec<Problem>) -> Vec<FreeBlocks> {
+    let of_nodes = || lines(text).filter(|(_, line)| line.starts_with("Node"));
     let header = text.lines().find_map(|line| line.strip_prefix("Number of blocks type"));
     let types: Vec<&str> = header.unwrap_or("").split_ascii_whitespace().collect();
-    for (node, zone, counts) in text.lines().filter_map(pageblocks) {
+    let mut all: Vec<FreeBlocks> = Vec::new();
+    for (number, text) in of_nodes() {
+        match (line(text), pageblocks(text)) {
+            (Some(blocks), _) => all.push(blocks),
+            (None, Some(_)) => {}
+            (None, None) => problems.push(Problem { line: number, message: "expected counts of blocks of a zone" }),
+        }
+    }
+    for (node, zone, counts) in of_nodes().filter_map(|(_, line)| pageblocks(line)) {
         for (of, count) in types.iter().zip(counts) {
             let here = all.iter_mut().find(|at| (at.node, &*at.zone, &*at.of) == (node, zone, *of));
             here.into_iter().for_each(|at| at.pageblocks = Some(count));
@@ -59,10 +69,21 @@ mod tests {
                     Node    0, zone      DMA, type    Unmovable      0      3 \n\
                     Node    1, zone    DMA32, type      Movable >100000      1 \n\n\
                     Number of blocks type     Unmovable      Movable \nNode 0, zone      DMA            1            7 \n";
-        let all = free_blocks(text);
+        let mut problems = Vec::new();
+        let all = free_blocks(text, &mut problems);
+        assert_eq!(problems, []);
         let named = all.iter().map(|of| (of.node, of.zone.as_str(), of.of.as_str(), &of.blocks[..], of.pageblocks));
         let expected =
             [(0, "DMA", "Unmovable", &[0, 3][..], Some(1)), (1, "DMA32", "Movable", &[100_000, 1][..], None)];
         assert_eq!(named.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn counts_that_are_none_have_their_line() {
+        let text =
+            "Free pages\nNode    0, zone      DMA, type    Unmovable      0     -1\nNode 0, zone DMA x\nNode 0 DMA\n";
+        let mut problems = Vec::new();
+        assert_eq!(free_blocks(text, &mut problems), []);
+        assert_eq!(problems.iter().map(|problem| problem.line).collect::<Vec<_>>(), [2, 3, 4]);
     }
 }

@@ -89,15 +89,13 @@ impl Child {
     pub fn take(mut self) -> Result<(Exit, f64, f64), Error> {
         let fail = |e: std::io::Error| Error::io("waiting for the command", e);
         waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).map_err(|e| fail(e.into()))?;
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
-        let ticks = rustix::param::clock_ticks_per_second() as f64;
-        let (user, system) = times(&stat).unwrap_or_default();
+        let (user, system) = times_of(self.process.id()).unwrap_or_default();
         let status = self.process.wait().map_err(fail)?;
         let exit = match (status.code(), status.signal()) {
             (Some(code), _) => Exit::Code(code),
             (None, signal) => Exit::Signal(signal.unwrap_or(0)),
         };
-        Ok((exit, user as f64 / ticks, system as f64 / ticks))
+        Ok((exit, user, system))
     }
 
     /// Gives it a signal that was meant for both. A terminal sends SIGINT to the whole foreground process group, so
@@ -120,6 +118,14 @@ impl Child {
         // It may have ended meanwhile.
         let _ = self.process.kill();
     }
+}
+
+/// User and system seconds of a process that runs or has not been waited for, with those of children that it waited for.
+pub(crate) fn times_of(pid: u32) -> Option<(f64, f64)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let ticks = rustix::param::clock_ticks_per_second() as f64;
+    let (user, system) = times(&stat)?;
+    Some((user as f64 / ticks, system as f64 / ticks))
 }
 
 /// Numbers of `/proc/PID/stat` behind the name, which may hold anything: field 3 is the first.

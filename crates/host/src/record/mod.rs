@@ -25,6 +25,7 @@ pub use tracing::buffer_size;
 pub(crate) use tracing::plan;
 
 use command::Child;
+pub(crate) use command::times_of;
 use mmtwin_event::Times;
 use mmtwin_event::manifest::{End, Exit, Losses, Manifest, Sampling};
 use mmtwin_trace::private::Names;

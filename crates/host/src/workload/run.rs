@@ -8,9 +8,10 @@ use super::refuse::{Refusal, Refusals, refusals};
 use super::settings::{self, Settings};
 use super::team::Member;
 use super::{Arm, aside, placement, refuse, state, worker};
-use crate::record::{self, Samples, Session, Signals};
+use crate::record::{self, Samples, Session, Signals, times_of};
 use crate::sample::Sampler;
 use crate::{Error, clock, evidence, tracefs};
+use mmtwin_event::Times;
 use mmtwin_event::manifest::{End, Manifest, Sampling};
 use mmtwin_event::results::{Ending, PhaseResult, Placement, Results};
 use mmtwin_scenario::Scenario;
@@ -165,6 +166,7 @@ fn with(
     run.session.leave_buffers_alone();
     run.place(Vec::new())?;
     let state = state::read(&run.team, balances);
+    let before = cpu_times(&run.team);
     let start = clock::now();
     run.told = scenario.processes.iter().map(|process| start.saturating_add(process.start.0)).collect();
     run.team.iter_mut().for_each(|member| member.tell(&ToWorker::Go { start }));
@@ -172,6 +174,12 @@ fn with(
     for member in &mut run.team {
         member.end(false)?;
     }
+    let elapsed = clock::now().saturating_sub(start) as f64 / 1e9;
+    let times = before.zip(cpu_times(&run.team)).map(|(before, after)| Times {
+        user: after.0 - before.0,
+        system: after.1 - before.1,
+        elapsed,
+    });
     run.session.stop()?;
     let (ending, others) = ending_of(run.ending, run.killed, start);
     let mut results = Results { ending, notes, ..Results::default() };
@@ -179,8 +187,14 @@ fn with(
     results.phases = run.phases.into_iter().flatten().collect();
     run.session.state(&state)?;
     run.session.results(&results)?;
-    let recorded = run.session.finish(End::default())?;
+    let recorded = run.session.finish(End { times, ..End::default() })?;
     Ok(Outcome { recorded, results })
+}
+
+/// User and system seconds of all workers, which have not been waited for; `None` if one cannot be read.
+fn cpu_times(team: &[Member]) -> Option<(f64, f64)> {
+    let mut times = team.iter().map(|member| times_of(member.pid()));
+    times.try_fold((0.0, 0.0), |sum, of| of.map(|of| (sum.0 + of.0, sum.1 + of.1)))
 }
 
 impl Run<'_> {

@@ -4,37 +4,66 @@ use crate::Failure;
 use crate::reading::Analysed;
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::counters::Sampled;
-use mmtwin_event::counters::{self, FreeBlocks, Pageset, Row};
+use mmtwin_event::counters::{self, FreeBlocks, Pageset, Problem, Row};
+use mmtwin_event::manifest;
 use mmtwin_twin::alloc::{Apart, PerCpuState, ZoneKind};
 use mmtwin_twin::kernel::{ListState, ZoneState};
 use mmtwin_twin::page::Migratetype;
 use mmtwin_twin::run::State;
 
+/// What has to be known of a zone.
+const SIZES: [&str; 5] = ["start_pfn", "spanned", "present", "managed", "free"];
+
 /// The state when the workload began: `state.json`, or the first sample of a recording that has none. What was counted
-/// later is not looked at. `None`: only some of the zones' counters were recorded.
+/// later is not looked at. `None`: of no zone there are all sizes.
+///
+/// # Errors
+/// If a file of the state cannot be read, with its line, or lacks something.
 pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
-    let name = &recorded.analysis.source.name;
-    let mut problems = Vec::new();
-    let file = |path: &str| recorded.state.as_ref().and_then(|state| state.files.get(path)).map(String::as_str);
-    let lru = file("/proc/mmtwin_lru").map(|text| counters::lru(text, &mut problems));
-    let shrinkers = counters::shrinkers(file("/proc/mmtwin_shrinkers").unwrap_or(""), &mut problems);
-    let cpus = recorded.state.as_ref().map_or(Vec::new(), |state| state.cpus.clone());
-    let (rows, pagesets, at) = match &recorded.state {
-        Some(state) => {
-            let text = |path: &str| state.files.get(path).map_or("", String::as_str);
-            let rows = counters::zoneinfo(text("/proc/zoneinfo"), &mut problems);
-            (rows, counters::pagesets(text("/proc/mmtwin_pagesets"), &mut problems), state.at)
-        }
+    let source = &recorded.analysis.source;
+    let read = match &recorded.state {
+        Some(state) => of_files(state),
         None => {
-            let (rows, at) = first_sample(&recorded.analysis);
-            (rows, Vec::new(), at)
+            let (mut rows, at) = first_sample(&recorded.analysis);
+            // Whoever recorded may have wanted other counters.
+            rows.retain(|row| SIZES.iter().all(|name| row.value(name).is_some()));
+            zones(&rows, &[], &[]).map(|zones| State { at, zones, ..State::default() })
         }
     };
-    let blocks = counters::free_blocks(file("/proc/pagetypeinfo").unwrap_or(""));
-    let zones: Vec<ZoneState> = rows.iter().filter_map(|row| zone_state(row, &pagesets, &blocks)).collect();
+    let state = read.map_err(|what| Failure::Error(format!("{}: {what}", source.name)))?;
+    let nodes = Some(source.nodes as usize).filter(|nodes| *nodes > 0);
+    Ok((!state.zones.is_empty()).then(|| State { nodes, cpu_nodes: source.cpu_nodes.clone(), ..state }))
+}
+
+/// The state of `state.json`, or what is wrong with it.
+fn of_files(state: &manifest::State) -> Result<State, String> {
+    let text = |path: &str| state.files.get(path).map_or("", String::as_str);
+    let zoneinfo = read(text, "/proc/zoneinfo", counters::zoneinfo)?;
+    let pagesets = read(text, "/proc/mmtwin_pagesets", counters::pagesets)?;
+    let blocks = read(text, "/proc/pagetypeinfo", counters::free_blocks)?;
+    let lru = read(text, "/proc/mmtwin_lru", counters::lru)?;
+    let shrinkers = read(text, "/proc/mmtwin_shrinkers", counters::shrinkers)?;
+    Ok(State {
+        at: state.at,
+        zones: zones(&zoneinfo, &pagesets, &blocks).map_err(|what| format!("state.json: {what}"))?,
+        lru: state.files.contains_key("/proc/mmtwin_lru").then_some(lru),
+        shrinkers,
+        cpus: state.cpus.clone(),
+        ..State::default()
+    })
+}
+
+/// Reads one file of a state.
+fn read<'t, T>(
+    text: impl Fn(&str) -> &'t str,
+    path: &str,
+    parse: impl Fn(&'t str, &mut Vec<Problem>) -> T,
+) -> Result<T, String> {
+    let mut problems = Vec::new();
+    let parsed = parse(text(path), &mut problems);
     match problems.first() {
-        Some(problem) => Err(Failure::Error(format!("{name}: state.json: line {}: {}", problem.line, problem.message))),
-        None => Ok((!zones.is_empty()).then_some(State { at, zones, lru, shrinkers, cpus })),
+        Some(problem) => Err(format!("state.json: {path}: line {}: {}", problem.line, problem.message)),
+        None => Ok(parsed),
     }
 }
 
@@ -48,32 +77,55 @@ fn first_sample(analysis: &Analysis) -> (Vec<Row>, u64) {
     (all.into_iter().map(row).collect(), at)
 }
 
-/// Node and kind of a row of a zone.
-fn zone(row: &Row) -> Option<(usize, ZoneKind)> {
-    let (node, name) = row.key.split_once('/')?;
-    Some((node.parse().ok()?, ZoneKind::ALL.into_iter().find(|kind| kind.name() == name)?))
+/// The zones that have memory, with the lists of their CPUs and their free blocks by type.
+fn zones(rows: &[Row], pagesets: &[Pageset], blocks: &[FreeBlocks]) -> Result<Vec<ZoneState>, String> {
+    let mut zones = Vec::new();
+    // Rows without a zone are a node's own.
+    for (row, (node, zone)) in rows.iter().filter_map(|row| Some((row, row.key.split_once('/')?))) {
+        if row.value("present") == Some(0) {
+            continue;
+        }
+        let name = || format!("zone {zone} of node {node}");
+        let number = node.parse().map_err(|_| format!("node `{node}` of {} is no number", name()))?;
+        let kind = ZoneKind::ALL.into_iter().find(|kind| kind.name() == zone);
+        let kind = kind.ok_or_else(|| format!("{}: such zones are not modelled", name()))?;
+        let value = |what: &str| row.value(what).ok_or_else(|| format!("{}: {what} is missing or no number", name()));
+        zones.push(zone_state((number, kind), row, value, pagesets, blocks)?);
+    }
+    let known = |node: u32, name: &str| zones.iter().any(|zone| zone.node == node as usize && zone.kind.name() == name);
+    let lists = pagesets.iter().filter(|set| !set.lists.is_empty()).map(|set| (set.node, &set.zone));
+    let free = blocks.iter().filter(|of| of.blocks.iter().any(|count| *count > 0)).map(|of| (of.node, &of.zone));
+    match lists.chain(free).find(|(node, zone)| !known(*node, zone)) {
+        Some((node, zone)) => Err(format!("pages of zone {zone} of node {node}, which zoneinfo does not have")),
+        None => Ok(zones),
+    }
 }
 
-/// A zone's state; `None` if the row lacks something.
-fn zone_state(row: &Row, pagesets: &[Pageset], blocks: &[FreeBlocks]) -> Option<ZoneState> {
-    let (node, kind) = zone(row)?;
+/// A zone's state.
+fn zone_state(
+    (node, kind): (usize, ZoneKind),
+    row: &Row,
+    value: impl Fn(&str) -> Result<u64, String>,
+    pagesets: &[Pageset],
+    blocks: &[FreeBlocks],
+) -> Result<ZoneState, String> {
     let here = |set: &&Pageset| set.node as usize == node && set.zone == kind.name();
     let sets = || pagesets.iter().filter(here);
     // A zone that no CPU has used yet has no lists.
-    let sum = |name: &str| row.value(name).unwrap_or(0);
-    Some(ZoneState {
+    let sum = |name: &str| if row.names.iter().any(|at| at == name) { value(name) } else { Ok(0) };
+    Ok(ZoneState {
         node,
         kind,
-        start_pfn: row.value("start_pfn")?,
-        spanned: row.value("spanned")?,
-        present: row.value("present")?,
-        managed: row.value("managed")?,
-        free: row.value("free")?,
+        start_pfn: value("start_pfn")?,
+        spanned: value("spanned")?,
+        present: value("present")?,
+        managed: value("managed")?,
+        free: value("free")?,
         apart: apart(node, kind, blocks),
         free_diffs: sets().map(|set| (set.cpu, set.free_diff)).collect(),
         lists: match sets().next() {
-            None => ListState::Sum { pages: sum("pagesets_count"), high: sum("pagesets_high") },
-            Some(_) => ListState::PerCpu(sets().map(|set| (set.cpu, lists(set))).collect()),
+            None => ListState::Sum { pages: sum("pagesets_count")?, high: sum("pagesets_high")? },
+            Some(_) => ListState::PerCpu(sets().map(|set| Ok((set.cpu, lists(set)?))).collect::<Result<_, String>>()?),
         },
     })
 }
@@ -89,13 +141,17 @@ fn apart(node: usize, kind: ZoneKind, blocks: &[FreeBlocks]) -> Vec<Apart> {
     typed.map(|(of, said)| Apart { of, blocks: said.blocks.clone(), pageblocks: said.pageblocks }).collect()
 }
 
-fn lists(set: &Pageset) -> PerCpuState {
-    let list = |&(order, of, blocks): &(u32, usize, u64)| Some((order, *Migratetype::ALL.get(of)?, blocks));
-    PerCpuState {
+/// The lists of a CPU. Only pages of the types that the page allocator knows are kept by CPU.
+fn lists(set: &Pageset) -> Result<PerCpuState, String> {
+    let list = |&(order, of, blocks): &(u32, usize, u64)| {
+        let known = Migratetype::ALL.get(of).map(|of| (order, *of, blocks));
+        known.ok_or_else(|| format!("lists of CPU {} in zone {}: type {of} is not modelled", set.cpu, set.zone))
+    };
+    Ok(PerCpuState {
         high: set.high,
         alloc_doublings: set.alloc_factor,
         free_doublings: set.free_factor,
         freed: set.free_count,
-        lists: set.lists.iter().filter_map(list).collect(),
-    }
+        lists: set.lists.iter().map(list).collect::<Result<_, String>>()?,
+    })
 }

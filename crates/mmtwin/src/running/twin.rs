@@ -12,7 +12,7 @@ use mmtwin_trace::access::AccessTrace;
 use mmtwin_trace::recording::EventWriter;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, State, Trace, kinds, run};
+use mmtwin_twin::run::{Options, Ran, RunError, State, Trace, check_state, kinds, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -78,6 +78,7 @@ pub struct Request<'a> {
 pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, Failure> {
     // Refused before a recording is begun.
     build::check(scenario).map_err(failed)?;
+    request.state.map_or(Ok(()), |state| check_state(state, &scenario.machine)).map_err(failed)?;
     let first = match request.check_determinism {
         true => Some(digest(scenario, &request)?),
         false => None,
@@ -110,8 +111,9 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
     };
     if let Some(mut writer) = writer {
         writer.results(&ran.results)?;
-        writer.close(End { schema_version: SCHEMA_VERSION, end: ran.end, ..End::default() })?;
+        writer.close(End { schema_version: SCHEMA_VERSION, end: ran.end, times: Some(ran.times), ..End::default() })?;
     }
+    analysis.source.times = Some(ran.times);
     let outcome = Outcome { events: counting.0, ..Outcome::default() };
     let results = Some(ran.results.clone());
     let (scenario, resolved) = (Some(scenario.hash()), Some(scenario.to_json()));

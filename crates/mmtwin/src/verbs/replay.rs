@@ -14,7 +14,7 @@ pub fn run(arguments: Replay) -> Result<i32, Failure> {
     let (mut pages, mut touches) = (Pages::default(), Vec::new());
     while let Some(access) = trace.next() {
         let number = pages.number(&access?);
-        touches.push(number.ok_or_else(|| Failure::Error(format!("{}: too many pages", trace.place())))?);
+        touches.push(number.map_err(|error| Failure::Error(format!("{}: {error}", trace.place())))?);
     }
     let count = touches.len() as f64;
     let (mut rows, begun) = (Vec::new(), Instant::now());

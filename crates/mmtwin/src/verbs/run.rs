@@ -13,6 +13,7 @@ use mmtwin_report::model::Report;
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
 use mmtwin_trace::recording::Writer;
+use mmtwin_twin::run::check_state;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -158,8 +159,12 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
     let state = match &arguments.from_state {
         Some(recording) => {
             let state = state_of(&analyse(recording, &Options::default())?)?;
-            let missing = || Failure::Error(format!("{}: no zoneinfo to begin from", name(recording)));
-            Some(state.ok_or_else(missing)?)
+            let failed = |what: String| Failure::Error(format!("{}: {what}", name(recording)));
+            let state = state.ok_or_else(|| failed("no zoneinfo to begin from".into()))?;
+            for job in jobs {
+                check_state(&state, &job.scenario.machine).map_err(|error| failed(error.to_string()))?;
+            }
+            Some(state)
         }
         None => None,
     };

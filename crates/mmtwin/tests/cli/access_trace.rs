@@ -1,6 +1,6 @@
 //! Access traces through the program: `run --access-trace` and `replay`.
 
-use super::support::{command, mmtwin, ok, scratch};
+use super::support::{command, installed, mmtwin, ok, scratch};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -84,4 +84,29 @@ fn replay_prints_hits_of_every_policy_and_size() {
     let run = mmtwin(["replay", "--pages", "1", &trace]);
     assert_eq!((run.status, run.text()), (1, ""), "{}", run.err);
     assert!(run.err.contains(&format!("{trace}:3: time 4 is before that of the row above, 5")), "{}", run.err);
+}
+
+#[test]
+fn a_damaged_parquet_file_is_an_error() {
+    let scratch = scratch();
+    let damaged = write(scratch.path(), "t.parquet", "PAR1 and no more PAR1");
+    let run = mmtwin(["replay", &damaged, "--pages", "10"]);
+    assert_eq!(run.status, 1, "{}", run.err);
+    assert!(run.err.contains(&damaged), "{}", run.err);
+}
+
+#[test]
+fn pages_far_apart_take_little_memory() {
+    if !installed("pages_far_apart_take_little_memory", "prlimit") {
+        return;
+    }
+    let scratch = scratch();
+    let mut text = String::from("time,pid,page,rw\n");
+    (0..300_000u64).for_each(|i| text += &format!("{i},1,{},r\n", i * 1_000_003 * 4096));
+    let trace = write(scratch.path(), "t.csv", &text);
+    // Room for a block of 512 pages each would be 0.8 GB.
+    let mut limited = std::process::Command::new("prlimit");
+    limited.args(["--as=600000000", env!("CARGO_BIN_EXE_mmtwin"), "replay", &trace, "--pages", "1000"]);
+    let output = limited.stdin(Stdio::null()).output().expect("prlimit");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -1,7 +1,7 @@
 //! `mmtwin run` on the twin: recordings are the same bytes everywhere, tables are those of the recording, and what
 //! cannot be run says why.
 
-use super::support::{mmtwin, ok, root, scratch};
+use super::support::{mmtwin, ok, report_json, root, scratch, value};
 use super::transcripts::transcript_in;
 use std::fmt::Write;
 use std::fs;
@@ -228,25 +228,52 @@ fn three_readers_of_a_program_agree() {
 }
 
 #[test]
+fn the_times_of_a_run_are_known_in_its_report() {
+    let scratch = scratch();
+    let recorded = scratch.path().join("rec");
+    let scenario = "scenarios/fidelity/reclaim-stream-read.toml";
+    ok(["run", scenario, "--set", "run.duration=\"3 s\"", "-o", recorded.to_str().expect("UTF-8")]);
+    let report = report_json(&recorded, ["--table", "duration"]);
+    let [user, system, elapsed] = ["user", "system", "elapsed"].map(|key| value(&report, "duration", key));
+    let (user, system, elapsed) = (user.expect("user"), system.expect("system"), elapsed.expect("elapsed"));
+    assert!(
+        (2.9..3.2).contains(&elapsed) && user + system <= 2.0 * elapsed && system > 1.0,
+        "{user} {system} {elapsed}"
+    );
+    // The run itself says the same.
+    let json = ok(["run", scenario, "--set", "run.duration=\"3 s\"", "--table", "duration", "--format", "json"]);
+    let run: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(value(&run, "duration", "elapsed"), Some(elapsed));
+}
+
+#[test]
 fn a_run_begins_where_a_recording_began() {
     let scratch = scratch();
     let held = scratch.path().join("held.mmt");
-    let example = "scenarios/examples/interleave-memoryless.toml";
-    // A machine of 2 GiB a node has less free than one of 4 GiB.
-    let sets: Vec<String> = (0..3).map(|node| format!("--set=machine.node.{node}.memory=2 GiB")).collect();
-    let small = [vec!["run".to_string(), example.into(), "-o".into(), held.display().to_string()], sets].concat();
-    ok(small);
+    let packed = root().join("scenarios/fidelity/recordings/reclaim-cgroup/6.1/exact-seed-1.tar.zst");
+    let stream = zstd::Decoder::new(std::fs::File::open(packed).expect("a recording")).expect("Zstandard");
+    tar::Archive::new(stream).unpack(&held).expect("a recording");
+    let (scenario, held) = ("scenarios/fidelity/reclaim-cgroup.toml", held.to_str().expect("UTF-8"));
     let free = |more: &[&str]| {
-        let csv = ok([&["run", example, "--file", "buddyinfo"], more].concat());
+        let set = "run.duration=\"1 ms\"";
+        let csv = ok([&["run", scenario, "--set", set, "--file", "buddyinfo"], more].concat());
         let pages = |line: &str| {
             let counts = line.split_whitespace().skip(4).map(|n| n.parse::<u64>().expect("a number"));
             counts.enumerate().map(|(order, n)| n << order).sum::<u64>()
         };
         csv.lines().map(pages).sum::<u64>()
     };
-    let (boot, begun) = (free(&[]), free(&["--from-state", held.to_str().expect("UTF-8")]));
-    // Zones that the recording does not know are left alone: those above 4 GiB.
-    assert!(begun < boot && begun > boot / 4, "{boot} {begun}");
-    let refused = mmtwin(["run", example, "--on", "host", "--from-state", held.to_str().expect("UTF-8")]);
+    let (boot, begun) = (free(&[]), free(&["--from-state", held]));
+    assert!((235_000..236_000).contains(&begun) && boot > begun + 10_000, "{boot} {begun}");
+    let refused = mmtwin(["run", scenario, "--on", "host", "--from-state", held]);
     assert_eq!(refused.status, 2, "{}", refused.err);
+    // Of another machine nothing is begun.
+    let output = scratch.path().join("rec");
+    let output = output.to_str().expect("UTF-8");
+    let other = "scenarios/examples/interleave-memoryless.toml";
+    let refused = mmtwin(["run", other, "--from-state", held, "-o", output]);
+    assert_eq!(refused.status, 1, "{}", refused.err);
+    let said = format!("error: {held}: the state is of another machine than the scenario's: nodes: 1 recorded, ");
+    assert!(refused.err.starts_with(&said) && refused.err.contains("CPUs: 2 recorded, "), "{}", refused.err);
+    assert!(!std::path::Path::new(output).exists());
 }

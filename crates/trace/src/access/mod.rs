@@ -3,12 +3,14 @@
 //! A trace is CSV text, also compressed, or a Parquet file; the first bytes tell. Its columns are in `docs/formats.md`.
 //! Nothing is stepped over: what is missing, malformed or earlier than the row before it ends the reading, with its place.
 
+#[cfg(feature = "parquet")]
+mod contain;
 mod csv;
 mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
 
-pub use pages::Pages;
+pub use pages::{MOST_GROUPS, Pages, TooManyPages};
 
 use crate::input::container;
 use crate::{Error, Place};

@@ -1,5 +1,6 @@
 //! Access traces as Parquet files: columns by name, integers of any width, `rw` as words or as a boolean of writes.
 
+use super::contain::contained;
 use super::{Access, COLUMNS};
 use crate::error::At;
 use crate::{Error, Place};
@@ -18,27 +19,23 @@ const ROWS: usize = 1 << 15;
 
 pub(super) struct Parquet {
     name: String,
-    reader: ParquetRecordBatchReader,
+    /// `None`: it has panicked.
+    reader: Option<ParquetRecordBatchReader>,
     batch: std::vec::IntoIter<Access>,
     /// Rows that were taken.
     row: u64,
 }
 
+/// A file of which the decoder has panicked.
+fn damaged(name: &str, panic: &str) -> Error {
+    Error::at(Place::file(name), format!("the Parquet file is damaged: its decoder gave up ({panic})"))
+}
+
 impl Parquet {
     pub(super) fn new(name: &str, file: File) -> Result<Parquet, Error> {
-        let wrong = |message: String| Error::at(Place::file(name), message);
-        // Without what Arrow noted beside, a dictionary of words is words.
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options);
-        let builder = builder.map_err(|e| wrong(e.to_string()))?;
-        for column in COLUMNS {
-            if builder.schema().index_of(column).is_err() {
-                return Err(wrong(format!("there is no column {column}; expected {}", COLUMNS.join(", "))));
-            }
-        }
-        let mask = ProjectionMask::columns(builder.parquet_schema(), COLUMNS);
-        let reader = builder.with_projection(mask).with_batch_size(ROWS).build().map_err(|e| wrong(e.to_string()))?;
-        Ok(Parquet { name: name.into(), reader, batch: Vec::new().into_iter(), row: 0 })
+        let opened = contained(|| open(file)).map_err(|panic| damaged(name, &panic))?;
+        let reader = opened.map_err(|message| Error::at(Place::file(name), message))?;
+        Ok(Parquet { name: name.into(), reader: Some(reader), batch: Vec::new().into_iter(), row: 0 })
     }
 
     pub(super) fn place(&self) -> Place {
@@ -52,7 +49,10 @@ impl Parquet {
                 self.row += 1;
                 return Ok(Some(access));
             }
-            let Some(batch) = self.reader.next() else { return Ok(None) };
+            let Some(mut reader) = self.reader.take() else { return Ok(None) };
+            let batch = contained(|| reader.next()).map_err(|panic| damaged(&self.name, &panic))?;
+            self.reader = Some(reader);
+            let Some(batch) = batch else { return Ok(None) };
             let batch = batch.map_err(|e| Error::at(Place::file(&self.name), e.to_string()))?;
             self.batch = rows(&batch).map_err(|(row, message)| {
                 let at = At::Row(self.row + 1 + row as u64);
@@ -60,6 +60,20 @@ impl Parquet {
             })?;
         }
     }
+}
+
+/// Opens the columns of a file, or says what is wrong with it.
+fn open(file: File) -> Result<ParquetRecordBatchReader, String> {
+    // Without what Arrow noted beside, a dictionary of words is words.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|e| e.to_string())?;
+    for column in COLUMNS {
+        if builder.schema().index_of(column).is_err() {
+            return Err(format!("there is no column {column}; expected {}", COLUMNS.join(", ")));
+        }
+    }
+    let mask = ProjectionMask::columns(builder.parquet_schema(), COLUMNS);
+    builder.with_projection(mask).with_batch_size(ROWS).build().map_err(|e| e.to_string())
 }
 
 /// The accesses of some rows, or what is wrong with which of them.
@@ -129,6 +143,8 @@ mod tests {
     use parquet::file::properties::WriterProperties;
     use std::sync::Arc;
 
+    const MUTANTS: usize = 20_000;
+
     fn read(columns: Vec<(&str, ArrayRef)>) -> Result<Vec<Access>, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap();
@@ -182,5 +198,47 @@ mod tests {
         let mut odd = columns(vec![0], words(vec![r]));
         odd[2].1 = words(vec![r]);
         assert_eq!(read(odd).unwrap_err(), "t.parquet: row 1: column pid is of type Utf8, expected whole numbers");
+    }
+
+    /// A small trace as a file.
+    fn small() -> Vec<u8> {
+        let words = StringArray::from_iter_values((0..300).map(|i| if i % 3 == 0 { "w" } else { "r" }));
+        let batch = RecordBatch::try_from_iter(columns((0..300).collect(), Arc::new(words))).unwrap();
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    #[test]
+    fn damaged_files_are_errors() {
+        let (whole, file) = (small(), tempfile::NamedTempFile::new().unwrap());
+        let name = file.path().to_str().unwrap();
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut below = |end: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % end as u64) as usize
+        };
+        let (mut refused, mut gave_up) = (0, 0);
+        for _ in 0..MUTANTS {
+            let mut bytes = whole.clone();
+            for _ in 0..=below(3) {
+                let at = below(bytes.len());
+                bytes[at] = [below(256) as u8, 0, 0xff, 0x7f, bytes[at] ^ 1 << below(8)][below(5)];
+            }
+            std::fs::write(name, &bytes).unwrap();
+            // The last part of a page may be an error, and nothing follows it.
+            let trace = AccessTrace::open(name).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            if let Err(error) = trace {
+                let message = error.to_string();
+                assert!(message.contains(name), "{message}");
+                refused += 1;
+                gave_up += usize::from(message.contains("its decoder gave up"));
+            }
+        }
+        assert!(refused > MUTANTS / 10, "{refused}");
+        assert!(gave_up > 0, "nothing made the decoder panic, so nothing shows that it is contained");
     }
 }

@@ -11,6 +11,7 @@ use crate::alloc::{AllocationFailure, Caller, Request};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
 use crate::machine::IoClass;
 use crate::page::{Flag, Pfn};
+use crate::reclaim::Retries;
 use crate::vmstat::NodeItem;
 
 /// A page of a file that somebody waits for, by itself: not by way of reading ahead, which does without file systems.
@@ -143,18 +144,27 @@ impl AccessState {
             return Ok(Touched::Again);
         }
         self.regions[region].tables.reach(kernel, caller, page)?;
+        let retries = kernel.reclaim.rules.retries;
+        let reads;
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => {
                 let marked = kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+                reads = marked;
+                kernel.stat.events.faults += u64::from(marked && retries == Retries::Reads);
                 if marked && !self.ahead(kernel, caller, (region, reader), page, true)? {
                     return Ok(Touched::Again);
                 }
                 pfn
             }
-            // Reading ahead has given up before it came here.
-            _ if reader.alone => self.bring_one(kernel, caller, region, page)?,
+            // Reading ahead has given up before it came here, and the fault was counted then.
+            _ if reader.alone => {
+                reads = true;
+                self.bring_one(kernel, caller, region, page)?
+            }
             _ => {
                 kernel.stat.events.reclaim.pgmajfault += 1;
+                reads = true;
+                kernel.stat.events.faults += u64::from(retries == Retries::Reads);
                 let all = if of_2010 && reader.ra.is_next(page) {
                     self.ahead(kernel, caller, (region, reader), page, false)?
                 } else {
@@ -172,6 +182,9 @@ impl AccessState {
         };
         reader.alone = false;
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            // Who reads has been counted already; others find the page locked.
+            let again = retries == Retries::Waits || retries == Retries::Reads && !reads;
+            kernel.stat.events.faults += u64::from(again);
             return Ok(Touched::Wait(until));
         }
         kernel.stat.events.faults += 1;

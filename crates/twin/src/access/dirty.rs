@@ -104,8 +104,11 @@ impl AccessState {
             }
         }
         let device = self.device(file);
-        kernel.stat.events.reclaim.pgpgout += count * 4;
+        let synchronous = device.synchronous;
+        let by_page = !file && synchronous && kernel.reclaim.rules.swap_by_page;
+        kernel.stat.events.reclaim.pgpgout += if by_page { 0 } else { count * 4 };
         kernel.stat.events.reclaim.pswpout += if file { 0 } else { count };
+        let device = self.device(file);
         if device.synchronous {
             kernel.spend(cpu, device.transfer(count));
             for &pfn in &pages {

@@ -57,7 +57,11 @@ pub(super) fn touch(
 ) -> Result<Option<Came>, AllocationFailure> {
     let (cpu, start) = (caller.cpu, kernel.clock(caller.cpu));
     let from = kernel.machine.node_of(cpu);
-    match come_to(access, state, kernel, caller, touch)? {
+    let came = come_to(access, state, kernel, caller, touch);
+    // What a touch has done that has to be made again is not done again.
+    let there = kernel.clock(cpu);
+    access.time += there - start;
+    match came? {
         Touched::Done => {}
         Touched::Wait(until) => return Ok(Some(Came::Asleep(until))),
         Touched::Again => return Ok(Some(Came::On)),
@@ -79,7 +83,8 @@ pub(super) fn touch(
     // A touch takes some time, so that the loop ends.
     let time = (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS;
     kernel.spend(cpu, time.max(1));
-    access.time += kernel.clock(cpu) - start;
+    let own = kernel.clock(cpu) - there;
+    (access.time, access.user) = (access.time + own, access.user + own);
     Ok(None)
 }
 
@@ -111,7 +116,11 @@ fn come_to(
     while !state.regions[region].is_mapped(mapper, page, touch.write) {
         match state.fault(kernel, caller, (region, mapper, &mut access.reader), page, touch.write)? {
             Touched::Done => access.faults += 1,
-            later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
+            later @ (Touched::Wait(_) | Touched::Again) => {
+                // A page that comes from swap is mapped when it is asked for.
+                access.faults += u64::from(state.regions[region].is_mapped(mapper, page, touch.write));
+                return Ok(later);
+            }
         }
     }
     let of = &mut state.regions[region];

@@ -234,6 +234,8 @@ pub(crate) struct Accessor {
     pub pace: f64,
     /// What is left of turns that were interrupted. Sampled touches only.
     pub rest: Rest,
+    /// CPU time of its thread since the touches began, faults and reclaim for them included, without waiting.
+    pub ran: Ps,
 }
 
 /// One access of a thread.
@@ -253,10 +255,11 @@ pub(crate) struct Accessing {
     pub pool: Option<usize>,
     /// Touches after which it has given its pages back.
     pub renewed: u64,
-    /// Faults so far.
+    /// Faults so far, on marked pages too; one that waits for the disk is one.
     pub faults: u64,
-    /// CPU time so far.
+    /// CPU time so far, without what is done for it outside, and what of it the program itself has had.
     pub time: Ps,
+    pub user: Ps,
     /// What it reads ahead.
     pub reader: Reader,
     /// Where its touches are written down, and how many were.
@@ -295,6 +298,32 @@ impl Accessing {
 }
 
 impl Accessor {
+    /// An access's part in the CPU time of the thread: as its share in what is known by access.
+    pub(crate) fn cpu_time(&self, access: &Accessing) -> Ps {
+        let all: Ps = self.list.iter().map(|access| access.time).sum();
+        match all {
+            0 => self.ran / self.list.len().max(1) as Ps,
+            all => (u128::from(self.ran) * u128::from(access.time) / u128::from(all)) as Ps,
+        }
+    }
+
+    /// CPU time that the program itself has had for its touches: thinking, and waiting for memory.
+    pub(crate) fn user(&self) -> Ps {
+        self.list.iter().map(|access| access.user).sum::<Ps>().min(self.ran)
+    }
+
+    /// Notes faults on a marked unit of a mapping.
+    pub(crate) fn note_hints(&mut self, mapping: usize, unit: Unit, faults: u64) {
+        let (begin, end) = (u64::from(unit.page), u64::from(unit.page) + unit.pages());
+        let of = |access: &Accessing| {
+            let pages = &access.touching.pages;
+            access.mapping == Some(mapping) && pages.start < end && begin < pages.end
+        };
+        // Those on the program's own pages are of what it does first.
+        let at = self.list.iter().position(of).unwrap_or(0);
+        self.list.get_mut(at).into_iter().for_each(|access| access.faults += faults);
+    }
+
     /// Runs a thread on its caller's CPU until a time, or for a touch more.
     pub(crate) fn run(
         &mut self,

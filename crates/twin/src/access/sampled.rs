@@ -99,7 +99,8 @@ pub(super) fn run(
         }
         let mut faults = std::mem::take(&mut accessor.rest.faults);
         for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
-            access.time += (turns as f64 * busy(access, state, from) * share) as Ps;
+            let own = (turns as f64 * busy(access, state, from) * share) as Ps;
+            (access.time, access.user) = (access.time + own, access.user + own);
             note_load(access, state, from, turns);
             find_missing(access, number, state, kernel, turns, &mut faults);
             access.touching.stream.count += turns;
@@ -326,9 +327,17 @@ fn bring_in(
     let (page, start) = (u64::from(fault.page), kernel.clock(caller.cpu));
     for (wanted, write) in [(fault.read, false), (fault.write, true)] {
         while wanted && !state.regions[number].is_mapped(access.mapper, page, write) {
-            match state.fault(kernel, caller, (number, access.mapper, &mut access.reader), page, write)? {
+            let came = state.fault(kernel, caller, (number, access.mapper, &mut access.reader), page, write);
+            if !matches!(came, Ok(Touched::Done)) {
+                access.time += kernel.clock(caller.cpu) - start;
+            }
+            match came? {
                 Touched::Done => access.faults += 1,
-                later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
+                later @ (Touched::Wait(_) | Touched::Again) => {
+                    // A page that comes from swap is mapped when it is asked for.
+                    access.faults += u64::from(state.regions[number].is_mapped(access.mapper, page, write));
+                    return Ok(later);
+                }
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::alloc::{AllocationFailure, Caller, Request};
 use crate::kernel::{Kernel, KernelError};
 use crate::machine::{Device, IoClass};
 use crate::page::{Flag, NO_PAGE, Pfn};
+use crate::reclaim::Retries;
 use crate::vmstat::NodeItem;
 use std::collections::BTreeMap;
 
@@ -217,7 +218,10 @@ impl AccessState {
             let reclaim = &mut kernel.stat.events.reclaim;
             reclaim.pgmajfault += 1;
             reclaim.pswpin += 1;
-            reclaim.pgpgin += 4;
+            let synchronous = self.device(false).synchronous;
+            reclaim.pgpgin += if synchronous && kernel.reclaim.rules.swap_by_page { 0 } else { 4 };
+            // A fault that finds its page locked for the disk is made again.
+            kernel.stat.events.faults += u64::from(!synchronous && kernel.reclaim.rules.retries != Retries::None);
             pfn
         };
         kernel.stat.events.faults += 1;

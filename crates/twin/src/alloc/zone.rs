@@ -43,7 +43,8 @@ impl ZoneKind {
         ["DMA", "DMA32", "Normal", "Movable", "Device"][self as usize]
     }
 
-    fn frames(self) -> Range<u64> {
+    /// Page frames that can be of such a zone.
+    pub(crate) fn frames(self) -> Range<u64> {
         match self {
             ZoneKind::Dma => 0..1 << 12,
             ZoneKind::Dma32 => 1 << 12..1 << 20,

@@ -123,7 +123,16 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
 
 fn reclaim(of: &Kernel) -> reclaim::Rules {
     let by_zone = by_zone(of);
+    let retries = match () {
+        () if is_at_least(of, 6, 5) => reclaim::Retries::None,
+        () if is_at_least(of, 5, 1) => reclaim::Retries::Reads,
+        // The tables of 2010 and 2012 are of runs that count each fault once.
+        () if by_zone.is_some() => reclaim::Retries::None,
+        () => reclaim::Retries::Waits,
+    };
     reclaim::Rules {
+        retries,
+        swap_by_page: is_at_least(of, 3, 16) && !is_at_least(of, 6, 3),
         lru_batch: if is_at_least(of, 6, 11) { 31 } else { 15 - usize::from(by_zone.is_some()) },
         finishes_pageblocks: of.reclaim.pageblocks == Pageblocks::Finished,
         cost_of_rotations: of.reclaim.scan_balance == ScanBalance::CostRotations,
@@ -198,6 +207,7 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
             Files::V4_13 => Dialect::V4_13,
             Files::V4_14 => Dialect::Series,
             Files::V6_1 => Dialect::V6_1,
+            Files::V6_12 => Dialect::V6_12,
             Files::V6_18 => Dialect::V6_18,
         },
     })

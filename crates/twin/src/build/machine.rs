@@ -13,8 +13,6 @@ use std::ops::Range;
 
 /// Page frames of the first 640 KiB without frame 0; the kernel gives none of them to the allocator.
 const BIOS: Range<u64> = 1..0x9f;
-/// A disk with less latency than this is memory, which a guest of the lab has as it is: 1 ms.
-const ASYNCHRONOUS: u64 = 1_000_000;
 /// First page frame behind the first MiB.
 const FIRST_MIB_END: u64 = 256;
 
@@ -48,31 +46,36 @@ pub fn machine(of: &say::Machine) -> Result<Machine, MachineError> {
     Machine::new(nodes.collect(), cpus.collect(), of.distance.iter().map(row).collect())
 }
 
-/// The machine with zones as a running kernel had them; as it is if they do not fit in, for then it is another machine.
+/// The machine with the zones that a running kernel had, if it is known; they are of this machine
+/// ([`crate::run::check_state`]).
 pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
-    let kind = |kind| match kind {
-        say::ZoneKind::Dma => ZoneKind::Dma,
-        say::ZoneKind::Dma32 => ZoneKind::Dma32,
-        say::ZoneKind::Normal => ZoneKind::Normal,
-        say::ZoneKind::Movable => ZoneKind::Movable,
-    };
     let mut machine = of.clone();
-    for state in state {
-        let zones = machine.nodes.get_mut(state.node).into_iter().flat_map(|node| &mut node.zones);
-        for zone in zones.filter(|zone| kind(zone.kind) == state.kind) {
-            (zone.start_pfn, zone.spanned) = (state.start_pfn, state.spanned);
-            (zone.present, zone.managed) = (state.present, state.managed.min(state.present));
+    for (number, node) in machine.nodes.iter_mut().enumerate() {
+        let mut zones: Vec<&ZoneState> = state.iter().filter(|zone| zone.node == number).collect();
+        zones.sort_by_key(|zone| zone.kind);
+        let zone = |state: &&ZoneState| {
+            let kind = match state.kind {
+                ZoneKind::Dma => say::ZoneKind::Dma,
+                ZoneKind::Dma32 => say::ZoneKind::Dma32,
+                ZoneKind::Normal => say::ZoneKind::Normal,
+                ZoneKind::Movable => say::ZoneKind::Movable,
+                // Memory of devices is nobody's.
+                ZoneKind::Device => return None,
+            };
+            let ZoneState { start_pfn, spanned, present, managed, .. } = **state;
+            Some(say::Zone { kind, start_pfn, spanned, present, managed })
+        };
+        if !zones.is_empty() {
+            node.zones = zones.iter().filter_map(zone).collect();
         }
     }
-    let mut zones: Vec<&say::Zone> = machine.nodes.iter().flat_map(|node| &node.zones).collect();
-    zones.sort_by_key(|zone| zone.start_pfn);
-    let apart = zones.windows(2).all(|pair| pair[0].end_pfn() <= pair[1].start_pfn);
-    if apart { machine } else { of.clone() }
+    machine
 }
 
 /// Swap and the disk below files.
 pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
-    let synchronous = of.disk.latency.0 < ASYNCHRONOUS && of.disk.seek.0 == 0;
+    // One that takes no time by itself is memory, which the CPU copies; for any other its reader sleeps.
+    let synchronous = of.disk.latency.0 == 0 && of.disk.seek.0 == 0;
     let disk = Device::new(of.disk.latency.0, of.disk.bandwidth.0, synchronous);
     let swap = of.swap.map_or(Swap::new(Some(Device::new(0, 0, true)), 0), |swap| {
         let own = Device::new(swap.latency.0, swap.bandwidth.0, swap.synchronous);

@@ -80,6 +80,18 @@ pub(crate) fn compact_gap(order: u32) -> u64 {
     2 << order
 }
 
+/// Which faults on pages that have to be read `pgfault` counts again when they are made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retries {
+    /// None: `mm_account_fault` counts a fault when it is done (6.5 and later).
+    None,
+    /// Those that find their page locked (2.6.37 to 5.0, `lock_page_or_retry`).
+    Waits,
+    /// Of files also all that read, or read ahead, as they drop the lock of the address space (5.1 to 6.4,
+    /// `maybe_unlock_mmap_for_io`).
+    Reads,
+}
+
 /// How reclaim of a release differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -103,6 +115,10 @@ pub struct Rules {
     pub vfs_cache_pressure: u64,
     /// `vm.laptop_mode`.
     pub laptop_mode: bool,
+    /// What faults count.
+    pub retries: Retries,
+    /// Swap that is memory is read and written page by page (`rw_page`), which `pgpgin` and `pgpgout` do not count (3.16 to 6.2).
+    pub swap_by_page: bool,
     /// Ticks per second.
     pub hz: u64,
     /// Zones are reclaimed, not nodes, by the rules of a kernel of 2010.
@@ -122,6 +138,8 @@ impl Rules {
         min_unmapped_ratio: 1,
         vfs_cache_pressure: 100,
         laptop_mode: false,
+        retries: Retries::Reads,
+        swap_by_page: true,
         hz: 250,
         by_zone: None,
     };

@@ -290,7 +290,7 @@ impl Engine<'_> {
             }
         };
         let (costs, of) = (self.kernel.costs(), &self.scenario.machine.cost);
-        let rows = text.lines().count() as u64;
+        let rows = text.lines().count() as u64 + cost.absent_rows;
         let words = cost.shared_words + cost.cpu_words + cost.exchanges;
         let lines = costs.picoseconds(cost.cycles(costs));
         self.kernel.spend(cpu, of.stat_file.0 + rows * of.stat_row.0 + lines + words * of.counter_read.0);

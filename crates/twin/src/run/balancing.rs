@@ -358,7 +358,12 @@ impl Engine<'_> {
             return Ok(false);
         }
         let mut env = Env { kernel: &mut self.kernel, memory: &mut self.memory, queues: &self.queues };
-        if !numa.do_numa_page(&mut env, thread, mapping, unit) {
+        let before = env.kernel.stat.events.faults;
+        let asks = numa.do_numa_page(&mut env, thread, mapping, unit);
+        if let Doing::Touching(accessor) = &mut self.threads[thread].doing {
+            accessor.note_hints(mapping, unit, env.kernel.stat.events.faults - before);
+        }
+        if !asks {
             return Ok(false);
         }
         match numa.numa_migrate_preferred(&mut env, thread) {

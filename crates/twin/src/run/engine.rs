@@ -22,8 +22,8 @@ use crate::clock::{Ns, Timers};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
 use crate::probe::Probe;
 use crate::sched::RunQueues;
-use mmtwin_event::Sink;
 use mmtwin_event::results::{Ending, PhaseResult, Results};
+use mmtwin_event::{Sink, Times};
 use mmtwin_scenario::Scenario;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -143,6 +143,7 @@ impl<'a> Engine<'a> {
         sink: &'a mut dyn Sink,
     ) -> Result<Engine<'a>, RunError> {
         options.explicit |= options.trace.is_some();
+        options.state.at = options.state.at.min(HORIZON);
         let machine = build::with_zones(&scenario.machine, &options.state.zones);
         let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
         let process::Workload { processes, threads, regions } = process::workload(scenario, options.trace.as_ref())?;
@@ -218,7 +219,7 @@ impl<'a> Engine<'a> {
             let cgroup = self.scenario.processes.get(thread.process).and_then(|process| process.cgroup.as_deref());
             self.sink.task(&mmtwin_event::Task { pid, tgid, comm, cgroup });
         }
-        let begin = self.options.state.at.min(HORIZON);
+        let begin = self.options.state.at;
         self.kernel.advance(begin);
         self.numa_mappings(begin);
         self.kernel.begin_node_reclaim();
@@ -281,7 +282,13 @@ impl<'a> Engine<'a> {
         let threads = &self.threads;
         let ran = |of: &process::Process| threads[of.threads.clone()].iter().map(|thread| thread.ran).sum::<Ps>();
         let cpu_time = self.processes.iter().map(|of| (of.name.clone(), ran(of) / PS_PER_NS)).collect();
-        Ok(Ran { results, end: now, kernel: self.kernel, cpu_time, halted })
+        let workload =
+            || self.processes[..self.scenario.processes.len()].iter().flat_map(|of| &threads[of.threads.clone()]);
+        let seconds = |sum: Ps| (sum / PS_PER_NS) as f64 / 1e9;
+        let (ran, user): (Ps, Ps) = workload().fold((0, 0), |(ran, user), of| (ran + of.ran, user + of.user));
+        let elapsed = (now - begin) as f64 / 1e9;
+        let times = Times { user: seconds(user), system: seconds(ran - user), elapsed };
+        Ok(Ran { results, end: now, kernel: self.kernel, cpu_time, times, halted })
     }
 
     /// Does what comes next; false at the end of the run.
@@ -393,6 +400,9 @@ impl<'a> Engine<'a> {
         self.note_high(thread);
         let ran = self.kernel.clock(cpu) - begin;
         self.threads[thread].ran += ran;
+        if let Doing::Touching(accessor) = &mut self.threads[thread].doing {
+            accessor.ran += ran;
+        }
         self.numa_ran(thread, ran);
         self.queues.ran(cpu, thread, ran);
         match step {

@@ -6,6 +6,7 @@
 
 mod actions;
 mod balancing;
+mod check_state;
 mod engine;
 mod epoch;
 mod high;
@@ -29,6 +30,7 @@ mod wake;
 mod watch;
 mod writeback;
 
+pub use check_state::{StateError, check as check_state};
 pub use trace::{Trace, TraceError};
 pub use watch::Halted;
 
@@ -39,7 +41,7 @@ use crate::vmalloc::StressError;
 use mmtwin_event::counters;
 use mmtwin_event::results::Results;
 use mmtwin_event::words::glob;
-use mmtwin_event::{Kind, Sink, era};
+use mmtwin_event::{Kind, Sink, Times, era};
 use mmtwin_scenario::Scenario;
 
 /// Why a run ended without results.
@@ -57,6 +59,9 @@ pub enum RunError {
     /// The vmalloc stress test refused something.
     #[error(transparent)]
     Stress(#[from] StressError),
+    /// The state it is to begin with is of another machine, or damaged.
+    #[error(transparent)]
+    State(#[from] StateError),
 }
 
 /// What a run begins with.
@@ -64,7 +69,11 @@ pub enum RunError {
 pub struct State {
     /// Time: when the kernel's timers are due depends on it.
     pub at: Ns,
-    /// Zones that differ from the machine's, or have fewer free pages than after boot.
+    /// Nodes of the machine that was seen; `None`: not known.
+    pub nodes: Option<usize>,
+    /// By CPU of that machine its node; empty: not known.
+    pub cpu_nodes: Vec<u32>,
+    /// All zones of the machine; empty: a machine just booted.
     pub zones: Vec<ZoneState>,
     /// What is on the LRU lists; `None`: nothing.
     pub lru: Option<counters::Lru>,
@@ -101,6 +110,8 @@ pub struct Ran {
     pub cpu_time: Vec<(String, Ns)>,
     /// Why it was ended early, if it was: then its ending is [`mmtwin_event::results::Ending::Stopped`].
     pub halted: Option<Halted>,
+    /// Times of the workload: what its programs computed, what the kernel did for them, and how long the run lasted.
+    pub times: Times,
 }
 
 /// Kinds of events that mechanisms of the twin write.
@@ -186,5 +197,6 @@ pub fn kinds(scenario: &Scenario) -> Vec<Kind> {
 /// Runs a scenario. Events and counters go to `sink`, which is neither started nor finished.
 pub fn run<'a>(scenario: &'a Scenario, options: Options<'a>, sink: &'a mut dyn Sink) -> Result<Ran, RunError> {
     let notes = build::check(scenario)?;
+    check_state(&options.state, &scenario.machine)?;
     engine::Engine::new(scenario, options, sink)?.run(notes)
 }

@@ -198,7 +198,7 @@ impl Engine<'_> {
                 })),
                 Pattern::Draws(..) | Pattern::Walk(_) => None,
             };
-            let (faults, time, ahead, reader) = (0, 0, Ahead::default(), Reader::default());
+            let (faults, time, user, ahead, reader) = (0, 0, 0, Ahead::default(), Reader::default());
             let renewed = touching.stream.count;
             let (touching, log, logged) = (touching.clone(), None, 0);
             list.push(Accessing {
@@ -211,13 +211,14 @@ impl Engine<'_> {
                 renewed,
                 faults,
                 time,
+                user,
                 reader,
                 log,
                 logged,
             });
         }
         let replay = self.replay(thread, phase);
-        let mut accessor = Accessor { list, turn: 0, explicit, replay, pace: 0.0, rest: Rest::default() };
+        let mut accessor = Accessor { list, turn: 0, explicit, replay, pace: 0.0, rest: Rest::default(), ran: 0 };
         self.memory.open_logs(&mut accessor);
         accessor
     }
@@ -258,6 +259,7 @@ impl Engine<'_> {
         result.active_nodes = self.numa_active_nodes(process);
         for thread in self.processes[process].threads.clone() {
             let Some(accessor) = self.threads[thread].touched.take() else { continue };
+            self.threads[thread].user += accessor.user();
             accessor.list.iter().filter_map(|access| access.pool).for_each(|pool| self.memory.drop_pool(pool));
             accessor.replay.iter().for_each(|replay| self.replayed.add(replay));
         }

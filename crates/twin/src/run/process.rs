@@ -45,6 +45,8 @@ pub(super) struct Thread {
     pub doing: Doing,
     /// CPU time that it has had.
     pub ran: Ps,
+    /// What of it the program itself has had, in phases that are over.
+    pub user: Ps,
     /// Counts its sleeps, so that a wake-up meant for an earlier one is known.
     pub sleeps: u64,
     /// What it has touched in this phase.
@@ -322,6 +324,7 @@ impl Thread {
             caller,
             doing: Doing::Nothing,
             ran: 0,
+            user: 0,
             sleeps: 0,
             touched: None,
             stall: None,
@@ -377,7 +380,7 @@ impl Process {
                 result.threads += 1;
                 result.touches += access.touching.stream.count;
                 result.faults += access.faults;
-                result.cpu_time += access.time / crate::kernel::PS_PER_NS;
+                result.cpu_time += accessor.cpu_time(access) / crate::kernel::PS_PER_NS;
             }
         }
         accesses.retain(|access| said_phase.is_some() || access.threads > 0);

@@ -5,7 +5,7 @@
 //! is in the trace do what is there and nothing else, after they have populated their regions; a thread makes its
 //! touches in their order, each at its time or, if it is behind, at once.
 
-use super::engine::{Engine, HORIZON};
+use super::engine::Engine;
 use super::process::{FIRST_PID, What};
 use crate::access::{Replay, Step};
 use crate::clock::Ns;
@@ -131,6 +131,6 @@ impl Engine<'_> {
     pub(super) fn replay(&self, thread: usize, phase: usize) -> Option<Replay> {
         let process = &self.processes[self.threads[thread].process];
         let trace = self.options.trace.as_ref().filter(|_| process.phases[phase].what == What::Replay)?;
-        Some(Replay::new(trace.threads[thread].1.clone(), self.options.state.at.min(HORIZON)))
+        Some(Replay::new(trace.threads[thread].1.clone(), self.options.state.at))
     }
 }

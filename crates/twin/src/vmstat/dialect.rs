@@ -1,8 +1,8 @@
 //! What the statistics files of a release contain, row by row, and how it is laid out.
 //!
 //! The names are the kernel's. Rows that only some configurations have are there if distributions' kernels have them.
-//! Rows whose counter the twin does not keep show 0. Checked against the files of kernels 6.1 and 6.18
-//! (`tests/zoneinfo.rs`); 4.13 is after its documentation, and its event rows are those of a kernel with huge pages,
+//! Which of them the twin keeps is another matter ([`super::VmStat::keeps`]). Checked against the files of kernels 6.1,
+//! 6.12 and 6.18 (`tests/zoneinfo.rs`); 4.13 is after its documentation, and its event rows are those of a kernel with huge pages,
 //! compaction and NUMA balancing; 2.6.36, 3.3 and 3.5 are after their documentation too, with compaction.
 
 /// Zone rows before the NUMA rows; there were none of nodes.
@@ -29,6 +29,10 @@ const ZONE_6_1: &str = "\
 const ZONE_6_18: &str = "\
     nr_free_pages nr_free_pages_blocks nr_zone_inactive_anon nr_zone_active_anon nr_zone_inactive_file \
     nr_zone_active_file nr_zone_unevictable nr_zone_write_pending nr_mlock nr_zspages nr_free_cma";
+/// Zone rows.
+const ZONE_6_12: &str = "\
+    nr_free_pages nr_zone_inactive_anon nr_zone_active_anon nr_zone_inactive_file nr_zone_active_file \
+    nr_zone_unevictable nr_zone_write_pending nr_mlock nr_bounce nr_zspages nr_free_cma nr_unaccepted";
 /// Rows of a node.
 const NODE_4_13: &str = "\
     nr_inactive_anon nr_active_anon nr_inactive_file nr_active_file nr_unevictable nr_slab_reclaimable \
@@ -46,6 +50,17 @@ const NODE_6_1: &str = "\
     nr_anon_transparent_hugepages nr_vmscan_write nr_vmscan_immediate_reclaim nr_dirtied nr_written \
     nr_throttled_written nr_kernel_misc_reclaimable nr_foll_pin_acquired nr_foll_pin_released nr_kernel_stack \
     nr_page_table_pages nr_sec_page_table_pages nr_swapcached pgpromote_success pgpromote_candidate";
+/// Rows of a node.
+const NODE_6_12: &str = "\
+    nr_inactive_anon nr_active_anon nr_inactive_file nr_active_file nr_unevictable nr_slab_reclaimable \
+    nr_slab_unreclaimable nr_isolated_anon nr_isolated_file workingset_nodes workingset_refault_anon \
+    workingset_refault_file workingset_activate_anon workingset_activate_file workingset_restore_anon \
+    workingset_restore_file workingset_nodereclaim nr_anon_pages nr_mapped nr_file_pages nr_dirty nr_writeback \
+    nr_writeback_temp nr_shmem nr_shmem_hugepages nr_shmem_pmdmapped nr_file_hugepages nr_file_pmdmapped \
+    nr_anon_transparent_hugepages nr_vmscan_write nr_vmscan_immediate_reclaim nr_dirtied nr_written \
+    nr_throttled_written nr_kernel_misc_reclaimable nr_foll_pin_acquired nr_foll_pin_released nr_kernel_stack \
+    nr_page_table_pages nr_sec_page_table_pages nr_iommu_pages nr_swapcached pgpromote_success pgpromote_candidate \
+    pgdemote_kswapd pgdemote_direct pgdemote_khugepaged";
 /// Rows of a node.
 const NODE_6_18: &str = "\
     nr_inactive_anon nr_active_anon nr_inactive_file nr_active_file nr_unevictable nr_slab_reclaimable \
@@ -122,6 +137,27 @@ const EVENTS_6_1: &str = "\
     thp_zero_page_alloc_failed thp_swpout thp_swpout_fallback balloon_inflate balloon_deflate balloon_migrate \
     swap_ra swap_ra_hit ksm_swpin_copy cow_ksm direct_map_level2_splits direct_map_level3_splits";
 /// Event rows.
+const EVENTS_6_12: &str = "\
+    pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable pgalloc_device \
+    allocstall_dma allocstall_dma32 allocstall_normal allocstall_movable allocstall_device pgskip_dma pgskip_dma32 \
+    pgskip_normal pgskip_movable pgskip_device pgfree pgactivate pgdeactivate pglazyfree pgfault pgmajfault \
+    pglazyfreed pgrefill pgreuse pgsteal_kswapd pgsteal_direct pgsteal_khugepaged pgscan_kswapd pgscan_direct \
+    pgscan_khugepaged pgscan_direct_throttle pgscan_anon pgscan_file pgsteal_anon pgsteal_file zone_reclaim_success \
+    zone_reclaim_failed pginodesteal slabs_scanned kswapd_inodesteal kswapd_low_wmark_hit_quickly \
+    kswapd_high_wmark_hit_quickly pageoutrun pgrotated drop_pagecache drop_slab oom_kill numa_pte_updates \
+    numa_huge_pte_updates numa_hint_faults numa_hint_faults_local numa_pages_migrated pgmigrate_success pgmigrate_fail \
+    thp_migration_success thp_migration_fail thp_migration_split compact_migrate_scanned compact_free_scanned \
+    compact_isolated compact_stall compact_fail compact_success compact_daemon_wake compact_daemon_migrate_scanned \
+    compact_daemon_free_scanned htlb_buddy_alloc_success htlb_buddy_alloc_fail unevictable_pgs_culled \
+    unevictable_pgs_scanned unevictable_pgs_rescued unevictable_pgs_mlocked unevictable_pgs_munlocked \
+    unevictable_pgs_cleared unevictable_pgs_stranded thp_fault_alloc thp_fault_fallback thp_fault_fallback_charge \
+    thp_collapse_alloc thp_collapse_alloc_failed thp_file_alloc thp_file_fallback thp_file_fallback_charge \
+    thp_file_mapped thp_split_page thp_split_page_failed thp_deferred_split_page thp_underused_split_page \
+    thp_split_pmd thp_scan_exceed_none_pte thp_scan_exceed_swap_pte thp_scan_exceed_share_pte thp_split_pud \
+    thp_zero_page_alloc thp_zero_page_alloc_failed thp_swpout thp_swpout_fallback balloon_inflate balloon_deflate \
+    balloon_migrate swap_ra swap_ra_hit swpin_zero swpout_zero ksm_swpin_copy cow_ksm direct_map_level2_splits \
+    direct_map_level3_splits";
+/// Event rows.
 const EVENTS_6_18: &str = "\
     pgpgin pgpgout pswpin pswpout pgalloc_dma pgalloc_dma32 pgalloc_normal pgalloc_movable pgalloc_device \
     allocstall_dma allocstall_dma32 allocstall_normal allocstall_movable allocstall_device pgskip_dma pgskip_dma32 \
@@ -159,6 +195,8 @@ pub enum Dialect {
     Series,
     /// 6.1.
     V6_1,
+    /// 6.12.
+    V6_12,
     /// 6.18.
     V6_18,
 }
@@ -175,6 +213,7 @@ impl Dialect {
             Dialect::V3_3 | Dialect::V3_5 => ZONE_3_3,
             Dialect::V4_13 | Dialect::Series => ZONE_4_13,
             Dialect::V6_1 => ZONE_6_1,
+            Dialect::V6_12 => ZONE_6_12,
             Dialect::V6_18 => ZONE_6_18,
         })
         .collect();
@@ -190,6 +229,7 @@ impl Dialect {
             Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 => "",
             Dialect::V4_13 | Dialect::Series => NODE_4_13,
             Dialect::V6_1 => NODE_6_1,
+            Dialect::V6_12 => NODE_6_12,
             Dialect::V6_18 => NODE_6_18,
         })
     }
@@ -202,6 +242,7 @@ impl Dialect {
             Dialect::V3_5 => (LIMITS, EVENTS_3_5, THP_3_3),
             Dialect::V4_13 | Dialect::Series => (LIMITS, EVENTS_4_13, ""),
             Dialect::V6_1 => (LIMITS, EVENTS_6_1, LAST),
+            Dialect::V6_12 => (LIMITS_6_18, EVENTS_6_12, LAST),
             Dialect::V6_18 => (LIMITS_6_18, EVENTS_6_18, LAST),
         };
         words(limits).chain(words(events)).chain(words(last))
@@ -211,7 +252,7 @@ impl Dialect {
     pub fn zones(self) -> usize {
         match self {
             Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 | Dialect::V4_13 | Dialect::Series => super::ZONES - 1,
-            Dialect::V6_1 | Dialect::V6_18 => super::ZONES,
+            Dialect::V6_1 | Dialect::V6_12 | Dialect::V6_18 => super::ZONES,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! `/proc/vmstat`, `/proc/buddyinfo`, `nodeN/vmstat` and `nodeN/numastat` as text: `vmstat_start`, `node_read_vmstat`,
 //! `node_read_numastat`.
 //!
-//! Reading changes counters in design D, as it folds them, and always costs what it touches ([`ReadCost`]). Left out:
-//! rows of counters that no mechanism keeps are 0. Checked against the row names of kernels 6.1 and 6.18
+//! Reading changes counters in design D, as it folds them, and always costs what it touches ([`ReadCost`]). Rows of
+//! counters that no mechanism keeps are not there: a 0 would say that nothing happened. Checked against the row names of kernels 6.1 and 6.18
 //! (`tests/zoneinfo.rs`).
 
 use super::{File, NUMA_ITEMS, NumaItem, ReadCost, VmStat, ZoneItem};
@@ -62,7 +62,14 @@ impl VmStat {
         }
     }
 
-    /// True if a mechanism keeps the counter of a row; other rows are always 0 and say nothing.
+    /// Of some rows those that are shown. The others cost their reader as much.
+    pub(super) fn kept(&self, rows: impl IntoIterator<Item = &'static str>, cost: &mut ReadCost) -> Vec<&'static str> {
+        let (kept, absent): (Vec<&str>, Vec<&str>) = rows.into_iter().partition(|name| self.keeps(name));
+        cost.absent_rows += absent.len() as u64;
+        kept
+    }
+
+    /// True if a mechanism keeps the counter of a row; other rows are not shown.
     pub fn keeps(&self, name: &str) -> bool {
         let events = ["pgfree", "pgfault", "thp_fault_alloc", "thp_fault_fallback"];
         let pages = ["nr_free_pages", "nr_free_pages_blocks"];
@@ -127,13 +134,13 @@ impl VmStat {
     pub fn node_vmstat_text(&mut self, node: usize, alloc: &PageAllocator) -> (String, ReadCost) {
         let (mut text, mut cost) = (String::new(), ReadCost::default());
         let numa = self.node_numa(node, alloc, &mut cost);
-        for name in self.rules.dialect.zone_rows() {
+        for name in self.kept(self.rules.dialect.zone_rows(), &mut cost) {
             let zones = self.populated.iter().filter(|&&zone| alloc.zones[zone].node == node);
             let known = numa_row(name, &numa).or_else(|| self.pages.node_row(Some(node), name));
             let value = known.unwrap_or_else(|| zones.map(|&zone| self.zone_row(alloc, zone, name)).sum());
             let _ = writeln!(text, "{name} {value}");
         }
-        for name in self.rules.dialect.node_rows() {
+        for name in self.kept(self.rules.dialect.node_rows(), &mut cost) {
             let _ = writeln!(text, "{name} {}", self.node_row(Some(node), name));
         }
         (text, cost)
@@ -144,7 +151,7 @@ impl VmStat {
         let (mut text, mut cost) = (String::new(), ReadCost::default());
         self.numa.before_read(File::Vmstat, &self.populated, &self.online_list, &mut cost);
         let numa = self.numa.system(&mut cost);
-        for name in self.rules.dialect.zone_rows() {
+        for name in self.kept(self.rules.dialect.zone_rows(), &mut cost) {
             let value = match name {
                 "nr_free_pages" => self.zone.system(ZoneItem::FreePages as usize).max(0) as u64,
                 _ => numa_row(name, &numa)
@@ -153,10 +160,10 @@ impl VmStat {
             };
             let _ = writeln!(text, "{name} {value}");
         }
-        for name in self.rules.dialect.node_rows() {
+        for name in self.kept(self.rules.dialect.node_rows(), &mut cost) {
             let _ = writeln!(text, "{name} {}", self.node_row(None, name));
         }
-        for name in self.rules.dialect.other_rows() {
+        for name in self.kept(self.rules.dialect.other_rows(), &mut cost) {
             let _ = writeln!(text, "{name} {}", self.other_row(alloc, name));
         }
         (text, cost)

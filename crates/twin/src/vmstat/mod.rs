@@ -93,6 +93,8 @@ pub struct ReadCost {
     pub exchanges: u64,
     /// Cache lines of CPUs fetched for that.
     pub cpu_lines: u64,
+    /// Rows that the kernel prints and the twin does not, as nothing counts them here.
+    pub absent_rows: u64,
 }
 
 impl ReadCost {

@@ -55,7 +55,7 @@ events! {
     pgpgin, pgpgout, pswpin, pswpout, pgactivate, pgdeactivate, pgmajfault, pgrefill, pgsteal_kswapd, pgsteal_direct,
     pgscan_kswapd, pgscan_direct, pgscan_direct_throttle, pgscan_anon, pgscan_file, pgsteal_anon, pgsteal_file,
     slabs_scanned, pginodesteal, kswapd_inodesteal, kswapd_low_wmark_hit_quickly, kswapd_high_wmark_hit_quickly, pageoutrun, pgrotated, oom_kill,
-    swap_ra, swap_ra_hit, compact_migrate_scanned, compact_free_scanned, compact_isolated, compact_stall, compact_fail,
+    compact_migrate_scanned, compact_free_scanned, compact_isolated, compact_stall, compact_fail,
     compact_success, compact_daemon_wake, compact_daemon_migrate_scanned, compact_daemon_free_scanned, kswapd_steal,
     kswapd_skip_congestion_wait, compact_blocks_moved, compact_pages_moved, compact_pagemigrate_failed,
 }

@@ -1,7 +1,7 @@
 //! `/proc/zoneinfo` as text: `zoneinfo_show_print`.
 //!
-//! Rows of nodes and of counters that no mechanism keeps are 0; zone rows of what is kept by node (before 4.8) are left
-//! out. Checked against the files of kernels 6.1 and 6.18
+//! Rows of counters that no mechanism keeps are not there, nor `node_unreclaimable` and `node_inactive_ratio`, nor zone
+//! rows of what is kept by node (before 4.8). Checked against the files of kernels 6.1 and 6.18
 //! (`tests/zoneinfo.rs`).
 
 use super::files::numa_row;
@@ -20,30 +20,30 @@ impl VmStat {
             if zone.populated() && last_node != Some(zone.node) {
                 last_node = Some(zone.node);
                 text.push_str("  per-node stats\n");
-                dialect.node_rows().for_each(|name| row(&mut text, name, self.node_row(Some(zone.node), name)));
+                let shown = self.kept(dialect.node_rows(), &mut cost).into_iter();
+                shown.for_each(|name| row(&mut text, name, self.node_row(Some(zone.node), name)));
             }
             self.print_sizes(&mut text, number, zone);
             if !zone.populated() {
                 continue;
             }
             let numa = self.numa.zone(number, &self.online_list, &mut cost);
-            for name in dialect.zone_rows().into_iter().filter(|name| !self.is_known_by_node(name)) {
+            let rows = dialect.zone_rows().into_iter().filter(|name| !self.is_known_by_node(name));
+            for name in self.kept(rows, &mut cost) {
                 row(&mut text, name, numa_row(name, &numa).unwrap_or_else(|| self.zone_row(alloc, number, name)));
             }
             self.print_pagesets(&mut text, number, alloc);
             // The page lists of CPUs are theirs; the design of the NUMA counters changes nothing about that.
             cost.cpu_lines += self.online_list.len() as u64;
-            let _ = writeln!(text, "  node_unreclaimable:  0\n  start_pfn:           {}", zone.start_pfn);
-            if matches!(dialect, Dialect::V4_13 | Dialect::Series) {
-                text.push_str("  node_inactive_ratio: 0\n");
-            }
+            let _ = writeln!(text, "  start_pfn:           {}", zone.start_pfn);
+            cost.absent_rows += 1 + u64::from(matches!(dialect, Dialect::V4_13 | Dialect::Series));
         }
         (text, cost)
     }
 
     fn print_sizes(&self, text: &mut String, number: usize, zone: &Zone) {
         let (dialect, marks) = (self.rules.dialect, &zone.marks);
-        let new = matches!(dialect, Dialect::V6_1 | Dialect::V6_18);
+        let new = matches!(dialect, Dialect::V6_1 | Dialect::V6_12 | Dialect::V6_18);
         let _ = writeln!(text, "  pages free     {}", self.plain(number, super::ZoneItem::FreePages));
         let mut line = |name: &str, value: u64, there: bool| {
             if there {
@@ -54,7 +54,7 @@ impl VmStat {
         line("min", marks.min + zone.boost, true);
         line("low", marks.low + zone.boost, true);
         line("high", marks.high + zone.boost, true);
-        line("promo", marks.promo + zone.boost, dialect == Dialect::V6_18);
+        line("promo", marks.promo + zone.boost, matches!(dialect, Dialect::V6_12 | Dialect::V6_18));
         line("spanned", zone.spanned, true);
         line("present", zone.present, true);
         line("managed", zone.managed, true);
