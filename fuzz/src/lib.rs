@@ -57,6 +57,8 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Changes an input; the second one may lend pieces.
     pub mutate: fn(&mut Vec<u8>, &[u8], &mut Random),
+    /// What a reader gets of an input; of a directory its parts.
+    pub built: fn(&[u8]) -> Vec<u8>,
     /// Runs it. A panic, a hang or too much memory is a find.
     pub run: fn(&[u8]) -> Seen,
     /// Inputs of the seeded form in a thousand of `MMTWIN_FUZZ_ROUNDS`.

@@ -50,7 +50,9 @@ fn fuzz(name: &str) {
     for (i, seed) in seeds.iter().enumerate() {
         accepted += u64::from(twice(target, &format!("seed input {i}"), seed).accepted);
     }
-    found.iter().for_each(|(file, input)| drop(twice(target, file, input)));
+    for (file, input) in &found {
+        twice(target, file, input);
+    }
     let corpus: Vec<&Vec<u8>> = seeds.iter().chain(found.iter().map(|(_, input)| input)).collect();
     let (first, rounds) = (number("MMTWIN_FUZZ_SEED", 1), number("MMTWIN_FUZZ_ROUNDS", 300) * target.share / 1000);
     for seed in first..first + rounds {

@@ -100,8 +100,11 @@ fn region(choices: &mut Choices<'_>, known: &Known, own: &mut Own, file: Option<
         text.push_str("locked = true\n");
     }
     if kind == "file" {
-        let flags = ["exec", "temporary", "sparse"];
-        flags.iter().filter(|_| choices.chance(1, 8)).for_each(|flag| drop(writeln!(text, "{flag} = true")));
+        for flag in ["exec = true\n", "temporary = true\n", "sparse = true\n"] {
+            if choices.chance(1, 8) {
+                text.push_str(flag);
+            }
+        }
     }
     own.regions.push(Region { name, anon: kind == "anon", private, named: file.is_some() });
 }
@@ -131,8 +134,12 @@ fn access(choices: &mut Choices<'_>, known: &Known, own: &Own, timed: bool, text
     let pattern = choices.of(&["sequential", "uniform", "strided", "zipf", "hot-cold"]);
     let _ = writeln!(text, "pattern = \"{pattern}\"");
     match pattern {
-        "strided" => drop(writeln!(text, "stride = \"{} KiB\"", choices.of(&[4u64, 8, 64, 2048, 1 << 20]))),
-        "zipf" => drop(writeln!(text, "skew = {}", choices.of(&["0.99", "0.1", "1.0", "3.0", "10.0"]))),
+        "strided" => {
+            let _ = writeln!(text, "stride = \"{} KiB\"", choices.of(&[4u64, 8, 64, 2048, 1 << 20]));
+        }
+        "zipf" => {
+            let _ = writeln!(text, "skew = {}", choices.of(&["0.99", "0.1", "1.0", "3.0", "10.0"]));
+        }
         "hot-cold" => {
             let shares = ["0.1", "0.0", "0.001", "0.5", "1.0"];
             let _ = writeln!(text, "hot = {}\nhot_touches = {}", choices.of(&shares), choices.of(&shares));
@@ -233,7 +240,9 @@ fn action(choices: &mut Choices<'_>, known: &Known, own: &Own, timed: bool, text
                 let _ = writeln!(text, "count = {}", choices.of(&[1000u64, 1, 20_000]));
             }
         }
-        _ => drop(writeln!(text, "time = \"{} us\"", choices.of(&[1000u64, 1, 50_000]))),
+        _ => {
+            let _ = writeln!(text, "time = \"{} us\"", choices.of(&[1000u64, 1, 50_000]));
+        }
     }
     if choices.chance(1, 6) {
         let _ = writeln!(text, "threads = \"{}\"", choices.number(0, own.threads - 1));

@@ -27,7 +27,7 @@ pub fn text_of(words: &[&str], bytes: &mut Vec<u8>, other: &[u8], random: &mut R
             }
             6 => {
                 // A line of another text, or of this one, at another place.
-                let with = if random.one_in(2) { other } else { bytes };
+                let with = if random.one_in(2) { other } else { &bytes[..] };
                 let with = with[line(with, random)].to_vec();
                 let at = line(bytes, random).start;
                 replace(bytes, at..at, &with);

@@ -57,7 +57,7 @@ pub fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 
 /// Wraps what is inside. A layer is a letter: g, x, z; t with a name in a tar archive; d damages what is there so far at
 /// places that its bytes say.
-fn wrapped(input: &[u8]) -> Vec<u8> {
+pub fn wrapped(input: &[u8]) -> Vec<u8> {
     let (mut bytes, mut layers) = (Vec::new(), 0);
     for (kind, part) in parts::split(input) {
         if kind == INSIDE {
@@ -82,7 +82,9 @@ fn wrapped(input: &[u8]) -> Vec<u8> {
             _ => {
                 for pair in rest.chunks_exact(3) {
                     let at = usize::from(u16::from_le_bytes([pair[0], pair[1]])) % bytes.len().max(1);
-                    bytes.get_mut(at).map_or((), |byte| *byte ^= pair[2]);
+                    if let Some(byte) = bytes.get_mut(at) {
+                        *byte ^= pair[2];
+                    }
                 }
             }
         }

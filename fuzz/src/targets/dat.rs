@@ -75,6 +75,18 @@ pub fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 
 /// Builds a file of parts, reads and reports it.
 pub fn run_parts(input: &[u8]) -> Seen {
+    match file_of(input) {
+        Ok(file) => run_whole(&file),
+        Err(error) => Seen::refused(error),
+    }
+}
+
+/// The file of some parts; empty if no such file can be.
+pub fn built(input: &[u8]) -> Vec<u8> {
+    file_of(input).unwrap_or_default()
+}
+
+fn file_of(input: &[u8]) -> Result<Vec<u8>, mmtwin_trace::Error> {
     thread_local! {
         static SPOOLS: TempDir = scratch::memory();
     }
@@ -115,7 +127,7 @@ pub fn run_parts(input: &[u8]) -> Seen {
         }
     }
     meta.formats.sort_by_key(|format| format.system != "ftrace");
-    let written = SPOOLS.with(|spools| {
+    SPOOLS.with(|spools| {
         let mut writer = Writer::new(version, meta.big_endian, spools.path())?;
         let buffers = [writer.buffer("", "local", meta.page_size), writer.buffer("foo", "mono", meta.page_size)];
         for part in &pages {
@@ -124,10 +136,6 @@ pub fn run_parts(input: &[u8]) -> Seen {
         }
         let mut file = Vec::new();
         writer.finish(&meta, "built.dat", &mut file)?;
-        Ok::<_, mmtwin_trace::Error>(file)
-    });
-    match written {
-        Ok(file) => run_whole(&file),
-        Err(error) => Seen::refused(error),
-    }
+        Ok(file)
+    })
 }

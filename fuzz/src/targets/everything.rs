@@ -24,7 +24,7 @@ impl Everything {
     /// Of all that came, with what the reader had to say.
     pub fn digest(&self, outcome: &Outcome) -> u64 {
         let told: String = outcome.warnings.list().iter().map(|warning| format!("{warning}\n")).collect();
-        self.sum.wrapping_mul(31).wrapping_add(self.events) ^ hash(told.as_bytes())
+        self.sum.wrapping_mul(31).wrapping_add(self.events) ^ hash(without_temporary(&told).as_bytes())
     }
 }
 
@@ -103,17 +103,28 @@ pub fn analysed(file: Result<InputFile, Error>) -> Result<(Analysed, u64), Error
 pub fn reported(file: Result<InputFile, Error>, as_format: Format) -> Seen {
     let (analysed, digest) = match analysed(file) {
         Ok(analysed) => analysed,
-        Err(error) => return Seen::refused(error),
+        Err(error) => return Seen::refused(without_temporary(&error.to_string())),
     };
     let mut report = analysed.report();
     report.tables.extend(tables::reclaim::per_context(&analysed.analysis));
     let comparison = compare::single(report);
     let mut printed = Vec::new();
     format::write(&comparison, as_format, &Style { width: 120, ..Style::default() }, &mut printed).expect("memory");
-    Seen::accepted(digest ^ hash(&printed))
+    Seen::accepted(digest ^ hash(without_temporary(&String::from_utf8_lossy(&printed)).as_bytes()))
 }
 
-/// Names of files of ours differ from run to run: taken out of what is compared.
+/// A text without the names of temporary directories, which differ from run to run: `.tmp` and six letters.
+fn without_temporary(text: &str) -> String {
+    let mut pieces = text.split(".tmp");
+    let mut without = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        let name = piece.bytes().take(6).take_while(u8::is_ascii_alphanumeric).count();
+        without.push_str(&piece[name..]);
+    }
+    without
+}
+
+/// An input is printed in one of the formats.
 pub fn format_of(input: &[u8]) -> Format {
     match input.len() % 3 {
         0 => Format::Table,

@@ -22,13 +22,21 @@ pub fn seeds() -> Vec<Vec<u8>> {
     (1..=64).map(seed).collect()
 }
 
-/// Runs the scenario that some bytes stand for.
+/// The scenario that an input stands for: itself if it is a scenario, as finds are kept, else made of its bytes.
+pub fn built(input: &[u8]) -> Vec<u8> {
+    match input.starts_with(b"[machine]") {
+        true => input.to_vec(),
+        false => generate::scenario(input).into_bytes(),
+    }
+}
+
+/// Runs the scenario that an input stands for.
 pub fn run(input: &[u8]) -> Seen {
-    scenario(&generate::scenario(input))
+    scenario(&String::from_utf8_lossy(&built(input)))
 }
 
 /// Runs a scenario twice and checks what came out.
-pub fn scenario(text: &str) -> Seen {
+fn scenario(text: &str) -> Seen {
     let scenario = match mmtwin_scenario::parse("generated", text, Path::new(""), &[]) {
         Ok(scenario) => scenario,
         Err(faults) => return Seen::refused(faults),
