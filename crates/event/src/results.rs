@@ -45,6 +45,17 @@ pub enum Ending {
         /// What the kernel says of it.
         message: String,
     },
+    /// The twin ended the run, as it got nowhere or wanted too much memory: an error, and not one of the modelled kernel.
+    Stopped {
+        /// When.
+        at: u64,
+        /// Thread whose turn it was; 0: none's.
+        pid: i32,
+        /// Name of its process.
+        comm: String,
+        /// What went on.
+        message: String,
+    },
 }
 
 /// What a process did in a phase.

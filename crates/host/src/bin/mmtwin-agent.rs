@@ -67,5 +67,7 @@ fn run(scenario: &Path, options: &Options) -> Result<(), String> {
     match outcome.results.ending {
         Ending::OutOfMemory { comm, message, .. } => Err(format!("memory ran out, {comm} was killed: {message}")),
         Ending::Completed | Ending::TimeUp => Ok(()),
+        // Only the twin stops a run so.
+        Ending::Stopped { message, .. } => Err(message),
     }
 }

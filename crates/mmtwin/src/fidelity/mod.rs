@@ -174,7 +174,11 @@ impl Cell {
                 let recording = scratch.path().join("twin.mmt");
                 let output = (by_page || by_event).then_some((recording.as_path(), false));
                 let request = Request { name: &self.name, state: state.as_ref(), output, ..Request::default() };
-                let simulated = simulate(&scenario, request)?.analysed;
+                let simulated = simulate(&scenario, request)?;
+                if let Some(halted) = simulated.ran.halted {
+                    return Err(Failure::Error(halted.to_string()));
+                }
+                let simulated = simulated.analysed;
                 if by_page {
                     let compared = pages::compare(&scenario, unpacked.path(), &recording)?;
                     pages.get_or_insert_with(Agreement::default).add(&compared);

@@ -146,11 +146,15 @@ fn failed(error: impl ToString) -> Failure {
 
 /// Runs a scenario for its results alone.
 pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
-    run(
+    let ran = run(
         scenario,
         Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} },
         &mut Nobody,
-    )
+    )?;
+    match ran.halted {
+        Some(halted) => Err(RunError::Halted(halted)),
+        None => Ok(ran),
+    }
 }
 
 /// The digest of a run that nobody watches.

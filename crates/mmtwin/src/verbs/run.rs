@@ -64,6 +64,12 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
             status = crate::status::OUT_OF_MEMORY;
         }
     }
+    for results in analysed.iter().filter_map(|analysed| analysed.results.as_ref()) {
+        if let Ending::Stopped { message, .. } = &results.ending {
+            say(&format!("error: {message}"));
+            status = 1;
+        }
+    }
     Ok(status)
 }
 

@@ -20,6 +20,15 @@ pub fn tables(results: &Results) -> Vec<Table> {
 
 /// What must be said first.
 pub fn findings(results: &Results, input: &str) -> Vec<Finding> {
+    if let Ending::Stopped { message, .. } = &results.ending {
+        return vec![Finding {
+            key: "run_stopped".into(),
+            severity: 100,
+            sentence: format!("{message}."),
+            detail: "The tables hold what happened until then.".into(),
+            command: format!("mmtwin report {input} --table workload"),
+        }];
+    }
     let Ending::OutOfMemory { at, pid, comm, message } = &results.ending else { return Vec::new() };
     vec![Finding {
         key: "out_of_memory".into(),

@@ -13,9 +13,8 @@ use crate::machine::IoClass;
 use crate::page::{Flag, Pfn};
 use crate::vmstat::NodeItem;
 
-/// A page of a file that somebody waits for.
-const PAGE: Request =
-    Request { gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE", ..Request::USER };
+/// A page of a file that somebody waits for, by itself: not by way of reading ahead, which does without file systems.
+const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
 /// A page of a file that may be needed: not worth a second try.
 const AHEAD: Request = Request {
     no_retry: true,
@@ -47,6 +46,9 @@ pub(crate) struct Reader {
     pending: Option<Window>,
     /// Those that are there, to be read as one request.
     brought: Vec<Pfn>,
+    /// Reading ahead has found no memory for the page that is touched: it is brought in by itself. Without this whoever
+    /// waits for that page would read ahead again at each try, and never come to the end of its own tries.
+    alone: bool,
 }
 
 impl AccessState {
@@ -69,7 +71,7 @@ impl AccessState {
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => pfn,
             _ => {
-                if !self.ahead(kernel, caller, (region, reader), page, false)? {
+                if !reader.alone && !self.ahead(kernel, caller, (region, reader), page, false)? {
                     return Ok(Touched::Again);
                 }
                 match self.regions[region].entry(page) {
@@ -79,6 +81,7 @@ impl AccessState {
                 }
             }
         };
+        reader.alone = false;
         // A mark and the end of a write are one flag; a page that is read is not being written.
         let marked = kernel.alloc.frames.has(pfn, Flag::Reclaim) && !kernel.alloc.frames.has(pfn, Flag::Writeback);
         if marked {
@@ -150,6 +153,8 @@ impl AccessState {
                 }
                 pfn
             }
+            // Reading ahead has given up before it came here.
+            _ if reader.alone => self.bring_one(kernel, caller, region, page)?,
             _ => {
                 kernel.stat.events.reclaim.pgmajfault += 1;
                 let all = if of_2010 && reader.ra.is_next(page) {
@@ -167,6 +172,7 @@ impl AccessState {
                 }
             }
         };
+        reader.alone = false;
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
             return Ok(Touched::Wait(until));
         }
@@ -220,6 +226,7 @@ impl AccessState {
         // Where zones are reclaimed nobody stops amid a window, and no page is denied, but a block for the index may be.
         let by_node = kernel.reclaim.rules.by_zone.is_none();
         let denied = by_node && std::mem::take(&mut self.denied);
+        reader.alone |= denied;
         let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
             self.read(kernel, caller.cpu, region, &mut reader.brought);
             return Ok(true);

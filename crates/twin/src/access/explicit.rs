@@ -74,7 +74,9 @@ pub(super) fn touch(
     };
     let lines = f64::from(access.touching.lines);
     state.load.touch(from, node, lines, f64::from(u8::from(touch.write)));
-    kernel.spend(cpu, (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS);
+    // A touch takes some time, so that the loop ends.
+    let time = (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS;
+    kernel.spend(cpu, time.max(1));
     access.time += kernel.clock(cpu) - start;
     Ok(None)
 }

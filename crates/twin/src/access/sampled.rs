@@ -99,7 +99,8 @@ pub(super) fn run(
             find_missing(access, number, state, kernel, turns, &mut faults);
             access.touching.stream.count += turns;
         }
-        let busy = (turns as f64 * turn.busy) as Ps;
+        // A turn takes some time, so that the loop ends.
+        let busy = ((turns as f64 * turn.busy) as Ps).max(1);
         let gap = busy / (faults.len() as Ps + 1);
         let (last, asleep) = (busy - gap * faults.len() as Ps, (turns as f64 * turn.asleep) as Ps);
         faults.reverse();
@@ -134,7 +135,7 @@ fn finish(
         accessor.rest.faults.pop();
     }
     kernel.spend(cpu, std::mem::take(&mut accessor.rest.last));
-    Ok(accessor.rest.asleep.take().map(|time| Came::Asleep(kernel.clock(cpu) + time)))
+    Ok(accessor.rest.asleep.take().map(|time| Came::Asleep(kernel.clock(cpu).saturating_add(time))))
 }
 
 /// The share of an access's touches that goes to each node, from those of its pages that have one; to `None` those of

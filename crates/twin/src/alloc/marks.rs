@@ -36,6 +36,8 @@ const KB_SHIFT: u32 = PAGE_SHIFT - 10;
 const FACTOR_PARTS: u64 = 10_000;
 /// Marks of a movable zone that is apart: a thousandth of it within these.
 const MOVABLE_MIN: (u64, u64) = (32, 128);
+/// Marks stay below this, more than any machine has: so sums of marks of all zones never overflow.
+const MOST_PAGES: u64 = 1 << 48;
 /// Pageblocks that huge pages want free per zone: two, and one for each pair of three types.
 const HUGE_BLOCKS: u64 = 2 + 3 * 3;
 
@@ -50,8 +52,8 @@ pub(super) fn set_up(zones: &mut [Zone], rules: &Rules) {
         if rules.transparent_hugepage { default.max(huge) } else { default }
     }) >> KB_SHIFT;
     for zone in zones.iter_mut() {
-        let share = (u128::from(pages_min) * u128::from(zone.managed) / u128::from(lowmem.max(1))) as u64;
-        let step = (share >> 2).max(zone.managed * rules.watermark_scale_factor / FACTOR_PARTS);
+        let share = part(pages_min, zone.managed, lowmem.max(1));
+        let step = (share >> 2).max(part(zone.managed, rules.watermark_scale_factor, FACTOR_PARTS));
         let min = if is_low(zone) { share } else { (zone.managed / 1024).clamp(MOVABLE_MIN.0, MOVABLE_MIN.1) };
         zone.marks = Marks { min, low: min + step, high: min + 2 * step, promo: min + 3 * step };
         zone.by_order = rules.marks_by_order;
@@ -66,6 +68,12 @@ pub(super) fn set_up(zones: &mut [Zone], rules: &Rules) {
             }
         }
     }
+}
+
+/// A part of some pages, at most [`MOST_PAGES`].
+fn part(pages: u64, times: u64, of: u64) -> u64 {
+    let part = u128::from(pages) * u128::from(times) / u128::from(of);
+    part.min(MOST_PAGES.into()) as u64
 }
 
 impl Zone {
@@ -94,7 +102,7 @@ impl Zone {
 
     /// Raises all marks by a pageblock of an order because pages of different types have been mixed.
     pub(super) fn boost_watermark(&mut self, factor: u64, order: u32) {
-        let max = self.marks.high * factor / FACTOR_PARTS;
+        let max = part(self.marks.high, factor, FACTOR_PARTS);
         if factor == 0 || max == 0 || 4 << order > self.managed {
             return;
         }

@@ -76,6 +76,15 @@ fn batch_size(managed: u64, limit: u64) -> u64 {
     (1 << (batch + batch / 2).ilog2()) - 1
 }
 
+/// The kernel's `clamp`, which asks for no order of its bounds: a high low watermark makes a length's least larger than its
+/// most, and then the most counts for all that is longer, the least for what is shorter.
+fn clamp(value: u64, least: u64, most: u64) -> u64 {
+    match () {
+        () if value >= most => most,
+        () => value.max(least),
+    }
+}
+
 impl PerCpuPages {
     /// Sets the sizes for a zone whose node has `cpus` running CPUs.
     pub(super) fn set_sizes(&mut self, zone: &Zone, rules: &Rules, cpus: u64) {
@@ -97,7 +106,7 @@ impl PerCpuPages {
         if how != PerCpuHigh::Auto {
             return if self.batch > 1 { (self.batch >> order).max(if order == 0 { 1 } else { 2 }) } else { self.batch };
         }
-        self.high = self.high.clamp(self.high_min, self.high_max);
+        self.high = clamp(self.high, self.high_min, self.high_max);
         if self.high < self.batch {
             return 1;
         }
@@ -138,10 +147,10 @@ impl PerCpuPages {
                 if batch < most && self.free_doublings < MAX_DOUBLINGS {
                     self.free_doublings += 1;
                 }
-                batch.clamp(self.batch.min(most), most)
+                clamp(batch, self.batch, most)
             }
             PerCpuHigh::Auto => {
-                let mut high = self.high.clamp(self.high_min, self.high_max);
+                let mut high = clamp(self.high, self.high_min, self.high_max);
                 self.high = high;
                 let tuned = self.high_min != self.high_max;
                 if reclaim_active {
@@ -156,13 +165,14 @@ impl PerCpuPages {
                 }
                 if !below_high && !reclaim_active {
                     // Of what comes next more is kept.
-                    self.high = high.max((self.freed + self.batch).clamp(self.high_min, self.high_max));
+                    let wanted = self.freed + self.batch;
+                    self.high = if high < wanted { clamp(wanted, self.high_min, self.high_max) } else { high };
                 }
                 if high < self.batch {
                     return 1;
                 }
                 let most = high - self.batch;
-                self.freed.clamp(self.batch.min(most), most)
+                clamp(self.freed, self.batch, most)
             }
         }
     }

@@ -24,7 +24,7 @@ pub(super) fn faster(work: Ps, share: u64, left: &mut Ps) -> Ps {
     let done = work.min(*left / fewer);
     // A rest that is shorter than any work is lost.
     *left = if done < work { 0 } else { *left - done * fewer };
-    done * fewer + (work - done) * share
+    (done * fewer).saturating_add((work - done).saturating_mul(share))
 }
 
 #[cfg(test)]

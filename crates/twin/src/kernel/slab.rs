@@ -12,7 +12,7 @@ use crate::alloc::{AllocationFailure, Caller, Policy, Request};
 use crate::machine::PAGE_SIZE;
 use crate::page::Pfn;
 use crate::probe::Task;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest order of a block (`slub_max_order`).
 const MAX_ORDER: u32 = 3;
@@ -78,12 +78,15 @@ pub(crate) struct Slab {
     partial: BTreeMap<u64, Pfn>,
     /// The next place.
     next: u64,
+    /// Tasks that were denied a usual block and have not got a small one yet: they do not ask for a usual one again.
+    denied: BTreeSet<i32>,
 }
 
 impl Slab {
     /// An empty cache.
     pub(crate) fn new(shape: Shape) -> Slab {
-        Slab { shape, blocks: BTreeMap::new(), current: None, partial: BTreeMap::new(), next: 0 }
+        let (blocks, partial, denied) = Default::default();
+        Slab { shape, blocks, current: None, partial, next: 0, denied }
     }
 
     /// What its blocks are.
@@ -112,10 +115,19 @@ impl Slab {
                 None => {
                     let Shape { usual, small, .. } = self.shape;
                     let mut caller = Caller::new(cpu, task, Policy::Default);
-                    let (got, room) = match kernel.allocate_unchecked(&mut caller, &usual.0) {
-                        Ok(got) => (got, usual.1),
-                        Err(failure) if usual.0 == small.0 || usual.0.may_wait && !denied => return Err(failure),
-                        Err(_) => (kernel.allocate_unchecked(&mut caller, &small.0)?, small.1),
+                    let waits_for_small = self.denied.contains(&task.pid);
+                    let got = if waits_for_small { None } else { Some(kernel.allocate_unchecked(&mut caller, &usual.0)) };
+                    let (got, room) = match got {
+                        Some(Ok(got)) => (got, usual.1),
+                        Some(Err(failure)) if usual.0 == small.0 || usual.0.may_wait && !denied => return Err(failure),
+                        None | Some(Err(_)) => {
+                            if usual.0.may_wait {
+                                self.denied.insert(task.pid);
+                            }
+                            let got = kernel.allocate_unchecked(&mut caller, &small.0)?;
+                            self.denied.remove(&task.pid);
+                            (got, small.1)
+                        }
                     };
                     self.blocks.insert(got.page, Block { used: 0, room, place: None });
                     got.page

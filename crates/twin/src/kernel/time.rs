@@ -116,8 +116,9 @@ impl Kernel {
     pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
         let time = time + self.probe.take_unpaid() * self.event_time;
         let left = &mut self.left[cpu as usize];
-        self.clocks[cpu as usize] +=
-            if *left == 0 { time * self.share } else { budget::faster(time, self.share, left) };
+        let time = if *left == 0 { time.saturating_mul(self.share) } else { budget::faster(time, self.share, left) };
+        let clock = &mut self.clocks[cpu as usize];
+        *clock = clock.saturating_add(time);
     }
 
     /// An interrupt takes some time of a CPU if that is busy: an idle one has it to spare.

@@ -97,6 +97,11 @@ impl Probe {
         self.written
     }
 
+    /// Memory that waiting events take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.waiting.len() * size_of::<Waiting>() + self.values.len() * size_of::<u64>() + self.text.len()
+    }
+
     /// Gives the waiting events up to and including time `until` to a sink.
     pub fn drain(&mut self, until: Ns, sink: &mut dyn Sink) {
         // Stable, so events of one time and CPU stay in the order in which they were written.

@@ -12,6 +12,7 @@ use super::process::{self, Doing, Process, Thread};
 use super::sample::Sampler;
 use super::stall::{self, SHORTEST_TURN, Stall};
 use super::trace::Replayed;
+use super::watch::{Halted, Watch};
 use super::writeback::WritersBack;
 use super::{Options, Ran, RunError};
 use crate::access::{AccessState, Dentries, Load};
@@ -62,6 +63,8 @@ pub(super) enum Step {
     Waiting,
     /// What it did is over.
     Ended,
+    /// It has worked and worked while its clock stood still.
+    Still,
 }
 
 /// Why a run stops early.
@@ -71,6 +74,14 @@ pub(super) enum Stop {
     Failed(RunError),
     /// A thread found no memory.
     OutOfMemory(usize, AllocationFailure),
+    /// It gets nowhere.
+    Halted(Box<Halted>),
+}
+
+impl From<Box<Halted>> for Stop {
+    fn from(halted: Box<Halted>) -> Stop {
+        Stop::Halted(halted)
+    }
 }
 
 impl From<RunError> for Stop {
@@ -118,6 +129,10 @@ pub(super) struct Engine<'a> {
     pub(super) replayed: Replayed,
     /// Processes that were killed for want of memory.
     pub(super) killed: Vec<Killed>,
+    /// Processes of the workload that have not ended.
+    pub(super) unended: usize,
+    /// That virtual time goes on.
+    pub(super) watch: Watch,
 }
 
 impl<'a> Engine<'a> {
@@ -172,6 +187,8 @@ impl<'a> Engine<'a> {
             writers_back: None,
             replayed: Replayed::default(),
             killed: Vec::new(),
+            unended: scenario.processes.len(),
+            watch: Watch::new(cpus, 0),
             kernel,
         };
         if let Some(lru) = engine.options.state.lru.take() {
@@ -186,6 +203,7 @@ impl<'a> Engine<'a> {
         if let Some(rules) = build::fair_rules(&scenario.kernel, cpus) {
             engine.queues.share_fairly(rules, engine.workload_threads()..engine.threads.len());
         }
+        engine.watch = Watch::new(cpus, engine.threads.len());
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }
@@ -215,7 +233,7 @@ impl<'a> Engine<'a> {
         let last = if self.scenario.processes.is_empty() { 0 } else { HORIZON };
         let duration = self.scenario.run.duration.map_or(last, |duration| duration.0.min(HORIZON));
         self.fix(begin + duration, Due::Stop);
-        let mut now = begin;
+        let (mut now, mut halted) = (begin, None);
         let ending = loop {
             match self.next(&mut now) {
                 Ok(true) => {}
@@ -225,8 +243,14 @@ impl<'a> Engine<'a> {
                     now = now.max(self.kernel.now(self.threads[thread].caller.cpu));
                     break self.nobody_killed(thread, &failure, now);
                 }
+                Err(Stop::Halted(why)) => {
+                    halted = Some(*why.clone());
+                    let (Halted::StandsStill { at, pid, comm, .. } | Halted::TooLarge { at, pid, comm, .. }) = *why.clone();
+                    now = now.max(at);
+                    break Ending::Stopped { at, pid, comm, message: why.to_string() };
+                }
             }
-            if self.processes.iter().all(|process| process.ended) && !self.scenario.processes.is_empty() {
+            if self.unended == 0 && !self.scenario.processes.is_empty() {
                 break Ending::Completed;
             }
         };
@@ -254,7 +278,7 @@ impl<'a> Engine<'a> {
         let threads = &self.threads;
         let ran = |of: &process::Process| threads[of.threads.clone()].iter().map(|thread| thread.ran).sum::<Ps>();
         let cpu_time = self.processes.iter().map(|of| (of.name.clone(), ran(of) / PS_PER_NS)).collect();
-        Ok(Ran { results, end: now, kernel: self.kernel, cpu_time })
+        Ok(Ran { results, end: now, kernel: self.kernel, cpu_time, halted })
     }
 
     /// Does what comes next; false at the end of the run.
@@ -272,6 +296,7 @@ impl<'a> Engine<'a> {
             self.ready.pop();
             if let Some((clock, cpu)) = ready {
                 self.is_ready[cpu as usize] = false;
+                self.look_after(clock, self.queues.running(cpu))?;
                 *now = (*now).max(clock / PS_PER_NS);
                 self.step(cpu, clock)?;
             }
@@ -279,6 +304,7 @@ impl<'a> Engine<'a> {
         }
         let Some(timer) = self.due.take(Ns::MAX) else { return Ok(false) };
         *now = (*now).max(timer.at);
+        self.look_after(timer.at.saturating_mul(PS_PER_NS), None)?;
         while self.fixed.first().is_some_and(|&at| at <= timer.at) {
             self.fixed.pop_first();
         }
@@ -371,6 +397,7 @@ impl<'a> Engine<'a> {
             Step::Asleep(until) => self.sleep(thread, until)?,
             Step::Waiting => self.stop_running(thread)?,
             Step::Ended => self.go_on(thread)?,
+            Step::Still => return Err(self.stands_still(Some(thread)).into()),
         }
         self.attend(cpu, clock)?;
         self.make_ready(cpu);

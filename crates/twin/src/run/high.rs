@@ -5,6 +5,7 @@
 //! charges more than 64 pages reclaims amid it. Checked by `tests/cgroups.rs`.
 
 use super::engine::{Engine, Step};
+use super::watch::Watch;
 use crate::alloc::ZoneKind;
 use crate::kernel::{PS_PER_NS, Ps};
 use crate::reclaim::{BATCH, Control, Direct, MAX_RETRIES, Poll, Who, World};
@@ -46,7 +47,11 @@ impl Engine<'_> {
         let high = at.high.as_mut()?;
         let (cpu, task) = (at.caller.cpu, at.caller.task);
         let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        let mut watch = Watch::within(world.kernel.clock(cpu));
         while world.kernel.clock(cpu) < until && !world.kernel.reclaim.wants_attention() {
+            if !watch.goes_on(world.kernel.clock(cpu)) {
+                return Some(Step::Still);
+            }
             if let Some(direct) = &mut high.direct {
                 match direct.step(&mut world) {
                     Poll::On => {}

@@ -6,6 +6,7 @@
 use super::RunError;
 use super::engine::{Engine, Step};
 use super::process::{Doing, Process, Thread};
+use super::watch::Watch;
 use crate::alloc::{Caller, Policy, ZONES};
 use crate::compaction::Kcompactd;
 use crate::kernel::Ps;
@@ -68,7 +69,11 @@ impl Engine<'_> {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);
         let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        let mut watch = Watch::within(world.kernel.clock(cpu));
         while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
+            if !watch.goes_on(world.kernel.clock(cpu)) {
+                return Step::Still;
+            }
             let came = match &mut at.doing {
                 Doing::Kswapd(kswapd) => kswapd.step(&mut world),
                 Doing::Kcompactd(kcompactd) => kcompactd.step(&mut world),

@@ -26,9 +26,11 @@ mod tally;
 mod trace;
 mod vmalloc_test;
 mod wake;
+mod watch;
 mod writeback;
 
 pub use trace::{Trace, TraceError};
+pub use watch::Halted;
 
 use crate::build::{self, BuildError};
 use crate::clock::Ns;
@@ -49,6 +51,9 @@ pub enum RunError {
     /// The kernel refused something.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// It got nowhere, and its results are of no use to who asked.
+    #[error(transparent)]
+    Halted(#[from] Halted),
     /// The vmalloc stress test refused something.
     #[error(transparent)]
     Stress(#[from] StressError),
@@ -94,6 +99,8 @@ pub struct Ran {
     pub kernel: Kernel,
     /// CPU time of each process, those of the kernel among them.
     pub cpu_time: Vec<(String, Ns)>,
+    /// Why it was ended early, if it was: then its ending is [`mmtwin_event::results::Ending::Stopped`].
+    pub halted: Option<Halted>,
 }
 
 /// Kinds of events that mechanisms of the twin write.

@@ -132,16 +132,22 @@ impl Engine<'_> {
     /// How a run ends in which processes were killed: the first of them, and what is to be said of the others.
     pub(super) fn killed(&mut self, ending: Ending) -> (Ending, Vec<String>) {
         let mut killed = std::mem::take(&mut self.killed).into_iter();
-        let Some(Killed { at, pid, comm, why }) = killed.next() else { return (ending, Vec::new()) };
+        // That a run was stopped is more than that memory ran out before.
+        let stopped = matches!(ending, Ending::Stopped { .. });
+        let too = if stopped { "" } else { " too" };
         let said = |of: Killed| {
             format!(
-                "out of memory after {:.3} s too: {} (pid {}) was killed: {}",
+                "out of memory after {:.3} s{too}: {} (pid {}) was killed: {}",
                 of.at as f64 / 1e9,
                 of.comm,
                 of.pid,
                 of.why
             )
         };
+        if stopped {
+            return (ending, killed.map(said).collect());
+        }
+        let Some(Killed { at, pid, comm, why }) = killed.next() else { return (ending, Vec::new()) };
         (Ending::OutOfMemory { at, pid, comm, message: why }, killed.map(said).collect())
     }
 }

@@ -267,6 +267,7 @@ impl Engine<'_> {
     /// A process ends and gives its memory back.
     pub(super) fn exit(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         let this = &mut self.processes[process];
+        self.unended -= usize::from(!this.ended);
         (this.phase, this.ended) = (None, true);
         let (kept, regions, threads) = (std::mem::take(&mut this.kept), this.regions.clone(), this.threads.clone());
         let image = std::mem::take(&mut this.image);

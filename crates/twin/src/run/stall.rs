@@ -6,6 +6,7 @@
 //! `tests/reclaim.rs` and against guests (docs/fidelity.md).
 
 use super::engine::{Engine, Step, Stop};
+use super::watch::Watch;
 use crate::alloc::{AllocationFailure, Caller, PageAllocator, Request, ZONES, Zone, ZoneKind};
 use crate::compaction::{Compact, Priority, Status, TaskCompact, Tries};
 use crate::kernel::Ps;
@@ -140,7 +141,8 @@ impl Engine<'_> {
                 }
                 Next::Decide => {
                     // Reading ahead gives up at a limit too, but only when nothing more can be reclaimed.
-                    if !of_cgroup && (request.no_retry || costly && !request.repeat) {
+                    let gives_up = if of_cgroup { request.no_retry && stall.reclaimed == 0 } else { request.no_retry };
+                    if gives_up || !of_cgroup && costly && !request.repeat {
                         stall.next = Next::GiveUp;
                         continue;
                     }
@@ -151,7 +153,8 @@ impl Engine<'_> {
                     let goes_on = goes_on || stall.reclaimed > 0 && self.compacts_again(thread, &mut stall);
                     stall.next = match goes_on {
                         true => Next::Reclaim,
-                        false if costly && !of_cgroup => Next::GiveUp,
+                        // Nobody is killed for a large block.
+                        false if costly => Next::GiveUp,
                         false => Next::Kill,
                     };
                 }
@@ -301,7 +304,11 @@ impl Engine<'_> {
         let (cpu, task) = (at.caller.cpu, at.caller.task);
         let node_reclaim = at.node_reclaim.as_mut()?;
         let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        let mut watch = Watch::within(world.kernel.clock(cpu));
         while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
+            if !watch.goes_on(world.kernel.clock(cpu)) {
+                return Some(Step::Still);
+            }
             match node_reclaim.step(&mut world) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => {
@@ -323,7 +330,11 @@ impl Engine<'_> {
         let (cpu, task) = (at.caller.cpu, at.caller.task);
         let stall = at.stall.as_mut().filter(|stall| stall.direct.is_some() || stall.compact.is_some())?;
         let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        let mut watch = Watch::within(world.kernel.clock(cpu));
         while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
+            if !watch.goes_on(world.kernel.clock(cpu)) {
+                return Some(Step::Still);
+            }
             match stall.step(&mut world) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => {

@@ -20,12 +20,15 @@ pub enum Limit {
     Pages(u64),
 }
 
+/// Limits above this count as this, so that the arithmetic of 64 bits does not overflow (6.10 and later; 16 TiB).
+const MOST_PAGES: u64 = u32::MAX as u64;
+
 impl Limit {
     /// Pages of so much memory.
     fn of(self, available: u64) -> u64 {
         match self {
-            Limit::Percent(percent) => percent * PARTS / 100 * available / PARTS,
-            Limit::Pages(pages) => pages,
+            Limit::Percent(percent) => percent.min(100) * PARTS / 100 * available / PARTS,
+            Limit::Pages(pages) => pages.min(MOST_PAGES),
         }
     }
 }
@@ -71,8 +74,8 @@ impl Limits {
     pub(crate) fn node_has_room(&self, alloc: &PageAllocator, stat: &VmStat, node: usize) -> bool {
         let memory = dirtyable(alloc, stat, node * ZONES..(node + 1) * ZONES);
         let limit = match self.hard {
-            Limit::Percent(percent) => percent * memory / 100,
-            Limit::Pages(pages) => pages * memory / (dirtyable(alloc, stat, 0..alloc.zones.len()) + 1),
+            Limit::Percent(percent) => percent.min(100) * memory / 100,
+            Limit::Pages(pages) => pages.min(MOST_PAGES) * memory / (dirtyable(alloc, stat, 0..alloc.zones.len()) + 1),
         };
         stat.pages.of(node, NodeItem::Dirty) + stat.pages.of(node, NodeItem::Writeback) <= limit
     }

@@ -16,13 +16,17 @@ pub(super) fn ratio(state: &State, bandwidth: u64) -> u64 {
     }
     let setpoint = (thresholds.freerun() + limit) / 2;
     let mut ratio = polynomial(setpoint, dirty, limit);
-    // The disk's own set point is to the other as its part is to the threshold.
+    // The disk's own set point is to the other as its part is to the threshold. A threshold that was just lowered may be
+    // many times smaller than the limit that follows it.
     let part = of_disk.min(thresholds.hard).max((limit - dirty) / 8);
-    let x = (part << 16) / (thresholds.hard | 1);
-    let own = (setpoint * x) >> 16;
-    let span = ((thresholds.hard.saturating_sub(part) + 8 * bandwidth) * x) >> 16;
-    let zero = own + span;
-    ratio = if dirty < zero - span / 4 { ratio * (zero - dirty) / ((zero - own) | 1) } else { ratio / 4 };
+    let x = (u128::from(part) << 16) / u128::from(thresholds.hard | 1);
+    let own = (u128::from(setpoint) * x) >> 16;
+    let span = (u128::from(thresholds.hard.saturating_sub(part) + 8 * bandwidth) * x) >> 16;
+    let (zero, wide) = (own + span, u128::from(dirty));
+    ratio = match wide < zero - span / 4 {
+        true => (u128::from(ratio) * (zero - wide) / (span | 1)) as u64,
+        false => ratio / 4,
+    };
     // A disk must not run dry.
     let low = part / 2;
     if dirty < low {
@@ -33,8 +37,9 @@ pub(super) fn ratio(state: &State, bandwidth: u64) -> u64 {
 
 /// 1 + ((setpoint - dirty) / (limit - setpoint))^3, within 0 and 2.
 fn polynomial(setpoint: u64, dirty: u64, limit: u64) -> u64 {
-    let one = ONE as i64;
-    let x = (setpoint as i64 - dirty as i64) * one / ((limit - setpoint) as i64 | 1);
+    // Wide enough for the cube where the limits are far apart and the set point is near its own.
+    let one = i128::from(ONE);
+    let x = (i128::from(setpoint) - i128::from(dirty)) * one / (i128::from(limit.saturating_sub(setpoint)) | 1);
     let cube = (((x * x) >> one.ilog2()) * x) >> one.ilog2();
     (cube + one).clamp(0, 2 * one) as u64
 }
