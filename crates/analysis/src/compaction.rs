@@ -105,6 +105,9 @@ pub struct Kcompactd {
     since: Option<u64>,
 }
 
+/// Compactions that are open at once.
+const MAX_OPEN: usize = 1 << 16;
+
 /// Counts under a key unless that would make too many keys.
 fn count<K: Ord, V: Default>(map: &mut BTreeMap<K, V>, key: K, left_out: &mut u64, add: impl FnOnce(&mut V)) {
     if map.len() >= MAX_PLACES && !map.contains_key(&key) {
@@ -136,6 +139,10 @@ impl Compaction {
                 self.failed = self.failed.saturating_add(e.nr_failed);
             }
             Kind::MmCompactionBegin => {
+                // One whose end is missing stays open, and no machine compacts on so many threads.
+                if self.open.len() >= MAX_OPEN {
+                    self.open.clear();
+                }
                 self.open.insert(task.pid, ev.ts);
             }
             Kind::MmCompactionEnd => self.ended(ev, task.pid),

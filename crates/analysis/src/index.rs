@@ -3,6 +3,9 @@
 //! The statistics live in plain vectors in that order, so nothing depends on the order of a hash table. Open
 //! addressing with linear probing, at most half full.
 
+/// Key of those beyond the bound of [`Index::insert_up_to`]: no thread id, node or place has it.
+pub const SHARED: u64 = u64::MAX;
+
 /// The map.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
@@ -31,6 +34,16 @@ impl Index {
         match self.get(key) {
             Some(position) => (position, false),
             None => (self.add(key), true),
+        }
+    }
+
+    /// The same for at most `most` keys; those beyond share the position of [`SHARED`], which is the last one.
+    #[inline]
+    pub fn insert_up_to(&mut self, key: u64, most: u32) -> (u32, bool) {
+        match self.get(key) {
+            Some(position) => (position, false),
+            None if self.len < most => (self.add(key), true),
+            None => self.insert(SHARED),
         }
     }
 

@@ -114,6 +114,15 @@ impl Span {
     }
 }
 
+impl Analysis {
+    /// Everybody who had to do with reclaim, with what he did, in order of appearance; last those who are counted
+    /// together, as the task [`tasks::OTHERS`].
+    pub fn reclaimers(&self) -> impl Iterator<Item = (&tasks::Task, &reclaim::Process)> {
+        let own = self.tasks.iter().filter_map(|task| Some((task, self.reclaim.process(task)?)));
+        own.chain(self.reclaim.others())
+    }
+}
+
 impl Sink for Analysis {
     fn start(&mut self, source: &Source) {
         self.source = source.clone();

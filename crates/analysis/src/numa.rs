@@ -25,6 +25,8 @@ const OTHERS: (u32, u32) = (u32::MAX, u32::MAX);
 const MAX_NODES: i32 = 1024;
 /// Largest number of a CPU that is kept apart.
 const MAX_CPU: u32 = 8191;
+/// Tasks that are kept apart; those beyond are counted together as thread -1.
+const APART: u32 = 1 << 18;
 /// Tasks whose migrations are kept by CPU.
 const MAX_TASKS: u32 = 1024;
 /// The kernel's number for no node.
@@ -129,7 +131,13 @@ impl Numa {
             Kind::SchedMoveNuma => self.moved(&ev.typed()),
             Kind::SchedSwapNuma => self.swapped(&ev.typed()),
             Kind::SchedStickNuma => self.stuck(&ev.typed()),
-            Kind::SchedSkipVmaNuma => *self.skips.entry(ev.typed::<SchedSkipVmaNuma>().reason.0).or_default() += 1,
+            Kind::SchedSkipVmaNuma => {
+                let mut reason = ev.typed::<SchedSkipVmaNuma>().reason.0;
+                if self.skips.len() >= MAX_KINDS && !self.skips.contains_key(&reason) {
+                    reason = OTHERS.0;
+                }
+                *self.skips.entry(reason).or_default() += 1;
+            }
             Kind::MmNumaMigrateRatelimit => {
                 let pages = ev.typed::<MmNumaMigrateRatelimit>().nr_pages;
                 self.rate_limited_pages = self.rate_limited_pages.saturating_add(pages);
@@ -139,8 +147,9 @@ impl Numa {
     }
 
     fn task(&mut self, pid: i32) -> &mut TaskMoves {
-        let (at, new) = self.by_pid.insert(pid as u32 as u64);
+        let (at, new) = self.by_pid.insert_up_to(pid as u32 as u64, APART);
         if new {
+            let pid = if self.tasks.len() < APART as usize { pid } else { -1 };
             self.tasks.push(TaskMoves { pid, ..TaskMoves::default() });
         }
         &mut self.tasks[at as usize]
@@ -183,7 +192,7 @@ impl Numa {
             let cpu = event.cpu.min(MAX_CPU);
             let by_cpu = self.migrated_by_cpu.entry(cpu).or_default();
             *by_cpu = by_cpu.saturating_add(ev.nr_succeeded);
-            let task = self.by_pid.insert(pid as u32 as u64).0;
+            let task = self.by_pid.insert_up_to(pid as u32 as u64, APART).0;
             if task < MAX_TASKS {
                 let of_task = self.by_task_cpu.entry((task, cpu)).or_default();
                 *of_task = of_task.saturating_add(ev.nr_succeeded);

@@ -10,6 +10,11 @@ use mmtwin_event::Event;
 
 /// Longest name of a task, without its NUL.
 const COMM: usize = 15;
+/// Entries of their own. Those who come later are one entry without a state: what they do belongs to no context.
+/// Kernels have at most four times as many threads at once.
+const LISTED: usize = 1 << 20;
+/// Name of the entry of those who have none of their own; its thread id is -1.
+pub const OTHERS: &str = "<others>";
 /// CPUs that have a remembered task; those above share the places.
 const CACHED_CPUS: usize = 1024;
 
@@ -103,6 +108,13 @@ impl Task {
         }
     }
 
+    /// Stands for those who have no entry of their own.
+    pub(crate) fn others() -> Task {
+        let mut task = Task { pid: -1, ..Task::default() };
+        task.set_comm(OTHERS.as_bytes());
+        task
+    }
+
     fn set_comm(&mut self, comm: &[u8]) {
         let comm = &comm[..comm.len().min(COMM)];
         self.comm = [0; COMM];
@@ -140,6 +152,9 @@ pub struct Tasks {
     last: Vec<(i32, u32)>,
     /// By position in `by_pid`.
     threads: Vec<Thread>,
+    /// The entry of those beyond [`LISTED`], once there are any, and how often one of them was looked up.
+    shared: Option<u32>,
+    beyond: u64,
 }
 
 impl Tasks {
@@ -166,7 +181,8 @@ impl Tasks {
                 if self.last.len() <= cpu {
                     self.last.resize(cpu + 1, (0, 0));
                 }
-                self.last[cpu] = (ev.pid, entry + 1);
+                // The shared entry is looked up every time.
+                self.last[cpu] = (ev.pid, if Some(entry) == self.shared { 0 } else { entry + 1 });
                 entry
             }
         };
@@ -174,10 +190,21 @@ impl Tasks {
             let at = self.position(ev.pid);
             entry = self.rename(at, ev.comm);
         }
+        if Some(entry) == self.shared {
+            self.beyond += 1;
+            // Another thread may have left it in a reclaim.
+            self.list[entry as usize] = Task { process: self.list[entry as usize].process, ..Task::others() };
+            return entry;
+        }
         if ev.tgid != 0 {
             self.list[entry as usize].tgid = ev.tgid;
         }
         entry
+    }
+
+    /// Events of tasks that have no entry of their own, for there are more than 1,048,576 of them.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
     }
 
     /// A name announced apart from events.
@@ -204,11 +231,15 @@ impl Tasks {
     }
 
     fn position(&mut self, pid: i32) -> u32 {
-        let (at, new) = self.by_pid.insert(pid as u32 as u64);
+        // A list that is full of other names of known threads has no room for new threads either.
+        let most = if self.list.len() < LISTED { LISTED as u32 } else { 0 };
+        let (at, new) = self.by_pid.insert_up_to(pid as u32 as u64, most);
         if new {
             let entry = self.list.len() as u32;
             self.threads.push(Thread { now: entry, newest: entry });
-            self.list.push(Task { pid, ..Task::default() });
+            let shared = self.list.len() >= LISTED;
+            self.list.push(if shared { Task::others() } else { Task { pid, ..Task::default() } });
+            self.shared = shared.then_some(entry);
         }
         at
     }
@@ -218,7 +249,7 @@ impl Tasks {
     fn rename(&mut self, at: u32, comm: &[u8]) -> u32 {
         let comm = &comm[..comm.len().min(COMM)];
         let Thread { now, newest } = self.threads[at as usize];
-        if comm == b"<...>" || comm == b"<idle>" || self.list[now as usize].comm() == comm {
+        if comm == b"<...>" || comm == b"<idle>" || self.list[now as usize].comm() == comm || Some(now) == self.shared {
             return now;
         }
         if self.list[now as usize].comm_len == 0 {
@@ -228,6 +259,10 @@ impl Tasks {
         let mut known = Some(newest);
         while let Some(entry) = known.filter(|&e| self.list[e as usize].comm() != comm) {
             known = self.list[entry as usize].before.checked_sub(1);
+        }
+        if known.is_none() && self.list.len() >= LISTED {
+            // It keeps the name it had.
+            return now;
         }
         let entry = known.unwrap_or_else(|| {
             let old = &self.list[now as usize];
@@ -301,5 +336,20 @@ mod tests {
         for (comm, kswapd) in [(&b"kswapd0"[..], true), (b"kswapd12", true), (b"kswapd", false), (b"kswapdx", false)] {
             assert_eq!(is_kswapd(comm), kswapd);
         }
+    }
+
+    #[test]
+    fn threads_beyond_the_bound_share_an_entry_without_a_state() {
+        let mut tasks = Tasks::default();
+        (0..LISTED as i32).for_each(|pid| tasks.announce(pid, 0, b"t"));
+        for pid in [-7, -8] {
+            let task = tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(pid).comm(b"kswapd9").event());
+            assert_eq!((task.name().as_str(), task.context, task.kswapd), (OTHERS, Context::Other, false));
+            task.context = Context::Direct;
+        }
+        // Those that are known stay themselves, with the name they had.
+        let task = tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(5).comm(b"new").event());
+        assert_eq!((task.pid, task.name().as_str()), (5, "t"));
+        assert_eq!((tasks.iter().count(), tasks.beyond()), (LISTED + 1, 2));
     }
 }

@@ -179,6 +179,10 @@ pub struct End {
     /// What recording cost.
     #[serde(default)]
     pub cost: Cost,
+    /// Bytes of the files of the recording, by their path in it; of a directory of formats, whose path ends in `/`,
+    /// the sum. What is shorter now was cut. Empty: the writer did not say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, u64>,
     /// What did not go as asked, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,

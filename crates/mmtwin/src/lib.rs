@@ -7,6 +7,7 @@ pub mod progress;
 pub mod reading;
 pub mod reproduce;
 pub mod running;
+pub mod shortened;
 pub mod verbs;
 
 use std::fmt;

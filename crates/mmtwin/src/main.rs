@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use mmtwin::cli::{Cli, Color, Verb};
-use mmtwin::{Failure, say, status, verbs};
+use mmtwin::{Failure, say, shortened, status, verbs};
 use mmtwin_host::workload::{WORKER, worker};
 
 fn main() {
@@ -10,6 +10,7 @@ fn main() {
     if std::env::args_os().nth(1).is_some_and(|first| first == WORKER) {
         std::process::exit(worker());
     }
+    shortened::catch();
     let cli = Cli::parse();
     match cli.color {
         Color::Auto => {}

@@ -10,6 +10,8 @@ use mmtwin_report::model::{Finding, InputInfo, Report};
 use mmtwin_report::{findings, tables};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::{InputFile, Options};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 impl Reading {
     /// What the arguments say of the inputs.
@@ -17,9 +19,9 @@ impl Reading {
         let counters = match &self.counters {
             None => None,
             Some(pair) => {
-                let (before, after) =
-                    pair.split_once(',').ok_or_else(|| Failure::Usage("--counters: expected BEFORE,AFTER".into()))?;
-                Some((before.to_string(), after.to_string()))
+                let mut parts = pair.as_bytes().splitn(2, |&b| b == b',').map(|part| OsStr::from_bytes(part).to_owned());
+                let pair = parts.next().zip(parts.next());
+                Some(pair.ok_or_else(|| Failure::Usage("--counters: expected BEFORE,AFTER".into()))?)
             }
         };
         let times = match &self.times {
@@ -54,17 +56,18 @@ pub struct Analysed {
 }
 
 /// Opens an input. What is taken of a directory of several things is said on standard error.
-pub fn open(name: &str) -> Result<InputFile, Failure> {
-    let file = InputFile::open(name)?;
+pub fn open(name: impl AsRef<OsStr>) -> Result<InputFile, Failure> {
+    let file = InputFile::open(&name)?;
     if let Some(taken) = file.taken() {
-        say(&format!("{name}: reading {taken}"));
+        say(&format!("{}: reading {taken}", name.as_ref().to_string_lossy()));
     }
     Ok(file)
 }
 
 /// Reads and analyses an input. Warnings go to standard error.
-pub fn analyse(name: &str, options: &Options) -> Result<Analysed, Failure> {
-    let mut file = open(name)?;
+pub fn analyse(name: impl AsRef<OsStr>, options: &Options) -> Result<Analysed, Failure> {
+    let mut file = open(&name)?;
+    let name = &name.as_ref().to_string_lossy();
     let recording = file.recording();
     let results = recording.and_then(|recording| recording.results.clone());
     let state = recording.and_then(|recording| recording.state.clone());
@@ -91,25 +94,55 @@ pub fn warn(outcome: &Outcome) {
     }
 }
 
+/// An input that lacks something: every sum may be too small.
+fn cut_input(cuts: &[String], name: &str) -> Option<Finding> {
+    let more = match cuts.len() {
+        0 => return None,
+        1 => String::new(),
+        n => format!(", and {} more", n - 1),
+    };
+    Some(Finding {
+        key: "input_cut".into(),
+        severity: 96,
+        sentence: format!("the input is cut: {}{more}.", cuts[0]),
+        detail: "How much is missing is not known: sums are too small, and what would have ended later is open.".into(),
+        command: format!("mmtwin report {name} --table losses"),
+    })
+}
+
+/// Why an input breaks a limit of lost events; `None`: it keeps it. A loss of unknown size breaks every limit.
+pub fn too_many_lost(outcome: &Outcome, limit: u64) -> Option<String> {
+    let (known, gaps) = outcome.lost_total();
+    let cuts = outcome.warnings.cuts().count();
+    if known <= limit && gaps == 0 && cuts == 0 {
+        return None;
+    }
+    let gaps = if gaps > 0 { format!(" and {gaps} gaps of unknown size") } else { String::new() };
+    let cut = if cuts > 0 { ", and the input is cut, so nobody knows how many more" } else { "" };
+    Some(format!("{known} events lost{gaps}{cut}; --max-lost allows {limit}"))
+}
+
 impl Analysed {
     /// All tables and findings.
     pub fn report(&self) -> Report {
         let source = &self.analysis.source;
-        let (known, gaps) = self.outcome.lost_total();
+        let cut = self.outcome.cuts();
         let mut reconciliation = tables::reconcile::reclaim(&self.analysis);
         reconciliation.extend(tables::reconcile::subjects(&self.analysis));
         let mut all = self.results.as_ref().map_or_else(Vec::new, tables::workload::tables);
         all.extend(tables::reclaim_tables(&self.analysis));
         all.extend(tables::subject_tables(&self.analysis));
-        let mut found: Vec<Finding> =
-            self.results.iter().flat_map(|results| tables::workload::findings(results, &source.name)).collect();
+        let mut found: Vec<Finding> = cut_input(&cut, &source.name).into_iter().collect();
+        found.extend(self.results.iter().flat_map(|results| tables::workload::findings(results, &source.name)));
         found.extend(findings::of(&self.analysis));
         Report {
             input: InputInfo {
                 name: source.name.clone(),
                 arm: source.arm.clone(),
                 kernel: source.kernel.clone(),
-                lost_events: (gaps == 0).then_some(known),
+                lost_events: self.outcome.lost_events(),
+                lost_at_least: self.outcome.lost_total().0,
+                cut,
                 events: self.outcome.events,
                 scenario: self.scenario.clone(),
             },

@@ -4,7 +4,9 @@
 //! heads the column; without one a single input names itself. An argument that exists as a file is taken whole, so
 //! names with `,` or `=` work too.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 
 /// One column of a comparison, before its inputs are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +14,7 @@ pub struct ColumnArgument {
     /// Heading.
     pub name: String,
     /// The inputs, at least one.
-    pub inputs: Vec<String>,
+    pub inputs: Vec<OsString>,
 }
 
 /// An argument that names no inputs.
@@ -31,25 +33,29 @@ impl std::error::Error for ColumnError {}
 
 impl ColumnArgument {
     /// Reads one argument. `exists` tells whether a name is an input as it stands.
-    pub fn parse(argument: &str, exists: impl Fn(&str) -> bool) -> Result<ColumnArgument, ColumnError> {
+    pub fn parse(argument: &OsStr, exists: impl Fn(&OsStr) -> bool) -> Result<ColumnArgument, ColumnError> {
+        let shown = |name: &OsStr| name.to_string_lossy().into_owned();
         if exists(argument) {
-            return Ok(ColumnArgument { name: argument.to_owned(), inputs: vec![argument.to_owned()] });
+            return Ok(ColumnArgument { name: shown(argument), inputs: vec![argument.to_owned()] });
         }
-        let (name, list) = match argument.split_once('=') {
-            Some((name, list)) if !name.is_empty() && !name.contains(['/', ',']) => (Some(name), list),
-            _ => (None, argument),
+        let bytes = argument.as_bytes();
+        let (name, list) = match bytes.iter().position(|&b| b == b'=') {
+            Some(at) if at > 0 && !bytes[..at].iter().any(|b| b"/,".contains(b)) => (Some(&bytes[..at]), &bytes[at + 1..]),
+            _ => (None, bytes),
         };
-        let inputs: Vec<String> = if exists(list) {
+        let list = OsStr::from_bytes(list);
+        let inputs: Vec<OsString> = if exists(list) {
             vec![list.to_owned()]
         } else {
-            list.split(',').map(|input| input.trim().to_owned()).collect()
+            let inputs = list.as_bytes().split(|&b| b == b',');
+            inputs.map(|input| OsStr::from_bytes(input.trim_ascii()).to_owned()).collect()
         };
         let first = inputs.first().filter(|_| inputs.iter().all(|input| !input.is_empty()));
-        let Some(first) = first else { return Err(ColumnError { argument: argument.to_owned() }) };
+        let Some(first) = first else { return Err(ColumnError { argument: shown(argument) }) };
         let name = match name {
-            Some(name) => name.to_owned(),
-            None if inputs.len() == 1 => first.clone(),
-            None => format!("{first} and {} more", inputs.len() - 1),
+            Some(name) => shown(OsStr::from_bytes(name)),
+            None if inputs.len() == 1 => shown(first),
+            None => format!("{} and {} more", shown(first), inputs.len() - 1),
         };
         Ok(ColumnArgument { name, inputs })
     }
@@ -60,8 +66,8 @@ mod tests {
     use super::*;
 
     fn parsed(argument: &str) -> (String, Vec<String>) {
-        let column = ColumnArgument::parse(argument, |name| name == "odd,name" || name == "x=y").unwrap();
-        (column.name, column.inputs)
+        let column = ColumnArgument::parse(argument.as_ref(), |name| name == "odd,name" || name == "x=y").unwrap();
+        (column.name, column.inputs.into_iter().map(|input| input.into_string().unwrap()).collect())
     }
 
     #[test]
@@ -80,7 +86,7 @@ mod tests {
     #[test]
     fn empty_inputs_are_refused() {
         for argument in ["", "a,", "NAME=", ",b", "NAME=a,,b"] {
-            let error = ColumnArgument::parse(argument, |_| false).unwrap_err();
+            let error = ColumnArgument::parse(argument.as_ref(), |_| false).unwrap_err();
             assert!(error.to_string().contains("INPUT is empty"), "{argument}");
         }
     }

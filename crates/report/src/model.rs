@@ -29,6 +29,10 @@ pub struct InputInfo {
     pub kernel: Option<String>,
     /// Events the kernel lost; `None` if the source cannot tell.
     pub lost_events: Option<u64>,
+    /// Of the events that were lost those that somebody counted: a lower bound where `lost_events` is unknown.
+    pub lost_at_least: u64,
+    /// What the input lacks that was once in it, each with its place; empty: nothing that can be seen.
+    pub cut: Vec<String>,
     /// Events read.
     pub events: u64,
     /// Hash of the scenario it ran, if it ran one.

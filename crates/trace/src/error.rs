@@ -84,6 +84,17 @@ impl Error {
     pub fn at(place: Place, message: impl Into<String>) -> Error {
         Error::Malformed { place, message: message.into() }
     }
+    /// The same error with another name for the file, where its name begins with `from`.
+    pub(crate) fn rename(mut self, from: &str, to: &str) -> Error {
+        let file = match &mut self {
+            Error::Io { file, .. } | Error::Unknown { file, .. } => file,
+            Error::Malformed { place, .. } => &mut place.file,
+        };
+        if let Some(rest) = file.strip_prefix(from) {
+            *file = format!("{to}{rest}");
+        }
+        self
+    }
     /// An error of the operating system.
     pub fn io(file: &str, source: std::io::Error) -> Error {
         Error::Io { file: file.into(), source }
@@ -99,7 +110,12 @@ pub struct Warning {
     pub message: String,
     /// How often the same thing was met.
     pub count: u64,
+    /// It means that the input lacks something that was once in it, of a size that nobody knows.
+    pub cut: bool,
 }
+
+/// Kinds of warnings that are kept of one input: messages may name events and fields, and a damaged input has many.
+const MAX_KINDS: usize = 200;
 
 /// Warnings of one input. The same message is kept once, with its count, so a damaged file of any size stays small.
 #[derive(Clone, Debug, Default)]
@@ -110,9 +126,33 @@ pub struct Warnings {
 impl Warnings {
     /// Adds a warning. `message` is a sentence without varying numbers, so that equal ones can be counted.
     pub fn add(&mut self, place: impl FnOnce() -> Place, message: &str) {
-        match self.list.iter_mut().find(|w| w.message == message) {
-            Some(w) => w.count += 1,
-            None => self.list.push(Warning { place: place(), message: message.into(), count: 1 }),
+        self.note(place, message, false);
+    }
+    /// Adds a warning which means that the input lacks something that was once in it: it is cut, or a part of it is
+    /// missing. How much was lost is unknown then, so no loss limit is kept.
+    pub fn cut(&mut self, place: impl FnOnce() -> Place, message: &str) {
+        self.note(place, message, true);
+    }
+    fn note(&mut self, place: impl FnOnce() -> Place, message: &str, cut: bool) {
+        match self.list.iter().position(|w| w.message == message) {
+            Some(known) => {
+                self.list[known].count += 1;
+                self.list[known].cut |= cut;
+            }
+            None if self.list.len() < MAX_KINDS => {
+                self.list.push(Warning { place: place(), message: message.into(), count: 1, cut });
+            }
+            None => {
+                // The last one counts what has no place of its own any more.
+                if self.list.len() == MAX_KINDS {
+                    let message = "more kinds of warnings than are kept".into();
+                    self.list.push(Warning { place: place(), message, count: 0, cut: false });
+                }
+                if let Some(last) = self.list.last_mut() {
+                    last.count += 1;
+                    last.cut |= cut;
+                }
+            }
         }
     }
     /// Adds what stopped one part of `file` while others could be read.
@@ -123,16 +163,41 @@ impl Warnings {
         };
         self.add(|| place, &message);
     }
+    /// The same for what means that the input lacks something, see [`Warnings::cut`].
+    pub fn cut_error(&mut self, file: &str, error: Error) {
+        let (place, message) = match error {
+            Error::Malformed { place, message } => (place, message),
+            Error::Io { file, source } => (Place::file(&file), source.to_string()),
+            other => (Place::file(file), other.to_string()),
+        };
+        self.cut(|| place, &message);
+    }
     /// All, in order of first occurrence.
     pub fn list(&self) -> &[Warning] {
         &self.list
     }
+    /// What the input lacks, in order of first occurrence.
+    pub fn cuts(&self) -> impl Iterator<Item = &Warning> {
+        self.list.iter().filter(|w| w.cut)
+    }
+    /// Calls files by another name: `from` is what their names begin with now.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        for w in &mut self.list {
+            if let Some(rest) = w.place.file.strip_prefix(from) {
+                w.place.file = format!("{to}{rest}");
+            }
+        }
+    }
     /// Takes over another list.
     pub fn append(&mut self, other: Warnings) {
         for w in other.list {
-            match self.list.iter_mut().find(|o| o.message == w.message) {
-                Some(o) => o.count += w.count,
-                None => self.list.push(w),
+            match self.list.iter().position(|o| o.message == w.message) {
+                Some(known) => {
+                    self.list[known].count += w.count;
+                    self.list[known].cut |= w.cut;
+                }
+                None if self.list.len() < MAX_KINDS => self.list.push(w),
+                None => self.note(|| w.place, &w.message, w.cut),
             }
         }
     }

@@ -9,9 +9,10 @@ pub mod access;
 pub mod dat;
 pub mod error;
 pub mod format;
+mod files;
 mod functions;
 pub mod input;
-mod map;
+pub mod map;
 pub mod recording;
 pub mod ring;
 pub mod text;
@@ -44,12 +45,21 @@ impl Outcome {
     pub fn add_lost(&mut self, cpu: u32, events: Option<u64>) {
         let (known, gaps) = self.lost.entry(cpu).or_default();
         match events {
-            Some(n) => *known += n,
+            Some(n) => *known = known.saturating_add(n),
             None => *gaps += 1,
         }
     }
-    /// Sum over CPUs: (events known to be lost, gaps of unknown size).
+    /// Sum over CPUs: (events known to be lost, gaps of unknown size). What the input itself lacks is not among them.
     pub fn lost_total(&self) -> (u64, u64) {
-        self.lost.values().fold((0, 0), |(e, g), (events, gaps)| (e + events, g + gaps))
+        self.lost.values().fold((0, 0), |(e, g): (u64, u64), (events, gaps)| (e.saturating_add(*events), g + gaps))
+    }
+    /// Events that were lost; `None` where a gap has no known size, or where the input itself is cut.
+    pub fn lost_events(&self) -> Option<u64> {
+        let (known, gaps) = self.lost_total();
+        (gaps == 0 && self.warnings.cuts().next().is_none()).then_some(known)
+    }
+    /// What the input lacks, in words, each with its place.
+    pub fn cuts(&self) -> Vec<String> {
+        self.warnings.cuts().map(|cut| format!("{}: {}", cut.place, cut.message)).collect()
     }
 }

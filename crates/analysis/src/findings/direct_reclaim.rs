@@ -27,11 +27,12 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     if part < MIN_PERCENT && longest < NOTICED {
         return None;
     }
-    let stalled = |t: &&Task| a.reclaim.process(t).is_some_and(|p| p.begun(Context::Direct) > 0);
-    let tasks: Vec<&Task> = a.tasks.iter().filter(stalled).collect();
+    let stalled = a.reclaimers().filter(|(_, process)| process.begun(Context::Direct) > 0);
+    let tasks: Vec<&Task> = stalled.map(|(task, _)| task).collect();
     let tasks = match &tasks[..] {
         [task] => task.name(),
-        tasks => counted(tasks.len() as u64, "task"),
+        // One of them stands for all that are counted together.
+        tasks => counted(tasks.len() as u64 + a.reclaim.together().saturating_sub(1), "task"),
     };
     let quantile = |q| time(stalls.quantile(q).unwrap_or(0) as f64);
     let mut sentence = format!(

@@ -19,11 +19,11 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         0 => format!("the kernel lost {} on {cpus} ({} of all)", counted(lost.events, "event"), percent(part)),
         gaps => {
             let known = if lost.events > 0 {
-                format!(", and {} more that it counted", count(lost.events))
+                format!(", and {} more that the kernel counted", count(lost.events))
             } else {
                 String::new()
             };
-            format!("the kernel lost events on {cpus} in {} and did not say how many{known}", counted(gaps, "gap"))
+            format!("events were lost on {cpus} in {} of unknown size{known}", counted(gaps, "gap"))
         }
     };
     let detail = "sums over events are too small and some durations are missing; a larger buffer helps".into();
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!((f.sentence.as_str(), f.severity), ("the kernel lost 5 events on 1 CPU (5.0 % of all)", 65));
         r.analysis.lost(0, None, 9);
         let f = check(&r.analysis).unwrap();
-        let expected = "the kernel lost events on 2 CPUs in 1 gap and did not say how many, and 5 more that it counted";
+        let expected = "events were lost on 2 CPUs in 1 gap of unknown size, and 5 more that the kernel counted";
         assert_eq!(f.sentence, expected);
     }
 

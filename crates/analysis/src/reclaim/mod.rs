@@ -31,6 +31,13 @@ use mmtwin_event::{Event, Kind, Source};
 /// Durations kept one by one.
 const LISTED: usize = 1 << 19;
 
+/// Processes whose reclaim is kept apart, at some kilobytes each; those beyond are counted together.
+pub const APART: usize = 1 << 16;
+/// Marks a task whose reclaim is counted together with that of others.
+const TOGETHER: u32 = u32::MAX;
+/// Nodes that kernels are built for; requests for others are counted as those for node -1.
+const NODES: u32 = 1024;
+
 /// One finished direct reclaim or awake phase of a kswapd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
@@ -58,6 +65,9 @@ pub struct Node {
 pub struct Reclaim {
     contexts: [Totals; 6],
     processes: Vec<Process>,
+    /// Those who have no place of their own in `processes`: how many, and what they did together.
+    together: u64,
+    others: Option<Box<(Task, Process)>>,
     /// Where pages came from.
     pub places: Places,
     by_nid: Index,
@@ -101,6 +111,16 @@ impl Reclaim {
     /// What a task did, if it had to do with reclaim.
     pub fn process(&self, task: &Task) -> Option<&Process> {
         self.processes.get(task.process.checked_sub(1)? as usize)
+    }
+
+    /// What those did together who are counted together, under a task of no thread.
+    pub fn others(&self) -> Option<(&Task, &Process)> {
+        self.others.as_deref().map(|(task, process)| (task, process))
+    }
+
+    /// How many are counted together, for there are more than [`APART`].
+    pub fn together(&self) -> u64 {
+        self.together
     }
 
     /// Nodes whose kswapd was asked for, by number.
@@ -170,10 +190,23 @@ impl Reclaim {
     #[inline]
     fn of(&mut self, task: &mut Task) -> &mut Process {
         if task.process == 0 {
-            self.processes.push(Process::default());
-            task.process = self.processes.len() as u32;
+            task.process = self.place(task);
         }
-        &mut self.processes[task.process as usize - 1]
+        match self.processes.get_mut(task.process as usize - 1) {
+            Some(process) => process,
+            None => &mut self.others.get_or_insert_with(|| Box::new((Task::others(), Process::default()))).1,
+        }
+    }
+
+    /// A place for what a task does, plus 1; there is none at [`TOGETHER`].
+    #[cold]
+    fn place(&mut self, task: &Task) -> u32 {
+        if self.processes.len() >= APART + if task.kswapd { NODES as usize } else { 0 } {
+            self.together += 1;
+            return TOGETHER;
+        }
+        self.processes.push(Process::default());
+        self.processes.len() as u32
     }
 
     #[inline]
@@ -347,9 +380,10 @@ impl Reclaim {
         let process = self.of(task);
         process.wakeups += 1;
         process.wakeup_orders.add(e.order);
-        let (position, new) = self.by_nid.insert(e.nid as u32 as u64);
+        let (position, new) = self.by_nid.insert_up_to(e.nid as u32 as u64, NODES);
         if new {
-            self.nodes.push(Node { nid: e.nid, requests: 0, request_orders: Orders::default() });
+            let nid = if self.nodes.len() < NODES as usize { e.nid } else { -1 };
+            self.nodes.push(Node { nid, requests: 0, request_orders: Orders::default() });
         }
         let node = &mut self.nodes[position as usize];
         node.requests += 1;

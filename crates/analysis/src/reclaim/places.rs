@@ -38,6 +38,10 @@ pub struct Visit {
     pub deactivated: u64,
 }
 
+/// Places that are kept apart: far more than the nodes, zones and priorities of any kernel. Those beyond are counted
+/// together as priority -1 of node -1.
+pub(super) const PLACES: u32 = 1 << 18;
+
 /// All places.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
@@ -56,10 +60,11 @@ impl Places {
             | low(place.priority) << 16
             | low(place.flags.0 as i32) << 8
             | place.context as u64;
-        let (position, new) = self.index.insert(key);
+        let (position, new) = self.index.insert_up_to(key, PLACES);
         if new {
+            let nowhere = Place { nid: -1, zid: None, priority: -1, flags: ReclaimFlags(0), ..place };
             self.visits.push(Visit {
-                place,
+                place: if self.visits.len() < PLACES as usize { place } else { nowhere },
                 batches: 0,
                 scanned: 0,
                 reclaimed: 0,

@@ -1,3 +1,4 @@
+use super::places::PLACES;
 use super::*;
 use crate::Analysis;
 use crate::made::Made;
@@ -169,4 +170,48 @@ fn isolations_count_as_scanned_unless_from_active_lists() {
     ]);
     assert_eq!(process(&a, 7).isolated, Pages { all: 20, file: 10, anon: 10 });
     assert_eq!(a.reclaim.context(Context::Other).isolated_inactive().scanned, 25);
+}
+
+/// Memory is bounded whatever the number of threads, nothing is lost of the sums, and it is said.
+#[test]
+fn processes_beyond_the_bound_are_counted_together() {
+    let mut a = Analysis::default();
+    let processes = APART as i32 + 10;
+    for pid in 1..=processes {
+        let us = pid as u64 * 10;
+        for made in [
+            begin(Kind::MmVmscanDirectReclaimBegin, (pid, b"p"), us, 0),
+            shrink((pid, b"p"), us + 1, 32, 8),
+            made(Kind::MmVmscanDirectReclaimEnd, (pid, b"p"), us + 2).set("nr_reclaimed", 8),
+        ] {
+            a.event(&made.event());
+        }
+    }
+    assert_eq!((a.reclaimers().count(), a.reclaim.together()), (APART + 1, 10));
+    let (task, others) = a.reclaim.others().unwrap();
+    assert_eq!((task.name().as_str(), task.pid), (crate::tasks::OTHERS, -1));
+    assert_eq!((others.begun(Context::Direct), others.reclaimed.all, others.stalls.count()), (10, 80, 10));
+    let sum: u64 = a.reclaimers().map(|(_, process)| process.scanned.all).sum();
+    assert_eq!(sum, 32 * processes as u64);
+    assert_eq!(a.reclaim.context(Context::Direct).inactive.scanned.all, sum);
+    // A kswapd that comes late still has a place of its own.
+    a.event(&made(Kind::MmVmscanKswapdSleep, (processes + 1, b"kswapd0"), 1 << 30).event());
+    assert_eq!(a.reclaimers().filter(|(_, process)| process.kswapd.is_some()).count(), 1);
+}
+
+#[test]
+fn places_and_nodes_beyond_the_bound_are_counted_together() {
+    let mut a = Analysis::default();
+    let nodes = PLACES as i64 + 5;
+    for nid in 0..nodes {
+        a.event(&shrink(DD, 1, 1, 1).set("nid", nid).event());
+    }
+    let places = a.reclaim.places.sorted();
+    assert_eq!(places.len(), PLACES as usize + 1);
+    assert_eq!((places[0].place.nid, places[0].scanned), (-1, 5));
+    for nid in 0..2000 {
+        a.event(&made(Kind::MmVmscanWakeupKswapd, DD, 2).set("nid", nid).event());
+    }
+    assert_eq!(a.reclaim.nodes().len(), NODES as usize + 1);
+    assert_eq!(a.reclaim.nodes().iter().map(|node| node.requests).sum::<u64>(), 2000);
 }

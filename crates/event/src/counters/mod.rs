@@ -178,6 +178,19 @@ fn numa_stat(file: &str, text: &str, row: &mut Row, problems: &mut Vec<Problem>)
     }
 }
 
+/// Names of the files that [`saved`] takes, sorted.
+pub const SAVED: [&str; 9] = [
+    "cpu.pressure",
+    "io.pressure",
+    "meminfo",
+    "memory.pressure",
+    "node_vmstat",
+    "nodevmstat",
+    "numastat",
+    "vmstat",
+    "zoneinfo",
+];
+
 /// A saved file by its name: (source, rows), or `None` if the name is of no file that holds counters. Knows
 /// `vmstat`, `zoneinfo`, `meminfo`, `numastat`, `node_vmstat` or `nodevmstat`, and PSI files as `memory.pressure`;
 /// several nodes in one file are separated by lines `# node0`.
@@ -202,6 +215,7 @@ pub fn saved(name: &str, text: &str, problems: &mut Vec<Problem>) -> Option<(&'s
         fill(&mut row, problems);
         vec![row]
     };
+    // [`SAVED`] lists the names.
     Some(match name {
         "vmstat" => ("vmstat", one(&|row, p| keyed(text, "", row, p), problems)),
         "meminfo" => ("meminfo", one(&|row, p| meminfo(text, row, p), problems)),

@@ -2,6 +2,7 @@
 
 use super::quantity::{parse_size, parse_stamp, parse_time};
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// `mmtwin record`
@@ -38,7 +39,7 @@ pub struct Record {
     pub force: bool,
     /// Command to run
     #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<std::ffi::OsString>,
+    pub command: Vec<OsString>,
 }
 
 /// How to read an input.
@@ -46,7 +47,7 @@ pub struct Record {
 pub struct Reading {
     /// /proc/vmstat before and after, for a trace that has no counters: BEFORE,AFTER (files, or directories of /proc files)
     #[arg(long, value_name = "BEFORE,AFTER")]
-    pub counters: Option<String>,
+    pub counters: Option<OsString>,
     /// User, system and elapsed seconds of the traced test, for a trace that does not know them
     #[arg(long, value_name = "USER,SYSTEM,ELAPSED")]
     pub times: Option<String>,
@@ -93,7 +94,7 @@ Examples:
 pub struct Report {
     /// What to report on
     #[arg(required = true, value_name = "INPUT")]
-    pub inputs: Vec<String>,
+    pub inputs: Vec<OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub reading: Reading,
@@ -130,7 +131,7 @@ Several runs of one column are joined by commas; a column can be named:
 pub struct Compare {
     /// Baseline first, then what is compared with it
     #[arg(required = true, num_args = 2.., value_name = "INPUT")]
-    pub inputs: Vec<String>,
+    pub inputs: Vec<OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,
@@ -149,7 +150,7 @@ Examples:
 pub struct Script {
     /// What to print
     #[arg(value_name = "INPUT")]
-    pub input: String,
+    pub input: OsString,
     /// Only these events: EVENT or SYSTEM:EVENT with * and ?
     #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
     pub events: Vec<String>,
@@ -186,7 +187,7 @@ Examples:
 pub struct Convert {
     /// What to convert
     #[arg(value_name = "INPUT")]
-    pub input: String,
+    pub input: OsString,
     /// What to write
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
@@ -246,7 +247,7 @@ Examples:
 pub struct Explain {
     /// What to read
     #[arg(value_name = "INPUT")]
-    pub input: String,
+    pub input: OsString,
     /// A page: PFN, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET
     #[arg(long, value_name = "PAGE", value_parser = parse_page)]
     pub page: Option<mmtwin_analysis::explain::names::Asked>,

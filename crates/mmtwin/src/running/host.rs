@@ -11,5 +11,5 @@ use std::path::Path;
 pub fn on_host(scenario: &Scenario, output: &Path, force: bool) -> Result<Analysed, Failure> {
     let options = Options { output: output.into(), force, ..Options::default() };
     run(scenario, &options, &mut say).map_err(|error| Failure::Error(error.to_string()))?;
-    analyse(&output.to_string_lossy(), &input::Options::default())
+    analyse(output, &input::Options::default())
 }

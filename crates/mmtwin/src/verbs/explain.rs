@@ -21,7 +21,9 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
             "standard input can be read only once, and explain reads twice: give a file".into(),
         ));
     }
-    let mut file = reading::open(&name)?;
+    let path = name;
+    let name = path.to_string_lossy();
+    let mut file = reading::open(&path)?;
     let mut names = Names::new(&asked);
     let input = file.input(&options)?;
     let outcome = progress::shown(&name, &mut names, |sink| input.read(sink))?;
@@ -29,7 +31,7 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
     let subject = names.find().map_err(|e| Failure::Error(format!("{name}: {e}")))?;
     // Which steps belong to the subject is known only now.
     let mut explain = explain::Explain::new(&names, subject);
-    let mut again = InputFile::open(&name)?;
+    let mut again = InputFile::open(&path)?;
     let input = again.input(&options)?;
     progress::shown(&name, &mut explain, |sink| input.read(sink))?;
     let chain = explain.chain();
@@ -37,12 +39,13 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
         styled(|style, out| chain::write(&chain, style, out))?;
         return Ok(0);
     }
-    let (lost, gaps) = outcome.lost_total();
     let info = InputInfo {
         name: names.source.name.clone(),
         arm: names.source.arm.clone(),
         kernel: names.source.kernel.clone(),
-        lost_events: (gaps == 0).then_some(lost),
+        lost_events: outcome.lost_events(),
+        lost_at_least: outcome.lost_total().0,
+        cut: outcome.cuts(),
         events: outcome.events,
         scenario: file.recording().and_then(|recording| recording.manifest.scenario_hash.clone()),
     };

@@ -26,12 +26,8 @@ pub fn run(arguments: Report) -> Result<i32, Failure> {
         if let Some(outcome) = outcome {
             status = status.max(told(&outcome));
         }
-        let (known, gaps) = analysed.outcome.lost_total();
-        if let Some(limit) = arguments.max_lost
-            && (known > limit || gaps > 0)
-        {
-            let unknown = if gaps > 0 { format!(" and {gaps} gaps of unknown size") } else { String::new() };
-            say(&format!("{name}: {known} events lost{unknown}; --max-lost allows {limit}"));
+        if let Some(why) = arguments.max_lost.and_then(|limit| reading::too_many_lost(&analysed.outcome, limit)) {
+            say(&format!("{}: {why}", name.to_string_lossy()));
             status = status::LOST;
         }
     }

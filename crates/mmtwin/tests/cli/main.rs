@@ -6,6 +6,8 @@ mod bench;
 mod eras;
 mod explain;
 mod findings;
+mod hostile;
+mod incomplete;
 mod lab;
 mod parquet;
 mod perl;

@@ -3,7 +3,9 @@
 //! ```text
 //! schema_version  1
 //! inputs          [{name, column, arm, kernel, lost_events, events, scenario}]; column is an index into a metric
-//!                 table's columns: several inputs of one column are runs of it
+//!                 table's columns: several inputs of one column are runs of it. lost_events is null where it is not
+//!                 known, and then lost_at_least is what was counted, if anything was; cut, only where an input lacks
+//!                 something that was once in it, lists what, each with its place
 //! notes           what to know before comparing, sentences
 //! findings        [{input, key, severity, sentence, detail, command}], worst first; null if not selected
 //! reconciliation  [{input, key, label, events, counters, difference, na}]; null if not selected
@@ -58,8 +60,12 @@ struct InputJson<'a> {
     arm: &'a str,
     kernel: Option<&'a str>,
     lost_events: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_at_least: Option<u64>,
     events: u64,
     scenario: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    cut: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -195,8 +201,10 @@ fn input(input: &Input) -> InputJson<'_> {
         arm: &info.arm,
         kernel: info.kernel.as_deref(),
         lost_events: info.lost_events,
+        lost_at_least: Some(info.lost_at_least).filter(|lost| info.lost_events.is_none() && *lost > 0),
         events: info.events,
         scenario: info.scenario.as_deref(),
+        cut: &info.cut,
     }
 }
 

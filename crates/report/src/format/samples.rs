@@ -73,6 +73,8 @@ fn report(name: &str, direct: u64, stalled: f64) -> Report {
             arm: "host".into(),
             kernel: Some("6.18.3".into()),
             lost_events: Some(7),
+            lost_at_least: 7,
+            cut: Vec::new(),
             events: 123_456,
             scenario: None,
         },
@@ -124,7 +126,7 @@ pub(crate) fn one() -> Comparison {
 pub(crate) fn compared() -> Comparison {
     let mut other = report("runs/new.mmt", 1568, 2.96);
     other.tables.retain(|table| table.name != "latency");
-    other.input.lost_events = None;
+    (other.input.lost_events, other.input.lost_at_least) = (None, 0);
     compare(vec![("base".into(), vec![report("base.mmt", 443, 4.336)]), ("new".into(), vec![other])])
 }
 

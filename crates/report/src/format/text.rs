@@ -75,8 +75,10 @@ fn inputs(comparison: &Comparison, style: &Style, out: &mut String) {
         facts.push(format!("{} events", info.events));
         facts.push(match info.lost_events {
             Some(lost) => format!("{lost} lost"),
+            None if info.lost_at_least > 0 => format!("at least {} lost", info.lost_at_least),
             None => "losses unknown".to_owned(),
         });
+        facts.push(cut(&info.cut));
         facts.retain(|fact| !fact.is_empty());
         let heading = comparison.columns.get(*column).filter(|name| columns > 1 && **name != info.name);
         let heading = heading.map_or(String::new(), |name| format!("{name} = "));
@@ -93,6 +95,18 @@ fn inputs(comparison: &Comparison, style: &Style, out: &mut String) {
                     the lowest to the highest run (confidence in --format json). * is significant at 5 % (Mann-Whitney, \
                     Holm over the rows of a table); shift is the median difference (Hodges-Lehmann).";
         line(told, Tone::Faint, style, out);
+    }
+}
+
+/// Cuts named in the first line; JSON has all.
+const CUTS: usize = 2;
+
+/// What an input lacks; empty if nothing.
+fn cut(cuts: &[String]) -> String {
+    match cuts.len() {
+        0 => String::new(),
+        n if n > CUTS => format!("cut ({}; and {} more)", cuts[..CUTS].join("; "), n - CUTS),
+        _ => format!("cut ({})", cuts.join("; ")),
     }
 }
 

@@ -4,8 +4,8 @@ use super::reclaim::bounds;
 use super::{column, efficiency, list, ms, scanned, scans, seconds, text};
 use crate::model::{Cell, Na, Table};
 use mmtwin_analysis::Analysis;
-use mmtwin_analysis::reclaim::Kswapd;
-use mmtwin_analysis::tasks::Context;
+use mmtwin_analysis::reclaim::{APART, Kswapd};
+use mmtwin_analysis::tasks::{Context, OTHERS};
 use mmtwin_event::Kind::*;
 use std::cmp::Reverse;
 
@@ -17,9 +17,7 @@ pub fn processes(analysis: &Analysis) -> Table {
     };
     let scans = scans(analysis);
     let mut reclaimers: Vec<_> = analysis
-        .tasks
-        .iter()
-        .filter_map(|task| Some((task, analysis.reclaim.process(task)?)))
+        .reclaimers()
         .filter(|(_, p)| {
             p.begins.iter().any(|&n| n > 0) || (p.isolated.all, p.scanned.all) != (0, 0) || p.kswapd.is_some()
         })
@@ -66,14 +64,28 @@ pub fn processes(analysis: &Analysis) -> Table {
         column("p99", "p99", "ms"),
         column("max", "max", "ms"),
     ];
-    list("process", "Reclaim by process", "Longest stalled first; kswapd does not stall.", columns, rows.collect())
+    list("process", "Reclaim by process", &note(analysis), columns, rows.collect())
+}
+
+/// What must be known of the list.
+fn note(analysis: &Analysis) -> String {
+    let mut note = "Longest stalled first; kswapd does not stall.".to_string();
+    if analysis.reclaim.together() > 0 {
+        let (together, apart) = (analysis.reclaim.together(), APART);
+        note += &format!(" {together} processes beyond the first {apart} are counted together as {OTHERS}.");
+    }
+    if analysis.tasks.beyond() > 0 {
+        let beyond = analysis.tasks.beyond();
+        note += &format!(" {beyond} events are of threads beyond the first 1048576, whose contexts are not told apart.");
+    }
+    note
 }
 
 /// `kswapd`: by node.
 pub fn kswapds(analysis: &Analysis) -> Table {
     let mut kswapds: Vec<(i32, String, Option<&Kswapd>)> = Vec::new();
-    for task in analysis.tasks.iter() {
-        if let Some(kswapd) = analysis.reclaim.process(task).and_then(|p| p.kswapd.as_deref()) {
+    for (task, process) in analysis.reclaimers() {
+        if let Some(kswapd) = process.kswapd.as_deref() {
             kswapds.push((kswapd.nid, task.name(), Some(kswapd)));
         }
     }

@@ -51,8 +51,7 @@ impl Sums {
 /// What every process did, with its name and thread id.
 pub(super) fn per_process(analysis: &Analysis) -> Vec<((String, i32), Sums)> {
     let scans = scans(analysis).unwrap_or(Scans::Shrinks);
-    let reclaimers = analysis.tasks.iter().filter_map(|task| Some((task, analysis.reclaim.process(task)?)));
-    let sums = reclaimers.map(|(task, process)| {
+    let sums = analysis.reclaimers().map(|(task, process)| {
         let kswapd = process.kswapd.as_deref();
         let sums = Sums {
             begins: process.begun(Context::Direct),

@@ -45,10 +45,8 @@ fn not_recorded(analysis: &Analysis) -> Cell {
 /// Pages written by reclaim, by what they are and how.
 pub fn writepage(analysis: &Analysis) -> Table {
     let (mut direct, mut kswapd) = (Writes::default(), Writes::default());
-    for task in analysis.tasks.iter() {
-        if let Some(process) = analysis.reclaim.process(task) {
-            if task.kswapd { &mut kswapd } else { &mut direct }.merge(&process.writes);
-        }
+    for (task, process) in analysis.reclaimers() {
+        if task.kswapd { &mut kswapd } else { &mut direct }.merge(&process.writes);
     }
     let mut rows = Vec::new();
     for (who, writes) in [("Direct", direct), ("KSwapd", kswapd)] {

@@ -3,6 +3,10 @@
 use super::{metrics, text};
 use crate::model::{Better, Body, Cell, Column, Finding, Gain, Metric, Table};
 use mmtwin_event::results::{AccessResult, ActionResult, Ending, Latency, PhaseResult, Results};
+use std::collections::BTreeMap;
+
+/// Nodes that kernels are built for; a list that is longer is damaged.
+const NODES: usize = 1024;
 
 /// `workload`, `placement`, and a histogram for every latency that was measured.
 pub fn tables(results: &Results) -> Vec<Table> {
@@ -50,9 +54,12 @@ fn key(words: &str) -> String {
     words.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
 }
 
+#[derive(Default)]
 struct Rows {
     rows: Vec<Metric>,
     prefix: String,
+    /// Rows by label.
+    labels: BTreeMap<String, usize>,
 }
 
 impl Rows {
@@ -65,17 +72,18 @@ impl Rows {
         };
         let (key, unit) = (key(&label), unit.into());
         // Of two equal accesses of a phase the second keeps a key of its own.
-        let same = self.rows.iter().filter(|row| row.label == label).count();
-        let (key, label) = match same {
-            0 => (key, label),
-            n => (format!("{key}_{}", n + 1), label),
+        let same = self.labels.entry(label.clone()).or_default();
+        *same += 1;
+        let (key, label) = match *same {
+            1 => (key, label),
+            n => (format!("{key}_{n}"), label),
         };
         self.rows.push(Metric { key, label, unit, better, gain, decimals: None, value, published: None });
     }
 }
 
 fn work(results: &Results) -> Table {
-    let mut rows = Rows { rows: Vec::new(), prefix: String::new() };
+    let mut rows = Rows::default();
     for phase in &results.phases {
         rows.prefix = place(phase);
         rows.add("duration", "s", Better::Neutral, Cell::Float((phase.end - phase.start.min(phase.end)) as f64 / 1e9));
@@ -124,6 +132,7 @@ fn operations(rows: &mut Rows, action: &ActionResult) {
 
 fn placement(results: &Results) -> Option<Table> {
     let nodes = results.phases.iter().flat_map(|phase| &phase.placement).map(|at| at.nodes.len()).max().unwrap_or(0);
+    let nodes = nodes.min(NODES);
     let mut columns = vec![column("phase", "phase", ""), column("region", "region", "")];
     columns.extend((0..nodes).map(|node| column(&format!("n{node}"), &format!("N{node}"), "pages")));
     let mut rows = Vec::new();
@@ -144,11 +153,14 @@ fn column(key: &str, label: &str, unit: &'static str) -> Column {
 
 /// Slots in microseconds where nothing is shorter, else in nanoseconds.
 fn histogram(phase: &PhaseResult, what: &str, of: &str, latency: &Latency) -> Option<Table> {
-    let calls: u64 = latency.slots.iter().map(|slot| slot.1).sum();
+    let calls = latency.slots.iter().fold(0, |calls: u64, slot| calls.saturating_add(slot.1));
     let least = latency.slots.iter().map(|slot| slot.0).filter(|&least| least > 0).min().unwrap_or(0);
     let (unit, scale) = if least >= 1000 { ("us", 1000) } else { ("ns", 1) };
-    let next = |i: usize| latency.slots.get(i + 1).map_or(latency.slots[i].0.max(scale) * 2, |slot| slot.0);
-    let slot = |i: usize| (latency.slots[i].0 / scale, (next(i) / scale).max(1) - 1, latency.slots[i].1);
+    let next = |i: usize| latency.slots.get(i + 1).map_or(latency.slots[i].0.max(scale).saturating_mul(2), |slot| slot.0);
+    let slot = |i: usize| {
+        let low = latency.slots[i].0 / scale;
+        (low, ((next(i) / scale).max(1) - 1).max(low), latency.slots[i].1)
+    };
     let slots = (0..latency.slots.len()).map(slot).collect();
     let mean = latency.mean / scale as f64;
     let body = Body::Histogram { unit, slots, mean: Some(mean), total: (mean * calls as f64) as u64 };
@@ -207,6 +219,20 @@ mod tests {
         assert_eq!(names, ["workload", "placement", "latency-p-0-vmalloc-test"]);
         let Body::Histogram { unit, slots, .. } = &tables[2].body else { panic!() };
         assert_eq!((*unit, &slots[..]), ("us", &[(0, 1, 0), (2, 3, 3), (4, 7, 1)][..]));
+    }
+
+    /// Numbers and lengths of a results.json come from anywhere.
+    #[test]
+    fn absurd_numbers_are_no_overflow_and_take_no_time() {
+        let mut results = results();
+        let slots = vec![(u64::MAX, u64::MAX), (0, u64::MAX), (u64::MAX, 1)];
+        results.phases[0].actions[0].latency = Some(Latency { mean: f64::MAX, slots });
+        results.phases[0].placement[0].nodes = vec![u64::MAX; 100_000];
+        (results.phases[0].start, results.phases[0].end) = (u64::MAX, 0);
+        results.phases = vec![results.phases.remove(0); 2000];
+        let tables = tables(&results);
+        let Body::List { columns, .. } = &tables[1].body else { panic!("{:?}", tables[1].name) };
+        assert_eq!(columns.len(), NODES + 2);
     }
 
     #[test]

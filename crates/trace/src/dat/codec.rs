@@ -7,8 +7,8 @@
 
 use std::io::Write;
 
-/// Most bytes that one piece may decompress to. Chunks of CPU data have 10 sub-buffers, sections some MB.
-pub const MAX_PIECE: usize = 256 << 20;
+/// Most bytes that one piece may decompress to: sections have some MB, of which symbols are the most.
+pub const MAX_PIECE: usize = 64 << 20;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

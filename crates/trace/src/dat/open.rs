@@ -2,7 +2,7 @@
 
 use super::bytes::Reader;
 use super::codec::Codec;
-use super::meta::{FormatText, Meta};
+use super::meta::{FormatText, Meta, Opt};
 use super::pages::{Buffer, Content, Stored};
 use super::{MAGIC, id, sections, sequential};
 use crate::{Error, Place, Warnings};
@@ -22,6 +22,24 @@ pub struct DatFile<'a> {
     pub buffers: Vec<Buffer<'a>>,
     /// What was wrong and stepped over.
     pub warnings: Warnings,
+}
+
+/// Most CPUs that kernels are built for.
+pub(super) const MAX_CPUS: u32 = 8192;
+/// Instances that a file may have: each is a set of ring buffers of its own.
+pub(super) const MAX_BUFFERS: usize = 1024;
+/// Options that are kept, and their bytes: those of CPU statistics are the most, a few hundred bytes per CPU.
+const MAX_OPTIONS: usize = 1 << 16;
+const MAX_OPTION: usize = 1 << 20;
+
+/// Keeps an option for those who know it.
+pub(super) fn keep_option(dat: &mut DatFile<'_>, id: u16, data: &[u8], at: u64) -> Result<(), Error> {
+    if dat.meta.options.len() >= MAX_OPTIONS || data.len() > MAX_OPTION {
+        let message = "an option beyond 65,536 of them, or longer than 1 MiB, is left out";
+        return Err(Error::at(Place::offset(dat.name, at), message));
+    }
+    dat.meta.options.push(Opt { id, data: data.to_vec() });
+    Ok(())
 }
 
 /// True for the first bytes of a trace.dat.
@@ -46,7 +64,11 @@ pub fn open<'a>(name: &'a str, map: &'a [u8]) -> Result<DatFile<'a>, Error> {
         other => return Err(Error::at(place, format!("the byte order should be 0 or 1, not {other}"))),
     };
     reader.set_big_endian(big_endian);
+    let place_of_long = reader.place();
     let long_size = reader.u8("the size of a long")?;
+    if !matches!(long_size, 4 | 8) {
+        return Err(Error::at(place_of_long, format!("the size of a long should be 4 or 8, not {long_size}")));
+    }
     let page_size = reader.u32("the page size")?;
     let meta = Meta { big_endian, long_size, page_size, ..Meta::default() };
     let (buffers, warnings) = (Vec::new(), Warnings::default());
@@ -73,9 +95,39 @@ impl<'a> DatFile<'a> {
         if len > room {
             let name = self.name;
             let message = "the file is cut: data of a CPU reach beyond its end";
-            self.warnings.add(|| Place::offset(name, map.len() as u64), message);
+            self.warnings.cut(|| Place::offset(name, map.len() as u64), message);
         }
         Stored { file: self.name, map, offset, len: len.min(room), codec, big_endian: self.meta.big_endian }
+    }
+
+    /// Leaves out CPUs whose data lie where those of another lie: no writer does that, and a small file could stand for
+    /// any amount of data so.
+    fn refuse_overlaps(&mut self) {
+        let name = self.name;
+        let mut all: Vec<(u64, u64, usize, usize)> = Vec::new();
+        for (b, buffer) in self.buffers.iter().enumerate() {
+            if let Content::Pages(cpus) = &buffer.content {
+                let filled = cpus.iter().enumerate().filter(|(_, cpu)| cpu.stored.len > 0);
+                all.extend(filled.map(|(c, cpu)| (cpu.stored.offset, cpu.stored.len, b, c)));
+            }
+        }
+        all.sort_unstable();
+        let (mut end, mut refused) = (0, Vec::new());
+        for (offset, len, b, c) in all {
+            if offset < end {
+                let message = "data of a CPU that lie within those of another are left out";
+                self.warnings.cut(|| Place::offset(name, offset), message);
+                refused.push((b, c));
+            } else {
+                end = offset.saturating_add(len);
+            }
+        }
+        refused.sort_unstable();
+        for (b, c) in refused.into_iter().rev() {
+            if let Content::Pages(cpus) = &mut self.buffers[b].content {
+                cpus.remove(c);
+            }
+        }
     }
 
     /// Refuses what cannot be read at all, and says what is not done.
@@ -84,6 +136,7 @@ impl<'a> DatFile<'a> {
         // Why there is no header_page says more than that its fields are missing.
         let why = self.warnings.list().first().filter(|_| self.meta.header_page.is_empty()).cloned();
         let mut refused = None;
+        self.refuse_overlaps();
         for buffer in std::mem::take(&mut self.buffers) {
             match buffer.layout(&self.meta, &place) {
                 Err(error) if !buffer.is_empty() && matches!(buffer.content, Content::Pages(_)) => {
@@ -122,7 +175,7 @@ pub(super) fn header_info(reader: &mut Reader<'_>) -> Result<(String, String), E
 /// Formats of the system `ftrace`. Those before an error are kept.
 pub(super) fn ftrace_formats(reader: &mut Reader<'_>, formats: &mut Vec<FormatText>) -> Result<(), Error> {
     for _ in 0..reader.u32("the number of ftrace formats")? {
-        formats.push(format(reader, "ftrace")?);
+        add(formats, reader, "ftrace")?;
     }
     Ok(())
 }
@@ -132,9 +185,20 @@ pub(super) fn event_formats(reader: &mut Reader<'_>, formats: &mut Vec<FormatTex
     for _ in 0..reader.u32("the number of trace systems")? {
         let system = reader.string("the name of a trace system")?;
         for _ in 0..reader.u32("the number of formats of a system")? {
-            formats.push(format(reader, &system)?);
+            add(formats, reader, &system)?;
         }
     }
+    Ok(())
+}
+
+/// Formats that are kept: their numbers have 16 bits.
+const MAX_FORMATS: usize = 1 << 16;
+
+fn add(formats: &mut Vec<FormatText>, reader: &mut Reader<'_>, system: &str) -> Result<(), Error> {
+    if formats.len() >= MAX_FORMATS {
+        return Err(Error::at(reader.place(), format!("more than {MAX_FORMATS} formats")));
+    }
+    formats.push(format(reader, system)?);
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! gives an error, and the next call goes on with the chunk behind it.
 
 use super::bytes::Reader;
-use super::codec::{Codec, Expander};
+use super::codec::{Codec, Expander, MAX_PIECE};
 use super::meta::Meta;
 use crate::ring::{CpuStream, PageLayout, Pages, SlicePages};
 use crate::{Error, Place};
@@ -96,7 +96,7 @@ impl<'a> Stored<'a> {
     pub fn pages(&self, page_size: usize) -> Box<dyn Pages<'a> + 'a> {
         match self.codec {
             Codec::None => Box::new(SlicePages::new(self.file, self.offset, self.raw(), page_size)),
-            _ => Box::new(Chunks::new(self.clone())),
+            _ => Box::new(Chunks::new(self.clone(), (CHUNK_PAGES * page_size).clamp(CHUNK, MAX_PIECE))),
         }
     }
 
@@ -104,10 +104,15 @@ impl<'a> Stored<'a> {
     pub fn reader(&self) -> Box<dyn Read + 'a> {
         match self.codec {
             Codec::None => Box::new(self.raw()),
-            _ => Box::new(ChunkReader { chunks: Chunks::new(self.clone()), chunk: Vec::new(), at: 0 }),
+            _ => Box::new(ChunkReader { chunks: Chunks::new(self.clone(), MAX_PIECE), chunk: Vec::new(), at: 0 }),
         }
     }
 }
+
+/// Sub-buffers, and bytes at least, that may be compressed together: every CPU has one such chunk in memory. trace-cmd
+/// compresses 10 pages at a time.
+const CHUNK_PAGES: usize = 16;
+const CHUNK: usize = 256 << 10;
 
 /// The chunks of a compressed run.
 struct Chunks<'a> {
@@ -117,13 +122,15 @@ struct Chunks<'a> {
     last: u64,
     /// Chunks that are left; `None` before the number was read.
     left: Option<u32>,
+    /// Most bytes that a chunk may unpack to.
+    most: usize,
     expander: Option<Expander>,
 }
 
 impl<'a> Chunks<'a> {
-    fn new(stored: Stored<'a>) -> Chunks<'a> {
+    fn new(stored: Stored<'a>, most: usize) -> Chunks<'a> {
         let left = (stored.len == 0).then_some(0);
-        Chunks { at: stored.offset, last: stored.offset, stored, left, expander: None }
+        Chunks { at: stored.offset, last: stored.offset, stored, left, most, expander: None }
     }
 
     /// Finds the next chunk: its bytes and its length after decompression.
@@ -154,6 +161,10 @@ impl<'a> Chunks<'a> {
         // Without the head of a chunk there is no way to the ones behind it.
         let Some((bytes, size)) = self.find().inspect_err(|_| self.left = Some(0))? else { return Ok(None) };
         let place = || Place::offset(self.stored.file, self.last);
+        if size > self.most {
+            let message = "a chunk of compressed data claims more than the 16 sub-buffers or 256 KiB that are read at once";
+            return Err(Error::at(place(), message));
+        }
         let expander = match &mut self.expander {
             Some(expander) => expander,
             none => none.insert(Expander::new(self.stored.codec).map_err(|e| Error::io(self.stored.file, e))?),

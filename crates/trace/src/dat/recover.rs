@@ -11,7 +11,7 @@ use super::COMPRESSED;
 use super::bytes::Reader;
 use super::codec::Codec;
 use super::id;
-use super::open::DatFile;
+use super::open::{DatFile, MAX_CPUS};
 use super::pages::{Buffer, Content, CpuData};
 use crate::{Error, Place};
 use std::collections::BTreeSet;
@@ -80,11 +80,11 @@ fn buffer<'a>(
     let (instance, cpus) = match owner {
         Some((instance, cpus)) if cpus.len() >= starts.len() => {
             let message = "the table of a buffer is cut off; its CPUs are taken from the CPU statistics";
-            dat.warnings.add(place, message);
+            dat.warnings.cut(place, message);
             (instance, cpus)
         }
         _ => {
-            dat.warnings.add(place, "the table of a buffer is cut off; its CPUs are counted from 0");
+            dat.warnings.cut(place, "the table of a buffer is cut off; its CPUs are counted from 0");
             (String::new(), (0..starts.len() as u32).collect())
         }
     };
@@ -103,7 +103,7 @@ fn compressed(dat: &DatFile<'_>, map: &[u8], body: u64, end: u64) -> Vec<u64> {
     let mut reader = Reader::new(dat.name, map, 0, dat.meta.big_endian);
     let mut starts = Vec::new();
     let mut at = body.next_multiple_of(page);
-    while at < end {
+    while at < end && starts.len() < MAX_CPUS as usize {
         reader.seek(at);
         let mut chunks = || -> Result<u32, Error> {
             let count = reader.u32("chunks")?;
@@ -141,9 +141,12 @@ fn plain(dat: &DatFile<'_>, map: &[u8], body: u64, end: u64) -> Vec<u64> {
         let Ok(time) = reader.u64("the time of a page") else { break };
         if time < last || starts.is_empty() {
             starts.push(at);
+            if starts.len() >= MAX_CPUS as usize {
+                break;
+            }
         }
         last = time;
-        at += page;
+        at = at.saturating_add(page);
     }
     starts
 }

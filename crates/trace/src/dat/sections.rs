@@ -2,8 +2,7 @@
 
 use super::bytes::Reader;
 use super::codec::{Codec, Expander};
-use super::meta::Opt;
-use super::open::{DatFile, event_formats, ftrace_formats, header_info};
+use super::open::{DatFile, MAX_BUFFERS, MAX_CPUS, keep_option, event_formats, ftrace_formats, header_info};
 use super::pages::{Buffer, Content, CpuData};
 use super::{COMPRESSED, id, recover};
 use crate::{Error, Place};
@@ -40,7 +39,7 @@ pub(super) fn read<'a>(dat: &mut DatFile<'a>, map: &'a [u8], reader: &mut Reader
             Ok(n) => next = n,
             Err(e) if dat.meta.header_page.is_empty() => return Err(e),
             Err(e) => {
-                dat.warnings.add_error(dat.name, e);
+                dat.warnings.cut_error(dat.name, e);
                 recover::buffers(dat, map, first, &chain.buffers);
                 break;
             }
@@ -75,7 +74,7 @@ fn section<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, id: u16) -> Re
     let rest = reader.rest();
     let body = usize::try_from(size).ok().and_then(|n| rest.get(..n));
     if body.is_none() {
-        dat.warnings.add(|| Place::offset(dat.name, offset), "the file ends inside of a section");
+        dat.warnings.cut(|| Place::offset(dat.name, offset), "the file ends inside of a section");
     }
     Ok(Section { flags, offset, body: body.unwrap_or(rest) })
 }
@@ -115,15 +114,12 @@ fn options<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, chain: &mut Ch
             }
             id::HEADER_INFO..=id::CMDLINES => Err(Error::at(value.place(), "a section was named before")),
             id::BUFFER | id::BUFFER_TEXT => buffer(dat, map, option, &mut value, chain),
-            id::CPUCOUNT => value.u32("the number of CPUs").map(|n| dat.meta.cpus = n),
+            id::CPUCOUNT => value.u32("the number of CPUs").map(|n| dat.meta.cpus = n.min(MAX_CPUS)),
             // BTF_FILE and MODULES_FILE point to sections as well: nothing to copy without those.
             id::STRINGS | 23 | 25 => Ok(()),
-            _ => {
-                dat.meta.options.push(Opt { id: option, data: value.rest().to_vec() });
-                Ok(())
-            }
+            _ => keep_option(dat, option, value.rest(), place),
         };
-        done.unwrap_or_else(|e| dat.warnings.add_error(dat.name, e));
+        done.unwrap_or_else(|e| dat.warnings.cut_error(dat.name, e));
     }
 }
 
@@ -187,11 +183,23 @@ fn buffer<'a>(
     }
     let page_size = value.u32("the page size of a buffer")?;
     let cpus = value.u32("the number of CPUs of a buffer")?;
+    if cpus > MAX_CPUS {
+        let message = format!("a buffer of {cpus} CPUs; kernels have at most {MAX_CPUS}");
+        return Err(Error::at(value.place(), message));
+    }
+    if dat.buffers.len() >= MAX_BUFFERS {
+        return Err(Error::at(value.place(), format!("more than {MAX_BUFFERS} buffers")));
+    }
     let mut list = Vec::new();
     let mut all = || -> Result<(), Error> {
         for _ in 0..cpus {
             let what = "a CPU of a buffer";
             let (cpu, offset, size) = (value.u32(what)?, value.u64(what)?, value.u64(what)?);
+            if cpu >= MAX_CPUS {
+                let message = "a CPU from 8192 on, which no kernel has, is left out";
+                dat.warnings.cut(|| value.place(), message);
+                continue;
+            }
             list.push(CpuData { cpu, stored: dat.stored(map, offset, size, codec) });
         }
         Ok(())

@@ -3,8 +3,8 @@
 use super::bytes::Reader;
 use super::codec::Codec;
 use super::id;
-use super::meta::{Opt, chosen_clock};
-use super::open::{DatFile, event_formats, ftrace_formats, header_info};
+use super::meta::chosen_clock;
+use super::open::{DatFile, MAX_BUFFERS, MAX_CPUS, keep_option, event_formats, ftrace_formats, header_info};
 use super::pages::{Buffer, Content, CpuData};
 use crate::Error;
 use std::borrow::Cow;
@@ -40,12 +40,16 @@ pub(super) fn read<'a>(dat: &mut DatFile<'a>, map: &'a [u8], reader: &mut Reader
         let found = tag.split(|&b| b == 0).next().unwrap_or_default().escape_ascii();
         return Err(Error::at(place, format!("options, latency or flyrecord expected here, found `{found}`")));
     }
+    if dat.meta.cpus > MAX_CPUS {
+        let message = format!("{} CPUs; kernels have at most {MAX_CPUS}", dat.meta.cpus);
+        return Err(Error::at(reader.place(), message));
+    }
     table(dat, map, reader, String::new());
     for (offset, name) in instances {
         reader.seek(offset);
         match reader.expect(b"flyrecord\0", "the flyrecord mark of an instance") {
             Ok(()) => table(dat, map, reader, name),
-            Err(e) => dat.warnings.add_error(dat.name, e),
+            Err(e) => dat.warnings.cut_error(dat.name, e),
         }
     }
     Ok(())
@@ -66,14 +70,17 @@ fn options(dat: &mut DatFile<'_>, reader: &mut Reader<'_>, instances: &mut Vec<(
             id::BUFFER => value
                 .u64("the offset of an instance")
                 .and_then(|at| Ok((at, value.string("the name of an instance")?)))
-                .map(|instance| instances.push(instance)),
+                .and_then(|instance| {
+                    if instances.len() >= MAX_BUFFERS {
+                        return Err(Error::at(value.place(), format!("more than {MAX_BUFFERS} buffers")));
+                    }
+                    instances.push(instance);
+                    Ok(())
+                }),
             id::CPUCOUNT => value.u32("the number of CPUs").map(|n| dat.meta.cpus = n),
-            _ => {
-                dat.meta.options.push(Opt { id: option, data: data.to_vec() });
-                Ok(())
-            }
+            _ => keep_option(dat, option, data, place),
         };
-        done.unwrap_or_else(|e| dat.warnings.add_error(dat.name, e));
+        done.unwrap_or_else(|e| dat.warnings.cut_error(dat.name, e));
     }
 }
 
@@ -96,7 +103,7 @@ fn table<'a>(dat: &mut DatFile<'a>, map: &'a [u8], reader: &mut Reader<'_>, name
     let clock = rows();
     let page_size = dat.meta.page_size;
     let clock = clock.unwrap_or_else(|e| {
-        dat.warnings.add_error(dat.name, e);
+        dat.warnings.cut_error(dat.name, e);
         None
     });
     dat.buffers.push(Buffer { name, clock, page_size, content: Content::Pages(list) });

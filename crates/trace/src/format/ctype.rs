@@ -44,7 +44,7 @@ impl Int {
 /// Finds the integer type that the words of a C type name mean. `None`: not known to be an integer.
 /// Pointers are unsigned numbers as wide as `long`.
 pub fn int_of(name: &str, long_size: u8) -> Option<Int> {
-    let long = long_size * 8;
+    let long = if long_size == 4 { 32 } else { 64 };
     if name.contains('*') {
         return Some(Int { bits: long, signed: false });
     }

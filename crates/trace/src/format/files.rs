@@ -1,9 +1,12 @@
 //! Format texts that lie in files of their own, one per event.
 
 use super::Formats;
+use crate::files;
 use crate::{Error, Place, Warnings};
-use std::fs;
 use std::path::PathBuf;
+
+/// Longest text of a format; the kernel's own have less than 64 KiB.
+const MAX_FORMAT: u64 = 1 << 20;
 
 /// Adds the formats of `files`, each with its trace system. One that cannot be used is left out with a warning.
 pub(crate) fn compile(
@@ -13,7 +16,13 @@ pub(crate) fn compile(
 ) -> Result<(), Error> {
     for (system, path) in files {
         let place = Place::file(&path.to_string_lossy());
-        let text = fs::read(&path).map_err(|e| Error::io(&place.file, e))?;
+        let text = match files::read(&path, MAX_FORMAT) {
+            Ok(text) => text.unwrap_or_default(),
+            Err(error) => {
+                warnings.cut_error(&place.file, error);
+                continue;
+            }
+        };
         match formats.add(&system, &String::from_utf8_lossy(&text), &place) {
             Ok(id) => {
                 for problem in formats.get(id).iter().flat_map(|f| &f.problems) {

@@ -89,8 +89,10 @@ pub struct Formats {
 }
 
 impl Formats {
-    /// No formats yet. `long_size` is the size of the recorded kernel's `long` in bytes: 4 or 8.
+    /// No formats yet. `long_size` is the size of the recorded kernel's `long` in bytes: 4 or 8, as it is taken for
+    /// where a damaged input says something else.
     pub fn new(big_endian: bool, long_size: u8) -> Formats {
+        let long_size = if long_size == 4 { 4 } else { 8 };
         let (list, by_id, common, symbols) = Default::default();
         Formats { list, by_id, common, big_endian, long_size, symbols }
     }

@@ -7,15 +7,22 @@
 //! a file `uptime` beside it gives its time, else the names `before` and `after` give the order.
 
 use super::tracefs;
+use crate::files;
 use crate::recording::Recording;
 use crate::{Error, Place, Warnings};
 use mmtwin_event::counters::{self, Row};
 use mmtwin_event::{CounterRow, Sink};
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How deep below the directory is looked.
 const DEPTH: usize = 4;
+/// Entries that are looked at. A copied tracefs has some ten thousand, most of them in directories that are passed by.
+const ENTRIES: usize = 1 << 17;
+/// Snapshots that are read: one a second for a day.
+const SNAPSHOTS: usize = 100_000;
 
 /// Counters saved at one moment.
 #[derive(Clone, Debug)]
@@ -35,13 +42,26 @@ pub(super) struct Contents {
     pub snapshots: Vec<Snapshot>,
     /// Both in words, for people; paths are as seen from the directory.
     pub taken: String,
+    /// What was wrong and stepped over.
+    pub warnings: Warnings,
+}
+
+/// A search for traces and snapshots.
+#[derive(Default)]
+struct Search {
+    traces: Vec<PathBuf>,
+    saved: Vec<PathBuf>,
+    /// Directories that were entered, by device and inode: links may lead round in a circle.
+    entered: BTreeSet<(u64, u64)>,
+    entries: usize,
 }
 
 impl Contents {
     /// Looks through a directory; `name` is for messages.
     pub fn find(name: &str, path: &Path) -> Result<Contents, Error> {
-        let (mut traces, mut saved) = (Vec::new(), Vec::new());
-        walk(path, DEPTH, &mut traces, &mut saved)?;
+        let mut search = Search::default();
+        search.walk(path, DEPTH)?;
+        let Search { mut traces, saved, .. } = search;
         let unknown = |message: String| Err(Error::Unknown { file: name.into(), message });
         if traces.len() > 1 {
             let found: Vec<_> = traces.iter().map(|t| t.to_string_lossy()).collect();
@@ -51,13 +71,20 @@ impl Contents {
             return unknown("the directory holds no recording, no trace and no saved counters".into());
         }
         let taken = in_words(path, traces.first(), &saved);
-        let mut snapshots = Vec::new();
+        if saved.len() > SNAPSHOTS {
+            return unknown(format!("the directory holds more than {SNAPSHOTS} snapshots (files `vmstat`)"));
+        }
+        let (mut snapshots, mut warnings) = (Vec::new(), Warnings::default());
         for directory in saved {
             let order = u64::from(directory.file_name().is_some_and(|n| n != "before"));
-            snapshots.push(Snapshot::of_directory(&directory, order)?);
+            match Snapshot::of_directory(&directory, order) {
+                Ok(snapshot) => snapshots.push(snapshot),
+                // The trace and the other snapshots can be read without.
+                Err(error) => warnings.cut_error(&directory.to_string_lossy(), error),
+            }
         }
         snapshots.sort_by_key(|s| s.at);
-        Ok(Contents { trace: traces.pop(), snapshots, taken })
+        Ok(Contents { trace: traces.pop(), snapshots, taken, warnings })
     }
 }
 
@@ -76,31 +103,47 @@ fn in_words(top: &Path, trace: Option<&PathBuf>, saved: &[PathBuf]) -> String {
     [trace, counters].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// Finds traces and snapshot directories, in order of name.
-fn walk(path: &Path, depth: usize, traces: &mut Vec<PathBuf>, saved: &mut Vec<PathBuf>) -> Result<(), Error> {
-    let io = |e| Error::io(&path.to_string_lossy(), e);
-    let (of_tracefs, pages) = (path.join("per_cpu").is_dir(), tracefs::is_one(path));
-    if pages {
-        traces.push(path.into());
-    }
-    let mut entries = fs::read_dir(path).and_then(|d| d.collect::<Result<Vec<_>, _>>()).map_err(io)?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let (path, name) = (entry.path(), entry.file_name());
-        let name = name.to_string_lossy();
-        if path.is_dir() {
-            if Recording::is_one(&path) {
-                traces.push(path);
-            } else if depth > 0 && !(of_tracefs && tracefs::OWN.contains(&&*name)) {
-                walk(&path, depth - 1, traces, saved)?;
-            }
-        } else if name == "vmstat" {
-            saved.extend(path.parent().map(Path::to_path_buf));
-        } else if holds_trace(&name) && !pages {
-            traces.push(path);
+impl Search {
+    /// Finds traces and snapshot directories, in order of name.
+    fn walk(&mut self, path: &Path, depth: usize) -> Result<(), Error> {
+        let io = |e| Error::io(&path.to_string_lossy(), e);
+        let own = path.metadata().map_err(io)?;
+        if !self.entered.insert((own.dev(), own.ino())) {
+            return Ok(());
         }
+        let (of_tracefs, pages) = (path.join("per_cpu").is_dir(), tracefs::is_one(path));
+        if pages {
+            self.traces.push(path.into());
+        }
+        let left = ENTRIES - self.entries;
+        let entries = fs::read_dir(path).and_then(|d| d.take(left + 1).collect::<Result<Vec<_>, _>>());
+        let mut entries = entries.map_err(io)?;
+        if entries.len() > left {
+            let message = format!("more than {ENTRIES} files in and below the directory; name the trace itself");
+            return Err(Error::at(Place::file(&path.to_string_lossy()), message));
+        }
+        self.entries += entries.len();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            let Ok(metadata) = path.metadata() else { continue };
+            if metadata.is_dir() {
+                if Recording::is_one(&path) {
+                    self.traces.push(path);
+                } else if depth > 0 && !(of_tracefs && tracefs::OWN.contains(&&*name)) {
+                    self.walk(&path, depth - 1)?;
+                }
+            } else if !metadata.is_file() {
+                // A FIFO or a device of that name is nobody's trace; one that is named itself is read.
+            } else if name == "vmstat" {
+                self.saved.extend(path.parent().map(Path::to_path_buf));
+            } else if holds_trace(&name) && !pages {
+                self.traces.push(path);
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// True for the names under which traces are kept.
@@ -111,45 +154,52 @@ fn holds_trace(name: &str) -> bool {
 
 impl Snapshot {
     /// Reads a file of `/proc/vmstat` or a directory of saved files. `order` stands for a time where there is none.
-    pub fn read(name: &str, order: u64) -> Result<Snapshot, Error> {
-        let path = Path::new(name);
+    pub fn read(path: &Path, order: u64) -> Result<Snapshot, Error> {
         if path.is_dir() {
-            return Snapshot::of_directory(path, order);
+            let snapshot = Snapshot::of_directory(path, order)?;
+            if snapshot.sources.is_empty() {
+                let message = "no saved counters (vmstat, zoneinfo, meminfo, numastat, ...) in this directory";
+                return Err(Error::at(Place::file(&path.to_string_lossy()), message));
+            }
+            return Ok(snapshot);
         }
         let mut snapshot = Snapshot { at: order, sources: Vec::new(), warnings: Warnings::default() };
         // A single file is taken for what its name ends in (`sample.before.zoneinfo`), else for vmstat.
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let known = ["zoneinfo", "meminfo", "numastat", "node_vmstat"].iter().find(|k| file.ends_with(**k));
-        snapshot.add(path, known.unwrap_or(&"vmstat"))?;
+        // What is named may be a pipe (`<(zcat before.gz)`); it is read as far as such a file can be long.
+        let name = path.to_string_lossy();
+        let opened = fs::File::open(path).map_err(|e| Error::io(&name, e))?;
+        let bytes = files::all(&name, opened, files::MAX_TEXT)?;
+        snapshot.add(&name, &bytes, known.unwrap_or(&"vmstat"));
         Ok(snapshot)
     }
 
     fn of_directory(path: &Path, order: u64) -> Result<Snapshot, Error> {
-        let uptime = fs::read_to_string(path.join("uptime")).ok();
+        let uptime = files::read(&path.join("uptime"), files::MAX_TEXT).ok().flatten();
+        let uptime = uptime.map(|text| String::from_utf8_lossy(&text).into_owned());
         let seconds = uptime.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
         let at = seconds.map_or(order, |s| (s * 1e9) as u64);
         let mut snapshot = Snapshot { at, sources: Vec::new(), warnings: Warnings::default() };
-        let io = |e| Error::io(&path.to_string_lossy(), e);
-        let mut entries = fs::read_dir(path).and_then(|d| d.collect::<Result<Vec<_>, _>>()).map_err(io)?;
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries.iter().filter(|e| e.path().is_file()) {
-            snapshot.add(&entry.path(), &entry.file_name().to_string_lossy())?;
+        // Nothing but these is opened, whatever else lies there.
+        for kind in counters::SAVED {
+            let path = path.join(kind);
+            let name = path.to_string_lossy();
+            match files::read(&path, files::MAX_TEXT) {
+                Ok(Some(bytes)) => snapshot.add(&name, &bytes, kind),
+                Ok(None) => {}
+                Err(error) => snapshot.warnings.cut_error(&name, error),
+            }
         }
         Ok(snapshot)
     }
 
-    fn add(&mut self, path: &Path, kind: &str) -> Result<(), Error> {
-        let name = path.to_string_lossy();
+    fn add(&mut self, name: &str, bytes: &[u8], kind: &str) {
         let mut problems = Vec::new();
-        let text = match fs::read(path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) => return Err(Error::io(&name, error)),
-        };
-        self.sources.extend(counters::saved(kind, &text, &mut problems));
+        self.sources.extend(counters::saved(kind, &String::from_utf8_lossy(bytes), &mut problems));
         for problem in problems {
-            self.warnings.add(|| Place::line(&name, problem.line), problem.message);
+            self.warnings.add(|| Place::line(name, problem.line), problem.message);
         }
-        Ok(())
     }
 
     /// Gives its rows to a sink.

@@ -1,24 +1,29 @@
 //! From a name on the command line to a stream of events, whatever the input is.
 //!
 //! [`InputFile::open`] looks at the first bytes (never at the name's ending) and maps or decompresses; [`Input`] is
-//! what can then be read, once. `container` undoes compression and archives, `directory` reads a directory of a
-//! trace and saved `/proc` files, `tracefs` a copied tracefs directory.
+//! what can then be read, once. `container` undoes compression, `unpack` archives, both within the bounds of `spool`;
+//! `directory` reads a directory of a trace and saved `/proc` files, `tracefs` a copied tracefs directory.
 
 pub(crate) mod container;
 mod directory;
+mod interrupts;
+mod spool;
 mod tracefs;
+mod unpack;
 
 use crate::dat::{self, Buffer, Content, Meta, Origin};
 use crate::format::Formats;
+use crate::map::Mapped;
 use crate::recording::Recording;
 use crate::ring::{CpuStream, PageLayout, merge};
 use crate::text::{self, TextInput, read_text};
 use crate::{Error, Outcome, Place, Warnings};
-use memmap2::Mmap;
+use container::Broken;
 use mmtwin_event::vocabulary::SCHEMAS;
 use mmtwin_event::words::glob;
 use mmtwin_event::{Sink, Source, Task, Times};
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +33,7 @@ use tracefs::Tracefs;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Saved counters before and after: files of `/proc/vmstat`, or directories of `/proc` files.
-    pub counters: Option<(String, String)>,
+    pub counters: Option<(OsString, OsString)>,
     /// Times of the traced test.
     pub times: Option<Times>,
     /// Events that were enabled, as `SYSTEM:EVENT` with `*` and `?`.
@@ -39,11 +44,13 @@ pub struct Options {
 pub struct InputFile {
     name: String,
     form: Form,
+    /// Where a compressed input ended early.
+    broken: Broken,
 }
 
 enum Form {
-    Dat(Mmap),
-    Text(Mmap),
+    Dat(Mapped),
+    Text(Mapped),
     Stream(Option<Box<dyn Read>>),
     Recording(Box<Recording>),
     Tracefs(Box<Tracefs>),
@@ -56,21 +63,27 @@ struct Found {
     snapshots: Vec<directory::Snapshot>,
     /// What that is, in words.
     taken: String,
-    /// Of an unpacked archive, which must live as long.
-    _temporary: Option<tempfile::TempDir>,
+    /// What was wrong and stepped over.
+    warnings: Warnings,
+    /// Where an archive was unpacked; all of its files have been opened, and nothing is there any more.
+    unpacked: Option<String>,
 }
 
 impl InputFile {
-    /// Opens an input; `-` is standard input.
-    pub fn open(name: &str) -> Result<InputFile, Error> {
-        let form = if name == "-" {
-            container::stream("standard input", Box::new(std::io::stdin()))?
-        } else if Path::new(name).is_dir() {
-            directory(name, Path::new(name), None)?
-        } else {
-            container::file(name)?
+    /// Opens an input; `-` is standard input. Bytes of a name that are not UTF-8 are replaced in messages only.
+    pub fn open(name: impl AsRef<OsStr>) -> Result<InputFile, Error> {
+        let path = Path::new(name.as_ref());
+        let shown = path.to_string_lossy().into_owned();
+        if shown == "-" {
+            let name = "standard input".to_string();
+            let (form, broken) = container::stream(&name, Box::new(std::io::stdin()))?;
+            return Ok(InputFile { name, form, broken });
+        }
+        let (form, broken) = match path.is_dir() {
+            true => (directory(&shown, path)?, Broken::default()),
+            false => container::file(&shown, path)?,
         };
-        Ok(InputFile { name: if name == "-" { "standard input".into() } else { name.into() }, form })
+        Ok(InputFile { name: shown, form, broken })
     }
 
     /// What was taken of a directory or archive that is no recording of its own, in words.
@@ -91,8 +104,14 @@ impl InputFile {
 
     /// Reads everything but the events.
     pub fn input(&mut self, options: &Options) -> Result<Input<'_>, Error> {
+        let broken = self.broken.clone();
+        let whole = |error: Error| match broken.why() {
+            // That the file is cut says more than what is missing in it.
+            Some(why) => Error::at(Place::file(&self.name), format!("{why}; {error}")),
+            None => error,
+        };
         let mut input = match &mut self.form {
-            Form::Dat(map) => Input::of_dat(&self.name, map)?,
+            Form::Dat(map) => Input::of_dat(&self.name, map).map_err(whole)?,
             Form::Text(map) => Input::of_source(text::source(&self.name, &map[..map.len().min(4096)]), Body::Text(map)),
             Form::Stream(stream) => {
                 let stream = stream.take().ok_or_else(|| {
@@ -102,19 +121,28 @@ impl InputFile {
             }
             Form::Recording(recording) => Input::of_recording(recording),
             Form::Tracefs(tracefs) => Input::of_tracefs(&self.name, tracefs),
-            Form::Directory(Found { trace, snapshots, .. }) => {
+            Form::Directory(Found { trace, snapshots, warnings, unpacked, .. }) => {
+                let renamed = |error: Error| match &unpacked {
+                    Some(from) => error.rename(from, &self.name),
+                    None => error,
+                };
                 let mut input = match trace {
-                    Some(trace) => trace.input(&Options::default())?,
+                    Some(trace) => trace.input(&Options::default()).map_err(renamed)?,
                     None => Input::of_source(import(&self.name), Body::Nothing),
                 };
                 input.snapshots.extend(snapshots.iter().cloned());
                 input.source.name.clone_from(&self.name);
+                let mut all = warnings.clone();
+                all.append(std::mem::take(&mut input.warnings));
+                input.warnings = all;
+                input.unpacked = unpacked.as_ref().map(|from| (from.clone(), self.name.clone()));
                 input
             }
         };
+        input.broken.push(self.broken.clone());
         if let Some((before, after)) = &options.counters {
-            input.snapshots.push(directory::Snapshot::read(before, 0)?);
-            input.snapshots.push(directory::Snapshot::read(after, 1)?);
+            input.snapshots.push(directory::Snapshot::read(Path::new(before), 0)?);
+            input.snapshots.push(directory::Snapshot::read(Path::new(after), 1)?);
         }
         if options.times.is_some() {
             input.source.times = options.times;
@@ -135,25 +163,25 @@ impl InputFile {
 }
 
 /// A recording, or a directory of a trace and saved counters.
-fn directory(name: &str, path: &Path, temporary: Option<tempfile::TempDir>) -> Result<Form, Error> {
+fn directory(name: &str, path: &Path) -> Result<Form, Error> {
     if Recording::is_one(path) {
         return Ok(Form::Recording(Box::new(Recording::open(path)?)));
     }
     let contents = directory::Contents::find(name, path)?;
     let open = |path: &Path| {
         let name = path.to_string_lossy().into_owned();
-        let form = if tracefs::is_one(path) {
-            Form::Tracefs(Box::new(Tracefs::open(path)?))
+        let (form, broken) = if tracefs::is_one(path) {
+            (Form::Tracefs(Box::new(Tracefs::open(path)?)), Broken::default())
         } else if path.is_dir() {
-            Form::Recording(Box::new(Recording::open(path)?))
+            (Form::Recording(Box::new(Recording::open(path)?)), Broken::default())
         } else {
-            container::file(&name)?
+            container::file(&name, path)?
         };
-        Ok::<_, Error>(Box::new(InputFile { name, form }))
+        Ok::<_, Error>(Box::new(InputFile { name, form, broken }))
     };
     let trace = contents.trace.as_deref().map(open).transpose()?;
     let (snapshots, taken) = (contents.snapshots, contents.taken);
-    Ok(Form::Directory(Found { trace, snapshots, taken, _temporary: temporary }))
+    Ok(Form::Directory(Found { trace, snapshots, taken, warnings: contents.warnings, unpacked: None }))
 }
 
 /// An input whose events can be read, once.
@@ -169,6 +197,10 @@ pub struct Input<'a> {
     snapshots: Vec<directory::Snapshot>,
     warnings: Warnings,
     body: Body<'a>,
+    /// Compressed streams that it is read from.
+    broken: Vec<Broken>,
+    /// Where an archive was unpacked, and how the archive is called.
+    unpacked: Option<(String, String)>,
 }
 
 enum Body<'a> {
@@ -187,8 +219,8 @@ struct Traced<'a> {
 
 impl<'a> Input<'a> {
     fn of_source(source: Source, body: Body<'a>) -> Input<'a> {
-        let (tgids, snapshots, warnings) = Default::default();
-        Input { source, formats: None, origin: None, tgids, snapshots, warnings, body }
+        let (tgids, snapshots, warnings, broken, unpacked) = Default::default();
+        Input { source, formats: None, origin: None, tgids, snapshots, warnings, body, broken, unpacked }
     }
 
     fn of_recording(recording: &'a Recording) -> Input<'a> {
@@ -242,23 +274,37 @@ impl<'a> Input<'a> {
     pub fn read(self, sink: &mut dyn Sink) -> Result<Outcome, Error> {
         let mut outcome = Outcome { warnings: self.warnings, ..Outcome::default() };
         let name = &self.source.name;
+        let cut = || self.broken.iter().find_map(Broken::why);
         sink.start(&self.source);
         let (earlier, later) = self.snapshots.split_at(self.snapshots.len().min(1));
         earlier.iter().for_each(|s| s.deliver(sink, &mut outcome.warnings));
-        match self.body {
+        let read = match self.body {
             Body::Pages(traced, formats) => {
                 for (pid, comm) in traced.meta.tasks() {
                     let tgid = self.tgids.get(&pid).copied().unwrap_or(0);
                     sink.task(&Task { pid, tgid, comm: &comm, cgroup: None });
                 }
-                read_pages(name, &traced, &formats, sink, &mut outcome)?;
+                read_pages(name, &traced, &formats, sink, &mut outcome)
             }
-            Body::Text(bytes) => read_text(name, TextInput::Bytes(bytes), sink, &mut outcome)?,
-            Body::Stream(mut stream) => read_text(name, TextInput::Stream(&mut stream), sink, &mut outcome)?,
-            Body::Recording(recording) => recording.read(sink, &mut outcome)?,
-            Body::Nothing => {}
+            Body::Text(bytes) => read_text(name, TextInput::Bytes(bytes), sink, &mut outcome),
+            Body::Stream(mut stream) => read_text(name, TextInput::Stream(&mut stream), sink, &mut outcome),
+            Body::Recording(recording) => recording.read(sink, &mut outcome),
+            Body::Nothing => Ok(()),
+        };
+        if let Some(why) = cut() {
+            let place = Place::file(name);
+            match read {
+                // That the file is cut says more than what is missing in it.
+                Err(error) => return Err(Error::at(place, format!("{why}; {error}"))),
+                Ok(()) => outcome.warnings.cut(|| place, &why),
+            }
+        } else {
+            read?;
         }
         later.iter().for_each(|s| s.deliver(sink, &mut outcome.warnings));
+        if let Some((from, to)) = &self.unpacked {
+            outcome.warnings.rename(from, to);
+        }
         sink.finish();
         Ok(outcome)
     }
@@ -300,7 +346,7 @@ fn read_pages(
     }
     // What the kernel counted as overwritten or dropped beyond what its pages are marked with.
     for stat in meta.cpu_stats() {
-        let lost = [stat.overrun, stat.commit_overrun, stat.dropped].into_iter().flatten().sum::<u64>();
+        let lost = [stat.overrun, stat.commit_overrun, stat.dropped].into_iter().flatten().fold(0, u64::saturating_add);
         let (known, _) = outcome.lost.get(&stat.cpu).copied().unwrap_or_default();
         if lost > known {
             outcome.lost.insert(stat.cpu, (lost, 0));

@@ -8,16 +8,15 @@
 //! Validated against the same pages in a trace.dat, and on a directory copied from kernel 6.18.
 
 use crate::dat::{Buffer, Content, CpuData, FormatText, Meta, Opt, Stored, id};
+use crate::files;
 use crate::format::{self, Formats};
-use crate::map::map;
+use crate::map::{Mapped, map};
 use crate::ring::page::COMMIT_MASK;
 use crate::ring::{PageLayout, described_size};
 use crate::{Error, Place, Warnings};
-use memmap2::Mmap;
 use mmtwin_event::era::{Era, header_event};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ pub(super) struct Tracefs {
 struct CpuPages {
     cpu: u32,
     file: String,
-    map: Mmap,
+    map: Mapped,
     /// Bytes of whole pages.
     whole: usize,
 }
@@ -57,7 +56,9 @@ pub(super) fn is_one(path: &Path) -> bool {
 
 /// Files of raw pages, by CPU.
 fn raw_files(path: &Path) -> BTreeMap<u32, PathBuf> {
-    let cpu = |entry: &PathBuf| entry.file_name()?.to_str()?.strip_prefix("cpu")?.parse().ok();
+    let number = |entry: &PathBuf| entry.file_name()?.to_str()?.strip_prefix("cpu")?.parse().ok();
+    // Kernels are built for 8,192 CPUs at most.
+    let cpu = |entry: &PathBuf| number(entry).filter(|&cpu| cpu < 8192);
     let files = entries(&path.join("per_cpu")).into_iter();
     let files = files.filter_map(|entry| Some((cpu(&entry)?, entry.join("trace_pipe_raw"))));
     files.filter(|(_, file)| file.is_file()).collect()
@@ -128,9 +129,8 @@ impl Places {
     fn read(&self, name: &str) -> Result<Option<(Vec<u8>, Place)>, Error> {
         for path in self.0.iter().map(|place| place.join(name)) {
             let place = Place::file(&path.to_string_lossy());
-            match fs::read(&path) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound || e.kind() == io::ErrorKind::NotADirectory => {}
-                other => return other.map(|text| Some((text, place.clone()))).map_err(|e| Error::io(&place.file, e)),
+            if let Some(text) = files::read(&path, files::MAX_TEXT)? {
+                return Ok(Some((text, place)));
             }
         }
         Ok(None)
@@ -183,9 +183,9 @@ fn cut_header(place: &Place, error: Error) -> Error {
 /// Size of a sub-buffer: of this buffer (6.8 and later), or the one that `header_page` describes.
 fn page_size(path: &Path, header_page: &str, place: &Place) -> Result<usize, Error> {
     let own = path.join("buffer_subbuf_size_kb");
-    if let Ok(text) = fs::read_to_string(&own).map(|t| t.trim().to_string())
-        && !text.is_empty()
-    {
+    let text = files::read(&own, files::MAX_TEXT)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).trim().to_string();
+    if !text.is_empty() {
         let size = text.parse::<usize>().ok().and_then(|kb| kb.checked_mul(1024));
         let message = format!("expected the size of a sub-buffer in KiB, not `{text}`");
         return size.ok_or_else(|| Error::at(Place::file(&own.to_string_lossy()), message));
@@ -199,12 +199,12 @@ fn map_pages(path: &Path, page_size: usize, warnings: &mut Warnings) -> Result<V
     let mut pages = Vec::new();
     for (cpu, path) in raw_files(path) {
         let file = path.to_string_lossy().into_owned();
-        let opened = File::open(&path).map_err(|e| Error::io(&file, e))?;
+        let Some(opened) = files::open(&path)? else { continue };
         let Some(map) = map(&file, &opened)? else { continue };
         let whole = map.len() / page_size * page_size;
         if whole < map.len() {
-            let message = "the last page is incomplete and left out";
-            warnings.add(|| Place::offset(&file, whole as u64), message);
+            let message = "the last page is incomplete and left out: the file is cut";
+            warnings.cut(|| Place::offset(&file, whole as u64), message);
         }
         pages.push(CpuPages { cpu, file, map, whole });
     }
@@ -238,10 +238,7 @@ fn is_big_endian(pages: &[CpuPages], layout: &PageLayout) -> bool {
 
 /// The trace clock and what the kernel counted as lost, as a trace.dat has them.
 fn options(path: &Path) -> Result<Vec<Opt>, Error> {
-    let read = |path: &Path| match fs::read(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        other => other.map_err(|e| Error::io(&path.to_string_lossy(), e)),
-    };
+    let read = |path: &Path| Ok::<_, Error>(files::read(path, files::MAX_TEXT)?.unwrap_or_default());
     let mut options = Vec::new();
     let clock = read(&path.join("trace_clock"))?;
     if !clock.is_empty() {
@@ -262,9 +259,13 @@ fn pair(line: &str) -> Option<(i32, i32)> {
     Some((pid.parse().ok()?, tgid.trim().parse().ok()?))
 }
 
+/// Entries of a directory that are looked at: more than any kernel has CPUs, systems or events.
+const ENTRIES: usize = 1 << 16;
+
 /// Entries of a directory by name; none if there is no such directory.
 fn entries(path: &Path) -> Vec<PathBuf> {
-    let mut entries: Vec<PathBuf> = fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let found = fs::read_dir(path).into_iter().flatten().take(ENTRIES).flatten();
+    let mut entries: Vec<PathBuf> = found.map(|entry| entry.path()).collect();
     entries.sort();
     entries
 }

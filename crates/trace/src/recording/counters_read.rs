@@ -76,6 +76,9 @@ pub struct CounterStream<'a> {
     bytes: &'a [u8],
     /// Offset of the next message.
     at: usize,
+    /// The stream must end with its mark, for its writer ended well.
+    whole: bool,
+    ended: bool,
     names: Arc<[String]>,
     batch: Option<Batch<'a>>,
 }
@@ -83,6 +86,8 @@ pub struct CounterStream<'a> {
 struct Batch<'a> {
     rows: usize,
     next: usize,
+    /// A key is no text: this row and those behind it are left out.
+    damaged: bool,
     times: &'a [u8],
     key_ends: &'a [u8],
     keys: &'a [u8],
@@ -91,17 +96,21 @@ struct Batch<'a> {
 }
 
 impl<'a> CounterStream<'a> {
-    /// Opens a stream; `None` with a warning if not even its schema is there.
+    /// Opens a stream; `None` with a warning if not even its schema is there. `whole`: its writer ended well, so that a
+    /// stream without the mark of its end is cut.
     pub fn open(
         source: &str,
         file: &str,
         bytes: &'a [u8],
+        whole: bool,
         warnings: &mut Warnings,
     ) -> Result<Option<CounterStream<'a>>, Error> {
         let names = Arc::from([]);
-        let mut stream = CounterStream { source: source.into(), file: file.into(), bytes, at: 0, names, batch: None };
+        let (source, file_name) = (source.into(), file.into());
+        let (at, batch, ended) = (0, None, false);
+        let mut stream = CounterStream { source, file: file_name, bytes, at, whole, ended, names, batch };
         let Some((message, _)) = stream.message()? else {
-            warnings.add(|| Place::file(file), "no counters: the recording was cut before the first sample");
+            warnings.cut(|| Place::file(file), "no counters: the recording was cut before the first sample");
             return Ok(None);
         };
         let schema = message.header_as_schema().filter(|s| s.endianness() == Endianness::Little);
@@ -131,20 +140,29 @@ impl<'a> CounterStream<'a> {
             {
                 return Some(SampledRow { source: self.source.clone(), key, at, names: self.names.clone(), values });
             }
+            if self.batch.as_ref().is_some_and(|batch| batch.damaged) {
+                let message = "rows with damaged keys are left out";
+                warnings.cut(|| Place::offset(&self.file, self.at as u64), message);
+            }
             let start = self.at as u64;
             self.batch = match self.next_batch() {
                 Ok(Some(batch)) => Some(batch),
                 Ok(None) => {
-                    if self.at < self.bytes.len() {
+                    if self.at < self.bytes.len() && !self.ended {
                         let message = "the last sample is incomplete and left out: the recording was cut";
-                        warnings.add(|| Place::offset(&self.file, start), message);
-                        self.at = self.bytes.len();
+                        warnings.cut(|| Place::offset(&self.file, start), message);
+                    } else if self.whole && !self.ended {
+                        let message = "the samples end without the mark of their end: the recording was cut";
+                        warnings.cut(|| Place::offset(&self.file, start), message);
                     }
+                    self.at = self.bytes.len();
+                    self.ended = true;
                     return None;
                 }
                 Err(error) => {
-                    warnings.add_error(&self.file, error);
+                    warnings.cut_error(&self.file, error);
                     self.at = self.bytes.len();
+                    self.ended = true;
                     return None;
                 }
             };
@@ -179,6 +197,7 @@ impl<'a> CounterStream<'a> {
         let length = length.unwrap_or(0) as usize;
         if length == 0 {
             self.at += 8;
+            self.ended = true;
             return Ok(None);
         }
         let Some((metadata, rest)) = rest.split_at_checked(length) else { return Ok(None) };
@@ -215,7 +234,7 @@ impl<'a> Batch<'a> {
             (validity.is_empty() || validity.len() >= bits).then_some((validity, next(wide)?))
         };
         let counters = (0..counters).map(counter).collect::<Option<_>>()?;
-        Some(Batch { rows, next: 0, times, key_ends, keys, counters })
+        Some(Batch { rows, next: 0, damaged: false, times, key_ends, keys, counters })
     }
 
     /// The next row: time, key, values. A key that is no text is damage, and so are those behind it.
@@ -226,7 +245,11 @@ impl<'a> Batch<'a> {
         }
         self.next += 1;
         let (start, end) = (number::<4>(self.key_ends, i)? as usize, number::<4>(self.key_ends, i + 1)? as usize);
-        let key = String::from_utf8_lossy(self.keys.get(start..end)?).into_owned();
+        let Some(key) = self.keys.get(start..end) else {
+            self.damaged = true;
+            return None;
+        };
+        let key = String::from_utf8_lossy(key).into_owned();
         let value = |(validity, values): &(&[u8], &[u8])| {
             let valid = validity.is_empty() || validity[i / 8] & (1 << (i % 8)) != 0;
             if valid { number::<8>(values, i) } else { None }

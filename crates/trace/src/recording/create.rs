@@ -112,6 +112,7 @@ impl Writer {
         let counters = std::mem::replace(&mut self.counters, CounterWriter::new(&self.directory));
         end.cost.counter_bytes = counters.finish()?;
         end.cost.other_bytes = self.other_bytes;
+        end.files = super::sizes(&self.directory)?;
         self.json("end.json", &end)?;
         Ok(end)
     }

@@ -8,29 +8,38 @@ mod counters_write;
 mod create;
 mod events;
 mod origin;
+mod sizes;
 
 pub use counters_read::{CounterStream, Counters, SampledRow};
 pub use counters_write::CounterWriter;
 pub use create::Writer;
 pub use events::EventWriter;
+pub use sizes::sizes;
 
+use crate::files;
 use crate::format::{self, Formats, symbols};
-use crate::map::map;
+use crate::map::{Mapped, map};
 use crate::ring::{CpuStream, PageLayout, SlicePages, TimeMap, merge};
 use crate::{Error, Outcome, Place, Warnings};
-use memmap2::Mmap;
 use mmtwin_event::manifest::{End, Manifest, Node, Run, SCHEMA_VERSION, State, TaskLine, Tracing};
 use mmtwin_event::results::Results;
 use mmtwin_event::{Sink, Source, Task};
 use origin::Texts;
 use serde::de::DeserializeOwned;
-use std::fs::{self, File};
-use std::io;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Most CPUs that kernels are built for.
 const MAX_CPUS: usize = 8192;
+/// Names of tasks that are kept; some 150 bytes each.
+const MAX_TASKS: usize = 1 << 20;
+/// Longest line of `tasks.jsonl`: the path of a cgroup has at most some KiB.
+const MAX_TASK_LINE: u64 = 64 << 10;
+/// Entries of a directory of a recording that are looked at.
+const MAX_ENTRIES: usize = 1 << 17;
 /// Switch of the multi-generational LRU.
 const LRU_GEN: &str = "/sys/kernel/mm/lru_gen/enabled";
 
@@ -57,18 +66,20 @@ pub struct Recording {
     pages: Vec<CpuPages>,
     counters: Vec<CounterFile>,
     tasks: Vec<TaskLine>,
+    /// CPUs whose pages are not all there.
+    cut: Vec<u32>,
 }
 
 struct CpuPages {
     cpu: u32,
     file: String,
-    map: Mmap,
+    map: Mapped,
 }
 
 struct CounterFile {
     source: String,
     file: String,
-    map: Mmap,
+    map: Mapped,
 }
 
 impl Recording {
@@ -80,6 +91,7 @@ impl Recording {
     /// Opens a recording.
     pub fn open(path: &Path) -> Result<Recording, Error> {
         let mut warnings = Warnings::default();
+        let mut cut = Vec::new();
         let manifest: Manifest = json(&path.join("manifest.json"))?.ok_or_else(|| Error::Unknown {
             file: path.to_string_lossy().into_owned(),
             message: "a recording has a manifest.json".into(),
@@ -90,26 +102,32 @@ impl Recording {
                 format!("written by a newer mmtwin (schema {version}; this one reads up to {SCHEMA_VERSION})");
             return Err(Error::at(place, message));
         }
-        let end = optional(&path.join("end.json"), &mut warnings);
-        if end.is_none() {
+        let end: Option<End> = optional(&path.join("end.json"), &mut warnings);
+        if let Some(end) = &end {
+            cut = sizes::check(path, manifest.tracing.as_ref(), end, &mut warnings)?;
+        } else {
             let message = "no end.json: the recording was cut off, or is still being written";
-            warnings.add(|| Place::file(&path.to_string_lossy()), message);
+            warnings.cut(|| Place::file(&path.to_string_lossy()), message);
         }
         let (mut layout, mut texts, mut pages, mut kallsyms) = Default::default();
         let mut formats = Formats::new(false, 8);
         if let Some(tracing) = &manifest.tracing {
             let read = Texts::read(&path.join("formats"))?;
             let place = Place::file(&path.join("formats/header_page").to_string_lossy());
+            if !matches!(tracing.long_size, 4 | 8) {
+                let message = format!("tracing.long_size is {}; a `long` has 4 or 8 bytes", tracing.long_size);
+                return Err(Error::at(Place::file(&path.join("manifest.json").to_string_lossy()), message));
+            }
             let size = usize::try_from(tracing.sub_buffer).unwrap_or(usize::MAX);
             layout = Some(PageLayout::parse(&read.header_page, size, tracing.big_endian, &place)?);
             kallsyms = Arc::new(symbols::parse_kallsyms(read.kallsyms.as_deref().unwrap_or_default()));
             formats = read_formats(path, tracing, &mut warnings)?;
             formats.set_symbols(kallsyms.clone());
             formats.set_printk(symbols::parse_printk(&read.printk));
-            pages = map_pages(path, tracing, &mut warnings)?;
+            pages = map_pages(path, tracing, &mut warnings, &mut cut)?;
             texts = Some(read);
         }
-        let (counters, tasks) = (map_counters(path)?, read_tasks(&path.join("tasks.jsonl"), &mut warnings)?);
+        let (counters, tasks) = (map_counters(path, &mut warnings)?, read_tasks(&path.join("tasks.jsonl"), &mut warnings)?);
         let name = path.to_string_lossy().into_owned();
         let run = optional(&path.join("run.json"), &mut warnings);
         let state = optional(&path.join("state.json"), &mut warnings);
@@ -129,6 +147,7 @@ impl Recording {
             pages,
             counters,
             tasks,
+            cut,
         })
     }
 
@@ -170,9 +189,9 @@ impl Recording {
     pub fn counters(&self, warnings: &mut Warnings) -> Counters<'_> {
         let mut streams = Vec::new();
         for f in &self.counters {
-            match CounterStream::open(&f.source, &f.file, &f.map, warnings) {
+            match CounterStream::open(&f.source, &f.file, &f.map, self.end.is_some(), warnings) {
                 Ok(stream) => streams.extend(stream),
-                Err(error) => warnings.add_error(&f.file, error),
+                Err(error) => warnings.cut_error(&f.file, error),
             }
         }
         Counters::new(streams)
@@ -205,16 +224,21 @@ impl Recording {
     /// The kernel's own count of losses takes the place of what the pages told: a mark in a page often lacks the
     /// number, and what was lost behind the last page read has no mark.
     fn losses(&self, sink: &mut dyn Sink, outcome: &mut Outcome) {
-        let Some(end) = &self.end else { return };
-        for losses in &end.losses {
+        let ended = self.end.as_ref().map_or(u64::MAX, |end| end.end);
+        for losses in self.end.iter().flat_map(|end| &end.losses) {
             let (known, gaps) = outcome.lost.get(&losses.cpu).copied().unwrap_or_default();
             let unmarked = losses.total().saturating_sub(known);
             if unmarked > 0 {
-                sink.lost(losses.cpu, Some(unmarked), end.end);
+                sink.lost(losses.cpu, Some(unmarked), ended);
             }
             if unmarked > 0 || gaps > 0 {
-                outcome.lost.insert(losses.cpu, (known + unmarked, 0));
+                outcome.lost.insert(losses.cpu, (known.saturating_add(unmarked), 0));
             }
+        }
+        // What is missing of a CPU's pages was lost before the recording ended, whenever that was.
+        for &cpu in self.cut_cpus() {
+            sink.lost(cpu, None, ended);
+            outcome.add_lost(cpu, None);
         }
     }
 }
@@ -241,32 +265,68 @@ fn read_formats(path: &Path, tracing: &Tracing, warnings: &mut Warnings) -> Resu
     Ok(formats)
 }
 
-fn map_pages(path: &Path, tracing: &Tracing, warnings: &mut Warnings) -> Result<Vec<CpuPages>, Error> {
+/// Maps the pages of every CPU. Those that lack something are added to `cut`.
+fn map_pages(
+    path: &Path,
+    tracing: &Tracing,
+    warnings: &mut Warnings,
+    cut: &mut Vec<u32>,
+) -> Result<Vec<CpuPages>, Error> {
     let mut pages = Vec::new();
-    for &cpu in &tracing.cpus {
+    if tracing.cpus.len() > MAX_CPUS {
+        let message = format!("tracing.cpus lists {} CPUs; kernels have at most {MAX_CPUS}", tracing.cpus.len());
+        return Err(Error::at(Place::file(&path.join("manifest.json").to_string_lossy()), message));
+    }
+    let cpus: BTreeSet<u32> = tracing.cpus.iter().copied().collect();
+    for cpu in cpus {
+        if cpu as usize >= MAX_CPUS {
+            let message = format!("the manifest lists a CPU from {MAX_CPUS} on, which no kernel has; it is left out");
+            warnings.cut(|| Place::file(&path.join("manifest.json").to_string_lossy()), &message);
+            continue;
+        }
+        let mut lacks = || {
+            if !cut.contains(&cpu) {
+                cut.push(cpu);
+            }
+        };
         let path = path.join("cpu").join(format!("{cpu}.pages"));
         let file = path.to_string_lossy().into_owned();
-        let opened = match File::open(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                warnings.add(|| Place::file(&file), "the manifest lists a CPU that has no file of pages");
+        let opened = match files::open(&path) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => {
+                warnings.cut(|| Place::file(&file), "the manifest lists a CPU that has no file of pages");
+                lacks();
                 continue;
             }
-            other => other.map_err(|e| Error::io(&file, e))?,
+            Err(error) => {
+                warnings.cut_error(&file, error);
+                lacks();
+                continue;
+            }
         };
         let Some(map) = map(&file, &opened)? else { continue };
         let rest = map.len() as u64 % tracing.sub_buffer;
         if rest != 0 {
             let place = Place::offset(&file, map.len() as u64 - rest);
-            warnings.add(|| place, "the last page is incomplete and left out: the recording was cut");
+            warnings.cut(|| place, "the last page is incomplete and left out: the recording was cut");
+            lacks();
         }
         pages.push(CpuPages { cpu, file, map });
+    }
+    // What nothing lists is not read in silence.
+    for path in entries(&path.join("cpu"))? {
+        let leaf = leaf(&path);
+        if !tracing.cpus.iter().any(|cpu| leaf == format!("{cpu}.pages")) {
+            let message = "a file that is not that of a CPU of the manifest is left out";
+            warnings.add(|| Place::file(&path.to_string_lossy()), message);
+        }
     }
     Ok(pages)
 }
 
 /// Files `SOURCE.arrows`, `SOURCE.1.arrows` ... by source and number.
-fn map_counters(path: &Path) -> Result<Vec<CounterFile>, Error> {
-    let mut files = Vec::new();
+fn map_counters(path: &Path, warnings: &mut Warnings) -> Result<Vec<CounterFile>, Error> {
+    let mut found = Vec::new();
     for path in entries(&path.join("counters"))? {
         let leaf = leaf(&path);
         let Some(stem) = leaf.strip_suffix(".arrows") else { continue };
@@ -275,30 +335,48 @@ fn map_counters(path: &Path) -> Result<Vec<CounterFile>, Error> {
             _ => (stem, 0),
         };
         let file = path.to_string_lossy().into_owned();
-        let opened = File::open(&path).map_err(|e| Error::io(&file, e))?;
+        let opened = match files::open(&path) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => continue,
+            Err(error) => {
+                warnings.cut_error(&file, error);
+                continue;
+            }
+        };
         if let Some(map) = map(&file, &opened)? {
-            files.push((number, CounterFile { source: source.to_string(), file, map }));
+            found.push((number, CounterFile { source: source.to_string(), file, map }));
         }
     }
-    files.sort_by(|(n, a), (m, b)| (&a.source, n).cmp(&(&b.source, m)));
-    Ok(files.into_iter().map(|(_, file)| file).collect())
+    found.sort_by(|(n, a), (m, b)| (&a.source, n).cmp(&(&b.source, m)));
+    Ok(found.into_iter().map(|(_, file)| file).collect())
 }
 
 fn read_tasks(path: &Path, warnings: &mut Warnings) -> Result<Vec<TaskLine>, Error> {
     let file = path.to_string_lossy();
-    let bytes = text(path)?.unwrap_or_default();
-    let mut tasks = Vec::new();
-    for (number, line) in (1..).zip(bytes.split_inclusive(|&b| b == b'\n')) {
-        let message = match (serde_json::from_slice(line), line.ends_with(b"\n")) {
-            // Without its newline even a line that parses may be cut, in the middle of a number for example.
-            (_, false) => "the last line is incomplete and left out: the recording was cut",
-            (Err(_), true) => "a line is no task and left out",
-            (Ok(task), true) => {
-                tasks.push(task);
-                continue;
+    let Some(opened) = files::open(path)? else { return Ok(Vec::new()) };
+    let mut lines = BufReader::new(opened);
+    let (mut tasks, mut line) = (Vec::new(), Vec::new());
+    for number in 1.. {
+        line.clear();
+        (&mut lines).take(MAX_TASK_LINE).read_until(b'\n', &mut line).map_err(|e| Error::io(&file, e))?;
+        if line.is_empty() {
+            break;
+        }
+        let place = || Place::line(&file, number);
+        if !line.ends_with(b"\n") {
+            if line.len() as u64 == MAX_TASK_LINE {
+                warnings.cut(place, "a line longer than 64 KiB; it and what follows is left out");
+            } else {
+                // Without its newline even a line that parses may be cut, in the middle of a number for example.
+                warnings.cut(place, "the last line is incomplete and left out: the recording was cut");
             }
-        };
-        warnings.add(|| Place::line(&file, number), message);
+            break;
+        }
+        match serde_json::from_slice(&line) {
+            Ok(task) if tasks.len() < MAX_TASKS => tasks.push(task),
+            Ok(_) => warnings.add(place, "names of tasks beyond the first 1,048,576 are left out"),
+            Err(_) => warnings.add(place, "a line is no task and left out"),
+        }
     }
     Ok(tasks)
 }
@@ -310,7 +388,12 @@ fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(fail)?,
     };
-    let mut entries = list.map(|entry| Ok(entry.map_err(fail)?.path())).collect::<Result<Vec<_>, Error>>()?;
+    let paths = list.take(MAX_ENTRIES + 1).map(|entry| Ok(entry.map_err(fail)?.path()));
+    let mut entries = paths.collect::<Result<Vec<_>, Error>>()?;
+    if entries.len() > MAX_ENTRIES {
+        let message = format!("more than {MAX_ENTRIES} entries, which no recording has");
+        return Err(Error::at(Place::file(&path.to_string_lossy()), message));
+    }
     entries.sort();
     Ok(entries)
 }
@@ -321,10 +404,7 @@ fn leaf(path: &Path) -> String {
 
 /// Bytes of a file; `None` if there is none.
 fn text(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match fs::read(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        other => other.map(Some).map_err(|e| Error::io(&path.to_string_lossy(), e)),
-    }
+    files::read(path, files::MAX_TEXT)
 }
 
 /// A JSON file; `None` if there is none.
@@ -337,10 +417,12 @@ fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
 /// A JSON file that the rest can be read without.
 fn optional<T: DeserializeOwned>(path: &Path, warnings: &mut Warnings) -> Option<T> {
     json(path).unwrap_or_else(|error| {
-        warnings.add_error(&path.to_string_lossy(), error);
+        warnings.cut_error(&path.to_string_lossy(), error);
         None
     })
 }
 
+#[cfg(test)]
+mod cut_tests;
 #[cfg(test)]
 mod tests;

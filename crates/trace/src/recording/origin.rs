@@ -5,14 +5,12 @@
 
 use super::{Recording, text};
 use crate::dat::{FormatText, Meta, Opt, Origin, id};
-use crate::map::map;
+use crate::files;
+use crate::map::{Mapped, map};
 use crate::{Error, Place};
-use memmap2::Mmap;
 use mmtwin_event::era::{Era, header_event};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
 use std::path::Path;
 
 /// Texts of `formats/` beside the formats themselves.
@@ -20,7 +18,7 @@ pub(super) struct Texts {
     pub header_page: String,
     header_event: Option<String>,
     /// Mapped: it has some megabytes, and most readers need it but once.
-    pub kallsyms: Option<Mmap>,
+    pub kallsyms: Option<Mapped>,
     pub printk: Vec<u8>,
 }
 
@@ -35,9 +33,9 @@ impl Texts {
         Ok(Texts {
             header_page: utf8(text(&page)?.ok_or_else(missing)?),
             header_event: text(&formats.join("header_event"))?.map(utf8),
-            kallsyms: match File::open(&kallsyms) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-                other => map(&name, &other.map_err(|e| Error::io(&name, e))?)?,
+            kallsyms: match files::open(&kallsyms)? {
+                None => None,
+                Some(file) => map(&name, &file)?,
             },
             printk: text(&formats.join("printk_formats"))?.unwrap_or_default(),
         })
@@ -50,6 +48,7 @@ impl Recording {
         let (tracing, texts) = (self.manifest.tracing.as_ref()?, self.texts.as_ref()?);
         let page_size = u32::try_from(tracing.sub_buffer).ok()?;
         let cpus = tracing.cpus.iter().chain(&self.manifest.evidence.cpus).max().map_or(0, |c| c.saturating_add(1));
+        let cpus = cpus.min(super::MAX_CPUS as u32);
         let meta = Meta {
             big_endian: tracing.big_endian,
             long_size: tracing.long_size,

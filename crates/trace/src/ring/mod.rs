@@ -11,6 +11,9 @@ pub mod page;
 use crate::{Error, Place};
 use std::borrow::Cow;
 
+/// Largest sub-buffer in bytes: kernels have at most 128 pages of 64 KiB in one.
+pub const MAX_PAGE: usize = 8 << 20;
+
 /// The pages of one CPU, in order.
 pub trait Pages<'a> {
     /// The next run of whole sub-buffers; `None` at the end.
@@ -57,12 +60,21 @@ impl PageLayout {
                 Error::at(place.clone(), format!("header_page has no field `{name}` with offset and size"))
             })
         };
-        let (timestamp, _) = field("timestamp")?;
+        let (timestamp, timestamp_size) = field("timestamp")?;
         let (commit, commit_size) = field("commit")?;
         let (data, _) = field("data")?;
         let layout = PageLayout { page_size, timestamp, commit, commit_size, data, big_endian };
-        let fits = matches!(commit_size, 4 | 8) && timestamp + 8 <= data && commit + commit_size <= data;
-        if !fits || data + 8 > page_size || page_size > 1 << 26 {
+        let ends = [(timestamp, timestamp_size), (commit, commit_size)].map(|(at, size)| at.checked_add(size));
+        let fits = match ends {
+            [Some(timestamp_end), Some(commit_end)] => {
+                let apart = timestamp_end <= commit || commit_end <= timestamp;
+                // The data begin right behind the two, at the next multiple of 8 at most.
+                let room = data.checked_sub(timestamp_end.max(commit_end)).is_some_and(|gap| gap < 8);
+                timestamp_size == 8 && matches!(commit_size, 4 | 8) && apart && room
+            }
+            _ => false,
+        };
+        if !fits || data > page_size.saturating_sub(8) || page_size > MAX_PAGE {
             return Err(Error::at(place.clone(), format!("impossible page layout: {layout:?}")));
         }
         Ok(layout)

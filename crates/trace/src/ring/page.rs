@@ -71,6 +71,8 @@ pub struct Position {
     raw_time: u64,
     /// Mapped time of the entry before.
     last: u64,
+    /// Mapped time that the current page cannot reach beyond: the next page begins there.
+    ceiling: u64,
     /// Time of the next entry; meaningless when `done`.
     pub next: u64,
     /// There are no entries left.
@@ -143,7 +145,7 @@ impl<'a> Cursor<'a> {
                 match next {
                     Ok(Some(chunk)) => self.chunks.push(chunk),
                     // A damaged run is stepped over; the provider goes on behind it or ends.
-                    Err(Error::Malformed { place, message }) => warnings.add(|| place, &message),
+                    Err(Error::Malformed { place, message }) => warnings.cut(|| place, &message),
                     Err(error) => return Err(error),
                     Ok(None) => {
                         self.exhausted = true;
@@ -185,15 +187,15 @@ impl<'a> Cursor<'a> {
                 };
                 if len > p.end || p.at + skip + len > p.end {
                     let place = || place_of(&self.stream, plain, chunk.len(), p.at);
-                    warnings.add(place, "a record reaches beyond its page; the rest of the page is skipped");
+                    warnings.cut(place, "a record reaches beyond its page; the rest of the page is skipped");
                     p.at = p.end;
                     break;
                 }
                 let mut ts = time.ns(stamp);
-                if ts < p.last {
+                if ts < p.last || ts > p.ceiling {
                     let place = || place_of(&self.stream, plain, chunk.len(), p.at);
                     warnings.add(place, BACKWARDS);
-                    ts = p.last;
+                    ts = if ts < p.last { p.last } else { p.ceiling };
                 }
                 if ts > to {
                     p.next = ts;
@@ -214,14 +216,29 @@ impl<'a> Cursor<'a> {
             if page + layout.page_size > chunk.len() {
                 if page < chunk.len() {
                     let place = || place_of(&self.stream, plain, chunk.len(), page);
-                    warnings.add(place, "a partial last page is ignored");
+                    warnings.cut(place, "a partial last page is ignored: the pages are cut");
                 }
                 p.chunk += 1;
                 (p.next_page, p.at, p.end) = (0, 0, 0);
                 continue;
             }
-            let base = long::<BE>(chunk, page + layout.timestamp, 8);
+            let mut base = long::<BE>(chunk, page + layout.timestamp, 8);
             let mut ts = time.ns(base);
+            let of_later = |n: usize| {
+                let at = page + n * layout.page_size;
+                (at + layout.page_size <= chunk.len()).then(|| long::<BE>(chunk, at + layout.timestamp, 8))
+            };
+            let (mut ceiling, mut ahead) = (u64::MAX, false);
+            if let Some(next_base) = of_later(1).filter(|&next| time.ns(next) >= p.last) {
+                let next = time.ns(next_base);
+                if ts <= next {
+                    ceiling = next;
+                } else if of_later(2).map(|after| time.ns(after)).is_some_and(|after| next <= after && after < ts) {
+                    // The two pages behind agree with what was before: the time of this one is wrong, not theirs.
+                    (ahead, ceiling) = (true, next);
+                    (base, ts) = if p.last > 0 { (p.raw_time, p.last) } else { (next_base, next) };
+                }
+            }
             if ts < p.last {
                 let place = || place_of(&self.stream, plain, chunk.len(), page);
                 warnings.add(place, BACKWARDS);
@@ -232,15 +249,25 @@ impl<'a> Cursor<'a> {
                 self.position = p;
                 return Ok(());
             }
+            if ahead {
+                warnings.add(|| place_of(&self.stream, plain, chunk.len(), page), AHEAD);
+            }
             let commit = long::<BE>(chunk, page + layout.commit, layout.commit_size);
             let room = layout.page_size - layout.data;
             let mut used = (commit & COMMIT_MASK) as usize;
             if used > room {
                 let place = || place_of(&self.stream, plain, chunk.len(), page + layout.commit);
-                warnings.add(place, "a page claims more data than it has room for");
+                warnings.cut(place, "a page claims more data than it has room for");
                 used = room;
             }
             let data = page + layout.data;
+            if commit == 0 && base == 0 && p.last > 0 {
+                // No kernel gives an empty page away: here was one, and the file has a hole.
+                let place = || place_of(&self.stream, plain, chunk.len(), page);
+                warnings.cut(place, "a page of zeros in the middle: what was in it is lost");
+                let common = CommonFields::default();
+                out.push(Entry { ts, common, stream: index, chunk: 0, offset: 0, len: Entry::LOST });
+            }
             if commit & MISSED != 0 {
                 let stored = commit & MISSED_STORED != 0 && used + layout.commit_size <= room;
                 let count = if stored { long::<BE>(chunk, data + used, layout.commit_size) } else { 0 };
@@ -250,6 +277,7 @@ impl<'a> Cursor<'a> {
             }
             p.raw_time = base;
             p.last = ts;
+            p.ceiling = ceiling;
             p.at = data;
             p.end = data + used;
             p.next_page = page + layout.page_size;
@@ -260,6 +288,8 @@ impl<'a> Cursor<'a> {
 }
 
 const BACKWARDS: &str = "time goes backwards on a CPU; such events are given the time of the event before";
+
+const AHEAD: &str = "a page claims a time beyond that of the pages behind it; its events follow those before them";
 
 /// Place of byte `at` of a run; `kept` counts from its start to the end of what `stream` gave last. Bytes that are
 /// not `plain` have no place of their own, only that of their compressed run.

@@ -3,6 +3,9 @@
 use super::MAX_LINE;
 use std::io::Read;
 
+/// A line longer than so many times [`MAX_LINE`] has no end.
+const ENDLESS: usize = 64;
+
 /// Cuts a stream into blocks that end at a line's end.
 pub(super) struct Blocks<'r> {
     source: &'r mut dyn Read,
@@ -20,6 +23,8 @@ pub(super) enum Block<'b> {
     Lines(&'b [u8]),
     /// A line longer than [`MAX_LINE`] was left out.
     TooLong,
+    /// A line has no end in sight: nothing behind it is read.
+    Endless,
 }
 
 impl<'r> Blocks<'r> {
@@ -42,10 +47,7 @@ impl<'r> Blocks<'r> {
                 self.given = end + 1;
                 Ok(Some(Block::Lines(&self.buffer[..self.given])))
             }
-            None => {
-                self.skip_line()?;
-                Ok(Some(Block::TooLong))
-            }
+            None => Ok(Some(if self.skip_line()? { Block::TooLong } else { Block::Endless })),
         }
     }
 
@@ -61,20 +63,21 @@ impl<'r> Blocks<'r> {
         Ok(())
     }
 
-    /// Drops everything up to the next line end.
-    fn skip_line(&mut self) -> std::io::Result<()> {
-        loop {
+    /// Drops everything up to the next line end. False: there is none as far as anybody looks.
+    fn skip_line(&mut self) -> std::io::Result<bool> {
+        for _ in 0..ENDLESS {
             self.filled = 0;
             self.fill()?;
             if let Some(end) = memchr::memchr(b'\n', &self.buffer[..self.filled]) {
                 self.given = end + 1;
-                return Ok(());
+                return Ok(true);
             }
             if self.at_end {
                 self.given = self.filled;
-                return Ok(());
+                return Ok(true);
             }
         }
+        Ok(false)
     }
 }
 
@@ -100,7 +103,7 @@ mod tests {
         while let Some(block) = blocks.next().unwrap() {
             match block {
                 Block::Lines(lines) => all.extend_from_slice(lines),
-                Block::TooLong => too_long += 1,
+                Block::TooLong | Block::Endless => too_long += 1,
             }
         }
         (all, too_long)

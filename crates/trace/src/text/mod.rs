@@ -31,6 +31,9 @@ use std::io::Read;
 const MAX_LINE: usize = 1 << 20;
 /// An input whose first lines, so many, hold nothing of a trace is none.
 const PATIENCE: u64 = 1000;
+/// So many lines in a row without an event are the end of a trace, if it ever was one: blank lines, comments and
+/// what cannot be read may come without end.
+const SILENCE: u64 = 1 << 20;
 
 /// Where a text comes from.
 pub enum TextInput<'a> {
@@ -53,6 +56,13 @@ pub fn read_text(name: &str, input: TextInput<'_>, sink: &mut dyn Sink, outcome:
                 match block {
                     Block::Lines(text) => reader.lines(text)?,
                     Block::TooLong => reader.too_long(),
+                    Block::Endless => {
+                        reader.too_long();
+                        reader.give_up("a line of more than 64 MiB has no end; nothing behind it is read")?;
+                    }
+                }
+                if reader.given_up {
+                    break;
                 }
             }
         }
@@ -107,6 +117,12 @@ struct Reader<'a> {
     losses: Vec<(u32, Option<u64>)>,
     /// Something was seen that only traces have.
     is_trace: bool,
+    /// Function calls that were finished.
+    calls: u64,
+    /// Events, calls and stacks that were seen at the last look, and the line of that.
+    heard: (u64, u64),
+    /// What follows is not read.
+    given_up: bool,
     /// The first line that could not be read.
     odd_line: Option<String>,
 }
@@ -124,6 +140,9 @@ impl<'a> Reader<'a> {
             last_ts: 0,
             losses: Vec::new(),
             is_trace: false,
+            calls: 0,
+            heard: (0, 0),
+            given_up: false,
             odd_line: None,
         }
     }
@@ -131,7 +150,7 @@ impl<'a> Reader<'a> {
     /// Whole lines; only the very last one of an input may lack its end.
     fn lines(&mut self, text: &[u8]) -> Result<(), Error> {
         let mut at = 0;
-        while at < text.len() {
+        while at < text.len() && !self.given_up {
             let rest = &text[at..];
             self.line += 1;
             let len = match self.usual_line(rest) {
@@ -173,10 +192,31 @@ impl<'a> Reader<'a> {
         match (known, end) {
             (true, Some(_)) => {}
             (true, None) => self.warn("the last line has no line end: it may be cut short"),
-            (false, None) => self.warn("the last line is cut short and was left out"),
+            (false, None) => {
+                let (name, line) = (self.name, self.line);
+                let message = "the last line is cut short and was left out";
+                self.outcome.warnings.cut(|| Place::line(name, line), message);
+            }
             (false, Some(_)) => self.refuse(line)?,
         }
+        let heard = self.outcome.events + self.outcome.stacks + self.calls;
+        if heard != self.heard.0 {
+            self.heard = (heard, self.line);
+        } else if self.line - self.heard.1 > SILENCE {
+            self.give_up("1,048,576 lines in a row without an event; nothing behind them is read")?;
+        }
         Ok(line.len())
+    }
+
+    /// Stops reading, with an error if there was nothing to read.
+    fn give_up(&mut self, why: &str) -> Result<(), Error> {
+        let place = Place::line(self.name, self.line);
+        if self.outcome.events + self.calls == 0 {
+            return Err(Error::at(place, format!("{why}, and no event was before: this is no trace")));
+        }
+        self.given_up = true;
+        self.outcome.warnings.cut(|| place, why);
+        Ok(())
     }
 
     fn too_long(&mut self) {
@@ -346,6 +386,7 @@ impl<'a> Reader<'a> {
             Some(graph::Line::Other) => true,
             Some(graph::Line::Call { cpu, nanoseconds, function }) => {
                 self.is_trace = true;
+                self.calls += 1;
                 match function {
                     Some(function) => self.sink.call(&Call { function: &function, cpu, nanoseconds }),
                     None => self.warn("the end of a function whose begin is missing was left out"),
