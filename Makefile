@@ -10,9 +10,10 @@ build:
 demo: build
 	tools/demo.sh $(BIN)
 
-# Installs what the tests compare against, then runs every check.
+# Installs what the tests compare against, then runs every check. Of the machine nothing changes but installed packages,
+# each of which is printed; tracefs, where it is not mounted, is mounted for the tests alone.
 test: setup lint
-	$(CARGO) test --workspace
+	tools/with-tracefs.sh $(CARGO) test --workspace
 	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test --workspace --test seeded
 	$(MAKE) golden
 
@@ -57,4 +58,4 @@ lint:
 
 # Figures beside the tools that mmtwin replaces; `make bench ARGS=--write-docs` puts them into docs/performance.md.
 bench: setup build
-	$(CARGO) bench -p mmtwin --bench throughput -- $(ARGS)
+	tools/with-tracefs.sh $(CARGO) bench -p mmtwin --bench throughput -- $(ARGS)

@@ -16,24 +16,21 @@ export KBUILD_BUILD_TIMESTAMP='2026-01-01' KBUILD_BUILD_USER=mmtwin KBUILD_BUILD
 
 say() { echo "lab-variants: $*"; }
 give_up() { say "$*" >&2; exit 1; }
-root() { if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo -n "$@"; else return 1; fi; }
 
 # Programs and headers that building a kernel needs.
 needs="bc binutils bison cpio flex gcc libc6-dev libelf-dev libssl-dev make perl xz-utils"
 set_up_tools() {
     lack=
     for package in $needs; do
-        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q ' installed$' || lack="$lack $package"
+        is_installed "$package" || lack="$lack $package"
     done
     [ -n "$lack" ] || return 0
-    root apt-get -qq update >/dev/null || true
     # shellcheck disable=SC2086 # a list of packages
-    root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $lack >/dev/null 2>&1 ||
-        give_up "building kernels needs the packages$lack"
+    install $lack || give_up "building kernels needs the packages$lack"
 }
 
 # The newest source of a release that the suite of its kernel has.
-version_of() { apt-cache policy "linux-source-$1" 2>/dev/null | sed -n 's/ *Candidate: \([^(].*\)/\1/p'; }
+version_of() { apt_cache policy "linux-source-$1" 2>/dev/null | sed -n 's/ *Candidate: \([^(].*\)/\1/p'; }
 
 # What a kernel was made from: two are equal if these are.
 recipe() { # base version [change]
@@ -55,8 +52,8 @@ unpack() { # base version
         say "unpacking linux-source-$1 $2"
         rm -rf "$tree" "$tree.part"
         (umask 022 && mkdir -p "$tree.part/deb" "$tree.part/tree")
-        (cd "$tree.part/deb" && apt-get -qq download "linux-source-$1=$2" >"$build/$1.log" 2>&1) ||
-            give_up "could not download linux-source-$1: $build/$1.log"
+        (cd "$tree.part/deb" && download "linux-source-$1=$2") ||
+            give_up "could not download linux-source-$1: $own/download.log"
         dpkg-deb --fsys-tarfile "$tree.part/deb/"*.deb | tar -xO "./usr/src/linux-source-$1.tar.xz" |
             tar -xJ -C "$tree.part/tree" --strip-components 1
         echo "$2" >"$tree.part/tree/.mmtwin"
@@ -156,6 +153,8 @@ make_kernel() { # base version [change]
 
 [ "$(uname -m)" = x86_64 ] || give_up "needs an x86_64 machine"
 command -v apt-get >/dev/null || give_up "needs apt-get, for the packages linux-source-*"
+own=$lab/apt
+. tools/packages.sh
 known=$(cd "$here" && ls -- *.sh | sed 's/\.sh$//')
 # shellcheck disable=SC2086 # a list of names
 [ $# -gt 0 ] || set -- $known
@@ -174,7 +173,7 @@ for change; do
     wanted=$release
     version=$(version_of "$base")
     if [ -z "$version" ]; then
-        root apt-get -qq update >/dev/null || true
+        update
         version=$(version_of "$base")
     fi
     [ -n "$version" ] || give_up "no package linux-source-$base in apt's lists"

@@ -2,7 +2,8 @@
 # Sets up the lab: QEMU (from version 9 on it runs bit for bit the same twice), Debian's kernels 6.1 and 6.12, their
 # headers and with them our own module, a static busybox, and a small program that makes a disk of the guest slow. All
 # but QEMU and the headers are kept in a folder and never installed: $MMTWIN_LAB, else $XDG_CACHE_HOME/mmtwin/lab, else
-# ~/.cache/mmtwin/lab. What is there already is kept, so running it again costs nothing; to get a newer kernel, remove
+# ~/.cache/mmtwin/lab. Packages that are installed are printed; apt's sources stay as they are (tools/packages.sh). What
+# is there already is kept, so running it again costs nothing; to get a newer kernel, remove
 # its folder first. Ends with status 1 when something is missing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,40 +14,16 @@ exact=9
 say() { echo "lab: $*"; }
 missing=0
 lacking() { say "missing: $*" >&2; missing=1; }
-root() { if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo -n "$@"; else return 1; fi; }
-
-updated=
-update() {
-    [ -n "$updated" ] || root apt-get -qq update >/dev/null || true
-    updated=1
-}
-install() { root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >/dev/null 2>&1; }
-
 qemu_version() { qemu-system-x86_64 --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p' | head -n 1; }
 codename() { (. /etc/os-release && echo "${VERSION_CODENAME:-}"); }
-
-# The suite with newer packages is at the address of the release itself, which apt knows however it is written down.
-add_backports() {
-    apt-get indextargets --format '$(RELEASE)' 'Created-By: Packages' | grep -qx bookworm-backports && return
-    address=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Release: bookworm' | head -n 1)
-    [ -n "$address" ] || return 1
-    key=/usr/share/keyrings/debian-archive-keyring.gpg
-    {
-        printf 'Types: deb\nURIs: %s\nSuites: bookworm-backports\nComponents: main\n' "$address"
-        [ ! -e "$key" ] || printf 'Signed-By: %s\n' "$key"
-    } | root tee /etc/apt/sources.list.d/mmtwin-backports.sources >/dev/null || return 1
-    say "added the suite bookworm-backports in /etc/apt/sources.list.d/mmtwin-backports.sources"
-    updated=
-}
 
 set_up_qemu() {
     have=$(qemu_version)
     [ "${have:-0}" -lt "$exact" ] || return 0
-    if [ "$(codename)" = bookworm ] && add_backports; then
-        update
+    if [ "$(codename)" = bookworm ] && use_backports bookworm; then
         install -t bookworm-backports qemu-system-x86 || true
+        suites=
     elif [ -z "$have" ]; then
-        update
         install qemu-system-x86 || true
     fi
     have=$(qemu_version)
@@ -59,9 +36,8 @@ set_up_qemu() {
 
 # Downloads a package and unpacks it into $part. The folder is open to apt's own user, which downloads as nobody else.
 unpack() { # package
-    update
     (umask 022 && mkdir -p "$part/deb")
-    (cd "$part/deb" && apt-get -qq download "$1" >/dev/null 2>&1) && dpkg -x "$part/deb/"*.deb "$part/files"
+    (cd "$part/deb" && download "$1") && dpkg -x "$part/deb/"*.deb "$part/files"
 }
 
 # The folder in which something is unpacked becomes its own only when it is whole.
@@ -73,8 +49,9 @@ set_up_kernel() { # release
     to=$lab/kernels/$1
     [ ! -s "$to/vmlinuz" ] || return 0
     meta=linux-image-$1-cloud-amd64
-    apt-cache show "$meta" >/dev/null 2>&1 || meta=linux-image-cloud-amd64
-    package=$(apt-cache depends "$meta" 2>/dev/null | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -n 1)
+    update
+    apt_cache show "$meta" >/dev/null 2>&1 || meta=linux-image-cloud-amd64
+    package=$(apt_cache depends "$meta" 2>/dev/null | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -n 1)
     version=${package#linux-image-}
     case $version in
     "$1".*) ;;
@@ -102,7 +79,6 @@ set_up_headers() { # release
     [ -s "$lab/kernels/$1/version" ] || return 0
     version=$(cat "$lab/kernels/$1/version")
     [ ! -e "/usr/src/linux-headers-$version/Makefile" ] || return 0
-    update
     install make gcc "linux-headers-$version" ||
         lacking "linux-headers-$version, without which the module mmtwin is not built for $1"
 }
@@ -144,7 +120,7 @@ set_up_busybox() {
 build_dm_delay() {
     source=crates/lab/guest/dm-delay.c
     [ ! -x "$lab/dm-delay" ] || [ "$source" -nt "$lab/dm-delay" ] || return 0
-    command -v gcc >/dev/null || { update; install gcc libc6-dev || true; }
+    command -v gcc >/dev/null || install gcc libc6-dev || true
     gcc -static -Os -s -Wall -o "$lab/dm-delay" "$source" ||
         lacking "dm-delay, for disks that are not synchronous: it needs gcc and libc6-dev"
 }
@@ -169,6 +145,10 @@ if ! command -v apt-get >/dev/null; then
 fi
 [ "$(uname -m)" = x86_64 ] || { lacking "an x86_64 machine, whose kernels these are"; exit 1; }
 mkdir -p "$lab"
+own=$lab/apt
+. tools/packages.sh
+earlier=/etc/apt/sources.list.d/mmtwin-backports.sources
+[ ! -e "$earlier" ] || say "an earlier version of this script added $earlier; it is not used any more and can be removed"
 set_up_qemu
 set_up_busybox
 for release in $kernels; do
@@ -178,7 +158,8 @@ for release in $kernels; do
 done
 build_dm_delay
 build_agent
-command -v mkfs.ext4 >/dev/null || { update; install e2fsprogs || lacking "mkfs.ext4 (package e2fsprogs), for scenarios with files"; }
+command -v mkfs.ext4 >/dev/null || install e2fsprogs ||
+    lacking "mkfs.ext4 (package e2fsprogs), for scenarios with files"
 
 if [ "$missing" = 0 ]; then
     say "$(qemu-system-x86_64 --version | head -n 1); $(for release in $kernels; do

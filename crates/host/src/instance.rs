@@ -76,6 +76,13 @@ impl Drop for Instance {
     }
 }
 
+/// Removes instances below `tracefs` of recorders that are gone. Returns their names.
+pub(crate) fn clean(tracefs: &Path) -> Result<Vec<String>, Error> {
+    let instances = tracefs.join("instances");
+    let _making = lock(&instances, FlockOperation::LockExclusive)?;
+    remove_abandoned(&instances)
+}
+
 /// Removes instances of recorders that are gone. Returns their names.
 fn remove_abandoned(instances: &Path) -> Result<Vec<String>, Error> {
     let fail = |e| Error::io(instances.to_string_lossy(), e);

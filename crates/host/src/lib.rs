@@ -3,7 +3,8 @@
 //! [`record::record`] leaves a recording of kernel events and counters; [`doctor::examine`] tells beforehand what
 //! it can take and the smallest cure for what it cannot. Both use the same parts: [`tracefs`] finds event tracing and
 //! [`instance`] owns a part of it, [`events`] chooses, [`sample`] and [`cgroup`] read counters, [`evidence`] says
-//! what machine and kernel this is. [`workload`] runs a scenario's workload and records it. [`bench`] runs designs of
+//! what machine and kernel this is. [`workload`] runs a scenario's workload and records it, and
+//! [`restore`] puts back what that changes of the machine. [`bench`] runs designs of
 //! the kernel with real threads and atomics, and [`calibrate`] measures this machine for the twin.
 
 pub mod bench;
@@ -16,6 +17,7 @@ pub mod events;
 pub mod evidence;
 pub mod instance;
 pub mod record;
+pub mod restore;
 pub mod sample;
 mod shuffle;
 pub mod tracefs;

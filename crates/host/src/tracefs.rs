@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Where tracefs usually is; the first one that is a tracefs is used. Below debugfs since 4.1, and the only place of
 /// older kernels.
-const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+pub(crate) const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// What stands in the way of tracing, and the smallest cure.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Collects what is wrong with a scenario that could be read.
 
-use crate::tree::{Fault, Faults, Node, Sources, lookup, nearest};
+use crate::tree::{Fault, Faults, Node, Sources, add, is_full, lookup, nearest};
 
 /// A scenario's tree, and the faults found so far.
 pub(crate) struct Check<'a> {
@@ -16,17 +16,23 @@ impl<'a> Check<'a> {
 
     /// Something is wrong with the value at a path, or is missing there.
     pub fn fault(&mut self, path: &str, message: impl Into<String>) {
-        self.faults.push(Fault::new(self.sources, nearest(self.tree, path), message));
+        self.fault_help(path, message, None);
+    }
+
+    /// True if there are so many that no more are listed.
+    pub fn is_full(&self) -> bool {
+        is_full(&self.faults)
     }
 
     /// The same, with what would be right.
     pub fn fault_help(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
-        self.faults.push(Fault::new(self.sources, nearest(self.tree, path), message).help(help));
+        let (sources, tree) = (self.sources, self.tree);
+        add(&mut self.faults, || Fault::new(sources, nearest(tree, path), message).help(help));
     }
 
     /// A fault unless the condition holds.
     pub fn require(&mut self, holds: bool, path: &str, message: impl FnOnce() -> String) {
-        if !holds {
+        if !holds && !self.is_full() {
             self.fault(path, message());
         }
     }

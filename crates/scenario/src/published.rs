@@ -261,7 +261,8 @@ impl Published {
     /// Every fault that was found, with its place.
     pub fn load(path: &Path) -> Result<Published, Faults> {
         let name = path.display().to_string();
-        let text = crate::load::read(path).map_err(|message| Fault::of_file(&name, message))?;
+        let text =
+            crate::load::read(path, crate::load::Named::ByUser).map_err(|message| Fault::of_file(&name, message))?;
         Published::parse(&name, &text)
     }
 

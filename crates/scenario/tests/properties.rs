@@ -83,7 +83,7 @@ fn workload(patterns: &[(u8, u64, f64)]) -> String {
             )),
             6 => action(format!("kind = \"vmalloc-test\"\ntests = [\"full_fit_alloc_test\"]\nloops = {count}")),
             7 => action(format!("kind = \"read\"\nfile = \"zoneinfo\"\ninterval = \"{number} us\"\ncount = {count}")),
-            8 => action(format!("kind = \"sysctl\"\nname = \"vm.swappiness\"\nvalue = {number}")),
+            8 => action(format!("kind = \"sysctl\"\nname = \"vm.swappiness\"\nvalue = {}", number % 101)),
             9 => action(format!("kind = \"module-cycle\"\nname = \"xfs\"\ncount = {count}")),
             10 => action(format!("kind = \"lookup\"\ncount = {count}")),
             _ => action(format!("kind = \"sleep\"\ntime = \"{number} ns\"")),

@@ -9,6 +9,7 @@ use crate::stream::{Access, Pattern, Stream};
 use crate::{Classes, Cursor, Permutation};
 use mmtwin_scenario::workload as say;
 use mmtwin_scenario::workload::{Action, Policy, Process, Sharing, Via};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes of a page.
@@ -73,19 +74,28 @@ pub fn threads(process: &Process, index: u32, cpus: u32, seed: u64) -> Vec<Threa
         Some(list) => list.numbers().to_vec(),
         None => (0..cpus).collect(),
     };
+    let mut laws = Laws::default();
     (0..process.threads)
         .map(|number| {
             let pinned = (process.pin && !allowed.is_empty()).then(|| allowed[number as usize % allowed.len()]);
             let parts = process.regions.iter().map(|region| part(region.size.pages(), process.threads, number));
             let phases = process.phases.iter().enumerate();
-            let phases = phases.map(|(i, phase)| thread_phase(process, index, phase, i, number, seed));
+            let phases = phases.map(|(i, phase)| thread_phase(process, index, phase, i, number, seed, &mut laws));
             Thread { number, pinned, parts: parts.collect(), phases: phases.collect() }
         })
         .collect()
 }
 
-fn thread_phase(process: &Process, index: u32, phase: &say::Phase, at: usize, number: u32, seed: u64) -> ThreadPhase {
-    let takes_part = |threads: &say::Threads| threads.numbers(process.threads).contains(&number);
+fn thread_phase(
+    process: &Process,
+    index: u32,
+    phase: &say::Phase,
+    at: usize,
+    number: u32,
+    seed: u64,
+    laws: &mut Laws,
+) -> ThreadPhase {
+    let takes_part = |threads: &say::Threads| threads.contain(number);
     let accesses = phase.accesses.iter().enumerate().filter(|(_, access)| takes_part(&access.threads));
     let touching = accesses.filter_map(|(i, access)| {
         let region = process.regions.iter().position(|region| region.name == access.region)?;
@@ -103,7 +113,7 @@ fn thread_phase(process: &Process, index: u32, phase: &say::Phase, at: usize, nu
         let object = u64::from(index) << 32 | region as u64;
         let shared = sharing == Sharing::Shared;
         let start = if shared { part(all, process.threads, number).start } else { 0 };
-        let pattern = pattern(access.pattern, pages.end - pages.start, start, seed, object);
+        let pattern = pattern(access.pattern, pages.end - pages.start, start, seed, object, laws);
         let stream = Stream::new(pattern, access.write.get(), seed, stream_number(index, number, at, i));
         let (think, sleep, lines) = (access.think.0, access.sleep.0, access.lines);
         let (count, via, renew) = (access.count, access.via, access.renew);
@@ -135,13 +145,20 @@ fn stream_number(process: u32, thread: u32, phase: usize, access: usize) -> u64 
     u64::from(process) << 48 | u64::from(thread) << 32 | (phase as u64) << 16 | access as u64
 }
 
-fn pattern(pattern: say::Pattern, pages: u64, start: u64, seed: u64, object: u64) -> Pattern {
+/// Classes by pages and the bits of the exponent: to compute them takes as long as a million touches, and all threads
+/// of a process have the same, or two of them where they divide a region.
+type Laws = BTreeMap<(u64, u64), Classes>;
+
+fn pattern(pattern: say::Pattern, pages: u64, start: u64, seed: u64, object: u64, laws: &mut Laws) -> Pattern {
     let draws = |classes| Pattern::Draws(classes, Permutation::new(pages, seed, object));
     match pattern {
         say::Pattern::Sequential => Pattern::Walk(Cursor::new(pages, 1, start)),
         say::Pattern::Strided { stride } => Pattern::Walk(Cursor::new(pages, stride.0 / PAGE, start)),
         say::Pattern::Uniform => draws(Classes::uniform(pages)),
-        say::Pattern::Zipf { skew } => draws(Classes::zipf(pages, skew)),
+        say::Pattern::Zipf { skew } => {
+            let law = laws.entry((pages, skew.to_bits())).or_insert_with(|| Classes::zipf(pages, skew));
+            draws(law.clone())
+        }
         say::Pattern::HotCold { hot, hot_touches } => {
             draws(Classes::hot_cold(pages, (hot.get() * pages as f64) as u64, hot_touches.get()))
         }

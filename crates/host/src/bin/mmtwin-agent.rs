@@ -5,6 +5,7 @@
 
 use mmtwin_event::results::Ending;
 use mmtwin_host::workload::{self, Arm, Options};
+use mmtwin_host::{Error, restore};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::exit;
@@ -22,6 +23,9 @@ fn main() {
     if arguments.first().is_some_and(|first| first == workload::WORKER) {
         exit(workload::worker());
     }
+    if arguments.first().is_some_and(|first| first == restore::GUARDIAN) {
+        exit(restore::guardian());
+    }
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         println!("{USAGE}");
         exit(0);
@@ -30,9 +34,9 @@ fn main() {
         eprintln!("{USAGE}");
         exit(2);
     };
-    if let Err(message) = run(&scenario, &options) {
+    if let Err((message, status)) = run(&scenario, &options) {
         eprintln!("mmtwin-agent: {message}");
-        exit(1);
+        exit(status);
     }
 }
 
@@ -57,15 +61,23 @@ fn parse(arguments: &mut Vec<OsString>) -> Option<(PathBuf, Options)> {
     Some((scenario.into(), options))
 }
 
-fn run(scenario: &Path, options: &Options) -> Result<(), String> {
-    let fail = |e: &dyn std::fmt::Display| format!("{}: {e}", scenario.display());
+/// What went wrong comes with the exit status.
+fn run(scenario: &Path, options: &Options) -> Result<(), (String, i32)> {
+    let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", scenario.display()), 1);
     let text = std::fs::read(scenario).map_err(|e| fail(&e))?;
     let value = serde_json::from_slice(&text).map_err(|e| fail(&e))?;
     let scenario = mmtwin_scenario::from_json(&value).map_err(|e| fail(&e))?;
     let mut say = |message: &str| eprintln!("mmtwin-agent: {message}");
-    let outcome = workload::run(&scenario, options, &mut say).map_err(|e| e.to_string())?;
+    if options.arm == Arm::Host {
+        restore::recover(&mut say);
+    }
+    let outcome = workload::run(&scenario, options, &mut say).map_err(|error| match error {
+        // As a shell tells of a signal.
+        Error::Interrupted { signal } => (error.to_string(), 128 + signal),
+        error => (error.to_string(), 1),
+    })?;
     match outcome.results.ending {
-        Ending::OutOfMemory { comm, message, .. } => Err(format!("memory ran out, {comm} was killed: {message}")),
+        Ending::OutOfMemory { comm, message, .. } => Err((format!("memory ran out, {comm} was killed: {message}"), 1)),
         Ending::Completed | Ending::TimeUp => Ok(()),
         // Only the twin stops a run so.
         Ending::Stopped { message, .. } => Err(message),

@@ -3,7 +3,7 @@
 use crate::Error;
 use mmtwin_event::manifest::Exit;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
-use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 use std::ffi::OsString;
@@ -17,11 +17,11 @@ use std::process::{self, Command};
 pub struct Signals(SignalDelivery<UnixStream, SignalOnly>);
 
 impl Signals {
-    /// Takes SIGINT and SIGTERM, and SIGCHLD to be woken by the end of the command.
+    /// Takes SIGINT, SIGTERM and SIGHUP, and SIGCHLD to be woken by the end of the command.
     pub fn take() -> Result<Signals, Error> {
         let fail = |e| Error::io("signal handlers", e);
         let (read, write) = UnixStream::pair().map_err(fail)?;
-        let signals = [SIGINT, SIGTERM, SIGCHLD];
+        let signals = [SIGINT, SIGTERM, SIGHUP, SIGCHLD];
         SignalDelivery::with_pipe(read, write, SignalOnly, signals).map(Signals).map_err(fail)
     }
 

@@ -24,7 +24,7 @@ use mmtwin_event::Times;
 use mmtwin_event::manifest::{End, Exit, Losses, Manifest, Sampling};
 use mmtwin_trace::recording::{Recording, Writer};
 use rustix::event::{PollFd, PollFlags};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -151,12 +151,12 @@ fn wait(
         }
         for signal in signals.pending() {
             match &mut child {
-                None if [SIGINT, SIGTERM].contains(&signal) => return Ok(()),
+                None if [SIGINT, SIGTERM, SIGHUP].contains(&signal) => return Ok(()),
                 Some(child) if signalled && signal == SIGINT => {
                     child.kill();
                     return Err(Error::Interrupted { signal });
                 }
-                Some(child) if [SIGINT, SIGTERM].contains(&signal) => {
+                Some(child) if [SIGINT, SIGTERM, SIGHUP].contains(&signal) => {
                     signalled = true;
                     child.pass_on(signal);
                 }

@@ -37,7 +37,12 @@ pub struct Backing {
 impl Backing {
     /// Makes the files of a scenario. Those on a disk are written in `directory`, to the disk, and then dropped from
     /// memory: the first access reads them.
-    pub fn create(scenario: &Scenario, directory: &Path) -> Result<Backing, Error> {
+    /// Before a file is made, `note` gets its path: it has a name for a moment.
+    pub fn create(
+        scenario: &Scenario,
+        directory: &Path,
+        note: &mut dyn FnMut(&Path) -> Result<(), Error>,
+    ) -> Result<Backing, Error> {
         let mut backing = Backing::default();
         let mut named: BTreeMap<&str, PathBuf> = BTreeMap::new();
         for (p, process) in scenario.processes.iter().enumerate() {
@@ -47,7 +52,7 @@ impl Backing {
                     (RegionKind::Anon, _) => continue,
                     (_, Some(path)) => path,
                     (RegionKind::Shmem, None) => backing.keep(in_memory(region)?),
-                    (RegionKind::File, None) => backing.keep(on_disk(region, directory)?),
+                    (RegionKind::File, None) => backing.keep(on_disk(region, directory, note)?),
                 };
                 if let Some(file) = &region.file {
                     named.insert(file, path.clone());
@@ -108,9 +113,10 @@ fn in_memory(region: &Region) -> Result<File, Error> {
     Ok(file)
 }
 
-fn on_disk(region: &Region, directory: &Path) -> Result<File, Error> {
+fn on_disk(region: &Region, directory: &Path, note: &mut dyn FnMut(&Path) -> Result<(), Error>) -> Result<File, Error> {
     let path = directory.join(format!(".mmtwin-{}-{}", std::process::id(), region.name.replace('/', "-")));
     let fail = |e| Error::io(path.display().to_string(), e);
+    note(&path)?;
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(fail)?;
     // Past the page cache where that is possible: a file larger than memory would begin the run with memory reclaimed.
     let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&path);
@@ -148,7 +154,7 @@ mod tests {
     fn regions_of_one_file_share_it_and_nothing_is_left() {
         let scenario = mmtwin_scenario::parse("s", TEXT, Path::new(""), &[]).unwrap_or_else(|f| panic!("{f}"));
         let root = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let backing = Backing::create(&scenario, root.path()).unwrap();
+        let backing = Backing::create(&scenario, root.path(), &mut |_| Ok(())).unwrap();
         let (a, b) = (backing.of(0, 2), backing.of(1, 2));
         assert!(a[0].is_some() && a[0] == b[0] && a[1].is_none() && b[1].is_some() && b[1] != b[0]);
         assert_eq!(std::fs::metadata(a[0].as_ref().unwrap()).unwrap().len(), 64 << 10);

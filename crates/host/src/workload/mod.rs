@@ -16,6 +16,7 @@
 
 mod aside;
 mod backing;
+mod floor;
 mod message;
 mod oom;
 mod pace;
@@ -30,6 +31,7 @@ mod worker;
 
 pub use pace::Pace;
 pub use run::{Options, Outcome, run};
+pub(crate) use worker::{PURGE_BUFFER, PURGES};
 pub use worker::{WORKER, worker};
 
 /// What the machine is to the scenario.

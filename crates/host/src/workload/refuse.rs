@@ -4,6 +4,7 @@
 //! free memory for the regions. A guest that was made for the scenario has to fit it: no more nodes, CPUs and memory
 //! either, and the sysctls it asks for.
 
+use super::floor::{self, Room};
 use super::{Arm, backing, worker};
 use mmtwin_event::manifest::{Evidence, Node};
 use mmtwin_scenario::Scenario;
@@ -179,6 +180,34 @@ pub enum Refusal {
         /// The limit.
         given: Bytes,
     },
+    /// Locked memory of all processes.
+    #[error("{wanted} of locked memory in all: at most {limit}, which leaves the machine a tenth of its memory")]
+    AllLocked {
+        /// All locked regions.
+        wanted: Bytes,
+        /// The limit.
+        limit: Bytes,
+    },
+    /// More threads than a real machine starts.
+    #[error("{wanted} threads: at most {limit}, half of what the kernel starts (kernel.threads-max)")]
+    Threads {
+        /// Threads of all processes.
+        wanted: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A value that a real machine would hardly live with.
+    #[error("{name} = {value}: on a real machine {limits}{}", beyond(.why))]
+    Floor {
+        /// Name of the sysctl.
+        name: String,
+        /// What is to be written.
+        value: u64,
+        /// What may be.
+        limits: String,
+        /// What is beyond the limits.
+        why: &'static str,
+    },
     /// A cgroup.
     #[error("cgroup {name}: {why}")]
     Cgroup {
@@ -207,6 +236,10 @@ pub enum Refusal {
     },
 }
 
+fn beyond(why: &str) -> String {
+    if why.is_empty() { String::new() } else { format!("; beyond: {why}") }
+}
+
 /// All of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusals(pub Vec<Refusal>);
@@ -228,6 +261,9 @@ pub fn refusals(scenario: &Scenario, arm: Arm, evidence: &Evidence, directory: &
         placement(process, scenario, evidence, &mut refusals);
         actions(process, &mut refusals);
         of_the_twin(process, &mut refusals);
+    }
+    if arm == Arm::Host {
+        refusals.extend(floor::refusals(scenario, room()));
     }
     if arm == Arm::Lab {
         refusals.extend(sysctls(scenario).into_iter().map(|(name, wanted, given)| Refusal::Sysctl {
@@ -282,13 +318,24 @@ fn fits(wanted: u64, given: u64, arm: Arm) -> bool {
     }
 }
 
+/// A line of `/proc/meminfo`; 0 if there is none.
+fn given(meminfo: &str, name: &str) -> Bytes {
+    let value = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kb = value.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
+    Bytes(kb.unwrap_or(0).saturating_mul(1024))
+}
+
+/// What this machine has.
+fn room() -> Room {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let threads = std::fs::read_to_string("/proc/sys/kernel/threads-max").unwrap_or_default();
+    let (memory, available) = (given(&meminfo, "MemTotal").0, given(&meminfo, "MemAvailable").0);
+    Room { memory, available, threads: threads.trim().parse().unwrap_or(u64::MAX) }
+}
+
 fn memory(scenario: &Scenario, arm: Arm, refusals: &mut Vec<Refusal>) {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let given = |name: &str| {
-        let value = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kb = value.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
-        Bytes(kb.unwrap_or(0) * 1024)
-    };
+    let given = |name: &str| given(&meminfo, name);
     let wanted = scenario.machine.swap.map_or(Bytes(0), |swap| swap.size);
     let swap = given("SwapTotal");
     // The first page of a swap device is its header.

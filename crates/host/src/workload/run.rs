@@ -17,7 +17,7 @@ use mmtwin_scenario::Scenario;
 use mmtwin_trace::recording::{Recording, Writer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use signal_hook::consts::{SIGINT, SIGKILL, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,11 +70,11 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     if !refused.is_empty() {
         return Err(Error::Refused(Refusals(refused)));
     }
-    let settings = Settings::make(scenario)?;
+    let mut settings = Settings::make(scenario, options.arm)?;
     let mut sampler = Sampler::new();
     sampler.keep(&scenario.run.counters);
     settings.cgroups().iter().for_each(|(name, directory)| sampler.add_cgroup(name, directory));
-    let backing = Backing::create(scenario, directory)?;
+    let backing = Backing::create(scenario, directory, &mut |path| settings.temporary(path))?;
     let manifest = Manifest {
         arm: options.arm.name().into(),
         counters: Sampling {
@@ -90,8 +90,9 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     let session = Session::create(writer, plan, buffer, sampler, manifest);
     let result = session.and_then(|session| {
         session.notes.iter().for_each(|note| say(note));
-        with(session, scenario, &settings, &backing, directory)
+        with(session, scenario, &mut settings, &backing, directory)
     });
+    settings.put_back().iter().for_each(|left| say(left));
     if result.is_err() && !Recording::is_one(&options.output) {
         // Nothing was recorded, and the next attempt should find its name free.
         let _ = std::fs::remove_dir_all(&options.output);
@@ -121,7 +122,7 @@ struct Waiting {
 fn with(
     session: Session,
     scenario: &Scenario,
-    settings: &Settings,
+    settings: &mut Settings,
     backing: &Backing,
     directory: &Path,
 ) -> Result<Outcome, Error> {
@@ -140,7 +141,9 @@ fn with(
             directory: directory.to_path_buf(),
             cgroup: settings.procs(process.cgroup.as_deref()),
         };
-        team.push(Member::start(process, &plan, balances)?);
+        let member = Member::start(process, &plan, balances)?;
+        settings.started(member.pid())?;
+        team.push(member);
     }
     for (member, process) in team.iter_mut().zip(&scenario.processes) {
         member.ready(process)?;
@@ -182,7 +185,9 @@ impl Run<'_> {
             let running = self.team.iter().filter(|member| member.runs);
             wake.extend(running.map(|member| PollFd::new(member.line.stream(), PollFlags::IN)));
             let full = self.session.poll(&wake, samples.next())?;
-            if let Some(signal) = signals.pending().into_iter().find(|signal| [SIGINT, SIGTERM].contains(signal)) {
+            if let Some(signal) =
+                signals.pending().into_iter().find(|signal| [SIGINT, SIGTERM, SIGHUP].contains(signal))
+            {
                 return Err(Error::Interrupted { signal });
             }
             let mut waiting = Vec::new();

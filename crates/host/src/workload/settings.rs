@@ -1,47 +1,50 @@
-//! What a run changes of the machine, put back when it ends: cgroups, and what actions set.
+//! What a run changes of the machine, put back when it ends, however it does: cgroups, and what actions set.
 
+use super::Arm;
 use super::refuse::Refusal;
 use super::worker;
 use crate::cgroup::{Mount, Version, mounts};
-use crate::{Error, tracefs};
+use crate::restore::{Change, Changes};
+use crate::{Error, restore, tracefs};
 use mmtwin_scenario::kernel::CgroupVersion;
 use mmtwin_scenario::workload::{ActionKind, Cgroup};
 use mmtwin_scenario::{Scenario, units::Bytes};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How much the out-of-memory killer prefers this process: -1000 is not at all.
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 
+/// Sysctls of which one counts: writing one sets the other to 0.
+const PAIRS: [[&str; 2]; 2] =
+    [["vm.dirty_bytes", "vm.dirty_ratio"], ["vm.dirty_background_bytes", "vm.dirty_background_ratio"]];
+
 /// Removes and puts back when dropped.
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// Files and what was in them.
-    files: Vec<(PathBuf, String)>,
+    changes: Changes,
+    /// Score of this process before the run.
+    oom_score: Option<String>,
     /// Name and directory of the cgroups that were made, parents first.
     cgroups: Vec<(String, PathBuf)>,
 }
 
 impl Settings {
-    /// Remembers what the scenario's actions will change and makes its cgroups.
-    pub fn make(scenario: &Scenario) -> Result<Settings, Error> {
+    /// Notes what the scenario's actions will change and makes its cgroups.
+    pub fn make(scenario: &Scenario, arm: Arm) -> Result<Settings, Error> {
         let mut settings = Settings::default();
+        // A guest ends with its run.
+        if arm == Arm::Host {
+            settings.changes = Changes::guarded()?;
+        }
         // Where memory runs out, a worker is to be killed and not the recorder. Without the right to it chance decides.
-        settings.remember(OOM_SCORE.into());
+        settings.oom_score = fs::read_to_string(OOM_SCORE).ok();
         let _ = fs::write(OOM_SCORE, "-1000");
         let phases = scenario.processes.iter().flat_map(|process| &process.phases);
-        for action in phases.flat_map(|phase| &phase.actions) {
-            match &action.kind {
-                ActionKind::Sysctl { name, .. } => settings.remember(worker::sysctl(name)),
-                ActionKind::CpuOffline { cpus } | ActionKind::CpuOnline { cpus } => {
-                    cpus.numbers().iter().for_each(|cpu| settings.remember(worker::cpu_online(*cpu)));
-                }
-                // A worker that is killed leaves its tracer.
-                ActionKind::VmallocTest { .. } | ActionKind::ModuleCycle { .. } => {
-                    tracefs::find().into_iter().for_each(|path| settings.remember(path.join("current_tracer")));
-                }
-                _ => {}
-            }
+        let actions = phases.flat_map(|phase| &phase.actions);
+        for change in changes(actions.map(|action| &action.kind)) {
+            settings.note(change)?;
         }
         if let Some(mount) = memory_mount(scenario).filter(|_| !scenario.cgroups.is_empty()) {
             for cgroup in &scenario.cgroups {
@@ -49,6 +52,35 @@ impl Settings {
             }
         }
         Ok(settings)
+    }
+
+    /// Notes a change that is about to be made.
+    pub fn note(&mut self, change: Change) -> Result<(), Error> {
+        self.changes.note(change)
+    }
+
+    /// Notes a file that is about to be made, and is removed soon afterwards.
+    pub fn temporary(&mut self, path: &Path) -> Result<(), Error> {
+        let path = std::path::absolute(path).map_err(|e| Error::io(path.display().to_string(), e))?;
+        self.note(Change::Temporary { path })
+    }
+
+    /// Notes a process of the workload.
+    pub fn started(&mut self, pid: u32) -> Result<(), Error> {
+        // In a guest every look at `/proc` would be part of what is measured.
+        match self.changes.is_guarded().then(|| restore::start_of(pid)).flatten() {
+            Some(start) => self.note(Change::Worker { pid, start }),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts everything back. Returns what could not be put back, in words for the user.
+    pub fn put_back(&mut self) -> Vec<String> {
+        let left = self.changes.undo();
+        if let Some(score) = self.oom_score.take() {
+            let _ = fs::write(OOM_SCORE, score);
+        }
+        left
     }
 
     /// Names and directories of the cgroups.
@@ -62,22 +94,22 @@ impl Settings {
         Some(directory.join("cgroup.procs"))
     }
 
-    fn remember(&mut self, path: PathBuf) {
-        if let Ok(text) = fs::read_to_string(&path)
-            && !self.files.iter().any(|(known, _)| *known == path)
-        {
-            self.files.push((path, text));
-        }
-    }
-
     fn make_cgroup(&mut self, cgroup: &Cgroup, mount: &Mount) -> Result<(), Error> {
         let directory = below(mount, &cgroup.name);
         let fail = |path: &Path, e| Error::io(path.display().to_string(), e);
         if let (Version::V2, Some(parent)) = (mount.version, directory.parent()) {
             let control = parent.join("cgroup.subtree_control");
+            if self.changes.is_guarded() {
+                let given = fs::read_to_string(&control).map_err(|e| fail(&control, e))?;
+                if !given.split_whitespace().any(|controller| controller == "memory") {
+                    self.note(Change::Controller { file: control.clone() })?;
+                }
+            }
             fs::write(&control, "+memory").map_err(|e| fail(&control, e))?;
         }
+        self.note(Change::Cgroup { directory: directory.clone(), inode: None })?;
         fs::create_dir(&directory).map_err(|e| fail(&directory, e))?;
+        self.note(Change::Cgroup { directory: directory.clone(), inode: restore::inode(&directory) })?;
         self.cgroups.push((cgroup.name.clone(), directory.clone()));
         for (file, limit) in limits(cgroup, mount.version) {
             let path = directory.join(file);
@@ -89,18 +121,58 @@ impl Settings {
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        for (path, text) in self.files.drain(..) {
-            let now = fs::read_to_string(&path).unwrap_or_default();
-            if now != text {
-                // A CPU that does not come back has its own message in the kernel's log.
-                let _ = fs::write(&path, text);
+        self.put_back();
+    }
+}
+
+/// What actions will change, each file once.
+fn changes<'a>(actions: impl Iterator<Item = &'a ActionKind>) -> Vec<Change> {
+    let mut sysctls: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    let (mut cpus, mut modules, mut traces) = (BTreeSet::new(), BTreeSet::new(), false);
+    for action in actions {
+        match action {
+            ActionKind::Sysctl { name, value } => sysctls.entry(name).or_default().push(*value),
+            ActionKind::CpuOffline { cpus: list } | ActionKind::CpuOnline { cpus: list } => cpus.extend(list.numbers()),
+            ActionKind::VmallocTest { .. } => traces = true,
+            ActionKind::ModuleCycle { name, .. } => {
+                traces = true;
+                modules.insert(name.clone());
             }
-        }
-        for (_, directory) in self.cgroups.drain(..).rev() {
-            // It is empty: its processes have ended.
-            let _ = fs::remove_dir(directory);
+            _ => {}
         }
     }
+    let mut changes: Vec<Change> = modules.into_iter().map(|name| Change::Module { name }).collect();
+    changes.extend(traces.then(tracer).flatten());
+    changes.extend(cpus.iter().filter_map(|cpu| value(worker::cpu_online(*cpu), vec![0, 1])));
+    for names in PAIRS {
+        let set = names.map(|name| sysctls.remove(name).unwrap_or_default());
+        if set.iter().any(|set| !set.is_empty()) {
+            let files = names.map(worker::sysctl);
+            let number = |file: &PathBuf| fs::read_to_string(file).ok()?.trim().parse().ok();
+            if let [Some(first), Some(second)] = files.each_ref().map(number) {
+                changes.push(Change::Pair { files, before: [first, second], set });
+            }
+        }
+    }
+    changes.extend(sysctls.into_iter().filter_map(|(name, set)| value(worker::sysctl(name), set)));
+    changes
+}
+
+/// What is in a file; `None`: there is nothing to put back.
+fn value(file: PathBuf, set: Vec<u64>) -> Option<Change> {
+    let before = fs::read_to_string(&file).ok()?;
+    Some(Change::Value { file, before, set })
+}
+
+/// The machine's tracer, unless somebody uses it: then no purge is timed.
+fn tracer() -> Option<Change> {
+    let tracefs = tracefs::find().ok()?;
+    let read = |file: &str| fs::read_to_string(tracefs.join(file)).ok();
+    if read("current_tracer")?.trim() != "nop" {
+        return None;
+    }
+    let (buffer, on) = (worker::buffer_size(&read("buffer_size_kb")?), read("tracing_on")?.trim().to_string());
+    Some(Change::Tracer { tracefs, buffer, on })
 }
 
 /// Files of a cgroup's limits and their values in bytes.
@@ -174,19 +246,28 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_is_put_back() {
-        let root = tempfile::tempdir().unwrap();
-        let (file, group) = (root.path().join("sysctl"), root.path().join("group"));
-        fs::write(&file, "1\n").unwrap();
-        fs::create_dir(&group).unwrap();
-        let mut settings = Settings::default();
-        settings.remember(file.clone());
-        settings.cgroups.push(("/group".into(), group.clone()));
-        assert_eq!(settings.procs(Some("/group")), Some(group.join("cgroup.procs")));
-        assert_eq!(settings.procs(None), None);
-        fs::write(&file, "0\n").unwrap();
-        drop(settings);
-        assert_eq!(fs::read_to_string(&file).unwrap(), "1\n");
-        assert!(!group.exists());
+    fn a_change_is_noted_once_with_all_values_that_are_set() {
+        let sysctl = |name: &str, value| ActionKind::Sysctl { name: name.into(), value };
+        let all = [
+            sysctl("vm.laptop_mode", 3),
+            sysctl("vm.dirty_bytes", 1 << 20),
+            ActionKind::CpuOffline { cpus: "4000".parse().unwrap() },
+            sysctl("vm.laptop_mode", 0),
+        ];
+        let changes = changes(all.iter());
+        let [Change::Pair { files, set, .. }, Change::Value { file, set: modes, .. }] = changes.as_slice() else {
+            panic!("{changes:?}")
+        };
+        assert!(files[1].ends_with("vm/dirty_ratio") && *set == [vec![1 << 20], vec![]]);
+        assert!(file.ends_with("vm/laptop_mode") && *modes == [3, 0]);
+    }
+
+    #[test]
+    fn a_run_of_the_lab_has_no_guardian() {
+        let text = "[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n";
+        let scenario = mmtwin_scenario::parse("s", text, Path::new(""), &[]).unwrap();
+        let mut settings = Settings::make(&scenario, Arm::Lab).unwrap();
+        assert_eq!((settings.procs(Some("/none")), settings.changes.is_guarded()), (None, false));
+        assert_eq!(settings.put_back(), Vec::<String>::new());
     }
 }

@@ -1,13 +1,17 @@
 //! `mmtwin doctor`.
 
 use super::{column, print_machine, text};
-use crate::Failure;
 use crate::cli::{Doctor, Printing};
+use crate::{Failure, say};
 use mmtwin_host::doctor::{Status, examine};
+use mmtwin_host::restore;
 use mmtwin_report::model::{Body, Table};
 
 /// Runs the verb.
 pub fn run(arguments: Doctor) -> Result<i32, Failure> {
+    // What runs left that were killed is no state of the machine to describe.
+    restore::recover(&mut say);
+    restore::remove_instances(&mut say);
     let rows = examine().into_iter().map(|check| {
         let status = match check.status {
             Status::Ok => "ok",

@@ -6,6 +6,7 @@ use mmtwin_host::record::{Options, record};
 
 /// Runs the verb.
 pub fn run(arguments: Record) -> Result<i32, Failure> {
+    mmtwin_host::restore::recover(&mut say);
     let options = Options {
         output: arguments.output,
         events: arguments.events,

@@ -6,6 +6,7 @@ use crate::reading::{Analysed, analyse};
 use crate::running::{LabOptions, Request, Signals, Simulated, access_trace, on_host, on_lab, simulate, state_of};
 use crate::{Failure, parallel, say};
 use mmtwin_event::results::Ending;
+use mmtwin_host::restore;
 use mmtwin_lab::Mode;
 use mmtwin_report::compare;
 use mmtwin_report::model::Report;
@@ -19,6 +20,22 @@ struct Job {
     seed: u64,
     scenario: Scenario,
     output: Option<PathBuf>,
+}
+
+/// A folder for recordings that are not kept.
+enum Scratch {
+    Plain(tempfile::TempDir),
+    /// Removed later if this process is killed.
+    Real(restore::Scratch),
+}
+
+impl Scratch {
+    fn path(&self) -> &Path {
+        match self {
+            Scratch::Plain(folder) => folder.path(),
+            Scratch::Real(folder) => folder.path(),
+        }
+    }
 }
 
 /// Runs the verb.
@@ -38,7 +55,14 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
         // Before there is anything that would be left behind.
         Signals::take()?;
     }
-    let scratch = tempfile::tempdir()?;
+    if arguments.on == Arm::Host {
+        restore::recover(&mut say);
+        restore::remove_instances(&mut say);
+    }
+    let scratch = match arguments.on {
+        Arm::Host => Scratch::Real(restore::Scratch::create().map_err(|error| Failure::Error(error.to_string()))?),
+        Arm::Twin | Arm::Lab => Scratch::Plain(tempfile::tempdir()?),
+    };
     let kept = |job: &Job| job.output.clone().unwrap_or_else(|| scratch.path().join(recording(job.seed)));
     let analysed = match arguments.on {
         Arm::Twin => match on_twin(&jobs, &arguments)? {

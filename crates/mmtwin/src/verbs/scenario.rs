@@ -22,7 +22,7 @@ fn check(arguments: &ScenarioCheck) -> Result<i32, Failure> {
         match load(file, &arguments.sets) {
             Ok(scenario) => {
                 let machine = &scenario.machine;
-                let threads: u32 = scenario.processes.iter().map(|process| process.threads).sum();
+                let threads: u64 = scenario.processes.iter().map(|process| u64::from(process.threads)).sum();
                 print(&format!(
                     "{}: machine {}, nodes {}, CPUs {}, memory {}; kernel {}; processes {}, threads {threads}; hash {}\n",
                     file.display(),

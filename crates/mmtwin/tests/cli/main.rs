@@ -6,6 +6,7 @@ mod bench;
 mod eras;
 mod explain;
 mod findings;
+mod host_kill;
 mod hostile;
 mod incomplete;
 mod lab;

@@ -5,6 +5,7 @@
 
 mod alloc;
 mod balancing;
+mod limits;
 mod reclaim;
 mod sysctl;
 mod variant;
@@ -16,6 +17,7 @@ pub use balancing::{
     ActiveSet, ActiveSetTest, BalancerHook, CpuWeight, FailureSlowdown, NumaBalancing, RefreshAtJoin, Rules,
     ScanSharing, ScanStart, SharedPages, Statistics,
 };
+pub use limits::{Limits, limits};
 pub use reclaim::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
     Pageblocks, Reclaim, ScanBalance, SyncPass, Workingset, WritebackPages,

@@ -1,6 +1,8 @@
 //! Machine presets and kernel bundles: those that come with mmtwin, and files of the user.
 
 use crate::tree::{self, Fault, Faults, Node, Place, Sources, Value, suggest};
+use crate::units::Bytes;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Files of one kind.
@@ -115,15 +117,35 @@ pub(super) fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
+/// Who named a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// The user of the command line: it may be a pipe.
+    ByUser,
+    /// A file, whose author may be somebody else: it is a regular one that is not made when it is read.
+    ByFile,
+}
+
+/// Largest file: the distances, latencies and bandwidths of 400 nodes.
+const MAX_BYTES: u64 = 4 << 20;
+
 /// Reads a text file of a sensible size.
-pub(crate) fn read(path: &Path) -> Result<String, String> {
-    const MAX_BYTES: u64 = 16 << 20;
+pub(crate) fn read(path: &Path, named: Named) -> Result<String, String> {
     let describe = |e: std::io::Error| e.to_string();
     let metadata = std::fs::metadata(path).map_err(describe)?;
-    if metadata.is_file() && metadata.len() > MAX_BYTES {
-        return Err(format!("has {} bytes: no file of this kind is that long", metadata.len()));
+    if metadata.is_dir() || named == Named::ByFile && !metadata.is_file() {
+        return Err("is no regular file".into());
     }
-    let bytes = std::fs::read(path).map_err(describe)?;
+    if named == Named::ByFile && metadata.len() == 0 {
+        return Err("is empty".into());
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(describe)?;
+    // A pipe has no length, and a file may grow.
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(describe)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!("is longer than {}: no file of this kind is", Bytes(MAX_BYTES)));
+    }
     String::from_utf8(bytes).map_err(|e| format!("is no UTF-8 text: byte {} is wrong", e.utf8_error().valid_up_to()))
 }
 
@@ -153,8 +175,12 @@ impl Library {
                     return Err(fault.help(help).into());
                 }
             };
-            if texts.len() >= MAX_LAYERS || texts.iter().any(|(known, _)| *known == file) {
+            if texts.iter().any(|(known, _)| *known == file) {
                 return Err(Fault::of_file(file, format!("the {} builds on itself", self.what)).into());
+            }
+            if texts.len() >= MAX_LAYERS {
+                let message = format!("more than {MAX_LAYERS} files build on each other, or this one on itself");
+                return Err(Fault::of_file(file, message).into());
             }
             let base = base_of(&text);
             texts.push((file, text));
@@ -172,7 +198,7 @@ impl Library {
     fn find(&self, name: &str, directory: &Path) -> Result<(String, String, PathBuf), (String, Option<String>)> {
         if is_path(name) {
             let path = directory.join(name);
-            let text = read(&path).map_err(|e| (format!("{}: {e}", path.display()), None))?;
+            let text = read(&path, Named::ByFile).map_err(|e| (format!("{}: {e}", path.display()), None))?;
             let folder = path.parent().unwrap_or(directory).to_path_buf();
             return Ok((path.display().to_string(), text, folder));
         }

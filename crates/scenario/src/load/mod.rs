@@ -1,9 +1,10 @@
 //! From a file to a resolved scenario: layers, overrides, types, checks.
 
 mod library;
+mod lists;
 mod overrides;
 
-pub(crate) use library::read;
+pub(crate) use library::{Named, read};
 pub use library::{bundle_names, bundle_text, preset_names, preset_text};
 
 use crate::check::Check;
@@ -45,7 +46,7 @@ pub(crate) struct File {
 /// Every fault that was found, with its place.
 pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, Faults> {
     let name = path.display().to_string();
-    let text = read(path).map_err(|message| Fault::of_file(&name, message))?;
+    let text = read(path, Named::ByUser).map_err(|message| Fault::of_file(&name, message))?;
     parse(&name, &text, path.parent().unwrap_or(Path::new("")), sets)
 }
 
@@ -86,6 +87,7 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
     for set in sets.iter().filter(|set| !set.chooses_layer()) {
         set.apply(&mut tree, &sources)?;
     }
+    lists::check(&sources, &tree)?;
     let file: Result<File, Faults> = tree::read(&sources, &tree, "");
     // A kernel that is spelled out needs no bundle; of one that is not, the bundle is what is missing.
     let (file, bundle) = match (file, bundle) {
@@ -101,7 +103,9 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
     let scenario = machine.map(|machine| {
         let mut scenario = Scenario { title, machine, kernel, cgroups: cgroup, processes: process, run };
         validate::check(&mut scenario, &mut check);
-        scenario.processes = instances::expand(scenario.processes, &scenario.machine);
+        if check.is_clean() {
+            scenario.processes = instances::expand(scenario.processes, &scenario.machine);
+        }
         scenario
     });
     check.finish(scenario)

@@ -2,6 +2,7 @@
 //!
 //! CPUs are numbered 0, 1, 2, ... without gaps, nodes likewise; every matrix is indexed `[from][to]` by node.
 
+mod bounds;
 mod cost;
 mod figure;
 mod line;

@@ -1,7 +1,7 @@
 //! From the machine as it is written to the machine with everything filled in.
 
 use super::text::{MachineText, NodeText, PerPair};
-use super::{Cpu, Machine, Memory, Node, Siblings, Zone, figure, zone};
+use super::{Cpu, Machine, Memory, Node, Siblings, Zone, bounds, figure, zone};
 use crate::check::Check;
 use crate::units::{Bytes, List, PAGE};
 use std::collections::BTreeMap;
@@ -30,6 +30,7 @@ pub(crate) fn resolve(text: MachineText, check: &mut Check<'_>) -> Option<Machin
     let distance = distance?;
     let latency = per_pair(&text.memory.latency, &distance, "machine.memory.latency", check)?;
     let bandwidth = per_pair(&text.memory.bandwidth, &distance, "machine.memory.bandwidth", check)?;
+    bounds::pairs(&latency, &bandwidth, check);
     let zones = zones(&text.node, check)?;
     let cpus = cpus(&text);
     let possible_cpus = text.possible_cpus.unwrap_or(cpus.len() as u32);
@@ -105,6 +106,7 @@ fn check_nodes(text: &MachineText, check: &mut Check<'_>) {
         "CPUs that share one budget are one thread of the host".into()
     });
     check_costs(text, check);
+    bounds::check(text, check);
 }
 
 /// The threads of a core are in one node.

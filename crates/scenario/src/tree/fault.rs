@@ -22,6 +22,27 @@ pub struct Fault {
     excerpt: Option<(String, usize, usize)>,
 }
 
+/// Faults that are listed at most: a file with more is another kind of file.
+const MOST: usize = 100;
+
+/// Adds a fault, or once that there are more than are listed.
+pub(crate) fn add(faults: &mut Vec<Fault>, fault: impl FnOnce() -> Fault) {
+    if faults.len() < MOST {
+        faults.push(fault());
+    } else if faults.len() == MOST {
+        let file = faults[0].file.clone();
+        faults.push(Fault::of_file(file, format!("only the first {MOST} faults are listed")));
+    }
+}
+
+/// True if no more are listed.
+pub(crate) fn is_full(faults: &[Fault]) -> bool {
+    faults.len() > MOST
+}
+
+/// Letters of a line that are shown at most.
+const WIDTH: usize = 120;
+
 /// All faults of a scenario, in the order of the files and their lines; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Faults(Vec<Fault>);
@@ -30,6 +51,12 @@ impl Faults {
     pub(crate) fn new(mut faults: Vec<Fault>) -> Faults {
         faults.sort();
         faults.dedup();
+        if faults.len() > MOST + 1 {
+            let last = faults[MOST].clone();
+            faults.truncate(MOST);
+            // It says so.
+            add(&mut faults, || last);
+        }
         Faults(faults)
     }
 
@@ -48,7 +75,7 @@ impl From<Fault> for Faults {
 impl Fault {
     /// A fault of a file as a whole, such as one that cannot be read.
     pub(crate) fn of_file(file: impl Into<String>, message: impl Into<String>) -> Fault {
-        let (file, message) = (file.into(), message.into());
+        let (file, message) = (file.into(), short(message.into()));
         Fault { source: usize::MAX, start: -1, file, at: None, message, help: None, excerpt: None }
     }
 
@@ -63,20 +90,34 @@ impl Fault {
         // A place of several lines is marked in its first.
         let width = source.text[start..end].lines().next().unwrap_or("").trim_end().chars().count().max(1);
         let has_text = !source.text.is_empty();
+        // Of a long line what is around the place.
+        let skipped = if column > WIDTH { column - WIDTH / 2 } else { 0 };
+        let line: String = line.chars().skip(skipped).take(WIDTH).collect();
+        let width = width.min(WIDTH);
         Fault {
             source: place.source,
             start: start as i64,
             file: source.name.clone(),
             at: has_text.then_some((number, column)),
-            message: message.into(),
+            message: short(message.into()),
             help: None,
-            excerpt: has_text.then(|| (line.to_string(), column, width)),
+            // A file that is none of ours may hold what is not for a message.
+            excerpt: (has_text && source.shown).then(|| (line, column - skipped, width)),
         }
     }
 
     pub(crate) fn help(mut self, help: Option<impl Into<String>>) -> Fault {
         self.help = help.map(Into::into);
         self
+    }
+}
+
+/// A message that repeats what was written does not repeat all of it.
+fn short(message: String) -> String {
+    const LONGEST: usize = 500;
+    match message.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &message[..end]),
+        None => message,
     }
 }
 

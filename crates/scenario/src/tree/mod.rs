@@ -10,6 +10,7 @@ mod read;
 mod suggest;
 
 pub use fault::{Fault, Faults};
+pub(crate) use fault::{add, is_full};
 pub(crate) use parse::{bare, document, json};
 pub(crate) use path::{lookup, nearest, set};
 pub(crate) use read::read;
@@ -65,24 +66,47 @@ pub(crate) struct Source {
     pub text: String,
     /// Written by the user for this run, not a preset or bundle.
     pub user: bool,
+    /// Messages show its lines.
+    pub shown: bool,
+}
+
+/// True if a text is meant to be one of ours: it has one of the tables, or it is an argument of the command line.
+fn is_ours(name: &str, text: &str) -> bool {
+    const TABLES: [&str; 7] = ["machine", "kernel", "process", "cgroup", "run", "metric", "row"];
+    let begins = |line: &str| {
+        let line = line.trim_start();
+        let header = line.trim_start_matches('[');
+        let rest = TABLES.iter().find_map(|table| header.strip_prefix(table));
+        header.len() < line.len() && rest.is_some_and(|rest| rest.starts_with([']', '.']))
+    };
+    name.starts_with("--") || text.lines().any(begins)
 }
 
 impl Sources {
     /// Adds a preset or bundle, each after what it builds on; the number is its places' `source`.
     pub fn add_library(&mut self, name: impl Into<String>, text: impl Into<String>) -> usize {
-        self.0.push(Source { name: name.into(), text: text.into(), user: false });
+        self.add(name.into(), text.into(), false)
+    }
+
+    fn add(&mut self, name: String, text: String, user: bool) -> usize {
+        let shown = is_ours(&name, &text);
+        self.0.push(Source { name, text, user, shown });
         self.0.len() - 1
     }
 
     /// Adds the scenario or a `--set`.
     pub fn add_user(&mut self, name: impl Into<String>, text: impl Into<String>) -> usize {
-        self.0.push(Source { name: name.into(), text: text.into(), user: true });
-        self.0.len() - 1
+        self.add(name.into(), text.into(), true)
     }
 
     /// Order of the layers.
     fn rank(&self, source: usize) -> (bool, usize) {
         (self.0[source].user, source)
+    }
+
+    /// Bytes of all texts.
+    pub fn bytes(&self) -> usize {
+        self.0.iter().map(|source| source.text.len()).sum()
     }
 
     pub fn get(&self, source: usize) -> &Source {

@@ -1,6 +1,6 @@
 //! From TOML, JSON and the words of `--set` to trees.
 
-use super::{Fault, Faults, Node, Place, Sources, Table, Value};
+use super::{Fault, Faults, Node, Place, Sources, Table, Value, add};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -18,7 +18,9 @@ pub(crate) fn document(sources: &Sources, source: usize) -> Result<Node, Faults>
             let place = Place { source, start: span.start, end: span.end };
             Fault::new(sources, place, format!("TOML: {}", error.message().replace('\n', ", ")))
         };
-        return Err(Faults::new(errors.iter().map(fault).collect()));
+        // The places of all faults would tell how long the words of a file are that is none of ours.
+        let listed = if sources.get(source).shown { 100 } else { 1 };
+        return Err(Faults::new(errors.iter().take(listed).map(fault).collect()));
     }
     let mut reader = Reader { sources, source, faults: Vec::new() };
     let value = reader.table(table.get_ref(), 0);
@@ -108,7 +110,7 @@ impl Reader<'_> {
     fn node(&mut self, value: &Spanned<DeValue<'_>>, depth: usize) -> Node {
         let place = self.place(value.span());
         let mut wrong = |message: &str| {
-            self.faults.push(Fault::new(self.sources, place, message));
+            add(&mut self.faults, || Fault::new(self.sources, place, message));
             Value::Bool(false)
         };
         let value = match value.get_ref() {

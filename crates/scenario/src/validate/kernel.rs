@@ -1,9 +1,9 @@
 //! The kernel: ranges of sysctls and tunables, and parameters of counter designs.
 
 use crate::check::Check;
-use crate::kernel::{Kernel, NumaCounters, Sysctl, Threshold, VmapNodes, Vmstat};
+use crate::kernel::{Kernel, NumaCounters, Threshold, VmapNodes, Vmstat, limits};
 use crate::machine::Machine;
-use crate::units::{Auto, List};
+use crate::units::{Auto, Bytes, List};
 
 pub(super) fn check(kernel: &mut Kernel, machine: &Machine, check: &mut Check<'_>) {
     check.require((1..=10_000).contains(&kernel.hz), "kernel.hz", || "1 to 10000 timer interrupts per second".into());
@@ -40,59 +40,66 @@ pub(super) fn check(kernel: &mut Kernel, machine: &Machine, check: &mut Check<'_
     check.require((100..=1000).contains(&kernel.sched.numa_imbalance_pct), "kernel.sched.numa_imbalance_pct", || {
         "an imbalance is 100 to 1000 percent".into()
     });
-    let limits = limits(kernel);
-    for (name, value, least, most) in limits {
-        check.require((least..=most).contains(&value), &format!("kernel.sysctl.{name}"), || {
-            format!("{name} is {least} to {most}")
-        });
-    }
-    for (i, ratio) in kernel.sysctl.vm_lowmem_reserve_ratio.iter().enumerate() {
-        check.require(*ratio <= 1 << 20, &format!("kernel.sysctl.vm.lowmem_reserve_ratio.#{i}"), || {
-            "a ratio is at most 1048576".into()
-        });
-    }
+    sysctls(kernel, machine, check);
     check.require((3..=4).contains(&kernel.sysctl.vm_lowmem_reserve_ratio.len()), LOWMEM, || {
         "ratios of DMA, DMA32, Normal and, where the kernel has it, Movable".into()
     });
+    numbers(kernel, check);
 }
 
 const LOWMEM: &str = "kernel.sysctl.vm.lowmem_reserve_ratio";
 
-/// Name, value, least and most of every sysctl that has limits.
-fn limits(kernel: &Kernel) -> Vec<(&'static str, u64, u64, u64)> {
-    let s: &Sysctl = &kernel.sysctl;
-    // The cost model of 5.8 made room for swap that is faster than files.
-    let swappiness = if version(kernel) >= (5, 8) { 200 } else { 100 };
-    let always = [
-        ("vm.swappiness", s.vm_swappiness, 0, swappiness),
-        ("vm.zone_reclaim_mode", s.vm_zone_reclaim_mode, 0, 7),
-        ("vm.min_unmapped_ratio", s.vm_min_unmapped_ratio, 0, 100),
-        ("vm.min_slab_ratio", s.vm_min_slab_ratio, 0, 100),
-        ("vm.dirty_background_ratio", s.vm_dirty_background_ratio, 0, 100),
-        ("vm.dirty_ratio", s.vm_dirty_ratio, 0, 100),
-        ("vm.page-cluster", s.vm_page_cluster, 0, 10),
-        ("vm.extfrag_threshold", s.vm_extfrag_threshold, 0, 1000),
-        ("vm.stat_interval", s.vm_stat_interval, 1, 86_400),
-        ("kernel.watchdog_thresh", s.kernel_watchdog_thresh, 0, 60),
-    ];
-    let sometimes = [
-        ("vm.watermark_scale_factor", s.vm_watermark_scale_factor, 1, 3000),
-        ("vm.compaction_proactiveness", s.vm_compaction_proactiveness, 0, 100),
-        ("vm.defrag_mode", s.vm_defrag_mode, 0, 1),
-        ("vm.numa_stat", s.vm_numa_stat, 0, 1),
-        ("kernel.numa_balancing", s.kernel_numa_balancing, 0, 3),
-    ];
-    let sometimes = sometimes.into_iter().filter_map(|(name, value, least, most)| Some((name, value?, least, most)));
-    let small = always.into_iter().chain(sometimes);
-    let small = small.map(|(name, value, least, most)| (name, u64::from(value), least, most));
-    let given = s.vm_min_free_kbytes.given().map(|kbytes| ("vm.min_free_kbytes", kbytes, 1, 1 << 40));
-    small.chain(given).collect()
+/// Every sysctl has a value that this kernel takes.
+fn sysctls(kernel: &Kernel, machine: &Machine, check: &mut Check<'_>) {
+    let Ok(serde_json::Value::Object(given)) = serde_json::to_value(&kernel.sysctl) else { return };
+    for (name, value) in &given {
+        let path = format!("kernel.sysctl.{name}");
+        match value {
+            serde_json::Value::Array(list) => {
+                for (i, value) in list.iter().enumerate() {
+                    sysctl(kernel, machine, name, value.as_u64(), &format!("{path}.#{i}"), check);
+                }
+            }
+            // One that the kernel computes is a word.
+            value => sysctl(kernel, machine, name, value.as_u64(), &path, check),
+        }
+    }
 }
 
-/// Major and minor number of the kernel's version.
-fn version(kernel: &Kernel) -> (u32, u32) {
-    let mut numbers = kernel.version.split('.').map(|part| part.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+/// A value that is given or written for a sysctl is one that the kernel takes.
+pub(super) fn sysctl(
+    kernel: &Kernel,
+    machine: &Machine,
+    name: &str,
+    value: Option<u64>,
+    path: &str,
+    check: &mut Check<'_>,
+) {
+    let (Some(value), Some(limits)) = (value, limits(kernel, name)) else { return };
+    check.require(limits.contain(value), path, || format!("{name} is {limits}"));
+    // A kernel takes it, and nothing can be allocated from then on.
+    let memory = machine.memory_bytes();
+    let more = name == "vm.min_free_kbytes" && limits.contain(value) && value.saturating_mul(1024) > memory;
+    check.require(!more, path, || format!("{name} = {value} is more than the machine has: {}", Bytes(memory)));
+}
+
+/// Numbers of variants that are multiplied with others.
+fn numbers(kernel: &Kernel, check: &mut Check<'_>) {
+    const DAY_MS: u64 = 86_400_000;
+    let scan = &kernel.numa_balancing;
+    let mut limited = vec![
+        ("page_alloc.min_free_kbytes_max", kernel.page_alloc.min_free_kbytes_max, 1 << 42),
+        ("numa_balancing.scan_delay_ms", scan.scan_delay_ms.into(), DAY_MS),
+        ("numa_balancing.scan_period_max_ms", scan.scan_period_max_ms.into(), DAY_MS),
+        ("numa_balancing.hot_threshold_ms", scan.hot_threshold_ms.into(), DAY_MS),
+        ("reclaim.stats_flush_ms", kernel.reclaim.stats_flush_ms.into(), DAY_MS),
+        ("sched.migration_cost_ns", kernel.sched.migration_cost_ns, 10_000_000_000),
+        ("sched.cache_nice_tries", kernel.sched.cache_nice_tries.into(), 1000),
+    ];
+    limited.extend(kernel.vmalloc.lazy_max_pages.given().map(|pages| ("vmalloc.lazy_max_pages", pages, 1 << 40)));
+    for (key, value, most) in limited {
+        check.require(value <= most, &format!("kernel.{key}"), || format!("`{key}` is at most {most}, not {value}"));
+    }
 }
 
 /// A parameter that the design has no use for is a fault where the scenario gives it, and dropped where it only comes

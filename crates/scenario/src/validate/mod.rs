@@ -3,6 +3,7 @@
 mod kernel;
 mod process;
 mod run;
+mod size;
 
 use crate::Scenario;
 use crate::check::Check;

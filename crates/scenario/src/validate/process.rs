@@ -1,5 +1,6 @@
 //! The workload: names that must exist on the machine and within the scenario, and phases that end.
 
+use super::size;
 use crate::Scenario;
 use crate::check::Check;
 use crate::kernel::{CgroupVersion, Sysctl};
@@ -12,13 +13,17 @@ use crate::workload::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Threads of a process at most.
-const MAX_THREADS: u32 = 65_535;
+pub(super) const MAX_THREADS: u32 = 65_535;
 /// Instances of a process at most.
-const MAX_INSTANCES: u32 = 1024;
+pub(super) const MAX_INSTANCES: u32 = 1024;
 /// Letters of a task's name (`TASK_COMM_LEN` without its end).
 const MAX_COMM: usize = 15;
 
 pub(super) fn check(scenario: &Scenario, check: &mut Check<'_>) {
+    if !size::check(scenario, check) {
+        // Far too much to look at each of them.
+        return;
+    }
     cgroups(scenario, check);
     files(scenario, check);
     let mut names = BTreeSet::new();
@@ -258,7 +263,14 @@ impl At<'_> {
                     let message = format!("kernel {} has no sysctl {name}", self.scenario.kernel.release);
                     check.fault_help(&format!("{path}.name"), message, help);
                 }
-                check.require(i64::try_from(*value).is_ok(), &format!("{path}.value"), || "at most 63 bits".into());
+                let path = format!("{path}.value");
+                check.require(i64::try_from(*value).is_ok(), &path, || "at most 63 bits".into());
+                super::kernel::sysctl(&self.scenario.kernel, machine, name, Some(*value), &path, check);
+                // That is what they are while the percentage counts, and the kernel refuses to be told so.
+                let off = *value == 0 && Sysctl::EVERYWHERE.contains(&name.as_str());
+                check.require(!off, &path, || {
+                    format!("{name} is not written as 0: writing {} has that effect", name.replace("bytes", "ratio"))
+                });
             }
             _ => {}
         }

@@ -284,6 +284,14 @@ impl Threads {
         *self == Threads::All
     }
 
+    /// True if a thread is one of them.
+    pub fn contain(&self, number: u32) -> bool {
+        match self {
+            Threads::All => true,
+            Threads::These(list) => list.contains(number),
+        }
+    }
+
     /// The numbers of the threads, of a process that has so many.
     pub fn numbers(&self, threads: u32) -> Vec<u32> {
         match self {

@@ -16,6 +16,7 @@ mod touch;
 pub(super) use action::{cpu_online, files, name, sysctl};
 pub(super) use cycle::find;
 pub(super) use module::{DEVICE, access, needed};
+pub(crate) use purges::{BUFFER as PURGE_BUFFER, FUNCTIONS as PURGES, buffer_size};
 pub(super) use region::{HUGE, length};
 
 use super::message::{FromWorker, Line, Plan, ToWorker};

@@ -11,10 +11,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Buffer per CPU in KiB: room for some 2000 calls.
-const BUFFER: &str = "128";
+pub(crate) const BUFFER: &str = "128";
 
 /// Functions that purge areas, of which the first that a kernel has is timed: 6.9 and later purge per node.
-const FUNCTIONS: [&str; 2] = ["purge_vmap_node", "__purge_vmap_area_lazy"];
+pub(crate) const FUNCTIONS: [&str; 2] = ["purge_vmap_node", "__purge_vmap_area_lazy"];
 
 /// Times purges until it is dropped.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Purges {
         let before = vec![
             ("current_tracer", "nop".to_string()),
             ("set_ftrace_filter", String::new()),
-            ("buffer_size_kb", value("buffer_size_kb")?),
+            ("buffer_size_kb", buffer_size(&fs::read_to_string(tracefs.join("buffer_size_kb")).ok()?)),
             ("tracing_on", value("tracing_on")?),
         ];
         let purges = Purges { tracefs, before };
@@ -90,6 +90,12 @@ impl Drop for Purges {
         }
         let _ = self.set("trace", "");
     }
+}
+
+/// The size of a buffer out of `buffer_size_kb`: `1408`, or `7 (expanded: 1408)` before its first use.
+pub(crate) fn buffer_size(text: &str) -> String {
+    let expanded = text.split_once("(expanded: ").and_then(|(_, rest)| rest.split(')').next());
+    expanded.or(text.split_whitespace().next()).unwrap_or_default().into()
 }
 
 /// Writes to a file of tracefs; opening it empties filters and traces.
@@ -155,6 +161,11 @@ mod tests {
         assert_eq!(calls.durations, [1342, 163_201, 150_000_500]);
         assert_eq!((calls.count(), calls.longest()), (3, 150_000_500));
         assert_eq!(Calls::parse("").latency(), None);
+    }
+
+    #[test]
+    fn a_buffer_is_as_large_as_it_gets() {
+        assert_eq!((buffer_size("7 (expanded: 1408)\n"), buffer_size("128\n")), ("1408".into(), "128".into()));
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod access;
 mod deserialize;
 mod wrong;
 
-use super::{Fault, Faults, Node, Place, Sources, Table, Value, suggest};
+use super::{Fault, Faults, Node, Place, Sources, Table, Value, add, is_full, suggest};
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -20,16 +20,20 @@ use wrong::{Wrong, shown};
 
 /// Values that are left out at most; a file with more faults is another kind of file.
 const MAX_ROUNDS: usize = 64;
+/// Bytes of files that are read that often in all; larger files have their faults reported in fewer rounds.
+const MAX_BYTES: usize = 16 << 20;
 
 /// Reads a tree. `what` names the tree in messages about missing keys.
 pub(crate) fn read<T: DeserializeOwned>(sources: &Sources, tree: &Node, what: &str) -> Result<T, Faults> {
     let reading = Reading { sources, faults: RefCell::default(), bad: RefCell::default() };
     let at = At { node: tree, path: what.into(), reading: &reading };
-    for _ in 0..MAX_ROUNDS {
+    let rounds = (MAX_BYTES / sources.bytes().max(1)).clamp(2, MAX_ROUNDS);
+    for _ in 0..rounds {
         let before = reading.bad.borrow().len();
         match T::deserialize(at.clone()) {
             Ok(value) if reading.faults.borrow().is_empty() => return Ok(value),
             Ok(_) => break,
+            Err(_) if reading.is_full() => break,
             Err(error) => at.failed(error),
         };
         if reading.bad.borrow().len() == before || at.is_bad() {
@@ -47,6 +51,12 @@ struct Reading<'a> {
     faults: RefCell<Vec<Fault>>,
     /// Addresses of the nodes that are left out.
     bad: RefCell<BTreeSet<*const Node>>,
+}
+
+impl Reading<'_> {
+    fn is_full(&self) -> bool {
+        is_full(&self.faults.borrow())
+    }
 }
 
 /// A node that is being read.
@@ -73,7 +83,8 @@ impl<'a> At<'a> {
     }
 
     fn note(&self, place: Place, message: impl Into<String>, help: Option<String>) {
-        self.reading.faults.borrow_mut().push(Fault::new(self.reading.sources, place, message).help(help));
+        let new = || Fault::new(self.reading.sources, place, message).help(help);
+        add(&mut self.reading.faults.borrow_mut(), new);
     }
 
     /// Notes what went wrong with this node and leaves out what must be.
@@ -155,6 +166,9 @@ impl<'a> At<'a> {
     /// Notes keys that are not among those known.
     fn check_keys(&self, table: &Table, known: &[&'static str]) {
         for (key, (place, _)) in table.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+            if self.reading.is_full() {
+                return;
+            }
             let of = if self.path.is_empty() { String::new() } else { format!(" in `{}`", self.path) };
             let help = suggest(key, known.iter().copied()).map(|word| format!("did you mean `{word}`?"));
             let help = help.or_else(|| (known.len() <= 12).then(|| format!("known keys: {}", known.join(", "))));
