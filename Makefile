@@ -2,7 +2,7 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test golden bench build setup lint lab lab-variants fidelity fidelity-refresh inject kills
+.PHONY: demo test golden bench build setup lint lab lab-variants fidelity fidelity-refresh inject kills fuzz
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -14,7 +14,7 @@ demo: build
 # each of which is printed; tracefs, where it is not mounted, is mounted for the tests alone.
 test: setup lint
 	tools/with-tracefs.sh $(CARGO) test --workspace
-	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test --workspace --test fuzz
+	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test --workspace --test seeded
 	$(MAKE) golden
 
 # The examples' digests in an optimised build, for the usual and, where this CPU has it, a newer instruction set.
@@ -54,6 +54,11 @@ fidelity: build
 fidelity-refresh: build lab
 	$(BIN) fidelity --refresh --write-docs $(ARGS)
 	git diff --stat -- docs/fidelity.md scenarios/fidelity
+
+# Looks for inputs that crash, hang or break an invariant, FUZZ_SECONDS for each target; FUZZ_DOCS=1 writes the table of
+# docs/fuzzing.md. tools/fuzz.sh has the other settings.
+fuzz:
+	tools/fuzz.sh
 
 lint:
 	$(CARGO) fmt --all -- --check

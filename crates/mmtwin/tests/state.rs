@@ -25,7 +25,7 @@ fn recorded() -> (TempDir, Analysed) {
     let directory = tempfile::tempdir().expect("a directory");
     let stream = zstd::Decoder::new(File::open(packed).expect("a recording")).expect("Zstandard");
     tar::Archive::new(stream).unpack(directory.path()).expect("a recording");
-    let analysed = analyse(&directory.path().to_string_lossy(), &Options::default()).expect("a recording");
+    let analysed = analyse(directory.path(), &Options::default()).expect("a recording");
     (directory, analysed)
 }
 

@@ -242,8 +242,13 @@ fn a_run_that_is_killed_leaves_nothing() {
     for seed in first..first + kills.unwrap_or(4) {
         let mut run = machine.start();
         let (id, with_guardian) = (run.0.id(), seed % 2 == 0);
-        // From before the first change to long after the last.
-        std::thread::sleep(Duration::from_micros(random(seed) % 600_000));
+        // From before the first change to long after the last; every other pair while changes are made.
+        if seed % 4 >= 2 {
+            wait("the run begins", || journals(id).len() > 1);
+            std::thread::sleep(Duration::from_micros(random(seed) % 100_000));
+        } else {
+            std::thread::sleep(Duration::from_micros(random(seed) % 1_000_000));
+        }
         changed += u32::from(machine.group.exists());
         let guarded = guardians(id);
         if with_guardian {
@@ -288,7 +293,7 @@ fn a_value_that_somebody_else_has_set_stays() {
     let Some(machine) = Machine::prepare("a sysctl that somebody else sets", true) else { return };
     let mut run = machine.start();
     machine.wait_for_change(&mut run);
-    fs::write(SYSCTL, "3\n").expect("a sysctl");
+    fs::write(&machine.sysctl, "3\n").expect("a sysctl");
     let id = run.0.id();
     run.kill();
     wait("the guardian ends", || guardians(id).is_empty());

@@ -70,7 +70,7 @@ pub fn report_json<S: AsRef<OsStr>>(input: &Path, more: impl IntoIterator<Item =
 }
 
 /// The member of a list that has this value; its absence fails the test.
-fn named<'a>(list: &'a serde_json::Value, what: &str, name: &str) -> &'a serde_json::Value {
+pub fn named<'a>(list: &'a serde_json::Value, what: &str, name: &str) -> &'a serde_json::Value {
     let found = list.as_array().into_iter().flatten().find(|x| x[what] == name);
     found.unwrap_or_else(|| panic!("no {what} {name}"))
 }

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Coverage-guided fuzzing of all targets in turn (libFuzzer on the stable toolchain; needs a C++ compiler).
+#
+#   FUZZ_SECONDS   seconds for each target (600)
+#   FUZZ_TARGETS   targets, by name (all)
+#   FUZZ_JOBS      targets at once (2)
+#   FUZZ_DOCS=1    writes the table into docs/fuzzing.md
+#
+# Inputs that reach new code stay in target/fuzz/corpus, what crashes in target/fuzz/finds. A target that crashes is begun
+# again until its time is up or it has crashed FUZZ_CRASHES times (10).
+set -eu
+cd "$(dirname "$0")/.."
+: "${FUZZ_SECONDS:=600}" "${FUZZ_JOBS:=2}" "${FUZZ_CRASHES:=10}" "${CARGO:=cargo}"
+export FUZZ_SECONDS FUZZ_CRASHES
+host=$(rustc -vV | sed -n 's/^host: //p')
+# With a target named, the flags are for what runs and not for what builds it.
+coverage="-C passes=sancov-module -C llvm-args=-sanitizer-coverage-level=4"
+coverage="$coverage -C llvm-args=-sanitizer-coverage-inline-8bit-counters -C llvm-args=-sanitizer-coverage-pc-table"
+coverage="$coverage -C llvm-args=-sanitizer-coverage-trace-compares"
+RUSTFLAGS="$coverage" $CARGO build --profile fuzz -p mmtwin-fuzz --features engine --bin mmtwin-fuzz \
+  --target "$host" --target-dir target/engine
+FUZZ_ENGINE="$PWD/target/engine/$host/fuzz/mmtwin-fuzz"
+FUZZ_OUT="$PWD/target/fuzz"
+export FUZZ_ENGINE FUZZ_OUT
+names=$(sed -n 's/^ *name: "\(.*\)",$/\1/p' fuzz/src/targets/mod.rs)
+targets=${FUZZ_TARGETS:-$names}
+mkdir -p "$FUZZ_OUT/finds" "$FUZZ_OUT/results"
+for target in $targets; do rm -f "$FUZZ_OUT/results/$target"; done
+echo "$targets" | tr ' ' '\n' | xargs -P "$FUZZ_JOBS" -n 1 tools/fuzz-target.sh
+table() {
+  echo "| target | what | inputs | accepted | seconds | inputs/s | edges | finds |"
+  echo "|---|---|--:|--:|--:|--:|--:|--:|"
+  for target in $targets; do
+    what=$(sed -n "/^ *name: \"$target\",\$/{n;s/^ *what: \"\\(.*\\)\",\$/\\1/p}" fuzz/src/targets/mod.rs)
+    awk -v target="$target" -v what="$what" '{
+      printf "| %s | %s | %d | %.0f %% | %d | %.0f | %d | %d |\n", target, what, $1, $1 ? 100 * $2 / $1 : 0, $3, $3 ? $1 / $3 : 0, $4, $5
+    }' "$FUZZ_OUT/results/$target"
+  done
+  (cd "$FUZZ_OUT/results" && cat $targets) |
+    awk '{ n += $1; s += $3; f += $5 } END { printf "| all | | %d | | %d | %.0f | | %d |\n", n, s, s ? n / s : 0, f }'
+}
+table | tee "$FUZZ_OUT/table.md"
+if [ "${FUZZ_DOCS:-0}" = 1 ]; then
+  awk -v table="$FUZZ_OUT/table.md" '
+    /^<!-- fuzz:end -->/ { skip = 0 }
+    !skip { print }
+    /^<!-- fuzz:begin -->/ { skip = 1; while ((getline line < table) > 0) print line }
+  ' docs/fuzzing.md > "$FUZZ_OUT/fuzzing.md"
+  cp "$FUZZ_OUT/fuzzing.md" docs/fuzzing.md
+fi
+# A find fails the run.
+! (cd "$FUZZ_OUT/results" && cat $targets) | awk '{ f += $5 } END { exit f == 0 }'
