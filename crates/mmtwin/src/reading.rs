@@ -95,6 +95,15 @@ pub fn warn(outcome: &Outcome) {
     }
 }
 
+/// What an input lacks, each with its place in it.
+pub fn cuts(outcome: &Outcome, name: &str) -> Vec<String> {
+    let inside = |cut: String| match cut.strip_prefix(name).map(|rest| rest.trim_start_matches([':', '/', ' '])) {
+        Some(rest) if !rest.is_empty() => rest.to_string(),
+        _ => cut,
+    };
+    outcome.cuts().into_iter().map(inside).collect()
+}
+
 /// An input that lacks something: every sum may be too small.
 fn cut_input(cuts: &[String], name: &str) -> Option<Finding> {
     let more = match cuts.len() {
@@ -127,7 +136,7 @@ impl Analysed {
     /// All tables and findings.
     pub fn report(&self) -> Report {
         let source = &self.analysis.source;
-        let cut = self.outcome.cuts();
+        let cut = cuts(&self.outcome, &source.name);
         let mut reconciliation = tables::reconcile::reclaim(&self.analysis);
         reconciliation.extend(tables::reconcile::subjects(&self.analysis));
         let mut all = self.results.as_ref().map_or_else(Vec::new, tables::workload::tables);

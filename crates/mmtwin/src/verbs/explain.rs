@@ -44,7 +44,7 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
         kernel: names.source.kernel.clone(),
         lost_events: outcome.lost_events(),
         lost_at_least: outcome.lost_total().0,
-        cut: outcome.cuts(),
+        cut: reading::cuts(&outcome, &names.source.name),
         events: outcome.events,
         counters_only: false,
         scenario: file.recording().and_then(|recording| recording.manifest.scenario_hash.clone()),

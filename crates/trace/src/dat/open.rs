@@ -211,3 +211,34 @@ fn format(reader: &mut Reader<'_>, system: &str) -> Result<FormatText, Error> {
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pages::CpuData;
+    use super::*;
+
+    #[test]
+    fn data_that_lie_within_those_of_another_are_left_out() {
+        let map = [0; 1000];
+        let (file, big_endian) = ("f", false);
+        let cpu = |cpu, offset, len| {
+            let stored = Stored { file, map: &map, offset, len, codec: Codec::None, big_endian };
+            CpuData { cpu, stored }
+        };
+        let buffer = |cpus| {
+            let (name, clock) = Default::default();
+            Buffer { name, clock, page_size: 100, content: Content::Pages(cpus) }
+        };
+        let buffers = vec![buffer(vec![cpu(0, 0, 300), cpu(1, 300, 100), cpu(2, 0, 300)]), buffer(vec![cpu(0, 350, 9)])];
+        let (meta, warnings) = Default::default();
+        let mut dat = DatFile { name: file, version: 7, codec: Codec::None, meta, buffers, warnings };
+        dat.refuse_overlaps();
+        let left = |buffer: &Buffer<'_>| match &buffer.content {
+            Content::Pages(cpus) => cpus.iter().map(|cpu| cpu.cpu).collect::<Vec<_>>(),
+            Content::Text(_) => Vec::new(),
+        };
+        assert_eq!(dat.buffers.iter().map(left).collect::<Vec<_>>(), [vec![0, 1], vec![]]);
+        let cuts: Vec<_> = dat.warnings.cuts().map(|cut| cut.count).collect();
+        assert_eq!(cuts, [2]);
+    }
+}

@@ -245,6 +245,15 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_is_no_larger_than_what_is_compressed_together() {
+        let map = chunked(&[&[1; 100], &vec![0; CHUNK + 1], &[3; 100]]);
+        let mut pages = stored(&map).pages(100);
+        assert!(pages.next_chunk().unwrap().is_some());
+        assert!(pages.next_chunk().unwrap_err().to_string().contains("claims more than the 16 sub-buffers"));
+        assert_eq!(pages.next_chunk().unwrap().unwrap()[..], [3; 100]);
+    }
+
+    #[test]
     fn text_is_read_across_chunks() {
         let map = chunked(&[b"one\ntw", b"", b"o\n"]);
         let mut text = String::new();

@@ -54,6 +54,7 @@ struct Search {
     /// Directories that were entered, by device and inode: links may lead round in a circle.
     entered: BTreeSet<(u64, u64)>,
     entries: usize,
+    warnings: Warnings,
 }
 
 impl Contents {
@@ -61,7 +62,7 @@ impl Contents {
     pub fn find(name: &str, path: &Path) -> Result<Contents, Error> {
         let mut search = Search::default();
         search.walk(path, DEPTH)?;
-        let Search { mut traces, saved, .. } = search;
+        let Search { mut traces, saved, mut warnings, .. } = search;
         let unknown = |message: String| Err(Error::Unknown { file: name.into(), message });
         if traces.len() > 1 {
             let found: Vec<_> = traces.iter().map(|t| t.to_string_lossy()).collect();
@@ -74,7 +75,7 @@ impl Contents {
         if saved.len() > SNAPSHOTS {
             return unknown(format!("the directory holds more than {SNAPSHOTS} snapshots (files `vmstat`)"));
         }
-        let (mut snapshots, mut warnings) = (Vec::new(), Warnings::default());
+        let mut snapshots = Vec::new();
         for directory in saved {
             let order = u64::from(directory.file_name().is_some_and(|n| n != "before"));
             match Snapshot::of_directory(&directory, order) {
@@ -132,7 +133,13 @@ impl Search {
                 if Recording::is_one(&path) {
                     self.traces.push(path);
                 } else if depth > 0 && !(of_tracefs && tracefs::OWN.contains(&&*name)) {
-                    self.walk(&path, depth - 1)?;
+                    match self.walk(&path, depth - 1) {
+                        Err(error @ Error::Io { .. }) => {
+                            // Whether a trace lies there, nobody can tell.
+                            self.warnings.add_error(&path.to_string_lossy(), error);
+                        }
+                        other => other?,
+                    }
                 }
             } else if !metadata.is_file() {
                 // A FIFO or a device of that name is nobody's trace; one that is named itself is read.

@@ -59,10 +59,13 @@ pub(super) fn unpack(
     members(name, input.unwrap_or(Box::new(io::empty())), taken, scratch.path(), &mut warnings)?;
     let place = scratch.path().to_string_lossy().into_owned();
     // Whatever cannot be opened may be so because the archive is broken, which says more.
-    let opened = directory(name, scratch.path()).map_err(|error| match (broken.why(), warnings.cuts().next()) {
-        (Some(why), _) => Error::at(Place::file(name), why),
-        (None, Some(cut)) => Error::at(cut.place.clone(), cut.message.clone()),
-        (None, None) => error.rename(&place, name),
+    let opened = directory(name, scratch.path()).map_err(|error| {
+        let first = warnings.cuts().next().or(warnings.list().first());
+        match (broken.why(), first) {
+            (Some(why), _) => Error::at(Place::file(name), why),
+            (None, Some(first)) => Error::at(first.place.clone(), first.message.clone()),
+            (None, None) => error.rename(&place, name),
+        }
     });
     let mut form = opened?;
     if let Form::Directory(found) = &mut form {

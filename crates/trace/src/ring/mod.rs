@@ -150,3 +150,36 @@ impl<'a> Pages<'a> for SlicePages<'a> {
         Place::offset(&self.file, self.offset)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(timestamp: &str, commit: &str, data: &str) -> Result<PageLayout, Error> {
+        let line = |name: &str, at: &str| format!("\tfield: x {name};\t{at};\tsigned:0;\n");
+        let text = line("timestamp", timestamp) + &line("commit", commit) + &line("data", data);
+        PageLayout::parse(&text, 4096, false, &Place::file("header_page"))
+    }
+
+    #[test]
+    fn fields_lie_apart_and_inside_of_the_header() {
+        let (timestamp, commit, data) = ("offset:0;size:8", "offset:8;size:8", "offset:16;size:4080");
+        assert_eq!(parse(timestamp, commit, data).unwrap(), PageLayout::little_endian_64(4096));
+        // A 32-bit kernel.
+        assert_eq!(parse(timestamp, "offset:8;size:4", "offset:12;size:4084").unwrap().data, 12);
+        let max = "18446744073709551608";
+        for (what, timestamp, commit, data) in [
+            ("wraps", format!("offset:{max};size:8"), commit.into(), data.into()),
+            ("wraps", timestamp.into(), format!("offset:{max};size:8"), data.into()),
+            ("wraps", timestamp.into(), format!("offset:8;size:{max}"), data.into()),
+            ("wraps", timestamp.into(), commit.into(), format!("offset:{max};size:8")),
+            ("overlap", timestamp.into(), "offset:4;size:8".into(), data.into()),
+            ("no gap of any size", timestamp.into(), commit.into(), "offset:4000;size:96".into()),
+            ("no bytes", timestamp.into(), "offset:8;size:0".into(), data.into()),
+            ("no 64 bits", "offset:0;size:4".into(), commit.into(), data.into()),
+        ] {
+            assert!(parse(&timestamp, &commit, &data).is_err(), "{what}: {timestamp} {commit} {data}");
+        }
+        assert_eq!(described_size("field: x data; offset:18446744073709551615; size:2;"), None);
+    }
+}

@@ -407,6 +407,35 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_time_of_a_page_is_its_own() {
+        let le = false;
+        let at = |base| page(base, 0, &[header(1, 0, le), 1, header(1, 2, le), 1], le);
+        let times = |pages: &[Vec<u8>]| {
+            let (events, warnings) = read(&pages.concat(), le);
+            (events.iter().map(|e| e.0).collect::<Vec<_>>(), warnings.list().len())
+        };
+        assert_eq!(times(&[at(10), at(20), at(30), at(40)]), (vec![10, 12, 20, 22, 30, 32, 40, 42], 0));
+        // Far ahead: those behind keep their times. In the first page too.
+        assert_eq!(times(&[at(10), at(1 << 60), at(30), at(40)]), (vec![10, 12, 12, 14, 30, 32, 40, 42], 1));
+        assert_eq!(times(&[at(1 << 60), at(20), at(30)]), (vec![20, 20, 20, 22, 30, 32], 2));
+        // Far behind.
+        assert_eq!(times(&[at(10), at(3), at(30), at(40)]), (vec![10, 12, 12, 12, 30, 32, 40, 42], 1));
+        // A time extend within a page that leads far ahead ends with the page.
+        let far = page(20, 0, &[header(TIME_EXTEND, 3, le), 1 << 20, header(1, 0, le), 1], le);
+        assert_eq!(times(&[at(10), far, at(30), at(40)]), (vec![10, 12, 30, 30, 32, 40, 42], 1));
+    }
+
+    #[test]
+    fn a_page_of_zeros_is_a_hole() {
+        let le = false;
+        let at = |base| page(base, 0, &[header(1, 0, le), 1], le);
+        let (events, warnings) = read(&[at(10), vec![0; SIZE], at(30)].concat(), le);
+        let times: Vec<_> = events.iter().map(|(at, payload)| (*at, payload.starts_with(b"lost"))).collect();
+        assert_eq!(times, [(10, false), (10, true), (30, false)]);
+        assert_eq!(warnings.cuts().count(), 1);
+    }
+
+    #[test]
     fn any_bytes_are_read_without_panic() {
         use proptest::prelude::*;
         proptest!(|(bytes in proptest::collection::vec(any::<u8>(), 0..3 * SIZE), be: bool, lengths: bool)| {
