@@ -75,7 +75,7 @@ struct Ended {
 /// Starts recorders, one after the other, and ends each at its moment: as likely before it has begun as after.
 fn end_them(root: &Path, how: &str, many: usize, seed: u64) -> Vec<Ended> {
     let mut number = seed;
-    let within = 2 * time_to_begin(root);
+    let within = 3 * time_to_begin(root);
     let ended = (0..many).map(|n| {
         number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let moment = Duration::from_micros((number >> 33) % within);

@@ -352,3 +352,17 @@ fn signals_leave_nothing() {
         }
     }
 }
+
+/// Messages that cannot be written change nothing of what is done.
+#[test]
+fn messages_that_cannot_be_written_are_no_panic() {
+    let scratch = scratch();
+    let full = || File::options().write(true).open("/dev/full").expect("/dev/full");
+    let failed = command(["report", "/no/such/file"]).stderr(full()).status().expect("the program");
+    assert_eq!(failed.code(), Some(1));
+    let output = scratch.path().join("r.mmt");
+    let recorded =
+        command(["record", "-I", "0", "-o"]).arg(&output).args(["--", "sh", "-c", "exit 4"]).stderr(full()).status();
+    assert_eq!(recorded.expect("the program").code(), Some(4));
+    assert!(output.join("end.json").exists());
+}
