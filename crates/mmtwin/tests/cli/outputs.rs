@@ -121,14 +121,14 @@ fn converted_files_are_as_private_as_their_source() {
         fs::copy(super::support::root().join(V6), at("in.dat")).expect("a copy");
         fs::set_permissions(at("in.dat"), PermissionsExt::from_mode(permissions)).expect("its mode");
         let arguments = ["convert", "in.dat", "-o", "out.txt", "-f"];
-        let script = format!("umask 022; exec \"$@\"");
+        let script = "umask 022; exec \"$@\"";
         let mut command = Command::new("sh");
-        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_mmtwin")]).args(arguments).current_dir(scratch.path());
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_mmtwin")]).args(arguments).current_dir(scratch.path());
         assert!(command.status().expect("sh").success());
         assert_eq!(mode(&at("out.txt")), expected);
         // Through standard input too.
         command = Command::new("sh");
-        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_mmtwin")]).args(["convert", "-", "-o", "out.txt", "-f"]);
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_mmtwin")]).args(["convert", "-", "-o", "out.txt", "-f"]);
         command.current_dir(scratch.path()).stdin(File::open(at("in.dat")).expect("a file"));
         assert!(command.status().expect("sh").success());
         assert_eq!(mode(&at("out.txt")), expected);

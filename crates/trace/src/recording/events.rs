@@ -283,7 +283,13 @@ mod tests {
             |file: &std::path::PathBuf| file.starts_with(root.path()) && file.extension().is_some_and(|e| e == "pages");
         assert_eq!(open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).filter(ours).count(), 0);
         for ts in 0..1000 {
-            give(&mut writer, ts, MOST_OPEN as u32 + 7, &PurgeVmapAreaLazy { start: 0, end: 1, num_purged: ts }, b"");
+            give(
+                &mut writer,
+                ts,
+                MOST_OPEN as u32 + 7,
+                &PurgeVmapAreaLazy { start: 0, end: 1, num_purged: ts as u32 },
+                b"",
+            );
         }
         writer.close(End { schema_version: 1, end: 1000, ..End::default() }).unwrap();
         let (mut seen, mut outcome) = (Seen::default(), Outcome::default());
