@@ -12,6 +12,7 @@ mod tidy;
 pub mod verbs;
 
 use std::fmt;
+use std::io::Write;
 
 /// Why a verb ended without its result, as the user reads it.
 #[derive(Debug)]
@@ -74,5 +75,6 @@ pub mod status {
 
 /// A message on standard error.
 pub fn say(message: &str) {
-    anstream::eprintln!("mmtwin: {message}");
+    // Where that cannot be written there is nobody to tell.
+    let _ = writeln!(anstream::stderr(), "mmtwin: {message}");
 }

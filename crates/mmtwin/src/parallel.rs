@@ -9,19 +9,24 @@ pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R, Failur
     let next = AtomicUsize::new(0);
     let done: Vec<Mutex<Option<Result<R, Failure>>>> = items.iter().map(|_| Mutex::new(None)).collect();
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(number) else { return };
-                    let result = work(item);
-                    if let Ok(mut place) = done[number].lock() {
-                        *place = Some(result);
-                    }
-                }
-            });
+    let take = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(number) else { return };
+            let result = work(item);
+            if let Ok(mut place) = done[number].lock() {
+                *place = Some(result);
+            }
         }
+    };
+    std::thread::scope(|scope| {
+        // This thread is one of them: where no other can be started the work is done all the same.
+        for _ in 1..workers {
+            if std::thread::Builder::new().spawn_scoped(scope, take).is_err() {
+                break;
+            }
+        }
+        take();
     });
     let ended = |place: Mutex<Option<Result<R, Failure>>>| {
         place.into_inner().ok().flatten().unwrap_or_else(|| Err(Failure::Error("a run was broken off".into())))

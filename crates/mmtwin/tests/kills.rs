@@ -10,9 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Milliseconds within which a recorder is ended: its set-up is the first part of them.
-const WITHIN: u64 = 600;
-
 fn count(variable: &str, default: usize) -> usize {
     std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }
@@ -55,18 +52,33 @@ fn instances(pids: &[u32]) -> Vec<String> {
     found
 }
 
+/// Microseconds until a recorder has begun on this machine, as busy as it is.
+fn time_to_begin(root: &Path) -> u64 {
+    let (output, began) = (root.join("first.mmt"), Instant::now());
+    let mut first = start(&output, &[]);
+    while !output.exists() {
+        assert!(first.try_wait().expect("its status").is_none() && began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let time = began.elapsed();
+    signal(&first, "TERM");
+    assert_eq!(first.wait().expect("its end").code(), Some(128 + 15));
+    time.as_micros() as u64
+}
+
 struct Ended {
     pid: u32,
     output: PathBuf,
     status: std::process::ExitStatus,
 }
 
-/// Starts recorders, one after the other, and ends each at its moment.
+/// Starts recorders, one after the other, and ends each at its moment: as likely before it has begun as after.
 fn end_them(root: &Path, how: &str, many: usize, seed: u64) -> Vec<Ended> {
     let mut number = seed;
+    let within = 3 * time_to_begin(root);
     let ended = (0..many).map(|n| {
         number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        let moment = Duration::from_millis((number >> 33) % WITHIN);
+        let moment = Duration::from_micros((number >> 33) % within);
         let output = root.join(format!("{how}{n}.mmt"));
         // Killed, a recorder leaves its command, so there is none then.
         let command: &[&str] = if how == "HUP" && n % 2 == 1 { &["sleep", "60"] } else { &[] };

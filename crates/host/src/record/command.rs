@@ -67,7 +67,7 @@ impl Child {
         let mut command = Command::new(program);
         command.args(arguments);
         if let Some(files) = files {
-            let set = move || Ok(setrlimit(Resource::Nofile, files.clone())?);
+            let set = move || Ok(setrlimit(Resource::Nofile, files)?);
             // SAFETY: between fork and exec this makes one system call; it allocates nothing and takes no lock.
             unsafe { command.pre_exec(set) };
         }

@@ -159,7 +159,7 @@ impl Session {
 
     /// Limit of open files that started programs should have, if this process has another.
     pub fn files(&self) -> Option<Rlimit> {
-        self.files.clone()
+        self.files
     }
 
     /// Gives the recording its name, in the place of one that is replaced.

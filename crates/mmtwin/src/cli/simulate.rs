@@ -47,7 +47,7 @@ pub struct Run {
     pub from_state: Option<PathBuf>,
     /// Replay touches of memory: time, pid, page, r/w as CSV or Parquet; - is standard input
     #[arg(long, value_name = "FILE")]
-    pub access_trace: Option<String>,
+    pub access_trace: Option<PathBuf>,
     /// Run twice and say where the runs first differ
     #[arg(long)]
     pub check_determinism: bool,
@@ -215,7 +215,7 @@ Examples:
 pub struct Replay {
     /// What is replayed
     #[arg(value_name = "TRACE")]
-    pub trace: String,
+    pub trace: PathBuf,
     /// Which page goes
     #[arg(long = "policy", value_enum, value_name = "POLICY", value_delimiter = ',', default_value = "lru,clock")]
     pub policies: Vec<Replacement>,

@@ -126,8 +126,8 @@ fn options<'a>(scenario: &Scenario, request: &Request<'_>, progress: &'a mut dyn
 }
 
 /// Reads an access trace for a scenario.
-pub fn access_trace(name: &str, scenario: &Scenario) -> Result<Trace, Failure> {
-    let (mut rows, mut trace) = (AccessTrace::open(name)?, Trace::new(scenario));
+pub fn access_trace(path: &Path, scenario: &Scenario) -> Result<Trace, Failure> {
+    let (mut rows, mut trace) = (AccessTrace::open_path(path)?, Trace::new(scenario));
     while let Some(access) = rows.next() {
         let access = access?;
         let added = trace.add(access.time, access.pid, access.page, access.write);

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// Runs the verb.
 pub fn run(arguments: Replay) -> Result<i32, Failure> {
-    let mut trace = AccessTrace::open(&arguments.trace)?;
+    let mut trace = AccessTrace::open_path(&arguments.trace)?;
     let (mut pages, mut touches) = (Pages::default(), Vec::new());
     while let Some(access) = trace.next() {
         let number = pages.number(&access?);
@@ -48,6 +48,10 @@ pub fn run(arguments: Replay) -> Result<i32, Failure> {
         note: "The cache begins empty; the same page of two pids are two.".into(),
         body: Body::List { columns, rows },
     };
-    let input = InputInfo { name: arguments.trace, arm: "import".into(), ..InputInfo::default() };
+    let input = InputInfo {
+        name: arguments.trace.to_string_lossy().into_owned(),
+        arm: "import".into(),
+        ..InputInfo::default()
+    };
     print_tables(input, vec![table], Vec::new(), &arguments.printing)
 }

@@ -121,14 +121,14 @@ fn converted_files_are_as_private_as_their_source() {
         fs::copy(super::support::root().join(V6), at("in.dat")).expect("a copy");
         fs::set_permissions(at("in.dat"), PermissionsExt::from_mode(permissions)).expect("its mode");
         let arguments = ["convert", "in.dat", "-o", "out.txt", "-f"];
-        let script = format!("umask 022; exec \"$@\"");
+        let script = "umask 022; exec \"$@\"";
         let mut command = Command::new("sh");
-        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_mmtwin")]).args(arguments).current_dir(scratch.path());
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_mmtwin")]).args(arguments).current_dir(scratch.path());
         assert!(command.status().expect("sh").success());
         assert_eq!(mode(&at("out.txt")), expected);
         // Through standard input too.
         command = Command::new("sh");
-        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_mmtwin")]).args(["convert", "-", "-o", "out.txt", "-f"]);
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_mmtwin")]).args(["convert", "-", "-o", "out.txt", "-f"]);
         command.current_dir(scratch.path()).stdin(File::open(at("in.dat")).expect("a file"));
         assert!(command.status().expect("sh").success());
         assert_eq!(mode(&at("out.txt")), expected);
@@ -351,4 +351,18 @@ fn signals_leave_nothing() {
             assert_eq!(names(scratch.path()), ["fifo"], "{signal} {output}");
         }
     }
+}
+
+/// Messages that cannot be written change nothing of what is done.
+#[test]
+fn messages_that_cannot_be_written_are_no_panic() {
+    let scratch = scratch();
+    let full = || File::options().write(true).open("/dev/full").expect("/dev/full");
+    let failed = command(["report", "/no/such/file"]).stderr(full()).status().expect("the program");
+    assert_eq!(failed.code(), Some(1));
+    let output = scratch.path().join("r.mmt");
+    let recorded =
+        command(["record", "-I", "0", "-o"]).arg(&output).args(["--", "sh", "-c", "exit 4"]).stderr(full()).status();
+    assert_eq!(recorded.expect("the program").code(), Some(4));
+    assert!(output.join("end.json").exists());
 }

@@ -19,7 +19,8 @@ fn examples() -> Vec<PathBuf> {
     examples
 }
 
-/// All files below a directory, sorted, as relative path and bytes; without `run.json`, which says who recorded.
+/// All files below a directory, sorted, as relative path and bytes; without `run.json`, which says who recorded,
+/// and the marker, which every recording has.
 fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_path_buf()];
@@ -29,7 +30,7 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
             let name = path.strip_prefix(directory).expect("below it").to_str().expect("UTF-8").to_string();
             match path.is_dir() {
                 true => waiting.push(path),
-                false if name == "run.json" => {}
+                false if name == "run.json" || name == "mmtwin.recording" => {}
                 false => found.push((name, fs::read(&path).expect("a file"))),
             }
         }

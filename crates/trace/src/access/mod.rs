@@ -16,6 +16,7 @@ use crate::input::container;
 use crate::{Error, Place};
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::path::Path;
 
 /// Names of the columns.
 const COLUMNS: [&str; 4] = ["time", "pid", "page", "rw"];
@@ -49,10 +50,19 @@ enum Rows {
 impl AccessTrace {
     /// Opens a trace; `-` is standard input.
     pub fn open(name: &str) -> Result<AccessTrace, Error> {
-        if name == "-" {
+        AccessTrace::open_path(Path::new(name))
+    }
+
+    /// Opens a trace whose name need not be UTF-8.
+    ///
+    /// # Errors
+    /// As of [`AccessTrace::open`].
+    pub fn open_path(path: &Path) -> Result<AccessTrace, Error> {
+        if path == Path::new("-") {
             return AccessTrace::of_stream("standard input", Box::new(std::io::stdin()));
         }
-        let mut file = File::open(name).map_err(|e| Error::io(name, e))?;
+        let name: &str = &path.to_string_lossy();
+        let mut file = File::open(path).map_err(|e| Error::io(name, e))?;
         let mut head = Vec::new();
         if file.metadata().is_ok_and(|of| of.is_file()) {
             (&mut file).take(4).read_to_end(&mut head).map_err(|e| Error::io(name, e))?;

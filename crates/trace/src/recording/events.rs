@@ -272,6 +272,32 @@ mod tests {
     }
 
     #[test]
+    fn more_cpus_than_files_that_are_kept_open() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("t.mmt");
+        let mut manifest = manifest();
+        manifest.evidence.cpus = (0..MOST_OPEN as u32 + 50).collect();
+        let mut writer = EventWriter::create(&path, false, manifest, Era::E, [Kind::PurgeVmapAreaLazy]).unwrap();
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let ours =
+            |file: &std::path::PathBuf| file.starts_with(root.path()) && file.extension().is_some_and(|e| e == "pages");
+        assert_eq!(open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).filter(ours).count(), 0);
+        for ts in 0..1000 {
+            give(
+                &mut writer,
+                ts,
+                MOST_OPEN as u32 + 7,
+                &PurgeVmapAreaLazy { start: 0, end: 1, num_purged: ts as u32 },
+                b"",
+            );
+        }
+        writer.close(End { schema_version: 1, end: 1000, ..End::default() }).unwrap();
+        let (mut seen, mut outcome) = (Seen::default(), Outcome::default());
+        Recording::open(&path).unwrap().read(&mut seen, &mut outcome).unwrap();
+        assert_eq!((seen.0.len(), outcome.warnings.list()), (1000, &[][..]));
+    }
+
+    #[test]
     fn what_cannot_be_written_is_an_error() {
         let root = tempfile::tempdir().unwrap();
         let create = |name: &str| {

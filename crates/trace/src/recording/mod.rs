@@ -109,6 +109,10 @@ impl Recording {
             let message = "no end.json: the recording was cut off, or is still being written";
             warnings.cut(|| Place::file(&path.to_string_lossy()), message);
         }
+        if let Some(why) = end.as_ref().and_then(|end: &End| end.stopped.as_ref()) {
+            let message = format!("the recording ended before what it recorded: {why}");
+            warnings.add(|| Place::file(&path.to_string_lossy()), &message);
+        }
         let (mut layout, mut texts, mut pages, mut kallsyms) = Default::default();
         let mut formats = Formats::new(false, 8);
         if let Some(tracing) = &manifest.tracing {

@@ -54,6 +54,7 @@ fn manifest() -> Manifest {
     Manifest {
         schema_version: SCHEMA_VERSION,
         arm: "host".into(),
+        tool: "mmtwin test".into(),
         clock: "mono".into(),
         start: 90,
         tracing: Some(tracing),

@@ -284,7 +284,9 @@ fn row_groups_are_written_before_memory_is_full() {
 fn only_directories_of_parquet_files_are_replaced_and_only_when_asked() {
     let root = tempfile::tempdir().unwrap();
     let to = root.path().join("out");
-    ParquetWriter::create(&to, None, false, 0o600).unwrap().close().unwrap();
+    let mut w = ParquetWriter::create(&to, None, false, 0o600).unwrap();
+    w.event(&line("a", b"", 1));
+    w.close().unwrap();
     assert!(ParquetWriter::create(&to, None, false, 0o600).is_err());
     let mut w = ParquetWriter::create(&to, None, true, 0o600).unwrap();
     w.event(&line("a", b"", 1));
