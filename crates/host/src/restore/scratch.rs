@@ -1,7 +1,6 @@
 //! A folder for what is not kept. If its owner is killed, the next start removes it.
 
 use super::change::Change;
-use super::folder;
 use super::journal::Journal;
 use crate::Error;
 use std::fs;
@@ -47,7 +46,9 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed now is of no use and in nobody's way.
         let _ = fs::remove_dir_all(&self.path);
-        self.journal.take().map(|journal| folder::forget(journal.path()));
+        if let Some(journal) = self.journal.take() {
+            journal.remove();
+        }
     }
 }
 

@@ -93,7 +93,8 @@ pub(super) fn refusals(scenario: &Scenario, room: Room) -> Vec<Refusal> {
     }
     let regions = scenario.processes.iter().flat_map(|process| &process.regions);
     let wanted = regions.filter(|region| region.locked).fold(0, |sum: u64, of| sum.saturating_add(worker::length(of)));
-    let limit = room.available.saturating_sub(room.memory / 10);
+    // Whole MiB, to be read.
+    let limit = room.available.saturating_sub(room.memory / 10) >> 20 << 20;
     if wanted > limit {
         refusals.push(Refusal::AllLocked { wanted: Bytes(wanted), limit: Bytes(limit) });
     }
@@ -174,6 +175,6 @@ mod tests {
             ["501 threads: at most 500, half of what the kernel starts (kernel.threads-max)"]
         );
         let locked = of("[[process.region]]\nname = \"r\"\nsize = \"6 GiB\"\nlocked = true\n");
-        assert!(locked[0].starts_with("6 GiB of locked memory in all: at most 5.2"), "{locked:?}");
+        assert!(locked[0].starts_with("6 GiB of locked memory in all: at most 5324 MiB"), "{locked:?}");
     }
 }

@@ -1,18 +1,18 @@
 //! Lists such as "0-8191" are short to write and long in memory: how many numbers a scenario may list.
 
-use crate::tree::{Fault, Node, Sources, Value};
+use crate::tree::{Fault, Faults, Node, Sources, Value};
 use crate::units::List;
 
 /// Numbers of all lists at most.
 const MAX: u64 = 1 << 22;
 
 /// A fault if the texts of a tree, read as lists, have more numbers.
-pub(super) fn check(sources: &Sources, tree: &Node) -> Result<(), Fault> {
+pub(super) fn check(sources: &Sources, tree: &Node) -> Result<(), Faults> {
     let mut all = 0;
     add(sources, tree, &mut all)
 }
 
-fn add(sources: &Sources, node: &Node, all: &mut u64) -> Result<(), Fault> {
+fn add(sources: &Sources, node: &Node, all: &mut u64) -> Result<(), Faults> {
     match &node.value {
         Value::Array(nodes) => nodes.iter().try_for_each(|node| add(sources, node, all)),
         Value::Table(table) => table.values().try_for_each(|(_, node)| add(sources, node, all)),
@@ -21,11 +21,8 @@ fn add(sources: &Sources, node: &Node, all: &mut u64) -> Result<(), Fault> {
             if *all <= MAX {
                 return Ok(());
             }
-            Err(Fault::new(
-                sources,
-                node.place,
-                format!("with this list there are more than {MAX} numbers in all lists"),
-            ))
+            let message = format!("with this list there are more than {MAX} numbers in all lists");
+            Err(Fault::new(sources, node.place, message).into())
         }
         _ => Ok(()),
     }

@@ -28,20 +28,30 @@ pub(crate) fn read<T: DeserializeOwned>(sources: &Sources, tree: &Node, what: &s
     let reading = Reading { sources, faults: RefCell::default(), bad: RefCell::default() };
     let at = At { node: tree, path: what.into(), reading: &reading };
     let rounds = (MAX_BYTES / sources.bytes().max(1)).clamp(2, MAX_ROUNDS);
+    let mut through = false;
     for _ in 0..rounds {
         let before = reading.bad.borrow().len();
         match T::deserialize(at.clone()) {
             Ok(value) if reading.faults.borrow().is_empty() => return Ok(value),
-            Ok(_) => break,
-            Err(_) if reading.is_full() => break,
-            Err(error) => at.failed(error),
+            Ok(_) => through = true,
+            Err(_) if reading.is_full() => through = true,
+            Err(error) => drop(at.failed(error)),
         };
+        if through {
+            break;
+        }
         if reading.bad.borrow().len() == before || at.is_bad() {
+            through = true;
             break;
         }
     }
     if reading.faults.borrow().is_empty() {
         at.note(tree.place, "cannot be read", None);
+    }
+    if !through {
+        let file = sources.get(tree.place.source).name.as_str();
+        let more = || Fault::of_file(file, "there may be more faults: correct these first");
+        add(&mut reading.faults.borrow_mut(), more);
     }
     Err(Faults::new(reading.faults.into_inner()))
 }
