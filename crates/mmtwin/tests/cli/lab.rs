@@ -308,3 +308,73 @@ fn a_full_disk_leaves_no_recording() {
     let last = message.lines().last().unwrap_or_default();
     assert!(last.contains("No space left"), "nothing is listed behind the error: {message}");
 }
+
+/// One process that needs more memory than there is, and one that goes on; bytes of dirty memory in place of percentages.
+const RUNS_OUT: &str = r#"
+[machine]
+preset = "lab-4n"
+distance = [[10]]
+[[machine.node]]
+cpus = "0-1"
+memory = "192 MiB"
+[kernel]
+release = "6.12"
+thp = "never"
+[kernel.sysctl]
+"vm.dirty_bytes" = 8388608
+"vm.dirty_background_bytes" = 4194304
+[[process]]
+name = "small"
+[[process.region]]
+name = "heap"
+size = "4 MiB"
+populate = true
+[[process.phase]]
+duration = "5 s"
+[[process.phase.access]]
+region = "heap"
+pattern = "uniform"
+think = "200 us"
+[[process]]
+name = "hog"
+[[process.region]]
+name = "heap"
+size = "400 MiB"
+[[process.phase]]
+[[process.phase.access]]
+region = "heap"
+pattern = "sequential"
+write = 1.0
+[run]
+sample = "1 s"
+"#;
+
+#[test]
+fn memory_that_runs_out_is_a_result() {
+    let test = "memory_that_runs_out_is_a_result";
+    let Some((directory, _)) = real(test) else { return };
+    let (scenario, recording) = (directory.path().join("oom.toml"), directory.path().join("out/oom.mmt"));
+    fs::write(&scenario, RUNS_OUT).expect("scenario");
+    let words = [Path::new("run"), &scenario, Path::new("--on"), Path::new("lab"), Path::new("-o"), &recording];
+    let output = command(words).output().expect("the program");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{message}");
+    assert!(message.contains("hog") && message.contains("Out of memory: Killed process"), "{message}");
+    let read = |name: &str| fs::read_to_string(recording.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let json = |name: &str| serde_json::from_str::<serde_json::Value>(&read(name)).expect("JSON");
+    let results = json("results.json");
+    let ending = &results["ending"];
+    assert_eq!((ending["how"].as_str(), ending["comm"].as_str()), (Some("out_of_memory"), Some("hog")));
+    let phases = results["phases"].as_array().expect("phases");
+    let of = |process: &str| phases.iter().rfind(|phase| phase["process"] == process).expect("a phase");
+    // The one that was killed is cut off then, the other did its five seconds.
+    assert_eq!(of("hog")["end"], ending["at"]);
+    let time = |phase: &serde_json::Value| phase["end"].as_u64().expect("end") - phase["start"].as_u64().expect("start");
+    assert!(time(of("small")) >= 5_000_000_000 && of("small")["end"].as_u64() > ending["at"].as_u64(), "{phases:?}");
+    assert!(recording.join("end.json").is_file());
+    // What stands for a percentage makes it 0.
+    let files = &json("manifest.json")["evidence"]["files"];
+    let sysctl = |name: &str| files[format!("/proc/sys/vm/{name}")].as_str();
+    assert_eq!((sysctl("dirty_bytes"), sysctl("dirty_ratio")), (Some("8388608"), Some("0")));
+    assert_eq!((sysctl("dirty_background_bytes"), sysctl("dirty_background_ratio")), (Some("4194304"), Some("0")));
+}

@@ -62,8 +62,10 @@ fn changes(c: &Counters, source: &str, name: &str, title: &str) -> Table {
         column("delta", "difference", ""),
         column("per_second", "per second", "/s"),
     ]);
-    let note = "A counter that went backwards was reset: its difference is not known. Levels have no rate.";
-    list(name, title, note, columns, rows)
+    let levels = rows.iter().flatten().any(|cell| *cell == Cell::Na(Na::Undefined));
+    let levels = if levels { " Levels have no rate." } else { "" };
+    let note = format!("A counter that went backwards was reset: its difference is not known.{levels}");
+    list(name, title, &note, columns, rows)
 }
 
 /// One row per counter, one column per node; all counters or those that changed anywhere.
