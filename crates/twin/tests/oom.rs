@@ -127,3 +127,77 @@ fn an_old_kernel_has_no_event_of_it() {
     let run = ran(&format!("{machine}{}", heap("hog", 300, "0 s", "")));
     assert_eq!((killed(&run), events(&run, "mark_victim")), ((1000, "hog"), 0));
 }
+
+/// Files that fill memory, whose readers go on asking for more while a heap that is larger than all of memory comes.
+fn files_and_heap(release: &str, swap: &str) -> String {
+    format!(
+        "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0-3\"\nmemory = \"64 MiB\"\n\
+         [machine.swap]\nsize = \"{swap}\"\n[kernel]\nrelease = \"{release}\"\n\
+         [[process]]\nname = \"f\"\nthreads = 3\n[[process.region]]\nname = \"r\"\nsize = \"100 MiB\"\nkind = \"file\"\n\
+         populate = true\n[[process.phase]]\nduration = \"4 ms\"\n\
+         [[process]]\nname = \"a\"\nstart = \"20 ms\"\n[[process.region]]\nname = \"h\"\nsize = \"300 MiB\"\npopulate = true\n\
+         [[process.phase]]\nduration = \"10 us\"\n"
+    )
+}
+
+#[test]
+fn readers_who_are_denied_read_ahead_come_to_an_end() {
+    // Each try for the page itself used to begin with reading ahead again, so that nobody ever had tried often enough.
+    for release in ["2.6.36", "3.4", "3.5", "3.13", "4.19", "6.1", "6.9", "6.12", "6.18"] {
+        for swap in ["0 B", "4 MiB"] {
+            let run = ran(&files_and_heap(release, swap));
+            assert_eq!((killed(&run).1, run.halted.as_ref()), ("a", None), "{release}, {swap} of swap");
+            assert!(run.kernel.stat.events.freed == run.kernel.stat.events.allocated.iter().sum::<u64>(), "{release}");
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_an_index_of_2012_comes_to_an_end() {
+    // Blocks of the page cache's index are asked for in two sizes; one CPU, which only who frees memory may give up.
+    let text = "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0\"\nmemory = \"4 MiB\"\n\
+                [machine.swap]\nsize = \"1 MiB\"\nsynchronous = true\n[kernel]\nrelease = \"3.4\"\n\
+                sysctl = { \"vm.dirty_ratio\" = 0 }\n\
+                [[process]]\nname = \"p\"\nthreads = 2\npin = true\n[[process.region]]\nname = \"a\"\nsize = \"195 MiB\"\n\
+                populate = true\n[[process.region]]\nname = \"b\"\nsize = \"29 MiB\"\npopulate = true\nlocked = true\n\
+                [[process.phase]]\nduration = \"4 ms\"\n[run]\nduration = \"2 s\"\n";
+    let run = ran(text);
+    assert_eq!((killed(&run).1, run.halted.as_ref()), ("p", None));
+}
+
+#[test]
+fn nobody_is_killed_for_a_huge_page_of_a_small_cgroup() {
+    let text = format!(
+        "{}[[process]]\nname = \"p\"\ncgroup = \"/box\"\n[[process.region]]\nname = \"h\"\nsize = \"2 MiB\"\nhuge = \"madvise\"\n\
+         [[process.phase]]\n[[process.phase.access]]\nregion = \"h\"\npattern = \"sequential\"\nwrite = 1.0\ncount = 100\n",
+        machine("6.1", "[[cgroup]]\nname = \"/box\"\nmemory.max = \"1 MiB\"\n").replace("thp = \"never\"\n", "")
+    );
+    let run = ran(&text);
+    assert_eq!((&run.results.ending, run.counter("vmstat", "", "oom_kill")), (&Ending::Completed, 0));
+    assert!(run.kernel.stat.events.thp_fault_fallback >= 1 && run.kernel.stat.events.thp_fault_alloc == 0);
+}
+
+/// A heap larger than memory at `vm.swappiness = 0`, on the lab's machine with one node.
+fn unswappy(thp: &str) -> Finished {
+    ran(&format!(
+        "[machine]\npreset = \"lab-4n\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"512 MiB\"\n\
+         [machine.swap]\nsize = \"512 MiB\"\nsynchronous = true\nlatency = \"0 ns\"\nbandwidth = \"1 GB/s\"\n\
+         [kernel]\nrelease = \"6.1\"\n{thp}[kernel.sysctl]\n\"kernel.numa_balancing\" = 0\n\"vm.swappiness\" = 0\n\
+         [[process]]\nname = \"a\"\ncpus = \"0\"\n[[process.region]]\nname = \"h\"\nsize = \"576 MiB\"\n[[process.phase]]\n\
+         [[process.phase.access]]\nregion = \"h\"\npattern = \"sequential\"\nwrite = 1.0\ncount = 147456\n\
+         [run]\ncounters = [\"*\"]\n"
+    ))
+}
+
+#[test]
+fn at_swappiness_0_the_marks_decide_between_swap_and_a_kill() {
+    // Anonymous memory is scanned only when files and free pages are no more than the high marks. With huge pages on these
+    // are 8,901 pages: a guest with kernel 6.1 swapped 60,217 pages in a run of this and a second phase, and killed nobody.
+    let run = unswappy("");
+    assert_eq!((&run.results.ending, run.counter("vmstat", "", "oom_kill")), (&Ending::Completed, 0));
+    assert!(run.counter("vmstat", "", "pswpout") > 20_000);
+    // Without they are about 1,000, less than the reserve of zone DMA keeps free for others: the guest killed the heap with
+    // 424,832 KiB of it in memory and most of swap free, and so did 6.12.
+    let run = unswappy("thp = \"never\"\n");
+    assert_eq!((killed(&run).1, run.counter("vmstat", "", "oom_kill")), ("a", 1));
+}

@@ -8,6 +8,7 @@ use super::throttle::Throttle;
 use super::{Control, DEF_PRIORITY, Poll, World, compact_gap};
 use crate::alloc::{ZONES, ZoneKind};
 use crate::compaction::Status;
+use crate::kernel::Ps;
 use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::{
     MmVmscanDirectReclaimBegin, MmVmscanDirectReclaimEnd, MmVmscanMemcgReclaimBegin, MmVmscanMemcgReclaimEnd,
@@ -20,6 +21,8 @@ pub(crate) struct Direct {
     /// Zones that the request may use, in order, and which of them is next.
     zones: Vec<usize>,
     next: usize,
+    /// When it began, waits for the reserve excepted.
+    begun: Ps,
     stage: Stage,
 }
 
@@ -39,7 +42,7 @@ impl Direct {
     /// A task's reclaim, with the zones that it may take pages of.
     pub(crate) fn new(world: &World<'_>, control: Control, zones: Vec<usize>) -> Direct {
         let may_writepage = !world.kernel.reclaim.rules.laptop_mode;
-        Direct { control: Control { may_writepage, ..control }, zones, next: 0, stage: Stage::Begin }
+        Direct { control: Control { may_writepage, ..control }, zones, next: 0, begun: 0, stage: Stage::Begin }
     }
 
     /// Goes on; at the end, the pages that were reclaimed, or 1 if compaction can go on.
@@ -172,12 +175,16 @@ impl Direct {
                 return Poll::On;
             }
         }
+        if control.reclaimed == 0 {
+            world.spend_fruitless(self.begun);
+        }
         let reclaimed = if control.reclaimed == 0 { u64::from(control.compaction_ready) } else { control.reclaimed };
         self.write_end(world, reclaimed);
         Poll::Done(reclaimed)
     }
 
-    fn write_begin(&self, world: &mut World<'_>) {
+    fn write_begin(&mut self, world: &mut World<'_>) {
+        self.begun = world.kernel.clock(world.cpu);
         let gfp = self.control.gfp;
         let gfp_flags = Gfp(Bytes { start: 0, len: gfp.len() as u32 }.to_slot());
         let (order, may_writepage) = (self.control.order as i32, Some(self.control.may_writepage.into()));

@@ -249,6 +249,15 @@ impl World<'_> {
     pub(crate) fn spend(&mut self, time: Ps) {
         self.kernel.spend(self.cpu, time);
     }
+
+    /// A task's reclaim that began at a time has freed nothing. Going through all zones and caches at every priority takes its
+    /// time even where there is nothing, or whoever could free something would never have the CPU. What that takes was not
+    /// measured: the cost of a fault stands for each priority, if what was done has not taken as long.
+    pub(crate) fn spend_fruitless(&mut self, begun: Ps) {
+        let least = self.memory.costs.fault.max(1) * u64::from(DEF_PRIORITY + 1);
+        let spent = self.kernel.clock(self.cpu).saturating_sub(begun);
+        self.spend(least.saturating_sub(spent));
+    }
 }
 
 impl Reclaim {

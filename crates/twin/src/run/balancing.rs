@@ -456,9 +456,10 @@ impl Engine<'_> {
     }
 
     /// Ids of the living threads, and what `/proc/PID/sched` says of each.
-    pub(super) fn numa_tasks(&self) -> Vec<(i32, String)> {
+    pub(super) fn numa_tasks(&self, of: std::ops::Range<usize>) -> Vec<(i32, String)> {
         let Some(Balancing { numa, .. }) = &self.balancing else { return Vec::new() };
-        let living = numa.tasks.iter().take(self.workload_threads()).enumerate().filter(|(_, task)| task.alive);
+        let living = numa.tasks.iter().take(self.workload_threads()).enumerate();
+        let living = living.filter(|(number, task)| task.alive && of.contains(number));
         let text = |(number, task): (usize, &crate::numa::Task)| {
             (task.pid, numa.sched_text(number, self.kernel.machine.node_of(task.cpu)))
         };

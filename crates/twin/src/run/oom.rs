@@ -3,16 +3,18 @@
 //!
 //! The process with most pages in memory, in swap and of page tables is killed: of all that may take pages of a node that
 //! the request may, or of the cgroup whose limit is met. Of equal ones it is the one that began last. Its threads stop, its
-//! memory is freed, and all others go on; whoever asked asks again. Left out: `oom_score_adj`, `memory.oom.group`, the last
-//! look for pages above the high mark, the reaper, that a victim may take of the reserves until it is gone, and pages of the
+//! memory is freed, and all others go on; whoever asked asks again. Before that it is looked once more for a zone above its
+//! high mark, where others may have freed enough (`__alloc_pages_may_oom`). A request that may not use file systems kills
+//! like others: in the kernel it goes on until some other task kills. Left out: `oom_score_adj`, `memory.oom.group`, the reaper, that a victim may take of the reserves until it is gone, and pages of the
 //! program itself. Kernels before 4.13 have no event of it. Checked by `tests/oom.rs`.
 
 use super::RunError;
 use super::engine::{Engine, Stop};
 use crate::access::Region;
-use crate::alloc::{AllocationFailure, Caller, Policy};
+use crate::alloc::{AllocationFailure, Caller, Policy, Request};
 use crate::clock::Ns;
 use crate::machine::PAGE_SHIFT;
+use crate::vmstat::ZoneItem;
 use mmtwin_event::results::Ending;
 use mmtwin_event::value::{Bytes, Str};
 use mmtwin_event::vocabulary::MarkVictim;
@@ -59,6 +61,9 @@ impl Pages {
 impl Engine<'_> {
     /// A thread's allocation has failed for good: a process is killed for it. If there is none, the run ends.
     pub(super) fn kill_for(&mut self, thread: usize, failure: AllocationFailure) -> Result<(), Stop> {
+        if failure.over_limit.is_none() && self.has_plenty(&failure) {
+            return Ok(());
+        }
         failure.over_limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.oom += 1));
         let alive = (0..self.scenario.processes.len()).filter(|&process| self.processes[process].phase.is_some());
         let of = |process: usize| (self.pages_of(process), process);
@@ -86,6 +91,17 @@ impl Engine<'_> {
         self.kernel.probe.write(at, by.cpu, by.task, &event, comm.as_bytes());
         self.killed.push(Killed { at, pid, comm, why: failure.to_string() });
         Ok(self.end_victim(victim, at)?)
+    }
+
+    /// Some zone that a request may use is above its high mark, with a block on its lists.
+    fn has_plenty(&self, failure: &AllocationFailure) -> bool {
+        let Request { order, highest, .. } = failure.request;
+        self.zones_for(failure).into_iter().any(|zone| {
+            let of = &self.kernel.alloc.zones[zone];
+            let free = self.kernel.stat.plain(zone, ZoneItem::FreePages);
+            self.kernel.alloc.free_pages_from(zone, order) > 0
+                && of.watermark_ok(order, of.marks.high, free, highest, Default::default())
+        })
     }
 
     /// The kernel's choice among tasks (`oom_evaluate_task`): those of the cgroup, or that may have pages of its nodes.

@@ -226,7 +226,7 @@ impl Engine<'_> {
     /// A phase of a process ends, and the next begins when the sample of its end has been taken.
     pub(super) fn end_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         self.close_phase(process, at)?;
-        self.sample(at)?;
+        self.sample_of(process, at)?;
         self.next_phase(process, at + self.sampling())
     }
 

@@ -17,6 +17,10 @@ use mmtwin_event::{CounterRow, Sink};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::CgroupVersion;
 use mmtwin_scenario::workload::Cgroup;
+use std::ops::Range;
+
+/// Processes from which on the end of a phase shows the regions of its own process only.
+const MANY: usize = 64;
 
 /// Takes samples.
 #[derive(Clone, Debug)]
@@ -130,16 +134,29 @@ impl Engine<'_> {
         if machine.cpu.shared_budget { machine.cost.sample.0.div_ceil(PS_PER_NS) } else { 0 }
     }
 
+    /// Takes the sample at the end of a process's phase. Of many processes it has the regions of that one only: with those of
+    /// all it would be as long as there are processes, as often as one of them ends a phase.
+    pub(super) fn sample_of(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        let all = 0..self.processes.len();
+        self.take_sample(if self.scenario.processes.len() > MANY { process..process + 1 } else { all }, at)
+    }
+
     /// Takes a sample, which may take the recorder a time.
     pub(super) fn sample(&mut self, at: Ns) -> Result<(), RunError> {
-        let regions = self.processes.iter().flat_map(|process| {
+        self.take_sample(0..self.processes.len(), at)
+    }
+
+    fn take_sample(&mut self, of: Range<usize>, at: Ns) -> Result<(), RunError> {
+        let (first, last) = (&self.processes[of.start], &self.processes[of.end - 1]);
+        let threads = first.threads.start..last.threads.end;
+        let regions = self.processes[of].iter().flat_map(|process| {
             let names = process.regions.iter().zip(&process.region_names);
             names.map(|(&number, name)| (process.name.as_str(), name.as_str(), number))
         });
         let placed: Vec<(String, Vec<u64>)> = regions
             .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
             .collect();
-        let tasks = self.numa_tasks();
+        let tasks = self.numa_tasks(threads);
         let cgroups = cgroups(self.scenario, &self.kernel);
         self.sampler.sample(&mut self.kernel, &placed, &tasks, cgroups, at, self.sink);
         let time = self.scenario.machine.cost.sample.0;

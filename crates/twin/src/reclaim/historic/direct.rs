@@ -7,6 +7,7 @@
 use super::block::compaction_ready;
 use super::wait::{CONGESTION, Wait};
 use super::zone::Pass;
+use crate::kernel::Ps;
 use crate::reclaim::{BATCH, Control, DEF_PRIORITY, Poll, World};
 use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::{MmVmscanDirectReclaimBegin, MmVmscanDirectReclaimEnd};
@@ -28,6 +29,8 @@ pub(crate) struct Direct {
     total_scanned: u64,
     /// At this priority a zone was left to compaction.
     aborted: bool,
+    /// When it began.
+    begun: Ps,
     stage: Stage,
 }
 
@@ -61,6 +64,7 @@ impl Direct {
             next: 0,
             total_scanned: 0,
             aborted: false,
+            begun: 0,
             stage,
         }
     }
@@ -163,13 +167,17 @@ impl Direct {
         let trusts = world.variant().trusts_kswapd;
         let has_hope = |&zone: &usize| if trusts { !world.is_given_up(zone) } else { world.is_hopeful(zone) };
         let hope = self.aborted || self.zones.iter().any(has_hope);
+        if self.control.reclaimed == 0 {
+            world.spend_fruitless(self.begun);
+        }
         let nr_reclaimed = self.control.reclaimed.max(u64::from(hope));
         let (at, task) = (world.now(), world.task);
         world.kernel.probe.write(at, world.cpu, task, &MmVmscanDirectReclaimEnd { nr_reclaimed }, b"");
         Poll::Done(nr_reclaimed)
     }
 
-    fn write_begin(&self, world: &mut World<'_>) {
+    fn write_begin(&mut self, world: &mut World<'_>) {
+        self.begun = world.kernel.clock(world.cpu);
         let gfp = flags_then(self.control.gfp);
         let event = MmVmscanDirectReclaimBegin {
             order: self.control.order as i32,
