@@ -2,12 +2,8 @@
 
 use clap::Parser;
 use mmtwin::cli::{Cli, Color, Verb};
-<<<<<<< HEAD
 use mmtwin::{Failure, say, shortened, status, verbs};
-=======
-use mmtwin::{Failure, say, status, verbs};
 use mmtwin_host::restore::{GUARDIAN, guardian};
->>>>>>> host
 use mmtwin_host::workload::{WORKER, worker};
 
 fn main() {
@@ -15,14 +11,11 @@ fn main() {
     if std::env::args_os().nth(1).is_some_and(|first| first == WORKER) {
         std::process::exit(worker());
     }
-<<<<<<< HEAD
-    shortened::catch();
-=======
     // What outlives a run that is killed.
     if std::env::args_os().nth(1).is_some_and(|first| first == GUARDIAN) {
         std::process::exit(guardian());
     }
->>>>>>> host
+    shortened::catch();
     let cli = Cli::parse();
     match cli.color {
         Color::Auto => {}

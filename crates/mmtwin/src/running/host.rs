@@ -11,14 +11,9 @@ use std::path::Path;
 /// Runs a scenario into a recording and analyses it.
 pub fn on_host(scenario: &Scenario, output: &Path, force: bool) -> Result<Analysed, Failure> {
     let options = Options { output: output.into(), force, ..Options::default() };
-<<<<<<< HEAD
-    run(scenario, &options, &mut say).map_err(|error| Failure::Error(error.to_string()))?;
-    analyse(output, &input::Options::default())
-=======
     run(scenario, &options, &mut say).map_err(|error| match error {
         Error::Interrupted { signal } => Failure::Interrupted(signal),
         error => Failure::Error(error.to_string()),
     })?;
-    analyse(&output.to_string_lossy(), &input::Options::default())
->>>>>>> host
+    analyse(output, &input::Options::default())
 }
