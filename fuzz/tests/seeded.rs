@@ -89,6 +89,7 @@ tests! {
     parquet "parquet"
     dat "dat"
     dat_parts "dat-parts"
+    convert "convert"
     tracefs "tracefs"
     recording "recording"
     container "container"

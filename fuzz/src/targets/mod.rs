@@ -2,6 +2,7 @@
 
 mod access;
 mod container;
+mod convert;
 mod dat;
 mod everything;
 mod expression;
@@ -115,6 +116,17 @@ pub const TARGETS: &[Target] = &[
         built: dat::built,
         run: dat::run_parts,
         share: 150,
+        seconds: 10,
+    },
+    Target {
+        name: "convert",
+        what: "changed trace.dat written as text and as trace.dat",
+        shape: Shape::Parts,
+        seeds: dat::in_parts,
+        mutate: dat::mutate,
+        built: dat::built,
+        run: convert::run,
+        share: 100,
         seconds: 10,
     },
     Target {
@@ -243,7 +255,7 @@ pub const TARGETS: &[Target] = &[
         what: "generated scenarios, run twice on the twin",
         shape: Shape::Plain,
         seeds: twin::seeds,
-        mutate: mutate::bytes,
+        mutate: twin::mutate,
         built: twin::built,
         run: twin::run,
         share: 20,

@@ -1,6 +1,6 @@
 //! Generated scenarios through the twin: it ends, gives the same twice, keeps every page, and its events and counters agree.
 
-use crate::{Random, Seen, generate};
+use crate::{Random, Seen, generate, mutate};
 use mmtwin_analysis::{Analysis, invariants};
 use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source};
 use mmtwin_scenario::Scenario;
@@ -19,12 +19,29 @@ pub fn seeds() -> Vec<Vec<u8>> {
         let mut random = Random(seed);
         (0..CHOICES).map(|_| random.bits() as u8).collect()
     };
-    (1..=64).map(seed).collect()
+    (1..=24).map(seed).collect()
 }
+
+/// Other choices in some places, those of another input from some place on, or all others.
+pub fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    match random.below(3) {
+        _ if input.starts_with(SCENARIO) => mutate::text(input, other, random),
+        0 => *input = (0..CHOICES).map(|_| random.bits() as u8).collect(),
+        1 if !other.starts_with(SCENARIO) => {
+            let at = random.below(input.len().min(other.len()));
+            input.truncate(at);
+            input.extend_from_slice(&other[at..]);
+        }
+        _ => mutate::bytes(input, other, random),
+    }
+}
+
+/// How a scenario begins that is an input itself.
+const SCENARIO: &[u8] = b"[machine]";
 
 /// The scenario that an input stands for: itself if it is a scenario, as finds are kept, else made of its bytes.
 pub fn built(input: &[u8]) -> Vec<u8> {
-    match input.starts_with(b"[machine]") {
+    match input.starts_with(SCENARIO) {
         true => input.to_vec(),
         false => generate::scenario(input).into_bytes(),
     }
