@@ -70,7 +70,8 @@ fn each_process_maps_a_cached_file_for_itself() {
             let run = if explicit { ran_explicitly(&text) } else { ran(&text) };
             // A fault that reads maps the 16 pages around it, once per process.
             assert_eq!(faults(&run, "b"), 256, "{kind} {explicit}");
-            let writes = text.replace("start = \"3 s\"", "start = \"3 s\"\n").replacen("think", "write = 1.0\nthink", 2);
+            let writes =
+                text.replace("start = \"3 s\"", "start = \"3 s\"\n").replacen("think", "write = 1.0\nthink", 2);
             let run = if explicit { ran_explicitly(&writes) } else { ran(&writes) };
             // One that writes maps its own alone.
             assert_eq!(faults(&run, "b"), 4096, "{kind} {explicit}");

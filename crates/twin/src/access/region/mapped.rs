@@ -80,12 +80,17 @@ impl Region {
 
     /// Pages of a range that a mapping has not.
     pub(crate) fn unmapped_within(&self, mapper: usize, pages: &std::ops::Range<u64>) -> u64 {
-        let Some(own) = self.mapped.by.get(mapper).filter(|own| !self.anon && own.count() < self.len()) else { return 0 };
+        let Some(own) = self.mapped.by.get(mapper).filter(|own| !self.anon && own.count() < self.len()) else {
+            return 0;
+        };
         pages.end - pages.start - own.count_within(pages)
     }
 
     /// A mapping gets a page of a file or of shared memory; true if none had it.
     pub(crate) fn map_shared(&mut self, mapper: usize, page: u64) -> bool {
+        if self.anon {
+            return false;
+        }
         let first = self.mapped.count(page) == 0;
         if let Some(own) = self.mapped.by.get_mut(mapper) {
             own.insert(page);
@@ -153,6 +158,7 @@ mod tests {
         let mut heap = Region::new(shape(true), 1, 0);
         let own = heap.add_mapper();
         heap.put(7, 5, 0);
+        assert!(!heap.map_shared(own, 7) && !heap.unmap_everywhere(7), "its entries are all there is");
         assert!(heap.is_mapped(own, 7, true) && !heap.is_mapped(own, 8, false));
         assert_eq!((heap.resident(own), heap.mapcount(7), heap.unmapped_within(own, &(0..9))), (1, 1, 0));
     }

@@ -16,11 +16,11 @@ use super::cpus::Cpus;
 use super::lock::Lock;
 use super::marks::Bits;
 use super::tables::Tables;
-use mapped::Mapped;
 use crate::alloc::{Caller, HUGE_ORDER, Policy, Request};
 use crate::kernel::{Kernel, KernelError};
 use crate::page::{NO_PAGE, Pfn, State};
 use crate::vmstat::NodeItem;
+use mapped::Mapped;
 
 /// Maps the zero page.
 const ZERO: Pfn = NO_PAGE - 1;
