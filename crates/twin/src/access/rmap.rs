@@ -88,7 +88,8 @@ impl AccessState {
         if region.entry(at.page) != Entry::Present(page) {
             return Cpus::None;
         }
-        kernel.spend(cpu, self.costs.unmap_page);
+        // A huge page's entry is split first, and each of the new ones replaced.
+        kernel.spend(cpu, self.costs.unmap_page * pages);
         let slots = self.swap.slot_of(page).unwrap_or_default();
         let items: &[NodeItem] = if region.anon { &[NodeItem::AnonPages] } else { &[NodeItem::Mapped] };
         items.iter().for_each(|&item| kernel.stat.pages.add(node, item, -(pages as i64)));

@@ -88,6 +88,9 @@ impl Region {
 
     /// A mapping gets a page of a file or of shared memory; true if none had it.
     pub(crate) fn map_shared(&mut self, mapper: usize, page: u64) -> bool {
+        if self.anon {
+            return false;
+        }
         let first = self.mapped.count(page) == 0;
         if let Some(own) = self.mapped.by.get_mut(mapper) {
             own.insert(page);
@@ -155,6 +158,7 @@ mod tests {
         let mut heap = Region::new(shape(true), 1, 0);
         let own = heap.add_mapper();
         heap.put(7, 5, 0);
+        assert!(!heap.map_shared(own, 7) && !heap.unmap_everywhere(7), "its entries are all there is");
         assert!(heap.is_mapped(own, 7, true) && !heap.is_mapped(own, 8, false));
         assert_eq!((heap.resident(own), heap.mapcount(7), heap.unmapped_within(own, &(0..9))), (1, 1, 0));
     }

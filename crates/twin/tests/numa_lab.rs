@@ -1,0 +1,63 @@
+//! Small scenarios whose answers were measured on Linux 6.1 in the lab (`tests/data/lab`, mode exact, seed 1).
+
+mod common;
+
+use common::scenario::{Finished, ran, ran_explicitly};
+
+fn scenario(name: &str) -> String {
+    let path = format!("{}/tests/data/lab/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("a scenario")
+}
+
+fn vmstat(run: &Finished, name: &str) -> u64 {
+    run.counter("vmstat", "", name)
+}
+
+/// Touches and faults of the accesses of a process, without what populates.
+fn achieved(run: &Finished, process: &str) -> (u64, u64) {
+    let phases = run.results.phases.iter().filter(|phase| phase.process == process && phase.phase != "populate");
+    let sum = |sum: (u64, u64), of: &mmtwin_event::results::AccessResult| (sum.0 + of.touches, sum.1 + of.faults);
+    phases.flat_map(|phase| &phase.accesses).fold((0, 0), sum)
+}
+
+#[test]
+fn calls_leave_nothing_to_mark() {
+    // The kernel: 236 marks and 198 faults of the program's own pages, 16 pages migrated, 187,836 touches. With marks on
+    // cached pages it was 52,000 marks and 115,195 touches.
+    let run = ran(&scenario("file-calls"));
+    let counters = ["numa_pte_updates", "numa_hint_faults", "numa_pages_migrated"].map(|name| vmstat(&run, name));
+    assert!(counters[0] < 600 && counters[1] < 600 && counters[2] < 100, "{counters:?}");
+    let touches = achieved(&run, "reader").0;
+    assert!((178_000..198_000).contains(&touches), "{touches}");
+}
+
+#[test]
+fn who_maps_a_cached_file_faults_once_per_16_pages_read_and_once_per_page_written() {
+    for run in [ran(&scenario("second-mapper")), ran_explicitly(&scenario("second-mapper"))] {
+        // As the kernel, to the fault.
+        let faults = ["first", "second", "third"].map(|process| achieved(&run, process).1);
+        assert_eq!(faults, [257, 256, 4096]);
+    }
+}
+
+#[test]
+fn reclaim_looks_at_a_huge_page_once() {
+    let text = scenario("huge-reclaim").replace("sample = \"1 s\"", "sample = \"1 s\"\nevents = [\"vmscan:*\"]");
+    let run = ran(&text);
+    // From the isolation of a batch to its end. On the kernel a quarter of the batches takes 56 us or less, those of one huge
+    // page that is kept, and 32 small pages that are kept 320 us. Looked at as 512 pages a huge one would take 2 ms.
+    let mut isolated = std::collections::BTreeMap::new();
+    let mut times = Vec::new();
+    for (at, cpu, name) in &run.events {
+        match name.as_str() {
+            "mm_vmscan_lru_isolate" => drop(isolated.insert(*cpu, *at)),
+            "mm_vmscan_lru_shrink_inactive" => times.extend(isolated.remove(cpu).map(|since| at - since)),
+            _ => {}
+        }
+    }
+    times.sort_unstable();
+    let quarter = times[times.len() / 4];
+    assert!((20_000..160_000).contains(&quarter), "{quarter} ns of {} batches", times.len());
+    // What is written to swap is all of its pages.
+    assert_eq!(vmstat(&run, "pswpout") % 512, 0);
+}
