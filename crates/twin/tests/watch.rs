@@ -18,7 +18,10 @@ fn a_run_ends_whose_time_stands_still() {
     let Some(Halted::StandsStill { at, pid, comm, doing, .. }) = &run.halted else { panic!("{:?}", run.halted) };
     assert_eq!((*at, *pid, comm.as_str(), doing.as_str()), (3_000_000, 1000, "reader", "action number 0"));
     let Ending::Stopped { at, message, .. } = &run.results.ending else { panic!("{:?}", run.results.ending) };
-    assert!(*at == 3_000_000 && message.contains("0.003000000 s") && message.contains("reader (pid 1000)"), "{message}");
+    assert!(
+        *at == 3_000_000 && message.contains("0.003000000 s") && message.contains("reader (pid 1000)"),
+        "{message}"
+    );
     // What it has done is there: the phase that was cut off, and the samples of its begin and end.
     assert_eq!(run.results.phases.len(), 1);
     assert!(run.counter("vmstat", "", "nr_free_pages") < u64::MAX);

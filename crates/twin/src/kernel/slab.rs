@@ -116,7 +116,8 @@ impl Slab {
                     let Shape { usual, small, .. } = self.shape;
                     let mut caller = Caller::new(cpu, task, Policy::Default);
                     let waits_for_small = self.denied.contains(&task.pid);
-                    let got = if waits_for_small { None } else { Some(kernel.allocate_unchecked(&mut caller, &usual.0)) };
+                    let got =
+                        if waits_for_small { None } else { Some(kernel.allocate_unchecked(&mut caller, &usual.0)) };
                     let (got, room) = match got {
                         Some(Ok(got)) => (got, usual.1),
                         Some(Err(failure)) if usual.0 == small.0 || usual.0.may_wait && !denied => return Err(failure),

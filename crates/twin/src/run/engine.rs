@@ -245,7 +245,8 @@ impl<'a> Engine<'a> {
                 }
                 Err(Stop::Halted(why)) => {
                     halted = Some(*why.clone());
-                    let (Halted::StandsStill { at, pid, comm, .. } | Halted::TooLarge { at, pid, comm, .. }) = *why.clone();
+                    let (Halted::StandsStill { at, pid, comm, .. } | Halted::TooLarge { at, pid, comm, .. }) =
+                        *why.clone();
                     now = now.max(at);
                     break Ending::Stopped { at, pid, comm, message: why.to_string() };
                 }

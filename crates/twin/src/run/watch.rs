@@ -159,7 +159,10 @@ mod tests {
     fn work_counts_from_the_last_microsecond() {
         let mut watch = Watch { most: 3, ..Watch::within(500) };
         assert_eq!([500, 600, 700, 999_999].map(|now| watch.goes_on(now)), [true, true, true, false]);
-        assert_eq!([1_000_500, 1_000_500, 2_000_499, 2_000_499].map(|now| watch.goes_on(now)), [true, true, true, false]);
+        assert_eq!(
+            [1_000_500, 1_000_500, 2_000_499, 2_000_499].map(|now| watch.goes_on(now)),
+            [true, true, true, false]
+        );
         assert!(watch.goes_on(2_000_500) && Watch::new(2, 3).most == 1_005_000);
     }
 }
