@@ -278,3 +278,46 @@ fn a_run_begins_where_a_recording_began() {
     assert!(refused.err.starts_with(&said) && refused.err.contains("CPUs: 2 recorded, "), "{}", refused.err);
     assert!(!std::path::Path::new(output).exists());
 }
+
+#[test]
+fn a_run_that_gets_nowhere_ends_with_an_error_and_its_tables() {
+    let scratch = scratch();
+    let (scenario, output) = (scratch.path().join("still.toml"), scratch.path().join("still.mmt"));
+    // Reading the file takes no time on this machine, and is done over and over.
+    let text = "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"64 MiB\"\n\
+                [machine.cost]\nstat_file = \"0 ns\"\nstat_row = \"0 ns\"\ncounter_read = \"0 ns\"\n\
+                [kernel]\nrelease = \"6.1\"\n[[process]]\nname = \"reader\"\nstart = \"3 ms\"\n[[process.phase]]\n\
+                duration = \"5 ms\"\n[[process.phase.action]]\nkind = \"read\"\nfile = \"buddyinfo\"\ninterval = \"0 ns\"\n";
+    fs::write(&scenario, text).expect("a scenario");
+    let run = mmtwin(["run".as_ref(), scenario.as_os_str(), "-o".as_ref(), output.as_os_str()]);
+    assert_eq!(run.status, 1, "{}", run.err);
+    assert!(run.err.contains("got nowhere") && run.err.contains("0.003000000 s"), "{}", run.err);
+    assert!(run.err.contains("reader (pid 1000)") && run.text().contains("[workload]"), "{}", run.err);
+    let report = ok(["report".as_ref(), output.as_os_str()]);
+    assert!(report.contains("got nowhere") && report.contains("[vmstat]"), "{report}");
+}
+
+#[test]
+fn marks_above_what_lists_may_hold_are_no_panic() {
+    for (memory, sysctl) in [
+        ("4 MiB", "vm.watermark_scale_factor=1000"),
+        ("1 GiB", "vm.watermark_scale_factor=1000"),
+        ("8 GiB", "vm.watermark_scale_factor=3000"),
+        ("256 MiB", "vm.min_free_kbytes=67584"),
+    ] {
+        for release in ["6.9", "6.12", "6.18"] {
+            let scratch = scratch();
+            let scenario = scratch.path().join("marks.toml");
+            let (name, value) = sysctl.split_once('=').expect("a value");
+            let text = format!(
+                "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"{memory}\"\n\
+                 [kernel]\nrelease = \"{release}\"\nsysctl = {{ \"{name}\" = {value} }}\n[[process]]\nname = \"p\"\n\
+                 [[process.region]]\nname = \"h\"\nsize = \"8 MiB\"\npopulate = true\n[[process.phase]]\n\
+                 duration = \"1 ms\"\n"
+            );
+            fs::write(&scenario, text).expect("a scenario");
+            let run = mmtwin(["run".as_ref(), scenario.as_os_str(), "--table".as_ref(), "workload".as_ref()]);
+            assert!(matches!(run.status, 0 | 5), "{memory} {sysctl} {release}: {} {}", run.status, run.err);
+        }
+    }
+}

@@ -147,6 +147,22 @@ mod tests {
     }
 
     #[test]
+    fn absurd_sysctls_do_not_overflow() {
+        let rules = Rules {
+            min_free_kbytes: Some(u64::MAX),
+            watermark_scale_factor: u64::MAX,
+            transparent_hugepage: false,
+            ..Rules::V6_1
+        };
+        let mut zones = zones(1 << 20, &rules);
+        assert!(zones.iter().all(|zone| zone.marks.min <= zone.marks.low && zone.marks.low <= zone.marks.high));
+        assert!(zones.iter().map(|zone| zone.marks.high).sum::<u64>() >= MOST_PAGES);
+        assert!(!zones[1].watermark_ok(0, zones[1].marks.min, 1 << 20, ZoneKind::Dma32, Reserves::default()));
+        zones[1].boost_watermark(u64::MAX, 9);
+        assert_eq!(zones[1].boost, 512);
+    }
+
+    #[test]
     fn reserves_and_urgency_move_the_mark() {
         let mut zone = zones(1 << 20, &Rules::V6_1).swap_remove(1);
         zone.lowmem_reserve = [0, 0, 50, 50, 50];

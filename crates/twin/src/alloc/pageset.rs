@@ -398,6 +398,19 @@ mod tests {
     }
 
     #[test]
+    fn a_least_length_may_be_above_the_largest() {
+        // As marks of a tenth of the zone and more make it: the largest counts for what is as long, the least for the rest.
+        assert_eq!([0, 40, 50, 80, 200].map(|value| clamp(value, 100, 50)), [100, 100, 50, 50, 50]);
+        let mut set = PerCpuPages { batch: 7, high_min: 100, high_max: 50, ..PerCpuPages::default() };
+        assert_eq!((set.refill(0, PerCpuHigh::Auto, true), set.high), (7, 100));
+        assert_eq!((set.refill(0, PerCpuHigh::Auto, true), set.high), (14, 50));
+        (set.count, set.freed) = (60, 5);
+        assert_eq!((set.excess(PerCpuHigh::Auto, false, false), set.high), (7, 50));
+        (set.count, set.high) = (150, 120);
+        assert_eq!((set.decay(), set.high), (45, 105));
+    }
+
+    #[test]
     fn automatic_lists_grow_with_use_and_shrink_without() {
         let sizes = PerCpuPages { batch: 63, high_min: 1000, high_max: 10_000, ..PerCpuPages::default() };
         let mut set = sizes;
