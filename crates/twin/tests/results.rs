@@ -70,8 +70,11 @@ fn faults_of_results_are_those_that_the_kernel_counts() {
         access("r", "pattern = \"uniform\"\nwrite = 0.3\nthink = \"1 us\"")
     );
     let run = ran(&balanced);
-    assert!(count(&run, "numa_hint_faults") > 1000, "{}", count(&run, "numa_hint_faults"));
-    assert_eq!(faults(&run), count(&run, "pgfault"));
+    let (hints, all) = (count(&run, "numa_hint_faults"), count(&run, "pgfault"));
+    assert!(hints > 1000, "{hints}");
+    // Each page is brought in once. A few hundred faults are on pages of the program itself, before it touches anything.
+    let touches = faults(&run);
+    assert!(touches >= 16_384 + hints - 300 && touches <= all && all - touches < 300, "{touches} {hints} {all}");
 }
 
 #[test]

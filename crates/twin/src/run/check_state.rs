@@ -208,7 +208,7 @@ fn check_lru(state: &State, cpus: u32) -> Result<(), StateError> {
             return require(false, place, || format!("pages of zone {}, which node {node} does not have", run.zone));
         };
         require(run.order <= MAX_ORDER, place, || format!("a folio of order {}", run.order))?;
-        let pages = run.folios.checked_mul(1 << run.order).unwrap_or(u64::MAX);
+        let pages = run.folios.saturating_mul(1 << run.order);
         let what = || format!("{} more folios of order {} than zone {} has pages for", run.folios, run.order, run.zone);
         require(pages <= *left, place, what)?;
         *left -= pages;
