@@ -252,3 +252,27 @@ pub fn mode_of(input: &Path) -> u32 {
         _ => 0o666,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As on file systems without files that have no name.
+    #[test]
+    fn a_named_file_appears_whole_too() {
+        let root = tempfile::tempdir().unwrap();
+        let place = root.path().join("a.txt");
+        let open = |force| {
+            let (file, beside) = named(root.path(), 0o600).unwrap();
+            FileOutput { file, name: place.clone(), to: To::Place { place: place.clone(), beside, force } }
+        };
+        let count = || fs::read_dir(root.path()).unwrap().count();
+        drop(open(false));
+        assert_eq!(count(), 0);
+        open(false).write(b"one").unwrap();
+        assert!(open(false).write(b"two").is_err(), "it was made meanwhile");
+        assert_eq!((fs::read(&place).unwrap(), count()), (b"one".to_vec(), 1));
+        open(true).write(b"three").unwrap();
+        assert_eq!((fs::read(&place).unwrap(), count()), (b"three".to_vec(), 1));
+    }
+}
