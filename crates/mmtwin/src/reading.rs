@@ -19,7 +19,8 @@ impl Reading {
         let counters = match &self.counters {
             None => None,
             Some(pair) => {
-                let mut parts = pair.as_bytes().splitn(2, |&b| b == b',').map(|part| OsStr::from_bytes(part).to_owned());
+                let mut parts =
+                    pair.as_bytes().splitn(2, |&b| b == b',').map(|part| OsStr::from_bytes(part).to_owned());
                 let pair = parts.next().zip(parts.next());
                 Some(pair.ok_or_else(|| Failure::Usage("--counters: expected BEFORE,AFTER".into()))?)
             }

@@ -40,7 +40,9 @@ impl ColumnArgument {
         }
         let bytes = argument.as_bytes();
         let (name, list) = match bytes.iter().position(|&b| b == b'=') {
-            Some(at) if at > 0 && !bytes[..at].iter().any(|b| b"/,".contains(b)) => (Some(&bytes[..at]), &bytes[at + 1..]),
+            Some(at) if at > 0 && !bytes[..at].iter().any(|b| b"/,".contains(b)) => {
+                (Some(&bytes[..at]), &bytes[at + 1..])
+            }
             _ => (None, bytes),
         };
         let list = OsStr::from_bytes(list);

@@ -8,8 +8,8 @@
 pub mod access;
 pub mod dat;
 pub mod error;
-pub mod format;
 mod files;
+pub mod format;
 mod functions;
 pub mod input;
 pub mod map;

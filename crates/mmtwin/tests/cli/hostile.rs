@@ -224,7 +224,9 @@ fn numbers_of_a_header_are_checked() {
     // Offsets in header_page, which keeps its length, in place of other text of the line.
     let line = find(b"field: local_t commit;");
     let end = line + whole[line..].iter().position(|&b| b == b'\n').expect("a line");
-    for (offset, size) in [("18446744073709551608", "8"), ("8", "18446744073709551615"), ("4088", "8"), ("0", "8"), ("8", "0")] {
+    for (offset, size) in
+        [("18446744073709551608", "8"), ("8", "18446744073709551615"), ("4088", "8"), ("0", "8"), ("8", "0")]
+    {
         let start = format!("field: c commit;offset:{offset};size:{size};");
         let mut bytes = whole.clone();
         assert!(start.len() <= end - line, "{start}");

@@ -18,10 +18,8 @@ use std::fmt::Write;
 
 /// Processes that take part, by name and thread id.
 fn processes(analysis: &Analysis) -> Vec<(String, &Task, &Process)> {
-    let mut all: Vec<(String, &Task, &Process)> = analysis
-        .reclaimers()
-        .map(|(task, process)| (format!("{}-{}", task.name(), task.pid), task, process))
-        .collect();
+    let mut all: Vec<(String, &Task, &Process)> =
+        analysis.reclaimers().map(|(task, process)| (format!("{}-{}", task.name(), task.pid), task, process)).collect();
     all.sort_by_cached_key(|(_, task, _)| (task.name(), task.pid));
     all
 }

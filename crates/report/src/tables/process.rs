@@ -76,7 +76,8 @@ fn note(analysis: &Analysis) -> String {
     }
     if analysis.tasks.beyond() > 0 {
         let beyond = analysis.tasks.beyond();
-        note += &format!(" {beyond} events are of threads beyond the first 1048576, whose contexts are not told apart.");
+        note +=
+            &format!(" {beyond} events are of threads beyond the first 1048576, whose contexts are not told apart.");
     }
     note
 }

@@ -147,7 +147,8 @@ fn histogram(phase: &PhaseResult, what: &str, of: &str, latency: &Latency) -> Op
     let calls = latency.slots.iter().fold(0, |calls: u64, slot| calls.saturating_add(slot.1));
     let least = latency.slots.iter().map(|slot| slot.0).filter(|&least| least > 0).min().unwrap_or(0);
     let (unit, scale) = if least >= 1000 { ("us", 1000) } else { ("ns", 1) };
-    let next = |i: usize| latency.slots.get(i + 1).map_or(latency.slots[i].0.max(scale).saturating_mul(2), |slot| slot.0);
+    let next =
+        |i: usize| latency.slots.get(i + 1).map_or(latency.slots[i].0.max(scale).saturating_mul(2), |slot| slot.0);
     let slot = |i: usize| {
         let low = latency.slots[i].0 / scale;
         (low, ((next(i) / scale).max(1) - 1).max(low), latency.slots[i].1)

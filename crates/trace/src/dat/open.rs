@@ -229,7 +229,8 @@ mod tests {
             let (name, clock) = Default::default();
             Buffer { name, clock, page_size: 100, content: Content::Pages(cpus) }
         };
-        let buffers = vec![buffer(vec![cpu(0, 0, 300), cpu(1, 300, 100), cpu(2, 0, 300)]), buffer(vec![cpu(0, 350, 9)])];
+        let buffers =
+            vec![buffer(vec![cpu(0, 0, 300), cpu(1, 300, 100), cpu(2, 0, 300)]), buffer(vec![cpu(0, 350, 9)])];
         let (meta, warnings) = Default::default();
         let mut dat = DatFile { name: file, version: 7, codec: Codec::None, meta, buffers, warnings };
         dat.refuse_overlaps();

@@ -162,7 +162,8 @@ impl<'a> Chunks<'a> {
         let Some((bytes, size)) = self.find().inspect_err(|_| self.left = Some(0))? else { return Ok(None) };
         let place = || Place::offset(self.stored.file, self.last);
         if size > self.most {
-            let message = "a chunk of compressed data claims more than the 16 sub-buffers or 256 KiB that are read at once";
+            let message =
+                "a chunk of compressed data claims more than the 16 sub-buffers or 256 KiB that are read at once";
             return Err(Error::at(place(), message));
         }
         let expander = match &mut self.expander {

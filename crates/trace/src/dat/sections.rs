@@ -2,7 +2,7 @@
 
 use super::bytes::Reader;
 use super::codec::{Codec, Expander};
-use super::open::{DatFile, MAX_BUFFERS, MAX_CPUS, keep_option, event_formats, ftrace_formats, header_info};
+use super::open::{DatFile, MAX_BUFFERS, MAX_CPUS, event_formats, ftrace_formats, header_info, keep_option};
 use super::pages::{Buffer, Content, CpuData};
 use super::{COMPRESSED, id, recover};
 use crate::{Error, Place};

@@ -4,7 +4,7 @@ use super::bytes::Reader;
 use super::codec::Codec;
 use super::id;
 use super::meta::chosen_clock;
-use super::open::{DatFile, MAX_BUFFERS, MAX_CPUS, keep_option, event_formats, ftrace_formats, header_info};
+use super::open::{DatFile, MAX_BUFFERS, MAX_CPUS, event_formats, ftrace_formats, header_info, keep_option};
 use super::pages::{Buffer, Content, CpuData};
 use crate::Error;
 use std::borrow::Cow;

@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn what_is_there_of_a_cut_stream_is_read_and_the_cut_is_noted() {
-        let text: Vec<u8> = (0..200_000u32).flat_map(|i| format!("{} ", i.wrapping_mul(2_654_435_761)).into_bytes()).collect();
+        let text: Vec<u8> =
+            (0..200_000u32).flat_map(|i| format!("{} ", i.wrapping_mul(2_654_435_761)).into_bytes()).collect();
         for bytes in [gz(&text), xz(&text), zstd::encode_all(&text[..], 1).unwrap()] {
             let (there, why) = read(bytes[..bytes.len() / 2].to_vec());
             assert!(!there.is_empty() && text.starts_with(&there), "{} bytes", there.len());

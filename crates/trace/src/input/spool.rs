@@ -52,7 +52,8 @@ pub(super) struct Room<'n> {
 impl<'n> Room<'n> {
     /// All the room of an input, of which `taken` bytes have been read.
     pub fn new(name: &'n str, taken: &Rc<Cell<u64>>) -> Room<'n> {
-        let free = rustix::fs::statvfs(&std::env::temp_dir()).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+        let free =
+            rustix::fs::statvfs(&std::env::temp_dir()).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
         Room { name, taken: taken.clone(), limit: MOST.min(free / 2), used: 0 }
     }
 
@@ -86,7 +87,9 @@ impl<'n> Room<'n> {
             ));
         }
         if self.used > FREE.max(self.taken.get().saturating_mul(RATIO)) {
-            return refuse(format!("unpacks to more than {RATIO} times its size, which no trace does: unpack it yourself"));
+            return refuse(format!(
+                "unpacks to more than {RATIO} times its size, which no trace does: unpack it yourself"
+            ));
         }
         Ok(())
     }

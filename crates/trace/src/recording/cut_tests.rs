@@ -119,7 +119,8 @@ fn numbers_of_a_manifest_are_checked() {
     let (_root, path) = damaged(|path| {
         let text = fs::read_to_string(path.join("manifest.json")).unwrap();
         let cpus = text.find(r#""cpus": ["#).unwrap();
-        fs::write(path.join("manifest.json"), format!("{}4294967295, {}", &text[..cpus + 9], &text[cpus + 9..])).unwrap();
+        fs::write(path.join("manifest.json"), format!("{}4294967295, {}", &text[..cpus + 9], &text[cpus + 9..]))
+            .unwrap();
     });
     assert!(told(&path).1.iter().any(|cut| cut.contains("a CPU from 8192 on")));
 }

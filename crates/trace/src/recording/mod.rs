@@ -127,7 +127,8 @@ impl Recording {
             pages = map_pages(path, tracing, &mut warnings, &mut cut)?;
             texts = Some(read);
         }
-        let (counters, tasks) = (map_counters(path, &mut warnings)?, read_tasks(&path.join("tasks.jsonl"), &mut warnings)?);
+        let (counters, tasks) =
+            (map_counters(path, &mut warnings)?, read_tasks(&path.join("tasks.jsonl"), &mut warnings)?);
         let name = path.to_string_lossy().into_owned();
         let run = optional(&path.join("run.json"), &mut warnings);
         let state = optional(&path.join("state.json"), &mut warnings);
