@@ -227,7 +227,7 @@ fn numbers_of_a_header_are_checked() {
     for (offset, size) in
         [("18446744073709551608", "8"), ("8", "18446744073709551615"), ("4088", "8"), ("0", "8"), ("8", "0")]
     {
-        let start = format!("field: c commit;offset:{offset};size:{size};");
+        let start = format!("commit;offset:{offset};size:{size};");
         let mut bytes = whole.clone();
         assert!(start.len() <= end - line, "{start}");
         bytes[line..end].fill(b' ');

@@ -20,7 +20,7 @@ fn says_cut(input: &Path, what: &str) {
     let run = report(input);
     assert_eq!(run.status, 4, "{what}: {}{}", run.text(), run.err);
     let first = first_line(&run);
-    assert!(first.contains("cut") && !first.contains(" 0 lost"), "{what}: {first}");
+    assert!(first.contains("cut (") && !first.contains(" 0 lost"), "{what}: {first}");
     assert!(run.err.contains("--max-lost allows"), "{what}: {}", run.err);
 }
 
@@ -28,7 +28,7 @@ fn says_whole(input: &Path) {
     let run = report(input);
     assert_eq!(run.status, 0, "{}{}", run.text(), run.err);
     let first = first_line(&run);
-    assert!(first.contains("0 lost") && !first.contains("cut"), "{first}");
+    assert!(first.contains("0 lost") && !first.contains("cut ("), "{first}");
 }
 
 fn shorten(path: &Path, by: impl FnOnce(u64) -> u64) {
@@ -98,7 +98,8 @@ fn a_trace_dat_that_ends_early() {
 #[test]
 fn text_and_compressed_text_that_ends_early() {
     let scratch = scratch();
-    let text = gunzip(&recording("slab-6.18")).into_bytes();
+    // Several blocks of zstd, of which each must be whole.
+    let text = gunzip(&recording("slab-6.18")).repeat(12).into_bytes();
     let path = |ending: &str| scratch.path().join(format!("cut.txt{ending}"));
     // In the middle of the columns of a line.
     let line = text.iter().rposition(|&b| b == b'[').expect("a line");
@@ -114,7 +115,7 @@ fn text_and_compressed_text_that_ends_early() {
             // Nothing else is made of it: script prints what is there.
             let lines = mmtwin([Path::new("script"), &path(ending)]);
             assert!(lines.status == 0 && lines.err.contains("cut"), "{ending}: {}", lines.err);
-            assert!(lines.text().lines().count() > 10 || ending == ".zst", "{ending}");
+            assert!(lines.text().lines().count() > 10, "{ending}");
         }
         fs::write(path(ending), &packed[..packed.len() - 1]).expect("written");
         says_cut(&path(ending), ending);
@@ -137,7 +138,7 @@ fn archives_that_end_early() {
     fs::write(&path, &whole).expect("written");
     says_whole(&path);
     // Behind the data of the second member, in its header, and in the first member.
-    for length in [whole.len() - 1024, whole.len() - 1800, whole.len() / 2] {
+    for length in [whole.len() - 1024, whole.len() - 1800, whole.len() - 4048] {
         fs::write(&path, &whole[..length]).expect("written");
         says_cut(&path, &format!("{length} of {}", whole.len()));
     }

@@ -195,7 +195,7 @@ impl Snapshot {
             match files::read(&path, files::MAX_TEXT) {
                 Ok(Some(bytes)) => snapshot.add(&name, &bytes, kind),
                 Ok(None) => {}
-                Err(error) => snapshot.warnings.cut_error(&name, error),
+                Err(error) => snapshot.warnings.add_error(&name, error),
             }
         }
         Ok(snapshot)

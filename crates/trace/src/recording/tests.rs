@@ -208,7 +208,9 @@ fn a_recording_cut_at_any_byte_gives_a_prefix() {
                 continue;
             };
             cuts += 1;
-            assert!(!outcome.cuts().is_empty(), "{name} cut at {length}: nothing is said");
+            // A JSON file is whole without its last line feed.
+            let whole_json = name.ends_with(".json") && length + 1 == bytes.len();
+            assert!(whole_json || !outcome.cuts().is_empty(), "{name} cut at {length}: nothing is said");
             assert!(is_prefix(&seen.tasks, &whole.tasks), "{name} cut at {length}");
             if name.ends_with(".pages") {
                 let of = |seen: &Seen, cpu| -> Vec<_> { seen.events.iter().filter(|e| e.1 == cpu).copied().collect() };
