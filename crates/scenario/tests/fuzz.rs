@@ -1,9 +1,9 @@
 //! Scenarios, bundles and machine files, damaged in random but repeatable ways: each is read or refused, with a place,
 //! in little memory and time.
 //!
-//! A round takes a file of the repository and damages values, lines and bytes of it. A tenth of MMTWIN_FUZZ_ROUNDS, which
-//! are rounds of the readers, sets the rounds per target, MMTWIN_FUZZ_SEED the first seed; a failure names the seed of its
-//! round.
+//! A round takes a file of the repository and damages values, lines and bytes of it. A tenth of MMTWIN_FUZZ_ROUNDS,
+//! which are rounds of the readers, sets the rounds per target, MMTWIN_FUZZ_SEED the first seed; a failure names the
+//! seed of its round.
 
 #[path = "common/memory.rs"]
 mod memory;
