@@ -18,16 +18,28 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Runs an input twice; `what` names it.
-fn twice(target: &Target, what: &str, input: &[u8]) -> Seen {
+/// The message of a panic.
+fn said(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic.downcast_ref::<String>().map_or_else(|| *panic.downcast_ref().unwrap_or(&""), String::as_str)
+}
+
+/// Runs an input twice; `what` names it. What fails is kept as a file.
+fn twice(target: &Target, what: &str, input: &[u8]) -> Result<Seen, String> {
     let run = || watch::within(target.name, what, target.seconds * SLOWER, || (target.run)(input));
-    let once = catch_unwind(AssertUnwindSafe(run));
-    let once = once.unwrap_or_else(|_| panic!("target {}, {what}: it panicked", target.name));
-    // The twin has run twice by then.
-    if target.name != "twin" {
-        assert_eq!(once, run(), "target {}, {what}: two runs differ", target.name);
-    }
-    once
+    let both = || {
+        let once = run();
+        // The twin has run twice by then.
+        assert!(target.name == "twin" || once == run(), "two runs differ");
+        once
+    };
+    catch_unwind(AssertUnwindSafe(both)).map_err(|panic| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let file =
+            folder.join(format!("{}-{}", target.name, what.rsplit('/').next().unwrap_or(what).replace(' ', "-")));
+        // The message is enough where this cannot be written.
+        let _ = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, (target.built)(input)));
+        format!("{what}: {} ({})", said(&*panic), file.display())
+    })
 }
 
 /// Inputs of a folder beside this crate, by name.
@@ -45,14 +57,17 @@ fn fuzz(name: &str) {
     let target = targets::named(name).expect("a target");
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty(), "a target has seeds");
-    let mut accepted = 0;
+    let (mut accepted, mut inputs, mut failures) = (0u64, 0u64, Vec::new());
+    let mut one = |what: &str, input: &[u8]| {
+        inputs += 1;
+        match twice(target, what, input) {
+            Ok(seen) => accepted += u64::from(seen.accepted),
+            Err(failure) => failures.push(failure),
+        }
+    };
     let found = kept("regressions", target);
-    for (i, seed) in seeds.iter().enumerate() {
-        accepted += u64::from(twice(target, &format!("seed input {i}"), seed).accepted);
-    }
-    for (file, input) in &found {
-        twice(target, file, input);
-    }
+    seeds.iter().enumerate().for_each(|(i, seed)| one(&format!("seed input {i}"), seed));
+    found.iter().for_each(|(file, input)| one(file, input));
     let corpus: Vec<&Vec<u8>> = seeds.iter().chain(found.iter().map(|(_, input)| input)).collect();
     let (first, rounds) = (number("MMTWIN_FUZZ_SEED", 1), number("MMTWIN_FUZZ_ROUNDS", 300) * target.share / 1000);
     for seed in first..first + rounds {
@@ -60,9 +75,10 @@ fn fuzz(name: &str) {
         let mut input = corpus[random.below(corpus.len())].clone();
         let other = corpus[random.below(corpus.len())];
         (target.mutate)(&mut input, other, &mut random);
-        accepted += u64::from(twice(target, &format!("seed {seed}"), &input).accepted);
+        one(&format!("seed {seed}"), &input);
     }
-    println!("{name}: {} inputs, {accepted} accepted", seeds.len() as u64 + rounds);
+    println!("{name}: {inputs} inputs, {accepted} accepted, {} failed", failures.len());
+    assert!(failures.is_empty(), "target {name}:\n{}", failures.join("\n"));
     assert!(accepted * 4 >= seeds.len() as u64, "{name}: most inputs are refused, so little is tested");
 }
 

@@ -7,6 +7,7 @@ use mmtwin_report::column::ColumnArgument;
 use mmtwin_report::compare::{self, Comparison};
 use mmtwin_report::fail_on::FailOn;
 use mmtwin_trace::input::InputFile;
+use std::ffi::OsStr;
 
 const WORDS: &[&str] = &[
     "any",
@@ -100,7 +101,7 @@ pub fn run_pattern(input: &[u8]) -> Seen {
         "{pattern:?} on {rest:?}"
     );
     let near = nearest(pattern, ["kswapd", "pgscan_kswapd", "numa_hit"].into_iter()).map(str::to_string);
-    let column = ColumnArgument::parse(pattern, |name| name == "a.mmt").map_err(|error| error.to_string());
+    let column = ColumnArgument::parse(OsStr::new(pattern), |name| name == "a.mmt").map_err(|error| error.to_string());
     let digest = hash(format!("{matched} {near:?} {column:?}").as_bytes());
     Seen { accepted: matched, digest }
 }

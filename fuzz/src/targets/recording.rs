@@ -80,7 +80,7 @@ fn lines(bytes: &mut Vec<u8>, random: &mut Random) {
 /// Reads and reports a directory.
 pub fn run(input: &[u8]) -> Seen {
     let files = samples::unnamed(parts::split(input));
-    scratch::directory(files, |top| reported(InputFile::open(&top.to_string_lossy()), format_of(input)))
+    scratch::directory(files, |top| reported(InputFile::open(top), format_of(input)))
 }
 
 /// Files of counters: two that a recorder wrote.
@@ -104,7 +104,7 @@ pub fn counter_seeds() -> Vec<Vec<u8>> {
 pub fn run_counters(input: &[u8]) -> Seen {
     use mmtwin_trace::recording::{CounterStream, Counters};
     let mut warnings = mmtwin_trace::Warnings::default();
-    let streams = match CounterStream::open("vmstat", "vmstat.arrows", input, &mut warnings) {
+    let streams = match CounterStream::open("vmstat", "vmstat.arrows", input, input.len() % 2 == 1, &mut warnings) {
         Ok(stream) => stream,
         Err(error) => return Seen::refused(error),
     };

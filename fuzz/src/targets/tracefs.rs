@@ -59,5 +59,5 @@ pub fn inside(part: &mut Vec<u8>, random: &mut Random, change: impl Fn(&str, &mu
 /// Reads and reports a directory.
 pub fn run(input: &[u8]) -> Seen {
     let files = samples::unnamed(parts::split(input));
-    scratch::directory(files, |top| reported(InputFile::open(&top.to_string_lossy()), format_of(input)))
+    scratch::directory(files, |top| reported(InputFile::open(top), format_of(input)))
 }
