@@ -54,7 +54,8 @@ fn every_file_of_a_recording_is_held_against_its_end() {
         let entries = path.join(sub).read_dir().expect("a directory").map(|e| e.expect("an entry"));
         entries.max_by_key(|e| e.metadata().expect("its length").len()).expect("a file").path()
     };
-    let damages: [(&str, &dyn Fn(&Path)); 8] = [
+    type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
+    let damages: [Damage; 8] = [
         ("pages cut at a page", &|r| shorten(&largest("cpu", r), |n| n - 4096)),
         ("pages cut within a page", &|r| shorten(&largest("cpu", r), |n| n - 100)),
         ("pages cut to nothing", &|r| shorten(&largest("cpu", r), |_| 0)),
