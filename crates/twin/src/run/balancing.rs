@@ -43,6 +43,9 @@ struct Pending {
     unit: Unit,
 }
 
+/// The touches that an access of a thread is to make: thread, place in its list, touches.
+type Share = ((usize, usize), u64);
+
 /// NUMA balancing of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Balancing {
@@ -241,8 +244,7 @@ impl Engine<'_> {
         // What will be touched of programs' images, when and by whom.
         let mut found: Vec<(usize, Unit, Ps, usize)> = Vec::new();
         let mut paces = vec![0; self.memory.mappings.len()];
-        // By pool: its mapping, and which access of which thread makes how many touches.
-        let mut by_pool: BTreeMap<usize, (usize, Vec<((usize, usize), u64)>)> = BTreeMap::new();
+        let mut by_pool: BTreeMap<usize, (usize, Vec<Share>)> = BTreeMap::new();
         for (thread, at) in self.threads.iter_mut().enumerate() {
             let Doing::Touching(accessor) = &mut at.doing else { continue };
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
