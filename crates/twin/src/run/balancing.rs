@@ -35,9 +35,6 @@ const IMAGE: u64 = 1 << 63;
 /// Picoseconds in which what the scheduler knows of a thread's past counts half: 32 ms.
 const HALF_LIFE: f64 = 32e9;
 
-/// An access, by thread and number among the thread's, and how many touches it makes.
-type Touches = ((usize, usize), u64);
-
 /// A first touch that is to come.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -45,6 +42,9 @@ struct Pending {
     mapping: usize,
     unit: Unit,
 }
+
+/// The touches that an access of a thread is to make: thread, place in its list, touches.
+type Share = ((usize, usize), u64);
 
 /// NUMA balancing of a run.
 #[derive(Clone, Debug)]
@@ -244,8 +244,7 @@ impl Engine<'_> {
         // What will be touched of programs' images, when and by whom.
         let mut found: Vec<(usize, Unit, Ps, usize)> = Vec::new();
         let mut paces = vec![0; self.memory.mappings.len()];
-        // By pool: its mapping, and which access of which thread makes how many touches.
-        let mut by_pool: BTreeMap<usize, (usize, Vec<Touches>)> = BTreeMap::new();
+        let mut by_pool: BTreeMap<usize, (usize, Vec<Share>)> = BTreeMap::new();
         for (thread, at) in self.threads.iter_mut().enumerate() {
             let Doing::Touching(accessor) = &mut at.doing else { continue };
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
