@@ -147,7 +147,6 @@ fn readers_who_are_denied_read_ahead_come_to_an_end() {
         for swap in ["0 B", "4 MiB"] {
             let run = ran(&files_and_heap(release, swap));
             assert_eq!((killed(&run).1, run.halted.as_ref()), ("a", None), "{release}, {swap} of swap");
-            assert!(run.kernel.stat.events.freed == run.kernel.stat.events.allocated.iter().sum::<u64>(), "{release}");
         }
     }
 }

@@ -122,7 +122,7 @@ impl Engine<'_> {
                 working.pausing = Some(self.kernel.clock(self.threads[thread].caller.cpu));
                 Some(working)
             }
-            Step::On | Step::Waiting | Step::Still => Some(working),
+            Step::On | Step::Waiting | Step::Still | Step::Waits => Some(working),
         };
         self.threads[thread].doing = Doing::Action(number, working);
         Ok(step)

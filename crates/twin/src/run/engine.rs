@@ -65,6 +65,8 @@ pub(super) enum Step {
     Ended,
     /// It has worked and worked while its clock stood still.
     Still,
+    /// It waits again and again for memory that nobody frees.
+    Waits,
 }
 
 /// Why a run stops early.
@@ -248,8 +250,9 @@ impl<'a> Engine<'a> {
                 }
                 Err(Stop::Halted(why)) => {
                     halted = Some(*why.clone());
-                    let (Halted::StandsStill { at, pid, comm, .. } | Halted::TooLarge { at, pid, comm, .. }) =
-                        *why.clone();
+                    let (Halted::StandsStill { at, pid, comm, .. }
+                    | Halted::WaitsForEver { at, pid, comm, .. }
+                    | Halted::TooLarge { at, pid, comm, .. }) = *why.clone();
                     now = now.max(at);
                     break Ending::Stopped { at, pid, comm, message: why.to_string() };
                 }
@@ -411,6 +414,7 @@ impl<'a> Engine<'a> {
             Step::Waiting => self.stop_running(thread)?,
             Step::Ended => self.go_on(thread)?,
             Step::Still => return Err(self.stands_still(Some(thread)).into()),
+            Step::Waits => return Err(self.waits_for_ever(thread).into()),
         }
         self.attend(cpu, clock)?;
         self.make_ready(cpu);

@@ -22,6 +22,9 @@ const LONGEST_TURN: Ps = 1_000_000_000;
 /// Time in which a page is brought in at most, about: 1 us.
 const PAGE: Ps = 1_000_000;
 
+/// Sleeps for one request after which nothing is to be hoped for: of a tick at least, of a second at most.
+const MOST_SLEEPS: u32 = 10_000;
+
 /// What a CPU does at least before another one's turn while memory is reclaimed. In it no CPU takes more than a sixteenth
 /// of what lies between the marks where kswapd is woken and where tasks reclaim themselves, on the smallest node.
 pub(super) fn turn(alloc: &PageAllocator) -> Ps {
@@ -45,6 +48,8 @@ pub(super) struct Stall {
     pub total: u64,
     /// Reclaims in a row that freed nothing.
     fruitless: u32,
+    /// How often it has slept.
+    sleeps: u32,
     /// What the last compaction came to; whether it is still to be seen that it got the task its block.
     compacted: Status,
     unseen: bool,
@@ -338,6 +343,11 @@ impl Engine<'_> {
             match stall.step(&mut world) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => {
+                    stall.sleeps += 1;
+                    if stall.sleeps > MOST_SLEEPS {
+                        // The throttle that has just begun is undone with the run.
+                        return Some(Step::Waits);
+                    }
                     at.throttled = why;
                     return Some(Step::Asleep(until));
                 }
@@ -364,6 +374,7 @@ impl Stall {
             reclaimed: 0,
             total: 0,
             fruitless: 0,
+            sleeps: 0,
             compacted: Status::Skipped,
             unseen: false,
             tries: Tries::NONE,

@@ -36,6 +36,18 @@ pub enum Halted {
         /// The mechanism at work.
         doing: String,
     },
+    /// A task waits for memory that nobody frees.
+    #[error("the run got nowhere: at {:.9} s {comm} (pid {pid}) has slept 10,000 times for one request for memory, last {doing}; what was recorded until then is kept", *at as f64 / 1e9)]
+    WaitsForEver {
+        /// Virtual time.
+        at: Ns,
+        /// The thread.
+        pid: i32,
+        /// Its process.
+        comm: String,
+        /// The mechanism at work.
+        doing: String,
+    },
     /// More is to be kept than memory is meant for.
     #[error("the run wants too much memory: {bytes} bytes of {what} at {:.9} s, {limit} are allowed, last {doing} for {comm} (pid {pid}); name fewer events, or a shorter epoch", *at as f64 / 1e9)]
     TooLarge {
@@ -117,6 +129,12 @@ impl Engine<'_> {
         let at = thread.map_or(at, |thread| at.max(self.kernel.now(self.cpu_of(thread))));
         let (pid, comm, doing) = self.whose_turn(thread);
         Box::new(Halted::StandsStill { at, steps: self.watch.most, pid, comm, doing })
+    }
+
+    /// A thread waits for ever.
+    pub(super) fn waits_for_ever(&self, thread: usize) -> Box<Halted> {
+        let (pid, comm, doing) = self.whose_turn(Some(thread));
+        Box::new(Halted::WaitsForEver { at: self.kernel.now(self.cpu_of(thread)), pid, comm, doing })
     }
 
     /// The thread id, the process and the mechanism at work.
