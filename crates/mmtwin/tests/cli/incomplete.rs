@@ -98,8 +98,7 @@ fn a_trace_dat_that_ends_early() {
 #[test]
 fn text_and_compressed_text_that_ends_early() {
     let scratch = scratch();
-    // Several blocks of zstd, of which each must be whole.
-    let text = gunzip(&recording("slab-6.18")).repeat(12).into_bytes();
+    let text = gunzip(&recording("slab-6.18")).into_bytes();
     let path = |ending: &str| scratch.path().join(format!("cut.txt{ending}"));
     // In the middle of the columns of a line.
     let line = text.iter().rposition(|&b| b == b'[').expect("a line");
@@ -107,7 +106,8 @@ fn text_and_compressed_text_that_ends_early() {
     says_cut(&path(""), "text");
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gz.write_all(&text).and_then(|()| gz.try_finish()).expect("gzip");
-    let zst = zstd::encode_all(&text[..], 1).expect("zstd");
+    // Several frames: of one that is cut only whole blocks can be read, and they are large.
+    let zst: Vec<u8> = text.chunks(4000).flat_map(|part| zstd::encode_all(part, 1).expect("zstd")).collect();
     for (ending, packed) in [(".gz", gz.get_ref().clone()), (".zst", zst)] {
         for part in [2, 4] {
             fs::write(path(ending), &packed[..packed.len() * part / 5]).expect("written");

@@ -53,7 +53,7 @@ impl<'n> Room<'n> {
     /// All the room of an input, of which `taken` bytes have been read.
     pub fn new(name: &'n str, taken: &Rc<Cell<u64>>) -> Room<'n> {
         let free =
-            rustix::fs::statvfs(&std::env::temp_dir()).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+            rustix::fs::statvfs(std::env::temp_dir()).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
         Room { name, taken: taken.clone(), limit: MOST.min(free / 2), used: 0 }
     }
 
