@@ -77,7 +77,7 @@ impl Runs<'_> {
 
     /// Analyses a recording of a seed, which must be of today's scenario.
     pub fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {
-        let analysed = analyse(&recording, &Options::default())?;
+        let analysed = analyse(recording, &Options::default())?;
         let recorded = analysed.resolved.clone().unwrap_or_default();
         if let Some(change) = same::asked_of_guest(&recorded, &(self.scenario)(seed)?.to_json()).first() {
             let cure = "`mmtwin fidelity --refresh --again` records it anew";

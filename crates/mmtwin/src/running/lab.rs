@@ -70,7 +70,7 @@ pub fn on_lab(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec
         let outcome = outcome.map_err(|error| Failure::Error(format!("{}: {error}", output.display())))?;
         let (boot, total) = (outcome.boot.as_secs_f64(), outcome.total.as_secs_f64());
         say(&format!("{}: {}, {boot:.1} s to boot, {total:.1} s in all", output.display(), outcome.accelerator));
-        analysed.push(analyse(&output, &input::Options::default())?);
+        analysed.push(analyse(output, &input::Options::default())?);
         signals.check()?;
     }
     Ok(analysed)

@@ -94,7 +94,7 @@ fn recording(seed: u64) -> String {
 fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failure> {
     let state = match &arguments.from_state {
         Some(recording) => {
-            let state = state_of(&analyse(&name(recording), &Options::default())?)?;
+            let state = state_of(&analyse(recording, &Options::default())?)?;
             let missing = || Failure::Error(format!("{}: no zoneinfo to begin from", name(recording)));
             Some(state.ok_or_else(missing)?)
         }

@@ -36,6 +36,9 @@ fn shorten(path: &Path, by: impl FnOnce(u64) -> u64) {
     file.set_len(by(file.metadata().expect("its length").len())).expect("cut");
 }
 
+/// What is done to a recording.
+type Damage<'d> = &'d dyn Fn(&Path);
+
 /// A recording of the twin.
 fn recorded(directory: &Path) -> PathBuf {
     let path = directory.join("r.mmt");
@@ -54,7 +57,7 @@ fn every_file_of_a_recording_is_held_against_its_end() {
         let entries = path.join(sub).read_dir().expect("a directory").map(|e| e.expect("an entry"));
         entries.max_by_key(|e| e.metadata().expect("its length").len()).expect("a file").path()
     };
-    let damages: [(&str, &dyn Fn(&Path)); 8] = [
+    let damages: [(&str, Damage<'_>); 8] = [
         ("pages cut at a page", &|r| shorten(&largest("cpu", r), |n| n - 4096)),
         ("pages cut within a page", &|r| shorten(&largest("cpu", r), |n| n - 100)),
         ("pages cut to nothing", &|r| shorten(&largest("cpu", r), |_| 0)),
