@@ -369,7 +369,8 @@ fn memory_that_runs_out_is_a_result() {
     let of = |process: &str| phases.iter().rfind(|phase| phase["process"] == process).expect("a phase");
     // The one that was killed is cut off then, the other did its five seconds.
     assert_eq!(of("hog")["end"], ending["at"]);
-    let time = |phase: &serde_json::Value| phase["end"].as_u64().expect("end") - phase["start"].as_u64().expect("start");
+    let time =
+        |phase: &serde_json::Value| phase["end"].as_u64().expect("end") - phase["start"].as_u64().expect("start");
     assert!(time(of("small")) >= 5_000_000_000 && of("small")["end"].as_u64() > ending["at"].as_u64(), "{phases:?}");
     assert!(recording.join("end.json").is_file());
     // What stands for a percentage makes it 0.
