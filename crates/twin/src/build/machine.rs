@@ -89,7 +89,7 @@ pub(crate) fn behind_dm_delay(disk: Device, of: &Scenario) -> Device {
     const NS_PER_S: u64 = 1_000_000_000;
     let tick = NS_PER_S / u64::from(of.kernel.hz).max(1);
     let timer_wheel = !is_at_least(&of.kernel, 6, 7);
-    if of.machine.disk.ticks { disk.at_ticks(tick, timer_wheel.into()) } else { disk }
+    if of.machine.disk.ticks { disk.at_ticks(tick, timer_wheel) } else { disk }
 }
 
 /// What faults, calls and reclaim cost.

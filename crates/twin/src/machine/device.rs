@@ -3,8 +3,8 @@
 //! One that seeks takes a time more for what does not follow a request that it still has or had last, as an elevator merges and sorts
 //! them. What somebody waits for goes first, as in CFQ (2.6.18 to 4.20), which gives it 100 ms, then 40 ms to the rest.
 //! One behind the kernel's target dm-delay ends requests at ticks (drivers/md/dm-delay.c). To 6.6 it sets a timer of the
-//! timer wheel for the latency in whole ticks, which fires a tick later, as it must not fire early; from 6.7 on a thread
-//! looks at the clock's ticks all the time. Checked against guests of 6.1 and 6.12 (docs/lab.md).
+//! timer wheel for the latency in whole ticks, which fires a tick later, as it must not fire early, and ends all requests
+//! whose ticks are over by then; from 6.7 on a thread looks at the clock's ticks all the time. Checked against guests of 6.1 and 6.12 (docs/lab.md).
 //! Left out: that seeks are shorter where many requests are sorted, that who waits has such a time for itself, several
 //! queues. Memory used as a disk is synchronous: the CPU that asks copies, and nobody waits. Checked by tests here.
 
@@ -27,6 +27,16 @@ pub enum IoClass {
     Async,
 }
 
+/// How dm-delay ends requests at ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ticks {
+    length: Ps,
+    /// It has one timer of the timer wheel for all requests.
+    wheel: bool,
+    /// Number of the tick at which the timer fires last, as far as is known.
+    fires: u64,
+}
+
 /// A disk and its queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
@@ -35,8 +45,8 @@ pub struct Device {
     page: Ps,
     /// Time of going to another place; 0: it does not seek, and requests are served in their order.
     seek: Ps,
-    /// Requests end at ticks: their length, and how many come on top of the latency.
-    ticks: Option<(Ps, u64)>,
+    /// Requests end at ticks.
+    ticks: Option<Ticks>,
     /// The CPU that asks does the work.
     pub synchronous: bool,
     /// When the last request, and the last that somebody waits for, will have been transferred.
@@ -72,17 +82,23 @@ impl Device {
         Device { seek: seek_ns * PS_PER_NS, ..self }
     }
 
-    /// The same disk behind dm-delay, with ticks so many nanoseconds apart and so many of them on top of the latency.
-    pub fn at_ticks(self, tick_ns: u64, more: u64) -> Device {
-        Device { ticks: Some((tick_ns * PS_PER_NS, more)), ..self }
+    /// The same disk behind dm-delay with ticks so many nanoseconds apart; `wheel`: it has a timer of the timer wheel.
+    pub fn at_ticks(self, tick_ns: u64, wheel: bool) -> Device {
+        Device { ticks: Some(Ticks { length: tick_ns * PS_PER_NS, wheel, fires: 0 }), ..self }
     }
 
     /// When a request ends that has been transferred.
-    fn end(&self, transferred: Ps) -> Ps {
-        match self.ticks {
-            None => transferred + self.latency,
-            Some((tick, more)) => (transferred / tick + self.latency.div_ceil(tick) + more) * tick,
+    fn end(&mut self, transferred: Ps) -> Ps {
+        let Some(ticks) = &mut self.ticks else { return transferred + self.latency };
+        let expires = transferred / ticks.length + self.latency.div_ceil(ticks.length);
+        if !ticks.wheel {
+            return expires * ticks.length;
         }
+        // One that expires before the timer fires anyway needs none of its own.
+        if expires > ticks.fires {
+            ticks.fires = expires + 1;
+        }
+        ticks.fires * ticks.length
     }
 
     /// Asks for some pages to be read or written from a place on at a time; when that is done. If nobody waits for it, it is
@@ -90,7 +106,8 @@ impl Device {
     pub fn submit(&mut self, now: Ps, class: IoClass, place: u64, pages: u64) -> Ps {
         if self.seek == 0 {
             self.busy_until = self.busy_until.max(now) + self.page * pages;
-            return self.end(self.busy_until);
+            let transferred = self.busy_until;
+            return self.end(transferred);
         }
         let time = self.page * pages + self.seek_to(now, place);
         let until = if class == IoClass::Sync { self.go_first(now, time) } else { self.busy_until.max(now) + time };
@@ -157,11 +174,17 @@ mod tests {
 
     #[test]
     fn dm_delay_ends_requests_at_ticks() {
-        let disk = |more| Device::new(1_000_000, 0, false).at_ticks(4_000_000, more);
-        let ask = |mut disk: Device, us: u64| disk.submit(us * 1_000_000, IoClass::Sync, 7, 1) / 1_000_000;
-        // One after the other: 8 ms each on 6.1, 4 on 6.12.
-        assert_eq!([ask(disk(1), 10), ask(disk(1), 8010), ask(disk(1), 3990)], [8000, 16_000, 8000]);
-        assert_eq!([ask(disk(0), 10), ask(disk(0), 4010), ask(disk(0), 3990)], [4000, 8000, 4000]);
+        let ask = |disk: &mut Device, us: u64| disk.submit(us * 1_000_000, IoClass::Sync, 7, 1) / 1_000_000;
+        let ends = |wheel: bool, latency: u64, asked: &[u64]| {
+            let mut disk = Device::new(latency, 0, false).at_ticks(4_000_000, wheel);
+            asked.iter().map(|&us| ask(&mut disk, us)).collect::<Vec<_>>()
+        };
+        // One after the other: 8 ms each on 6.1, 4 on 6.12; of 5 ms 12 and 8.
+        assert_eq!(ends(true, 1_000_000, &[10, 8010, 16_010]), [8000, 16_000, 24_000]);
+        assert_eq!(ends(false, 1_000_000, &[10, 4010, 11_990]), [4000, 8000, 12_000]);
+        assert_eq!((ends(true, 5_000_000, &[10]), ends(false, 5_000_000, &[10])), (vec![12_000], vec![8000]));
+        // A stream: those of the second tick end with those of the first.
+        assert_eq!(ends(true, 1_000_000, &[10, 3990, 4010, 7990, 8010]), [8000, 8000, 8000, 8000, 16_000]);
     }
 
     #[test]
