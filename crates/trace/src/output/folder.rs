@@ -107,13 +107,8 @@ impl Folder {
         beside::finished(&self.path);
         if self.old.is_some() {
             exchange(&self.path, &self.to).map_err(|e| failed(&self.name, e))?;
-            // Checked again now that nobody finds it by its name any more.
-            let removed = match self.found(&self.path) {
-                Ok(Found::Ours(found)) => ours::remove(&self.path, &found).map_err(|e| e.to_string()),
-                Ok(Found::Empty) => fs::remove_dir(&self.path).map_err(|e| e.to_string()),
-                Ok(Found::Foreign(why)) => Err(why),
-                Err(e) => Err(e.to_string()),
-            };
+            // Checked again now that nobody finds it by its name any more. An error of the system may pass.
+            let removed = self.remove_old().or_else(|_| self.remove_old());
             if let Err(why) = removed {
                 left = Some(format!("what was {} before is now {}: {why}", self.name.display(), self.path.display()));
             }
@@ -132,8 +127,14 @@ impl Folder {
         Ok(left)
     }
 
-    fn found(&self, path: &Path) -> io::Result<Found> {
-        found(path, self.kind)
+    /// Removes what has the hidden name after the exchange. Returns why it stayed.
+    fn remove_old(&self) -> Result<(), String> {
+        match found(&self.path, self.kind) {
+            Ok(Found::Ours(found)) => ours::remove(&self.path, &found).map_err(|e| e.to_string()),
+            Ok(Found::Empty) => fs::remove_dir(&self.path).map_err(|e| e.to_string()),
+            Ok(Found::Foreign(why)) => Err(why),
+            Err(e) => Err(e.to_string()),
+        }
     }
 
     /// Writes the marker and locks it, or the directory itself where there is none.
