@@ -30,7 +30,7 @@ set_up_tools() {
 }
 
 # The newest source of a release that the suite of its kernel has.
-version_of() { apt_cache policy "linux-source-$1" 2>/dev/null | sed -n 's/ *Candidate: \([^(].*\)/\1/p'; }
+version_of() { with_options apt-cache policy "linux-source-$1" 2>/dev/null | sed -n 's/ *Candidate: \([^(].*\)/\1/p'; }
 
 # What a kernel was made from: two are equal if these are.
 recipe() { # base version [change]

@@ -50,8 +50,8 @@ set_up_kernel() { # release
     [ ! -s "$to/vmlinuz" ] || return 0
     meta=linux-image-$1-cloud-amd64
     update
-    apt_cache show "$meta" >/dev/null 2>&1 || meta=linux-image-cloud-amd64
-    package=$(apt_cache depends "$meta" 2>/dev/null | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -n 1)
+    with_options apt-cache show "$meta" >/dev/null 2>&1 || meta=linux-image-cloud-amd64
+    package=$(with_options apt-cache depends "$meta" 2>/dev/null | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -n 1)
     version=${package#linux-image-}
     case $version in
     "$1".*) ;;

@@ -3,6 +3,9 @@
 # downloads of its packages are kept in $own. What is installed is printed. Nothing becomes root by itself: without it
 # the command to run is printed, and the function fails.
 
+# apt's own user downloads: the folder is open to it.
+(umask 022 && mkdir -p "$own")
+
 # Suites with a list of sources in $own instead of the machine's sources; empty: those.
 suites=
 
@@ -12,7 +15,7 @@ apt_options() {
     [ -z "$suites" ] || echo "-o Dir::Etc::sourcelist=$own/$suites.list -o Dir::Etc::sourceparts=/dev/null"
 }
 
-# apt-get or apt-cache with these options. apt's own user downloads: the folders are open to it.
+# apt-get or apt-cache with these options.
 with_options() { # command argument...
     (umask 022 && mkdir -p "$own/lists${suites:+-$suites}/partial" "$own/cache/archives/partial")
     command=$1
