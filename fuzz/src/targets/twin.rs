@@ -58,13 +58,13 @@ fn scenario(text: &str) -> Seen {
         Ok(scenario) => scenario,
         Err(faults) => return Seen::refused(faults),
     };
-    let mut nobody = Nobody;
-    let mut first = Hashing::new(&mut nobody, None);
+    let mut rows = Rows::new(&scenario);
+    let mut first = Hashing::new(&mut rows, None);
     if let Err(error) = once(&scenario, &mut first) {
         return Seen::refused(error);
     }
     let first = first.finish().expect("nothing to compare with");
-    let mut checks = Checks::new(&scenario);
+    let mut checks = Checks { analysis: rows.0, event: (0, 0) };
     let mut second = Hashing::new(&mut checks, Some(first.clone()));
     let ran = once(&scenario, &mut second).expect("the second run does what the first did");
     second.finish().unwrap_or_else(|difference| panic!("two runs differ: {difference}"));
@@ -84,23 +84,13 @@ fn once(scenario: &Scenario, sink: &mut dyn Sink) -> Result<Ran, RunError> {
     simulate(scenario, Options { state, explicit: false, trace: None, events, progress: &mut progress }, sink)
 }
 
-struct Nobody;
+/// Takes counters, in the order of their times. All come before the first event, as a report takes a recording.
+struct Rows(Analysis, u64);
 
-impl Sink for Nobody {
-    fn event(&mut self, _: &Event<'_>) {}
-}
-
-/// What events and counters must fulfil while they come.
-struct Checks {
-    analysis: Analysis,
-    event: (u64, u32),
-    row: u64,
-}
-
-impl Checks {
-    fn new(scenario: &Scenario) -> Checks {
-        let mut checks = Checks { analysis: Analysis::default(), event: (0, 0), row: 0 };
-        checks.analysis.start(&Source {
+impl Rows {
+    fn new(scenario: &Scenario) -> Rows {
+        let mut analysis = Analysis::default();
+        analysis.start(&Source {
             name: "generated".into(),
             arm: "twin".into(),
             kernel: Some(scenario.kernel.version.clone()),
@@ -111,9 +101,26 @@ impl Checks {
             enabled: Some(kinds(scenario).iter().map(|kind| name(scenario, *kind)).collect()),
             ..Source::default()
         });
-        checks
+        Rows(analysis, 0)
     }
+}
 
+impl Sink for Rows {
+    fn event(&mut self, _: &Event<'_>) {}
+    fn counters(&mut self, row: &CounterRow<'_>) {
+        assert!(row.at >= self.1, "a row of {} at {} comes after {}", row.source, row.at, self.1);
+        self.1 = row.at;
+        self.0.counters(row);
+    }
+}
+
+/// What events must fulfil, with the counters of the run before.
+struct Checks {
+    analysis: Analysis,
+    event: (u64, u32),
+}
+
+impl Checks {
     /// Sums over events are those that counters show.
     fn agree(mut self) {
         self.analysis.finish();
@@ -142,11 +149,6 @@ impl Sink for Checks {
         assert!(at >= self.event, "event {} at {at:?} comes after {:?}", event.name, self.event);
         self.event = at;
         self.analysis.event(event);
-    }
-    fn counters(&mut self, row: &CounterRow<'_>) {
-        assert!(row.at >= self.row, "a row of {} at {} comes after {}", row.source, row.at, self.row);
-        self.row = row.at;
-        self.analysis.counters(row);
     }
 }
 
