@@ -223,7 +223,9 @@ fn global_settings(tracefs: &Path) -> Vec<(&'static str, String)> {
 
 fn own_instances(tracefs: &Path, pid: u32) -> Vec<String> {
     let names = fs::read_dir(tracefs.join("instances")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
-    names.filter(|n| n.strip_prefix("mmtwin-").is_some_and(|n| n.split('.').next() == Some(&pid.to_string()))).collect()
+    names
+        .filter(|n| n.strip_prefix("mmtwin-").is_some_and(|n| n.split(['.', '-']).next() == Some(&pid.to_string())))
+        .collect()
 }
 
 #[test]

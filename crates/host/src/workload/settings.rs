@@ -254,7 +254,7 @@ mod tests {
         let [Change::Pair { files, set, .. }, Change::Value { file, set: modes, .. }] = changes.as_slice() else {
             panic!("{changes:?}")
         };
-        assert!(files[1].ends_with("vm/dirty_ratio") && *set == [vec![1 << 20], vec![]]);
+        assert!(files[1].ends_with("vm/dirty_bytes") && *set == [vec![], vec![1 << 20]]);
         assert!(file.ends_with("vm/laptop_mode") && *modes == [3, 0]);
     }
 

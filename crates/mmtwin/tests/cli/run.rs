@@ -294,7 +294,7 @@ fn a_run_that_gets_nowhere_ends_with_an_error_and_its_tables() {
     assert!(run.err.contains("got nowhere") && run.err.contains("0.003000000 s"), "{}", run.err);
     assert!(run.err.contains("reader (pid 1000)") && run.text().contains("[workload]"), "{}", run.err);
     let report = ok(["report".as_ref(), output.as_os_str()]);
-    assert!(report.contains("got nowhere") && report.contains("[vmstat]"), "{report}");
+    assert!(report.contains("got nowhere") && report.contains("[workload]"), "{report}");
 }
 
 #[test]
