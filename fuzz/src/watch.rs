@@ -1,17 +1,21 @@
 //! Limits of time and memory for an input, whose breach ends the program: neither a hang nor a full machine comes back.
 //!
-//! Time is CPU time of the thread that runs the input, so a busy machine does not make an input look slow. Memory is what
+//! Time is CPU time of the thread that runs the input, so a busy machine does not make an input look slow; one that waits for
+//! what never comes ends after [`WAITING`]. Memory is what
 //! that thread has allocated and not freed since the input began.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::{Mutex, Once, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most bytes that an input may have allocated at once.
 const MEMORY: usize = 1 << 30;
 /// Between two looks at the clocks.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// Longest time that an input may take on the clock.
+const WAITING: Duration = Duration::from_secs(600);
 
 /// An input that runs.
 struct Running {
@@ -20,6 +24,7 @@ struct Running {
     input: String,
     /// CPU time of the thread that it may reach, in nanoseconds.
     until: u64,
+    begun: Instant,
 }
 
 static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
@@ -30,7 +35,7 @@ pub fn within<T>(target: &'static str, input: impl Into<String>, seconds: u64, r
     WATCHMAN.call_once(|| drop(std::thread::spawn(watch)));
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
     let until = used(thread).unwrap_or(0) + seconds * 1_000_000_000;
-    let running = Running { thread, target, input: input.into(), until };
+    let running = Running { thread, target, input: input.into(), until, begun: Instant::now() };
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(running);
     let ended = Ended(thread);
     LEFT.set(MEMORY);
@@ -53,8 +58,10 @@ fn watch() {
     loop {
         std::thread::sleep(LOOK);
         let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        for late in running.iter().filter(|one| used(one.thread).is_some_and(|used| used > one.until)) {
-            eprintln!("HANG: target {}, {}: no end within its CPU time", late.target, late.input);
+        let is_late =
+            |one: &&Running| one.begun.elapsed() > WAITING || used(one.thread).is_some_and(|used| used > one.until);
+        for late in running.iter().filter(is_late) {
+            eprintln!("HANG: target {}, {}: no end within its time", late.target, late.input);
             std::process::abort();
         }
     }
