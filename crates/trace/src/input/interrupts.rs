@@ -3,6 +3,7 @@
 //! Only for the time of a [`Guard`], which is that of unpacking an archive: reading from the input then fails, so the
 //! work ends at once, and the guard's end delivers the signal as if it came then.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,13 +14,20 @@ static SEEN: AtomicI32 = AtomicI32::new(0);
 /// Guards of several threads follow one another.
 static ONE: Mutex<()> = Mutex::new(());
 
+thread_local! {
+    /// This thread has a guard: an archive within an archive needs no other.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// True if a signal came that a guard holds back.
 pub(super) fn seen() -> bool {
     SEEN.load(Ordering::Relaxed) != 0
 }
 
 /// Holds signals back until it is dropped.
-pub(super) struct Guard {
+pub(super) struct Guard(Option<Held>);
+
+struct Held {
     before: Vec<(i32, libc::sigaction)>,
     _one: MutexGuard<'static, ()>,
 }
@@ -31,6 +39,9 @@ extern "C" fn note(signal: i32) {
 impl Guard {
     /// Holds signals back from now on; those that are ignored stay so.
     pub fn new() -> Guard {
+        if GUARDED.replace(true) {
+            return Guard(None);
+        }
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = Vec::new();
         for signal in SIGNALS {
@@ -48,13 +59,15 @@ impl Guard {
                 }
             }
         }
-        Guard { before, _one: one }
+        Guard(Some(Held { before, _one: one }))
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        for (signal, old) in &self.before {
+        let Some(held) = &self.0 else { return };
+        GUARDED.set(false);
+        for (signal, old) in &held.before {
             // SAFETY: `old` is what the kernel gave for this signal.
             unsafe { libc::sigaction(*signal, old, std::ptr::null_mut()) };
         }
@@ -63,5 +76,19 @@ impl Drop for Guard {
             // SAFETY: sends a signal to this thread; what happens is what would have happened without the guard.
             unsafe { libc::raise(signal) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guard_within_a_guard_does_not_wait() {
+        let outer = Guard::new();
+        drop(Guard::new());
+        assert!(GUARDED.get(), "the outer one still holds signals back");
+        drop(outer);
+        assert!(!GUARDED.get());
     }
 }
