@@ -60,7 +60,7 @@ fn watch() {
         let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let is_late =
             |one: &&Running| one.begun.elapsed() > WAITING || used(one.thread).is_some_and(|used| used > one.until);
-        for late in running.iter().filter(is_late) {
+        if let Some(late) = running.iter().find(is_late) {
             eprintln!("HANG: target {}, {}: no end within its time", late.target, late.input);
             std::process::abort();
         }

@@ -58,12 +58,12 @@ pub fn parquet_seeds() -> Vec<Vec<u8>> {
 /// Reads a trace and numbers its pages.
 pub fn run(input: &[u8]) -> Seen {
     scratch::file(input, |name| {
-        let mut trace = match AccessTrace::open(name) {
+        let trace = match AccessTrace::open(name) {
             Ok(trace) => trace,
             Err(error) => return Seen::refused(error),
         };
         let (mut pages, mut digest) = (Pages::default(), 0u64);
-        while let Some(access) = trace.next() {
+        for access in trace {
             match access {
                 Ok(access) => {
                     let number = pages.number(&access).map_or(7, u64::from);

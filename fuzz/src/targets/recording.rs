@@ -49,7 +49,7 @@ fn of_twin() -> BTreeMap<String, Vec<u8>> {
     files.insert("run.json".into(), serde_json::to_vec(&run).expect("JSON"));
     if let Some(bytes) = files.get_mut("end.json") {
         let mut end: End = serde_json::from_slice(bytes).expect("an end");
-        end.losses = vec![Losses { cpu: 0, overrun: 5, commit_overrun: 0, dropped: 1 }];
+        end.losses = vec![Losses { cpu: 0, overrun: 5, dropped: 1, ..Losses::default() }];
         *bytes = serde_json::to_vec(&end).expect("JSON");
     }
     files
@@ -86,7 +86,7 @@ pub fn run(input: &[u8]) -> Seen {
 /// Files of counters: two that a recorder wrote.
 pub fn counter_seeds() -> Vec<Vec<u8>> {
     let top = scratch::memory();
-    let mut writer = CounterWriter::new(top.path());
+    let mut writer = CounterWriter::new(top.path().into(), "counters".into());
     for at in 1..4 {
         let row = |key: &str, node| {
             let mut row = Row::new(key);

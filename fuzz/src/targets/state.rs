@@ -128,7 +128,7 @@ pub fn run_text(input: &[u8]) -> Seen {
     let mut problems = Vec::new();
     let name = NAMES[usize::from(*number) % NAMES.len()];
     let read = match name {
-        "pagetypeinfo" => format!("{:?}", counters::free_blocks(&text)),
+        "pagetypeinfo" => format!("{:?}", counters::free_blocks(&text, &mut problems)),
         "lru" => format!("{:?}", counters::lru(&text, &mut problems)),
         "shrinkers" => format!("{:?}", counters::shrinkers(&text, &mut problems)),
         "pagesets" => format!("{:?}", counters::pagesets(&text, &mut problems)),
