@@ -30,7 +30,10 @@ pub fn file(path: &str, most: usize) -> Vec<u8> {
 /// All files of a folder whose names end so.
 pub fn files(folder: &str, ending: &str, most: usize) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
-    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let names = entries
+        .flatten()
+        .filter(|entry| entry.path().is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.filter(|name| name.ends_with(ending)).collect();
     names.sort();
     names.iter().map(|name| file(&format!("{folder}/{name}"), most)).collect()

@@ -2,10 +2,10 @@
 
 use crate::cli::Scrub;
 use crate::{Failure, say};
+use mmtwin_trace::output::FileOutput;
 use mmtwin_trace::private::{LEFT, Names, Scrubbed, scrub};
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Runs the verb.
@@ -55,7 +55,6 @@ fn read_names(path: &Path) -> Result<Names, Failure> {
 fn write_names(path: &Path, names: &Names) -> Result<(), Failure> {
     let mut text = serde_json::to_vec_pretty(names).map_err(|e| Failure::Error(e.to_string()))?;
     text.push(b'\n');
-    let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    let written = written.and_then(|mut file| file.write_all(&text));
-    written.map_err(|e| Failure::Error(format!("{}: {e}", path.display())))
+    // Replaced as a whole: what it held is in it.
+    Ok(FileOutput::open(path, true, 0o600)?.write(&text)?)
 }

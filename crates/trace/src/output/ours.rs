@@ -11,10 +11,10 @@ pub const MARKER: &str = "mmtwin.recording";
 pub const MARKER_TEXT: &str = "This directory is a recording of mmtwin. The file is locked while it is recorded.\n";
 
 /// Files of a recording; `NAME.tmp` is one that is about to be renamed.
-const FILES: [&str; 7] =
+pub(crate) const FILES: [&str; 7] =
     ["manifest.json", "run.json", "state.json", "results.json", "end.json", "tasks.jsonl", "lab.json"];
 /// Directories of a recording.
-const DIRECTORIES: [&str; 3] = ["cpu", "counters", "formats"];
+pub(crate) const DIRECTORIES: [&str; 3] = ["cpu", "counters", "formats"];
 /// Texts of `formats/` that are not formats.
 const TEXTS: [&str; 4] = ["header_page", "header_event", "kallsyms", "printk_formats"];
 /// Largest manifest that is looked at.

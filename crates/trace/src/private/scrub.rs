@@ -1,6 +1,7 @@
 //! A recording written once more, without names.
 
 use super::names::{Kind, Names};
+use crate::output::ours::{DIRECTORIES, FILES, MARKER};
 use crate::recording::{Recording, Writer, entries, leaf};
 use crate::{Error, Warnings};
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -9,8 +10,6 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Files of a recording that are read by their names; what else lies in its directory is not copied.
-const KNOWN: &[&str] = &["manifest.json", "run.json", "end.json", "state.json", "results.json", "tasks.jsonl", LAB];
 const LAB: &str = "lab.json";
 /// Shorter names are parts of too many words to be looked for.
 const LOOKED_FOR: usize = 4;
@@ -141,7 +140,7 @@ fn still_there(output: &Path, names: &Names) -> Result<Vec<(String, String)>, Er
 }
 
 fn not_copied(input: &Path) -> Result<Vec<String>, Error> {
-    let known = |name: &str| KNOWN.contains(&name) || ["cpu", "formats", "counters"].contains(&name);
+    let known = |name: &str| FILES.contains(&name) || DIRECTORIES.contains(&name) || name == MARKER;
     Ok(entries(input)?.iter().map(|path| leaf(path)).filter(|name| !known(name)).collect())
 }
 
