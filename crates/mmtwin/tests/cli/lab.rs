@@ -345,6 +345,7 @@ size = "400 MiB"
 region = "heap"
 pattern = "sequential"
 write = 1.0
+count = 102400
 [run]
 sample = "1 s"
 "#;
