@@ -438,6 +438,13 @@ impl<'a> Engine<'a> {
     /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
         let awaited = self.threads[thread].stall.as_ref().map(Stall::request);
+        // What it did for the memory may have taken it past its turn: it tries in its next one, and has got nothing yet.
+        let sampled = matches!(&self.threads[thread].doing, Doing::Touching(of) if of.replay.is_none())
+            && !(self.options.explicit && self.balancing.is_some());
+        let end = if sampled { until } else { in_order };
+        if awaited.is_some() && self.kernel.clock(self.threads[thread].caller.cpu) >= end {
+            return Ok(Step::On);
+        }
         self.kernel.awaited = awaited;
         self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
         let step = match &mut self.threads[thread].doing {
@@ -445,10 +452,8 @@ impl<'a> Engine<'a> {
             Doing::Kswapd(_) | Doing::Kcompactd(_) | Doing::Flusher(_) | Doing::Ender(_) => {
                 Ok(self.work_of_kernel(thread, until))
             }
-            Doing::Action(..) => self.act(thread, in_order),
-            Doing::Touching(_) if self.options.explicit && self.balancing.is_some() => self.touch(thread, in_order),
-            Doing::Touching(accessor) if accessor.replay.is_some() => self.touch(thread, in_order),
-            Doing::Touching(_) => self.touch(thread, until),
+            Doing::Action(..) => self.act(thread, end),
+            Doing::Touching(_) => self.touch(thread, end),
         };
         let got = awaited.is_some() && self.kernel.awaited.take().is_none();
         match step {
