@@ -192,7 +192,7 @@ impl AccessState {
         if of_2010 {
             reader.ra.note(page);
         }
-        let mapped = self.map_around(kernel, (region, mapper), page, write);
+        let mapped = self.map_around(kernel, caller.cpu, (region, mapper), page, write);
         (0..mapped).for_each(|_| reader.ra.hit());
         if write {
             self.dirty_mapped(kernel, caller, region, page);
@@ -206,17 +206,18 @@ impl AccessState {
     pub(super) fn map_around(
         &mut self,
         kernel: &mut Kernel,
+        cpu: u32,
         (region, mapper): (usize, usize),
         page: u64,
         write: bool,
     ) -> u64 {
         let around = if write { 1 } else { self.fault_around };
-        let (first, of) = (page / around * around, &mut self.regions[region]);
+        let (first, now, of) = (page / around * around, kernel.clock(cpu), &mut self.regions[region]);
         let mut mapped = 0;
         for at in first..(first + around).min(of.len()) {
             if let Entry::Present(pfn) = of.entry(at)
                 && !of.is_mapped_by(mapper, at)
-                && !self.reading.contains_key(&pfn)
+                && self.reading.get(&pfn).is_none_or(|&done| done <= now)
                 && (at == page || !of.file || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
             {
                 if of.map_cached(mapper, at) && of.file {
@@ -341,6 +342,11 @@ impl AccessState {
         self.enter_index(region, page, matches!(gone, Entry::Gone(_)));
         kernel.stat.pages.add(node, NodeItem::FilePages, 1);
         Ok(pfn)
+    }
+
+    /// True if a page is not there yet. Nobody notes that a read has ended until the page is touched.
+    pub(crate) fn is_being_read(&self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> bool {
+        self.reading.get(&pfn).is_some_and(|&done| done > kernel.clock(cpu))
     }
 
     /// When a page that is being read will be there; `None` if it is.

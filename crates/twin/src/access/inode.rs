@@ -193,7 +193,8 @@ impl AccessState {
         for page in pages {
             let Entry::Present(pfn) = self.regions[region].entry(page) else { continue };
             let busy = kernel.alloc.frames.has(pfn, Flag::Dirty) || kernel.alloc.frames.has(pfn, Flag::Writeback);
-            let busy = busy || self.regions[region].is_mapped_by_any(page) || self.reading.contains_key(&pfn);
+            let busy = busy || self.regions[region].is_mapped_by_any(page);
+            let busy = busy || self.is_being_read(kernel, caller.cpu, pfn);
             if !busy && self.drop_cached(kernel, caller, (region, page), pfn).is_ok() {
                 dropped += 1;
             } else {

@@ -167,7 +167,7 @@ impl AccessState {
             }
         }
         if !self.regions[region].anon {
-            self.map_around(kernel, (region, mapper), page, write);
+            self.map_around(kernel, caller.cpu, (region, mapper), page, write);
         }
         Ok(Touched::Done)
     }

@@ -23,7 +23,7 @@ impl World<'_> {
         let at = self.memory.of_content(frames.content(page));
         self.memory.regions[at.region].entry(at.page) == Entry::Present(page)
             && !frames.has(page, Flag::Writeback)
-            && !self.memory.reading.contains_key(&page)
+            && !self.memory.is_being_read(self.kernel, self.cpu, page)
             && self.memory.swap.slot_of(page).is_none()
     }
 
