@@ -133,8 +133,8 @@ fn without_neighbours_and_blocks_kswapd_scans_and_writes_far_less() {
     assert!(written(&of_3_3) > 5000 && written(&of_3_4) < 1000, "{} {}", written(&of_3_3), written(&of_3_4));
     // No device is congested, which is all that was left of lumpy reclaim.
     assert!(of_3_4.events == removed.events && of_3_4.end == removed.end);
-    // 3.5 goes through no batch for the second time.
-    assert!(of_3_4.blocks.sync_batches > 0 && of_3_5.blocks.sync_batches == 0);
+    // 3.5 goes through no batch for the second time. That kernels before do is seen in `historic_blocks.rs`.
+    assert_eq!(of_3_5.blocks.sync_batches, 0);
 }
 
 #[test]
