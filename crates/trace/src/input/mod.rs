@@ -135,7 +135,7 @@ impl InputFile {
                 let mut all = warnings.clone();
                 all.append(std::mem::take(&mut input.warnings));
                 input.warnings = all;
-                input.unpacked = unpacked.as_ref().map(|from| (from.clone(), self.name.clone()));
+                input.unpacked.extend(unpacked.as_ref().map(|from| (from.clone(), self.name.clone())));
                 input
             }
         };
@@ -199,8 +199,8 @@ pub struct Input<'a> {
     body: Body<'a>,
     /// Compressed streams that it is read from.
     broken: Vec<Broken>,
-    /// Where an archive was unpacked, and how the archive is called.
-    unpacked: Option<(String, String)>,
+    /// Where archives were unpacked, from the innermost on, and how they are called.
+    unpacked: Vec<(String, String)>,
 }
 
 enum Body<'a> {
@@ -302,9 +302,7 @@ impl<'a> Input<'a> {
             read?;
         }
         later.iter().for_each(|s| s.deliver(sink, &mut outcome.warnings));
-        if let Some((from, to)) = &self.unpacked {
-            outcome.warnings.rename(from, to);
-        }
+        self.unpacked.iter().for_each(|(from, to)| outcome.warnings.rename(from, to));
         sink.finish();
         Ok(outcome)
     }
