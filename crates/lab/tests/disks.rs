@@ -182,7 +182,7 @@ sample = "0 s"
 counters = ["pgpgin"]
 "#;
 
-/// Microseconds of a read, in the mean.
+/// Mean microseconds of a read.
 fn read_takes(release: &str, sets: &[&str], directory: &Path) -> Option<f64> {
     let guest = Guest::new(release, Mode::Exact)?;
     let sets: Vec<String> =

@@ -7,7 +7,7 @@
 //! runs the command and takes signals.
 //!
 //! The recording gets its name when the command has started: whatever fails before leaves nothing, and what was to be
-//! replaced as it was. What fails later ends the recording; tracing is given back at once, and the command is waited for.
+//! replaced as it was. What fails later ends the recording; tracing is released at once, and the command is waited for.
 
 mod command;
 mod descriptors;
