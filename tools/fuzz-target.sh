@@ -1,5 +1,5 @@
 #!/bin/sh
-# One target for FUZZ_SECONDS; what it did goes to $FUZZ_OUT/results/TARGET: inputs, accepted, seconds, edges, finds.
+# One target for FUZZ_SECONDS; what it did is in $FUZZ_OUT/results/TARGET: inputs, accepted, seconds, edges, finds.
 set -eu
 target=$1
 corpus="$FUZZ_OUT/corpus/$target"
@@ -24,7 +24,7 @@ while left=$((FUZZ_SECONDS - $(date +%s) + begun)); [ "$left" -gt 0 ] && [ "$fin
     "$FUZZ_ENGINE" "$corpus" "$scratch/seeds" $regressions -max_total_time="$left" -timeout=600 -rss_limit_mb=2048 \
     -max_len=262144 -artifact_prefix="$FUZZ_OUT/finds/$target-" -use_value_profile="${FUZZ_VALUE_PROFILE:-0}" -print_final_stats=1 \
     > "$scratch/log" 2>&1 || status=$?
-  cp "$scratch/log" "$FUZZ_OUT/results/$target.log"
+  cp "$scratch/log" "$FUZZ_OUT/logs/$target.log"
   read -r more taken < "$scratch/counts" || more=0 taken=0
   # The last line of libFuzzer has more of the inputs than the counts, which are written once a second.
   last=$(sed -n 's/^#\([0-9]*\)\t.* cov: \([0-9]*\) .*/\1 \2/p' "$scratch/log" | tail -n 1)

@@ -4,7 +4,8 @@
 #   FUZZ_SECONDS   seconds for each target (600)
 #   FUZZ_TARGETS   targets, by name (all)
 #   FUZZ_JOBS      targets at once (2)
-#   FUZZ_DOCS=1    writes the table into docs/fuzzing.md
+#   FUZZ_DOCS=1    adds what was done to fuzz/results, a line for each run of a target, of which the table in
+#                  docs/fuzzing.md is made
 #
 # Inputs that reach new code stay in target/fuzz/corpus, what crashes in target/fuzz/finds. A target that crashes is begun
 # again until its time is up or it has crashed FUZZ_CRASHES times (10).
@@ -24,23 +25,31 @@ FUZZ_OUT="$PWD/target/fuzz"
 export FUZZ_ENGINE FUZZ_OUT
 names=$(sed -n 's/^ *name: "\(.*\)",$/\1/p' fuzz/src/targets/mod.rs)
 targets=${FUZZ_TARGETS:-$names}
-mkdir -p "$FUZZ_OUT/finds" "$FUZZ_OUT/results"
-for target in $targets; do rm -f "$FUZZ_OUT/results/$target"; done
+mkdir -p "$FUZZ_OUT/finds" "$FUZZ_OUT/logs"
+rm -rf "$FUZZ_OUT/results"
+mkdir "$FUZZ_OUT/results"
 echo "$targets" | tr ' ' '\n' | xargs -P "$FUZZ_JOBS" -n 1 tools/fuzz-target.sh
+# Sums over the runs of each target whose lines are in a folder.
 table() {
   echo "| target | what | inputs | accepted | seconds | inputs/s | edges | finds |"
   echo "|---|---|--:|--:|--:|--:|--:|--:|"
-  for target in $targets; do
+  for target in $names; do
+    [ -f "$1/$target" ] || continue
     what=$(sed -n "/^ *name: \"$target\",\$/{n;s/^ *what: \"\\(.*\\)\",\$/\\1/p}" fuzz/src/targets/mod.rs)
-    awk -v target="$target" -v what="$what" '{
-      printf "| %s | %s | %d | %.0f %% | %d | %.0f | %d | %d |\n", target, what, $1, $1 ? 100 * $2 / $1 : 0, $3, $3 ? $1 / $3 : 0, $4, $5
-    }' "$FUZZ_OUT/results/$target"
+    awk -v target="$target" -v what="$what" '
+      { n += $1; taken += $2; s += $3; edges = $4 > edges ? $4 : edges; finds += $5 }
+      END {
+        percent = n ? 100 * taken / n : 0
+        printf "| `%s` | %s | %d | %.0f %% | %d | %.0f | %d | %d |\n", target, what, n, percent, s, s ? n / s : 0, edges, finds
+      }' "$1/$target"
   done
-  (cd "$FUZZ_OUT/results" && cat $targets) |
-    awk '{ n += $1; s += $3; f += $5 } END { printf "| all | | %d | | %d | %.0f | | %d |\n", n, s, s ? n / s : 0, f }'
+  cat "$1"/* | awk '{ n += $1; s += $3; f += $5 } END { printf "| all | | %d | | %d | %.0f | | %d |\n", n, s, s ? n / s : 0, f }'
 }
-table | tee "$FUZZ_OUT/table.md"
+table "$FUZZ_OUT/results"
 if [ "${FUZZ_DOCS:-0}" = 1 ]; then
+  mkdir -p fuzz/results
+  for target in $targets; do cat "$FUZZ_OUT/results/$target" >> "fuzz/results/$target"; done
+  table fuzz/results > "$FUZZ_OUT/table.md"
   awk -v table="$FUZZ_OUT/table.md" '
     /^<!-- fuzz:end -->/ { skip = 0 }
     !skip { print }
@@ -49,4 +58,4 @@ if [ "${FUZZ_DOCS:-0}" = 1 ]; then
   cp "$FUZZ_OUT/fuzzing.md" docs/fuzzing.md
 fi
 # A find fails the run.
-! (cd "$FUZZ_OUT/results" && cat $targets) | awk '{ f += $5 } END { exit f == 0 }'
+cat "$FUZZ_OUT"/results/* | awk '{ f += $5 } END { exit f > 0 }'

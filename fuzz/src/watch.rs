@@ -81,11 +81,12 @@ thread_local! {
 /// The system's allocator, with a limit for each watched thread.
 pub struct Limited;
 
-/// Ends the program without allocating.
+/// Ends the program.
 fn exhausted(size: usize) -> ! {
     // A message that needs memory would come back here.
     LEFT.set(usize::MAX);
-    eprintln!("MEMORY: an input takes more than 1 GiB, {size} bytes of it at once");
+    let place = std::backtrace::Backtrace::force_capture();
+    eprintln!("MEMORY: an input takes more than 1 GiB, {size} bytes of it at once\n{place}");
     std::process::abort();
 }
 

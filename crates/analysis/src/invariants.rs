@@ -1,9 +1,11 @@
 //! Exact sums: what events add up to and what the kernel counted, which a complete recording has equal to the page.
 //!
 //! Rules of the kernel (6.1, mm/vmscan.c shrink_inactive_list, kswapd; mm/migrate.c migrate_misplaced_page; the same
-//! since 5.8 for these names): every batch of inactive pages that is looked at moves pgscan_anon or pgscan_file and is
-//! one mm_vmscan_lru_shrink_inactive; if kswapd does it, it moves pgscan_kswapd too; any other but reclaim for a
-//! cgroup's limit moves pgscan_direct too (khugepaged's has a counter of its own from 6.3 on); the same for pgsteal.
+//! since 5.8 for these names): every batch of inactive pages that is looked at is one mm_vmscan_lru_isolate of an
+//! inactive list and moves pgscan_anon or pgscan_file; if kswapd does it, it moves pgscan_kswapd too; any other but
+//! reclaim for a cgroup's limit moves pgscan_direct too (khugepaged's has a counter of its own from 6.3 on). If pages of
+//! it could be taken, it ends with one mm_vmscan_lru_shrink_inactive and moves the same counters of pgsteal. None can be
+//! taken where node reclaim may not unmap: without events of isolation such batches are not known.
 //! Reclaim for a cgroup's limit is therefore what the first two hold beyond the others. A hinting fault that moves
 //! pages is one mm_migrate_pages with reason numa_misplaced. Each wake of kswapd moves pageoutrun; before 3.12 each of
 //! its loops did, of which a wake may have many.
@@ -17,7 +19,7 @@
 use crate::numa::{NUMA_MISPLACED, is_reason};
 use crate::tasks::Context;
 use crate::{Analysis, Kind};
-use mmtwin_event::vocabulary::{MmMigratePages, MmVmscanLruShrinkInactive};
+use mmtwin_event::vocabulary::{MmMigratePages, MmVmscanLruIsolate, MmVmscanLruShrinkInactive};
 use mmtwin_event::{CounterRow, Event, Source};
 
 /// Nanoseconds from the time of a sample until `/proc/vmstat` has surely been read; some 100 us on a machine, some
@@ -36,6 +38,11 @@ enum Sum {
     /// By a task in an unknown kind of reclaim, which is either direct or for a cgroup.
     OtherScanned,
     OtherReclaimed,
+    /// Scanned pages again, by isolations.
+    KswapdIsolated,
+    DirectIsolated,
+    CgroupIsolated,
+    OtherIsolated,
     NumaMigrated,
     KswapdWakes,
 }
@@ -127,6 +134,18 @@ impl Invariants {
                 self.add(ev.ts, scanned, e.nr_scanned);
                 self.add(ev.ts, reclaimed, e.nr_reclaimed);
             }
+            Kind::MmVmscanLruIsolate => {
+                let e: MmVmscanLruIsolate = ev.typed();
+                if e.lru.is_some_and(|lru| !lru.is_active()) {
+                    let isolated = match context {
+                        Context::Kswapd => Sum::KswapdIsolated,
+                        Context::Direct | Context::Node => Sum::DirectIsolated,
+                        Context::Memcg | Context::MemcgSoftlimit => Sum::CgroupIsolated,
+                        Context::Other => Sum::OtherIsolated,
+                    };
+                    self.add(ev.ts, isolated, e.nr_scanned);
+                }
+            }
             Kind::MmVmscanKswapdWake => self.add(ev.ts, Sum::KswapdWakes, 1),
             Kind::MmMigratePages => {
                 let e: MmMigratePages = ev.typed();
@@ -171,7 +190,7 @@ fn grown(a: &Analysis, names: &[&str]) -> Result<i128, Unknown> {
 /// All invariants of an input.
 pub fn all(a: &Analysis) -> Vec<Invariant> {
     use Kind::{
-        MmMigratePages, MmVmscanDirectReclaimBegin, MmVmscanKswapdWake, MmVmscanLruShrinkInactive,
+        MmMigratePages, MmVmscanDirectReclaimBegin, MmVmscanKswapdWake, MmVmscanLruIsolate, MmVmscanLruShrinkInactive,
         MmVmscanMemcgReclaimBegin,
     };
     let recorded = |kinds: &[Kind]| match a.losses.any() {
@@ -180,6 +199,10 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
     };
     let classic = if a.source.lru_gen { Err(Unknown::NotRecorded) } else { Ok(()) };
     let reclaim = |kinds: &[Kind]| classic.and(recorded(kinds));
+    let isolations = a.recorded.has(MmVmscanLruIsolate) && a.reclaim.lists_are_told();
+    let node_reclaim = grown(a, &["zone_reclaim_success", "zone_reclaim_failed"]).is_ok_and(|times| times > 0);
+    let untold = if node_reclaim && !isolations { Err(Unknown::NotRecorded) } else { Ok(()) };
+    let scanned = |batches, isolated| if isolations { isolated } else { batches };
     let huge = a.counters.vmstat("numa_huge_pte_updates").is_some_and(|n| n > 0);
     let told = a.numa.migrations.values().all(|migrated| migrated.thp_succeeded.is_some());
     let migrations = if huge && !told { Err(Unknown::NotRecorded) } else { recorded(&[MmMigratePages]) };
@@ -203,16 +226,17 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
     // The counter of waits that kswapd skips went when its loops did.
     let loops = a.counters.vmstat("kswapd_skip_congestion_wait").is_some();
     let runs = if loops { Err(Unknown::NotInKernel) } else { grown(a, &["pageoutrun"]) };
-    let other = [Sum::OtherScanned, Sum::OtherReclaimed].map(|sum| a.invariants.bounds(sum).1);
+    let other = [scanned(Sum::OtherScanned, Sum::OtherIsolated), Sum::OtherReclaimed];
+    let other = other.map(|sum| a.invariants.bounds(sum).1);
     let pages = "pages";
     vec![
         line(
             "kswapd_scanned",
             "Pages scanned by kswapd",
             pages,
-            Sum::KswapdScanned,
+            scanned(Sum::KswapdScanned, Sum::KswapdIsolated),
             0,
-            reclaim(&kswapd),
+            untold.and(reclaim(&kswapd)),
             grown(a, &["pgscan_kswapd"]),
         ),
         line(
@@ -228,9 +252,9 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             "direct_scanned",
             "Pages scanned by direct reclaim",
             pages,
-            Sum::DirectScanned,
+            scanned(Sum::DirectScanned, Sum::DirectIsolated),
             other[0],
-            reclaim(&direct_kinds),
+            untold.and(reclaim(&direct_kinds)),
             direct("pgscan"),
         ),
         line(
@@ -246,9 +270,9 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             "cgroup_scanned",
             "Pages scanned for cgroups' limits",
             pages,
-            Sum::CgroupScanned,
+            scanned(Sum::CgroupScanned, Sum::CgroupIsolated),
             other[0],
-            reclaim(&cgroup_kinds),
+            untold.and(reclaim(&cgroup_kinds)),
             cgroup("pgscan"),
         ),
         line(
@@ -276,4 +300,46 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
 /// True if events and counters cover the same time, so that a difference is none of the recording's making.
 pub fn is_complete(a: &Analysis) -> bool {
     a.invariants.timed && a.invariants.first.is_some_and(|first| first < a.invariants.last) && !a.losses.any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made::Made;
+    use mmtwin_event::Sink;
+
+    /// Node reclaim that looks at 32 pages twice, of which the second time none can be taken, and what the kernel counts.
+    fn node_reclaim(isolations: bool) -> Analysis {
+        let mut analysis = Analysis::default();
+        let enabled = vec!["mm_vmscan_direct_reclaim_begin".to_string()];
+        analysis.start(&Source { enabled: Some(enabled), ..Source::default() });
+        let made = |kind, us: u64| Made::new(kind).pid(7).comm(b"dd").at(us * 1000);
+        let isolate = |us| made(Kind::MmVmscanLruIsolate, us).set("lru", 2).set("nr_scanned", 32);
+        let mut events = vec![made(Kind::MmVmscanNodeReclaimBegin, 1)];
+        if isolations {
+            events.extend([isolate(2), made(Kind::MmVmscanLruIsolate, 2).set("lru", 3).set("nr_scanned", 9)]);
+        }
+        events.push(made(Kind::MmVmscanLruShrinkInactive, 3).set("nr_scanned", 32).set("nr_reclaimed", 30));
+        if isolations {
+            events.push(isolate(4));
+        }
+        events.iter().for_each(|event| analysis.event(&event.event()));
+        let names = ["pgscan_direct", "pgsteal_direct", "zone_reclaim_success"].map(String::from);
+        for (at, values) in [(0, [0, 0, 0]), (9, [64, 30, 1])] {
+            let values = values.map(Some);
+            analysis.counters(&CounterRow { source: "vmstat", key: "", at, names: &names, values: &values });
+        }
+        analysis
+    }
+
+    #[test]
+    fn batches_of_which_nothing_is_taken_are_told_by_isolations_alone() {
+        let of = |isolations: bool, key| {
+            let line = all(&node_reclaim(isolations)).into_iter().find(|line| line.key == key).expect("a line");
+            line.difference()
+        };
+        assert_eq!(of(true, "direct_scanned"), Ok(0));
+        assert_eq!(of(false, "direct_scanned"), Err(Unknown::NotRecorded));
+        assert_eq!(of(false, "direct_reclaimed"), Ok(0));
+    }
 }

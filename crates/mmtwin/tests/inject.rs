@@ -133,6 +133,31 @@ struct Failure {
     call: &'static str,
     nth: u32,
     error: &'static str,
+    /// So do all that follow, and every other call by which the allocator gets memory: there is none left.
+    lasts: bool,
+}
+
+impl Failure {
+    /// What strace is asked for.
+    fn options(&self) -> Vec<String> {
+        let Failure { call, nth, error, lasts, .. } = self;
+        match lasts {
+            false => vec![format!("trace={call}"), format!("inject={call}:error={error}:when={nth}")],
+            // The program's start, its first calls of brk, is that of any program.
+            true => vec![
+                "trace=mmap,mremap,brk".into(),
+                format!("inject=mmap:error={error}:when={nth}+"),
+                format!("inject=mremap,brk:error={error}:when=4+"),
+            ],
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let on = if self.lasts { " and all that follow" } else { "" };
+        write!(f, "{}: {} number {}{on} with {}", VERBS[self.verb].name, self.call, self.nth, self.error)
+    }
 }
 
 fn tracefs_instances() -> usize {
@@ -153,9 +178,9 @@ fn fail(scratch: &Path, failure: &Failure, whole: &[BTreeMap<PathBuf, Vec<u8>>])
         mmtwin(&Verb { force: false, ..*verb }.arguments(&output));
         before = files(&output);
     }
-    let inject = format!("inject={}:error={}:when={}", failure.call, failure.error, failure.nth);
-    let trace = format!("trace={}", failure.call);
-    let ended = traced(&["-e", &trace, "-e", &inject], &log, verb, &output);
+    let options = failure.options();
+    let options: Vec<&str> = options.iter().flat_map(|option| ["-e", option]).collect();
+    let ended = traced(&options, &log, verb, &output);
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     let injected = fs::read_to_string(&log).is_ok_and(|log| log.contains("INJECTED"));
     if !injected {
@@ -256,7 +281,10 @@ fn every_call_fails_once() {
             // Beyond the last, for a recorder's calls differ from run to run.
             for nth in 1..=count {
                 let error = errors[nth as usize % errors.len()];
-                all.push(Failure { verb: number, call, nth, error });
+                all.push(Failure { verb: number, call, nth, error, lasts: false });
+            }
+            if *call == "mmap" {
+                all.extend((1..=count).map(|nth| Failure { verb: number, call, nth, error: "ENOMEM", lasts: true }));
             }
         }
     }
@@ -270,8 +298,7 @@ fn every_call_fails_once() {
         let made = fail(scratch.path(), failure, &whole);
         failed += usize::from(*made.as_ref().unwrap_or(&true));
         if let Err(why) = made {
-            let name = VERBS[failure.verb].name;
-            let line = format!("{name}: {} number {} with {}: {why}", failure.call, failure.nth, failure.error);
+            let line = format!("{failure}: {why}");
             say(line.clone());
             wrong.push(line);
         }

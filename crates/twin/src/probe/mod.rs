@@ -26,6 +26,8 @@ pub struct Probe {
     values: Vec<u64>,
     /// Characters of all waiting events.
     text: Vec<u8>,
+    /// Events given out whose values and characters are still there.
+    gone: usize,
     written: u64,
     /// Events whose time nobody has spent yet.
     unpaid: u64,
@@ -49,7 +51,8 @@ impl Probe {
         let mut enabled = [false; Kind::COUNT];
         kinds.into_iter().for_each(|kind| enabled[kind as usize] = true);
         enabled[Kind::Other as usize] = false;
-        Probe { enabled, waiting: Vec::new(), values: Vec::new(), text: Vec::new(), written: 0, unpaid: 0, origin: 0 }
+        let (waiting, values, text) = (Vec::new(), Vec::new(), Vec::new());
+        Probe { enabled, waiting, values, text, gone: 0, written: 0, unpaid: 0, origin: 0 }
     }
 
     /// A probe that writes nothing.
@@ -128,9 +131,30 @@ impl Probe {
                 fields: Fields::Text(&slots),
             });
         }
+        // What is left moves to the front once more events are gone than wait: a buffer in which something always waits stays
+        // small, and moving costs no more than giving out did.
+        self.gone += due;
+        if self.gone >= self.waiting.len() {
+            self.gone = 0;
+            self.close_up();
+        }
+    }
+
+    /// Drops the values and characters of events that are gone.
+    fn close_up(&mut self) {
+        let (values, text) = (std::mem::take(&mut self.values), std::mem::take(&mut self.text));
         if self.waiting.is_empty() {
+            // Their memory is used again.
+            (self.values, self.text) = (values, text);
             self.values.clear();
             self.text.clear();
+        }
+        for event in &mut self.waiting {
+            let count = event.kind.schema().map_or(0, |schema| schema.fields.len());
+            let kept = (self.values.len() as u32, self.text.len() as u32);
+            self.values.extend_from_slice(&values[event.values as usize..][..count]);
+            self.text.extend_from_slice(&text[event.text.0 as usize..event.text.1 as usize]);
+            (event.values, event.text) = (kept.0, (kept.1, self.text.len() as u32));
         }
     }
 }
@@ -159,6 +183,20 @@ mod tests {
         assert_eq!(seen.0, [(5, 0, 2), (5, 2, 1), (5, 2, 3), (7, 1, 0)]);
         probe.drain(9, &mut seen);
         assert_eq!((seen.0.last(), probe.written()), (Some(&(9, 0, 4)), 5));
+    }
+
+    #[test]
+    fn a_buffer_in_which_something_always_waits_stays_small() {
+        let mut probe = Probe::new([Kind::MmVmscanKswapdSleep]);
+        let mut seen = Seen::default();
+        for at in 0..10_000 {
+            probe.write(at, 0, Task::default(), &MmVmscanKswapdSleep { nid: at as i32 }, b"abc");
+            probe.write(at + 3, 0, Task::default(), &MmVmscanKswapdSleep { nid: at as i32 }, b"");
+            probe.drain(at, &mut seen);
+        }
+        assert!(probe.bytes() < 2000, "{} bytes", probe.bytes());
+        probe.drain(u64::MAX, &mut seen);
+        assert!(seen.0.len() == 20_000 && seen.0.iter().all(|&(at, _, nid)| at as i32 - nid == 0 || at as i32 - nid == 3));
     }
 
     #[test]
