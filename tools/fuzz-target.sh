@@ -1,5 +1,6 @@
 #!/bin/sh
-# One target for FUZZ_SECONDS; what it did is in $FUZZ_OUT/results/TARGET: inputs, accepted, seconds, edges, finds.
+# One target for FUZZ_SECONDS with coverage, then for FUZZ_SWEEP without. What each did is a line of
+# $FUZZ_OUT/results/TARGET: inputs, accepted, seconds, edges, finds.
 set -eu
 target=$1
 corpus="$FUZZ_OUT/corpus/$target"
@@ -35,4 +36,11 @@ while left=$((FUZZ_SECONDS - $(date +%s) + begun)); [ "$left" -gt 0 ] && [ "$fin
   cp "$scratch/log" "$FUZZ_OUT/finds/$target-$finds.log"
 done
 echo "$inputs $accepted $(($(date +%s) - begun)) $edges $finds" > "$FUZZ_OUT/results/$target"
-echo "$target: $inputs inputs, $accepted accepted, $edges edges, $finds finds"
+begun=$(date +%s)
+if [ "$FUZZ_SWEEP" -gt 0 ]; then
+  "$FUZZ_SWEEPER" "$target" "$FUZZ_SWEEP" "$((begun * 1000000))" "$FUZZ_OUT/finds" "$corpus" $regressions \
+    2> "$FUZZ_OUT/logs/$target-sweep.log" >> "$FUZZ_OUT/results/$target" ||
+    echo "0 0 $(($(date +%s) - begun)) 0 1" >> "$FUZZ_OUT/results/$target"
+fi
+awk -v target="$target" '{ n += $1; taken += $2; finds += $5 } END { print target ": " n " inputs, " taken " accepted, " finds + 0 " finds" }' \
+  "$FUZZ_OUT/results/$target"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Coverage-guided fuzzing of all targets in turn (libFuzzer on the stable toolchain; needs a C++ compiler).
 #
-#   FUZZ_SECONDS   seconds for each target (600)
+#   FUZZ_SECONDS   seconds for each target, guided by coverage (600)
+#   FUZZ_SWEEP     seconds for each target after that, without coverage and some ten times as many inputs (300)
 #   FUZZ_TARGETS   targets, by name (all)
 #   FUZZ_JOBS      targets at once (2)
 #   FUZZ_DOCS=1    adds what was done to fuzz/results, a line for each run of a target, of which the table in
@@ -11,8 +12,8 @@
 # again until its time is up or it has crashed FUZZ_CRASHES times (10).
 set -eu
 cd "$(dirname "$0")/.."
-: "${FUZZ_SECONDS:=600}" "${FUZZ_JOBS:=2}" "${FUZZ_CRASHES:=10}" "${CARGO:=cargo}"
-export FUZZ_SECONDS FUZZ_CRASHES
+: "${FUZZ_SECONDS:=600}" "${FUZZ_SWEEP:=300}" "${FUZZ_JOBS:=2}" "${FUZZ_CRASHES:=10}" "${CARGO:=cargo}"
+export FUZZ_SECONDS FUZZ_SWEEP FUZZ_CRASHES
 host=$(rustc -vV | sed -n 's/^host: //p')
 # With a target named, the flags are for what runs and not for what builds it.
 coverage="-C passes=sancov-module -C llvm-args=-sanitizer-coverage-level=4"
@@ -20,9 +21,11 @@ coverage="$coverage -C llvm-args=-sanitizer-coverage-inline-8bit-counters -C llv
 coverage="$coverage -C llvm-args=-sanitizer-coverage-trace-compares"
 RUSTFLAGS="$coverage" $CARGO build --profile fuzz -p mmtwin-fuzz --features engine --bin mmtwin-fuzz \
   --target "$host" --target-dir target/engine
+$CARGO build --profile fuzz -p mmtwin-fuzz --bin mmtwin-sweep --target-dir target/engine
 FUZZ_ENGINE="$PWD/target/engine/$host/fuzz/mmtwin-fuzz"
+FUZZ_SWEEPER="$PWD/target/engine/fuzz/mmtwin-sweep"
 FUZZ_OUT="$PWD/target/fuzz"
-export FUZZ_ENGINE FUZZ_OUT
+export FUZZ_ENGINE FUZZ_SWEEPER FUZZ_OUT
 names=$(sed -n 's/^ *name: "\(.*\)",$/\1/p' fuzz/src/targets/mod.rs)
 targets=${FUZZ_TARGETS:-$names}
 mkdir -p "$FUZZ_OUT/finds" "$FUZZ_OUT/logs"

@@ -1,8 +1,9 @@
 //! Fuzzing of everything that reads what others wrote, and of the twin.
 //!
-//! A [`Target`] is a plain function of bytes with seeds and a way to change them. Two drivers use the same targets: the
-//! test `seeded` runs a fixed number of inputs from fixed seeds (`make test`), the binary `mmtwin-fuzz` looks for inputs
-//! that reach new code (`make fuzz`). `docs/fuzzing.md` has the numbers.
+//! A [`Target`] is a plain function of bytes with seeds and a way to change them. Three drivers use the same targets: the
+//! test `seeded` runs a fixed number of inputs from fixed seeds (`make test`); the binary `mmtwin-fuzz` looks for inputs
+//! that reach new code, and `mmtwin-sweep` changes what it found many times more (`make fuzz`). `docs/fuzzing.md` has
+//! the numbers.
 
 pub mod generate;
 pub mod mutate;

@@ -34,7 +34,8 @@ pub fn within<T>(target: &'static str, input: impl Into<String>, seconds: u64, r
     static WATCHMAN: Once = Once::new();
     WATCHMAN.call_once(|| drop(std::thread::spawn(watch)));
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
-    let until = used(thread).unwrap_or(0) + seconds * 1_000_000_000;
+    let begun = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let until = begun.tv_sec as u64 * 1_000_000_000 + begun.tv_nsec as u64 + seconds * 1_000_000_000;
     let running = Running { thread, target, input: input.into(), until, begun: Instant::now() };
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(running);
     let ended = Ended(thread);

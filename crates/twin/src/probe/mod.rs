@@ -142,20 +142,19 @@ impl Probe {
 
     /// Drops the values and characters of events that are gone.
     fn close_up(&mut self) {
-        let (values, text) = (std::mem::take(&mut self.values), std::mem::take(&mut self.text));
-        if self.waiting.is_empty() {
-            // Their memory is used again.
-            (self.values, self.text) = (values, text);
-            self.values.clear();
-            self.text.clear();
-        }
+        let (mut values, mut text) = (Vec::new(), Vec::new());
         for event in &mut self.waiting {
             let count = event.kind.schema().map_or(0, |schema| schema.fields.len());
-            let kept = (self.values.len() as u32, self.text.len() as u32);
-            self.values.extend_from_slice(&values[event.values as usize..][..count]);
-            self.text.extend_from_slice(&text[event.text.0 as usize..event.text.1 as usize]);
-            (event.values, event.text) = (kept.0, (kept.1, self.text.len() as u32));
+            let kept = (values.len() as u32, text.len() as u32);
+            values.extend_from_slice(&self.values[event.values as usize..][..count]);
+            text.extend_from_slice(&self.text[event.text.0 as usize..event.text.1 as usize]);
+            (event.values, event.text) = (kept.0, (kept.1, text.len() as u32));
         }
+        // Copied, so that the memory of the larger buffers is used again.
+        self.values.clear();
+        self.values.extend_from_slice(&values);
+        self.text.clear();
+        self.text.extend_from_slice(&text);
     }
 }
 
@@ -196,7 +195,9 @@ mod tests {
         }
         assert!(probe.bytes() < 2000, "{} bytes", probe.bytes());
         probe.drain(u64::MAX, &mut seen);
-        assert!(seen.0.len() == 20_000 && seen.0.iter().all(|&(at, _, nid)| at as i32 - nid == 0 || at as i32 - nid == 3));
+        assert!(
+            seen.0.len() == 20_000 && seen.0.iter().all(|&(at, _, nid)| at as i32 - nid == 0 || at as i32 - nid == 3)
+        );
     }
 
     #[test]

@@ -1,0 +1,65 @@
+//! Many changed inputs of one target, without coverage: some ten times as many in the same time.
+//!
+//! `mmtwin-sweep TARGET SECONDS SEED FINDS [CORPUS...]`: inputs are the target's seeds and the files in the folders of
+//! corpora, changed once to four times by choices from the seed. What panics is kept in the folder FINDS; a hang or too
+//! much memory ends the program, with the input kept there. Prints inputs, accepted ones, seconds and finds.
+
+use mmtwin_fuzz::{Random, targets, watch};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+#[global_allocator]
+static ALLOCATOR: watch::Limited = watch::Limited;
+
+/// Finds after which it ends: more of them tell no more.
+const ENOUGH: u64 = 10;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [target, seconds, seed, finds, corpora @ ..] = &arguments[..] else {
+        panic!("usage: mmtwin-sweep TARGET SECONDS SEED FINDS [CORPUS...]");
+    };
+    let target = targets::named(target).unwrap_or_else(|| panic!("no target `{target}`"));
+    let (seconds, seed): (u64, u64) = (seconds.parse().expect("seconds"), seed.parse().expect("a seed"));
+    let finds = PathBuf::from(finds);
+    let mut corpus = (target.seeds)();
+    for folder in corpora {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();
+        files.sort();
+        corpus.extend(files.iter().filter_map(|file| std::fs::read(file).ok()));
+    }
+    let begun = Instant::now();
+    let (mut inputs, mut accepted, mut found) = (0u64, 0u64, 0u64);
+    // A hang and too much memory end the program: its input must be there by then.
+    let current = finds.join(format!("{}-sweep-{}", target.name, std::process::id()));
+    while begun.elapsed() < Duration::from_secs(seconds) && found < ENOUGH {
+        let mut random = Random(seed.wrapping_add(inputs));
+        let mut input = corpus[random.below(corpus.len())].clone();
+        for _ in 0..1 + random.below(4) {
+            let other = &corpus[random.below(corpus.len())];
+            (target.mutate)(&mut input, other, &mut random);
+        }
+        // Those that can take long are few.
+        if target.share <= 150 {
+            std::fs::write(&current, &input).expect("the folder of finds can be written");
+        }
+        let run = || {
+            watch::within(target.name, format!("seed {}", seed.wrapping_add(inputs)), target.seconds, || {
+                (target.run)(&input)
+            })
+        };
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(seen) => accepted += u64::from(seen.accepted),
+            Err(_) => {
+                found += 1;
+                let kept = finds.join(format!("{}-sweep-{}-{found}", target.name, seed));
+                std::fs::write(kept, &input).expect("the folder of finds can be written");
+            }
+        }
+        inputs += 1;
+    }
+    let _ = std::fs::remove_file(&current);
+    println!("{inputs} {accepted} {} 0 {found}", begun.elapsed().as_secs());
+}
