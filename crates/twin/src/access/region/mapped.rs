@@ -2,7 +2,7 @@
 //!
 //! Stands for the entries of each mapping (`set_pte_range`, `zap_pte_range`, `page_mapcount`; every release). Anonymous memory
 //! has one mapping, whose entries are the region's own. Not modelled: page tables of all but the first process as memory.
-//! Checked by tests here and through faults and counters in `tests/mapped_files.rs`.
+//! Checked by tests here and through faults and counters in `tests/numa_files.rs`.
 
 use super::super::marks::Bits;
 use super::{Entry, GONE, Region};
