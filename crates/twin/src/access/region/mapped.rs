@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((file.mapped_pages(), file.resident(b), file.entry(70)), (0, 0, Entry::Present(5)));
         file.map_shared(a, 70);
         file.map_shared(b, 70);
-        (file.touch(b, 70), file.touch(a, 70), file.touch(b, 71));
+        [(b, 70), (a, 70), (b, 71)].into_iter().for_each(|(mapper, page)| file.touch(mapper, page));
         assert_eq!([70..71, 70..71, 71..72].map(|pages| file.take_young(pages)), [0b11, 0, 0b10]);
         file.touch(b, 70);
         file.unmap_everywhere(70);
