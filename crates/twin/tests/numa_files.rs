@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::scenario::{Finished, ran, ran_explicitly};
+use common::scenario::{Finished, ran, ran_explicitly, ran_with};
 
 /// Four nodes with two CPUs and 512 MiB each, scanned four times a second.
 fn said(rest: &str) -> String {
@@ -78,6 +78,19 @@ fn each_process_maps_a_cached_file_for_itself() {
             assert_eq!(vmstat(&run, "nr_mapped"), if kind == "file" { 0 } else { vmstat(&run, "nr_mapped") });
         }
     }
+}
+
+#[test]
+fn each_page_that_a_fault_maps_besides_its_own_takes_time() {
+    let both = [reader("a", "file", "syscall", "0 s", "0", 1), reader("b", "file", "mmap", "3 s", "4", 1)];
+    let took = |cost: &str| {
+        let sets = [format!("machine.cost.map_around=\"{cost}\""), "kernel.sysctl.kernel.numa_balancing=0".to_string()];
+        let run = ran_with(&said(&both.concat()), &sets);
+        assert_eq!(faults(&run, "b"), 256);
+        run.results.phases.iter().filter(|phase| phase.process == "b").map(|phase| phase.end - phase.start).sum::<u64>()
+    };
+    // 256 faults map 15 pages more each.
+    assert_eq!(took("1 us") - took("0 ns"), 3_840_000);
 }
 
 #[test]

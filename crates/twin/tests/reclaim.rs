@@ -72,6 +72,32 @@ fn a_second_pass_over_a_file_refaults() {
 }
 
 #[test]
+fn pages_that_two_mappings_have_touched_are_activated_at_the_first_look() {
+    let mapper = |name: &str, cpu: u32| {
+        format!(
+            "[[process]]\nname = \"{name}\"\ncpus = \"{cpu}\"\n{}file = \"common\"\n[[process.phase]]\n{}\
+             [[process.phase]]\n[[process.phase.action]]\nkind = \"sleep\"\ntime = \"20 s\"\n",
+            region("data", 100, "file"),
+            access("data", "pattern = \"sequential\"\ncount = 25600")
+        )
+    };
+    let reader = format!(
+        "[[process]]\nname = \"reader\"\nstart = \"5 s\"\n{}[[process.phase]]\n{}",
+        region("stream", 400, "file"),
+        access("stream", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 102400")
+    );
+    let activated = |mappers: &[String]| {
+        let run = ran(&format!("{}{}{reader}", small(256, "0 B"), mappers.concat()));
+        agrees(&run);
+        run.counter("vmstat", "", "pgactivate")
+    };
+    let (one, two) = (activated(&[mapper("a", 0)]), activated(&[mapper("a", 0), mapper("b", 1)]));
+    // What one has touched once stays on the inactive list, and goes at the second look.
+    assert!(one < 1000, "{one}");
+    assert!(two > 20_000, "{two}");
+}
+
+#[test]
 fn anonymous_memory_overflows_to_swap() {
     let hot = "pattern = \"hot-cold\"\nhot = 0.2\nhot_touches = 0.9\nthink = \"5 us\"\nwrite = 1\ncount = 400000";
     let said = format!(

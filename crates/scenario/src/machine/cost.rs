@@ -67,6 +67,9 @@ pub struct Costs {
     pub sample: Cost,
     /// A minor page fault without the page's allocation.
     pub page_fault: Cost,
+    /// Mapping one more page of a file that is in memory, in a fault on one of its neighbours.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub map_around: Cost,
     /// A call that reads or writes a page of a file that is in memory.
     pub file_call: Cost,
     /// Asking the disk for pages of a file that lie one after another, besides copying them.

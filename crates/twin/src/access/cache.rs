@@ -226,6 +226,8 @@ impl AccessState {
                 mapped += 1;
             }
         }
+        // The fault itself has the cost of the page that it is about.
+        kernel.spend(cpu, self.costs.map_around * u64::saturating_sub(mapped, 1));
         mapped
     }
 

@@ -7,6 +7,8 @@ use crate::kernel::Ps;
 pub(crate) struct FaultCosts {
     /// A fault without the allocation.
     pub fault: Ps,
+    /// To map one more page in it.
+    pub map_around: Ps,
     /// To clear a huge page.
     pub clear_huge: Ps,
     /// A call that reads or writes a page of a file.

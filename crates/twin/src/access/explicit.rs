@@ -124,7 +124,7 @@ fn come_to(
         }
     }
     let of = &mut state.regions[region];
-    of.touch(page);
+    of.touch(mapper, page);
     if of.file && touch.write && state.dirty_mapped(kernel, caller, region, page) {
         // It was mapped for reading only.
         access.faults += 1;

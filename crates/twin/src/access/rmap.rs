@@ -1,8 +1,8 @@
 //! From a page frame to what it holds, and what reclaim does to the mappings of a page: `folio_referenced`, `try_to_unmap`,
 //! `__remove_mapping`, `pageout` (6.1 to 6.12).
 //!
-//! A frame has the number of a page among those of all regions. A page is young if it was touched since reclaim looked.
-//! Left out: several page tables that map one page count as one.
+//! A frame has the number of a page among those of all regions. A page is young if it was touched since reclaim looked, by
+//! each mapping for itself. Asking a mapping and taking a page out of it cost the same for each.
 
 use super::{AccessState, Cpus, Entry};
 use crate::kernel::Kernel;
@@ -58,13 +58,13 @@ impl AccessState {
         self.regions[self.of_content(content).region].cpus
     }
 
-    /// True if a page's mappings have been used since reclaim looked.
-    pub(crate) fn take_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> bool {
+    /// How many of a page's mappings have been used since reclaim looked.
+    pub(crate) fn take_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> usize {
         let at = self.of_content(content);
         if !self.regions[at.region].is_mapped_by_any(at.page) {
-            return false;
+            return 0;
         }
-        kernel.spend(cpu, self.costs.rmap_page);
+        kernel.spend(cpu, self.costs.rmap_page * self.regions[at.region].mapcount(at.page) as u64);
         let end = at.page + (1 << kernel.alloc.frames.order(page));
         self.touched(at.region, at.page..end)
     }
@@ -76,9 +76,10 @@ impl AccessState {
         let region = &mut self.regions[at.region];
         let elsewhere = if region.cpus.elsewhere(cpu) { region.cpus } else { Cpus::None };
         if region.file {
+            let mappings = region.mapcount(at.page) as u64;
             let mapped = region.unmap_everywhere(at.page);
             if mapped {
-                kernel.spend(cpu, self.costs.unmap_page);
+                kernel.spend(cpu, self.costs.unmap_page * mappings);
                 kernel.stat.pages.add(node, NodeItem::Mapped, -1);
             }
             return if mapped { elsewhere } else { Cpus::None };
@@ -89,7 +90,7 @@ impl AccessState {
             return Cpus::None;
         }
         // A huge page's entry is split first, and each of the new ones replaced.
-        kernel.spend(cpu, self.costs.unmap_page * pages);
+        kernel.spend(cpu, self.costs.unmap_page * pages * region.mapcount(at.page).max(1) as u64);
         let slots = self.swap.slot_of(page).unwrap_or_default();
         let items: &[NodeItem] = if region.anon { &[NodeItem::AnonPages] } else { &[NodeItem::Mapped] };
         items.iter().for_each(|&item| kernel.stat.pages.add(node, item, -(pages as i64)));

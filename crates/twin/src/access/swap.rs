@@ -229,7 +229,7 @@ impl AccessState {
         let node = kernel.node_of_frame(pfn);
         self.regions[region].put(page, pfn, node);
         self.regions[region].map_shared(mapper, page);
-        self.regions[region].touch(page);
+        self.regions[region].touch(mapper, page);
         let items = self.regions[region].items();
         let items = if cached == NO_PAGE { items } else { &items[items.len() - 1..] };
         items.iter().for_each(|&item| kernel.stat.pages.add(node, item, 1));

@@ -24,6 +24,8 @@ enum How {
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     how: How,
+    /// The mapping that touches.
+    mapper: usize,
     now: u64,
     /// At the end of each epoch, from this one on.
     first: u32,
@@ -43,7 +45,11 @@ impl AccessState {
     /// The accesses of a thread begin.
     pub(crate) fn open_logs(&mut self, accessor: &mut Accessor) {
         for access in accessor.list.iter_mut().filter(|_| !accessor.explicit) {
-            let of_pool = |log: &usize| matches!(self.logs[*log].how, How::Pool(pool) if Some(pool) == access.pool);
+            let mapper = access.mapper;
+            let of_pool = |log: &usize| {
+                let log = &self.logs[*log];
+                log.mapper == mapper && matches!(log.how, How::Pool(pool) if Some(pool) == access.pool)
+            };
             let known = self.regions[access.region].logs.iter().copied().find(of_pool);
             let how = match (access.pool, access.touching.stream.pattern()) {
                 (Some(pool), _) => How::Pool(pool),
@@ -51,7 +57,7 @@ impl AccessState {
                 (None, Pattern::Draws(..)) => continue,
             };
             access.log = Some(known.unwrap_or_else(|| {
-                self.logs.push(Log { how, now: 0, first: self.epoch, counts: Vec::new() });
+                self.logs.push(Log { how, mapper, now: 0, first: self.epoch, counts: Vec::new() });
                 self.regions[access.region].logs.push(self.logs.len() - 1);
                 self.logs.len() - 1
             }));
@@ -82,21 +88,30 @@ impl AccessState {
         }
     }
 
-    /// True if pages of a region were touched since this was asked last; they have one mapping.
-    pub(crate) fn touched(&mut self, region: usize, pages: Range<u64>) -> bool {
+    /// How many mappings have touched pages of a region since this was asked last.
+    pub(crate) fn touched(&mut self, region: usize, pages: Range<u64>) -> usize {
         self.looked = true;
         let young = self.regions[region].take_young(pages.clone());
         let before = self.regions[region].stamp(&pages, self.epoch);
-        if young || self.regions[region].logs.is_empty() {
-            return young;
+        let (of, all) = (&self.regions[region], 0..self.regions[region].mappers());
+        match before {
+            Some(before) if !of.logs.is_empty() && matches!(of.entry(pages.start), Entry::Present(_)) => {
+                all.filter(|&by| young >> by.min(63) & 1 == 1 || self.touched_by(region, by, &pages, before)).count()
+            }
+            _ => young.count_ones() as usize,
         }
-        let mapped = |page: u64| matches!(self.regions[region].entry(page), Entry::Present(_));
-        let Some(before) = before.filter(|_| mapped(pages.start) && self.regions[region].is_mapped_by_any(pages.start))
-        else {
+    }
+
+    /// Whether a mapping has touched pages since an epoch, by its rates.
+    fn touched_by(&mut self, region: usize, mapper: usize, pages: &Range<u64>, before: u32) -> bool {
+        if !self.regions[region].is_mapped_by(mapper, pages.start) {
             return false;
-        };
+        }
         let mut untouched = 1.0;
         for &log in &self.regions[region].logs {
+            if !self.regions[region].anon && self.logs[log].mapper != mapper {
+                continue;
+            }
             let (from, to) = self.logs[log].since(before);
             match &self.logs[log].how {
                 _ if from == to => {}
@@ -113,8 +128,7 @@ impl AccessState {
                 }
             }
         }
-        let content = self.regions[region].content(pages.start);
-        let word = self.young_random.fraction(content.into(), u64::from(self.epoch));
-        word >= untouched
+        let content = u64::from(self.regions[region].content(pages.start)) | (mapper as u64) << 32;
+        self.young_random.fraction(content, u64::from(self.epoch)) >= untouched
     }
 }

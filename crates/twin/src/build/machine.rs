@@ -97,6 +97,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
     let cost = &of.cost;
     FaultCosts {
         fault: cost.page_fault.0,
+        map_around: cost.map_around.0,
         clear_huge: clear_huge(of),
         file_call: cost.file_call.0,
         file_request: cost.file_request.0,

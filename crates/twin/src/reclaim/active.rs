@@ -24,7 +24,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &Control, number: usize, li
     let (mut rotated, mut deactivated) = (0, 0);
     for page in pages {
         let content = world.kernel.alloc.frames.content(page);
-        let young = world.memory.take_young(world.kernel, world.cpu, page, content);
+        let young = world.memory.take_young(world.kernel, world.cpu, page, content) > 0;
         let frames = &mut world.kernel.alloc.frames;
         let pages = 1u64 << frames.order(page);
         if young && file && world.memory.of_content(content).exec(world.memory) {

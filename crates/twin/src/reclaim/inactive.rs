@@ -183,9 +183,10 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
     if at.locked(world.memory) {
         return Fate::Activate;
     }
-    if world.memory.take_young(kernel, world.cpu, page, content) {
+    let mappings = world.memory.take_young(kernel, world.cpu, page, content);
+    if mappings > 0 {
         kernel.alloc.frames.set_flag(page, Flag::Referenced, true);
-        if referenced || file && at.exec(world.memory) {
+        if referenced || mappings > 1 || file && at.exec(world.memory) {
             return Fate::Activate;
         }
         came.ref_keep += pages;

@@ -14,7 +14,7 @@ impl Region {
 
     /// A mapping gets a page of a file that is in the page cache; true if none had it.
     pub(crate) fn map_cached(&mut self, mapper: usize, page: u64) -> bool {
-        self.young.insert(page);
+        self.touch(mapper, page);
         self.map_shared(mapper, page)
     }
 
@@ -59,18 +59,17 @@ impl Region {
     }
 
     /// A process maps a region no longer that is a file or shared memory: what it has leaves its page tables and stays in
-    /// the page cache; pages of a file that nobody else maps and that were used since somebody looked stay as used
+    /// the page cache; pages of a file that it has used since somebody looked stay as used
     /// (`zap_pte_range`).
     pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize) {
         let mut next = 0;
-        while let Some((page, last)) = self.unmap_next(mapper, next) {
+        while let Some((page, last, young)) = self.unmap_next(mapper, next) {
             next = page + 1;
-            if !last || !self.file {
+            if !self.file {
                 continue;
             }
-            let young = self.young.remove(page);
             if let Entry::Present(pfn) = self.entry(page) {
-                kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -1);
+                kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -i64::from(last));
                 if young {
                     kernel.mark_accessed(caller.cpu, pfn);
                 }

@@ -95,7 +95,9 @@ impl Region {
         let flags: &[Flag] = if active { &[Flag::Swapbacked, Flag::Active] } else { &[Flag::Swapbacked] };
         kernel.adopt(caller, pfn, self.content(page), flags, self.locked);
         self.count(kernel, pfn, 1);
-        self.young.insert(page);
+        if self.anon {
+            self.young.insert(page);
+        }
     }
 }
 

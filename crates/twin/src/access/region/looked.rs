@@ -4,14 +4,25 @@ use super::{HUGE, Region};
 use std::ops::Range;
 
 impl Region {
-    /// A mapped page is touched.
+    /// A page is touched by a mapping that has it.
     #[inline]
-    pub(crate) fn touch(&mut self, page: u64) {
-        self.young.insert(page);
+    pub(crate) fn touch(&mut self, mapper: usize, page: u64) {
+        if self.anon {
+            self.young.insert(page);
+        } else {
+            self.touch_shared(mapper, page);
+        }
     }
 
-    /// True if one of some pages was touched since this was asked.
-    pub(crate) fn take_young(&mut self, pages: Range<u64>) -> bool {
+    /// Which mappings have touched some pages since this was asked, one bit for each.
+    pub(crate) fn take_young(&mut self, pages: Range<u64>) -> u64 {
+        match self.anon {
+            true => u64::from(self.take_young_anon(pages)),
+            false => pages.fold(0, |bits, page| bits | self.take_touched(page)),
+        }
+    }
+
+    fn take_young_anon(&mut self, pages: Range<u64>) -> bool {
         if pages.end - pages.start == 1 {
             return self.young.remove(pages.start);
         }

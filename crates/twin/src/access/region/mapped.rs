@@ -2,7 +2,7 @@
 //!
 //! Stands for the entries of each mapping (`set_pte_range`, `zap_pte_range`, `page_mapcount`; every release). Anonymous memory
 //! has one mapping, whose entries are the region's own. Not modelled: page tables of all but the first process as memory.
-//! Checked by tests here and through faults and counters in `tests/mapped_files.rs`.
+//! Checked by tests here and through faults and counters in `tests/numa_files.rs`.
 
 use super::super::marks::Bits;
 use super::{Entry, GONE, Region};
@@ -11,6 +11,8 @@ use super::{Entry, GONE, Region};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mapped {
     by: Vec<Bits>,
+    /// Of those, the ones that were touched since reclaim looked.
+    young: Vec<Bits>,
     /// Pages that some mapping has.
     any: u64,
 }
@@ -30,6 +32,7 @@ impl Region {
     pub(crate) fn add_mapper(&mut self) -> usize {
         let pages = if self.anon { 0 } else { self.len() };
         self.mapped.by.push(Bits::new(pages));
+        self.mapped.young.push(Bits::new(pages));
         self.mapped.by.len() - 1
     }
 
@@ -57,6 +60,25 @@ impl Region {
             Entry::Zero => true,
             Entry::Absent | Entry::Gone(_) => false,
         }
+    }
+
+    /// Mappings of the region, one where nobody maps it.
+    pub(crate) fn mappers(&self) -> usize {
+        self.mapped.by.len().max(1)
+    }
+
+    /// A page that several may map is touched by one of them.
+    #[inline]
+    pub(super) fn touch_shared(&mut self, mapper: usize, page: u64) {
+        if let Some(own) = self.mapped.young.get_mut(mapper).filter(|_| !self.anon) {
+            own.insert(page);
+        }
+    }
+
+    /// Which mappings of a page that several may map have touched it since this was asked, one bit for each.
+    pub(super) fn take_touched(&mut self, page: u64) -> u64 {
+        let own = self.mapped.young.iter_mut().enumerate().filter(|(_, own)| own.count() > 0);
+        own.fold(0, |bits, (number, own)| bits | u64::from(own.remove(page)) << number.min(63))
     }
 
     /// What a mapping has at a page: nothing where the page is in memory and only others have it.
@@ -105,18 +127,21 @@ impl Region {
         for own in self.mapped.by.iter_mut().filter(|own| own.count() > 0) {
             any |= own.remove(page);
         }
+        self.take_touched(page);
         self.mapped.any -= u64::from(any);
         any
     }
 
-    /// A mapping loses its next page from one on; that page, and whether no other mapping has it.
-    pub(super) fn unmap_next(&mut self, mapper: usize, from: u64) -> Option<(u64, bool)> {
+    /// A mapping loses its next page from one on; that page, whether no other mapping has it, and whether this one has
+    /// touched it since reclaim looked.
+    pub(super) fn unmap_next(&mut self, mapper: usize, from: u64) -> Option<(u64, bool, bool)> {
         let own = self.mapped.by.get_mut(mapper)?;
         let page = own.next(from)?;
         own.remove(page);
+        let young = self.mapped.young[mapper].remove(page);
         let last = self.mapped.count(page) == 0;
         self.mapped.any -= u64::from(last);
-        Some((page, last))
+        Some((page, last, young))
     }
 
     /// Pages of a file that processes map.
@@ -151,10 +176,18 @@ mod tests {
         assert!(!file.map_shared(b, 70) && file.is_mapped(b, 70, false));
         assert_eq!((file.mapcount(70), file.mapped_pages(), file.resident(a)), (2, 1, 1));
         assert_eq!((file.unmapped_within(a, &(60..80)), file.unmapped_within(a, &(0..70))), (19, 70));
-        assert_eq!((file.unmap_next(a, 0), file.unmap_next(a, 0)), (Some((70, false)), None));
+        file.touch(a, 70);
+        assert_eq!((file.unmap_next(a, 0), file.unmap_next(a, 0)), (Some((70, false, true)), None));
         assert_eq!((file.mapcount(70), file.mapped_pages(), file.resident(b)), (1, 1, 1));
         assert!(file.unmap_everywhere(70) && !file.unmap_everywhere(70));
         assert_eq!((file.mapped_pages(), file.resident(b), file.entry(70)), (0, 0, Entry::Present(5)));
+        file.map_shared(a, 70);
+        file.map_shared(b, 70);
+        [(b, 70), (a, 70), (b, 71)].into_iter().for_each(|(mapper, page)| file.touch(mapper, page));
+        assert_eq!([70..71, 70..71, 71..72].map(|pages| file.take_young(pages)), [0b11, 0, 0b10]);
+        file.touch(b, 70);
+        file.unmap_everywhere(70);
+        assert_eq!(file.take_young(70..71), 0, "what is gone is not young when it comes back");
         let mut heap = Region::new(shape(true), 1, 0);
         let own = heap.add_mapper();
         heap.put(7, 5, 0);

@@ -69,7 +69,7 @@ pub(crate) struct Region {
     pub written_up_to: u64,
     /// By page of a file that was written: block of what the file system remembers of it, or [`NO_PAGE`]; empty before.
     buffers: Vec<Pfn>,
-    /// Pages that were touched since reclaim looked.
+    /// Pages of anonymous memory that were touched since reclaim looked.
     young: Bits,
     /// Mapped executable.
     pub exec: bool,
@@ -128,7 +128,8 @@ impl Region {
         let parts = (0..parts).map(part).collect();
         let tables = Tables::new(pages);
         let entries = vec![NO_PAGE; pages as usize];
-        let (mapped, dirty, young) = (Mapped::default(), Bits::new(if file { pages } else { 0 }), Bits::new(pages));
+        let (mapped, dirty, young) =
+            (Mapped::default(), Bits::new(if file { pages } else { 0 }), Bits::new(if anon { pages } else { 0 }));
         Region {
             entries,
             tables,
@@ -208,7 +209,9 @@ impl Region {
     pub(crate) fn clear(&mut self, page: u64, pages: u64, node: Option<usize>) {
         let zero = self.entries[page as usize] == ZERO;
         self.entries[page as usize..(page + pages) as usize].fill(NO_PAGE);
-        self.young.remove(page);
+        if self.anon {
+            self.young.remove(page);
+        }
         self.unmap_everywhere(page);
         let part = self.part_mut(page);
         match node {

@@ -17,7 +17,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &Control, zone: usize, list
     let (mut active, mut inactive, mut used) = (Vec::new(), Vec::new(), 0);
     for page in isolated.pages {
         let content = world.kernel.alloc.frames.content(page);
-        if world.memory.take_young(world.kernel, world.cpu, page, content) {
+        if world.memory.take_young(world.kernel, world.cpu, page, content) > 0 {
             used += 1;
             if file && world.memory.of_content(content).exec(world.memory) {
                 active.push(page);

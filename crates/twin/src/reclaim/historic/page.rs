@@ -154,7 +154,7 @@ impl Pass {
             }
         }
         let referenced = world.kernel.alloc.frames.set_flag(page, Flag::Referenced, false);
-        let young = world.memory.take_young(world.kernel, world.cpu, page, content);
+        let young = world.memory.take_young(world.kernel, world.cpu, page, content) > 0;
         if young {
             let cpus = world.memory.cpus_of(content);
             world.shoot_down(cpus);
