@@ -1,8 +1,10 @@
-//! Generated scenarios through the twin: it ends, gives the same twice, keeps every page, and its events and counters agree.
+//! Generated scenarios through the twin: it ends, gives the same twice, keeps every page, and its events and counters agree and
+//! fit the recordings of its kernel.
 
 use crate::{Random, Seen, generate, mutate};
 use mmtwin_analysis::{Analysis, invariants};
-use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source};
+use mmtwin_event::era::{self, Era, Values};
+use mmtwin_event::{CounterRow, Event, Fields, Kind, Order, Sink, Source};
 use mmtwin_scenario::Scenario;
 use mmtwin_twin::clock::determinism::Hashing;
 use mmtwin_twin::kernel::Kernel;
@@ -64,7 +66,7 @@ fn scenario(text: &str) -> Seen {
         return Seen::refused(error);
     }
     let first = first.finish().expect("nothing to compare with");
-    let mut checks = Checks { analysis: rows.0, event: (0, 0) };
+    let mut checks = Checks { analysis: rows.0, event: (0, 0), era: scenario.kernel.events.era() };
     let mut second = Hashing::new(&mut checks, Some(first.clone()));
     let ran = once(&scenario, &mut second).expect("the second run does what the first did");
     second.finish().unwrap_or_else(|difference| panic!("two runs differ: {difference}"));
@@ -118,6 +120,7 @@ impl Sink for Rows {
 struct Checks {
     analysis: Analysis,
     event: (u64, u32),
+    era: Era,
 }
 
 impl Checks {
@@ -147,6 +150,10 @@ impl Sink for Checks {
         let at = (event.ts, event.cpu);
         assert!(at >= self.event, "event {} at {at:?} comes after {:?}", event.name, self.event);
         self.event = at;
+        if let (Some(definition), Fields::Text(slots)) = (era::of_kind(self.era, event.kind), event.fields) {
+            let record = definition.encode(1, Default::default(), Values { slots, raw: event.raw }, &mut |_| 0);
+            record.unwrap_or_else(|gap| panic!("no recording can have an event: {gap}"));
+        }
         self.analysis.event(event);
     }
 }

@@ -23,7 +23,7 @@ pub mod generate;
 pub use encode::{Common, Gap, Values};
 pub use format::{format_text, header_event, header_page};
 pub use layout::{Definition, Field, Form};
-pub use words::{gfp_bits, gfp_text};
+pub use words::{gfp_bits, gfp_text, gfp_then};
 
 use crate::vocabulary::Kind;
 use std::collections::BTreeMap;

@@ -6,6 +6,7 @@
 
 use super::Era;
 use super::table::eras;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -87,6 +88,27 @@ pub fn gfp_text(era: Era, bits: u64) -> String {
     words(era, "gfp").map_or_else(|| format!("{bits:#x}"), |gfp| gfp.text(bits))
 }
 
+/// The flags of a request, named as kernels from 4.6 on name them, as kernels of an era print them. Before, a name of one
+/// flag had no underscores, kernel memory was not accounted, who spared kswapd said so, and some flags had no name yet or
+/// were not there at all.
+pub fn gfp_then(era: Era, text: &str) -> Cow<'_, str> {
+    // Bits without a name in the tables of their time.
+    const HIGHMEM: u64 = 0x2;
+    const WRITE: u64 = 0x100_0000;
+    let Some(then) = words(era, "gfp").filter(|_| era <= Era::C) else { return Cow::Borrowed(text) };
+    let known = |word: &str| then.entries.iter().find(|(_, w)| *w == word).map_or(0, |(bits, _)| *bits);
+    let bits = text.split('|').fold(0, |bits, word| match word {
+        "GFP_KERNEL_ACCOUNT" => bits | known("GFP_KERNEL"),
+        "GFP_TRANSHUGE_LIGHT" => bits | known("GFP_TRANSHUGE") & !known("GFP_WAIT"),
+        "__GFP_KSWAPD_RECLAIM" => bits & !known("GFP_NO_KSWAPD"),
+        "__GFP_HIGHMEM" => bits | HIGHMEM,
+        // Since 3.3.
+        "__GFP_WRITE" if era > Era::A => bits | WRITE,
+        _ => bits | known(word.strip_prefix("__").unwrap_or(word)),
+    });
+    Cow::Owned(then.text(bits))
+}
+
 /// Heads are `flags NAME ERAS WORD-OF-0` and `symbols NAME ERAS`, indented lines `NUMBER WORD; ..`.
 fn parse(text: &'static str) -> Result<Tables, String> {
     let mut tables: Vec<(Vec<Era>, &str, Words)> = Vec::new();
@@ -146,6 +168,22 @@ mod tests {
         assert_eq!(gfp_text(Era::D, 0xa20), "GFP_ATOMIC");
         assert_eq!(gfp_text(Era::E, 0x820), "GFP_ATOMIC");
         assert_eq!(gfp_text(Era::D, 0x820), "GFP_NOWAIT|__GFP_HIGH");
+    }
+
+    #[test]
+    fn flags_of_today_in_words_of_then() {
+        let of = |era, text| gfp_then(era, text).into_owned();
+        assert_eq!(of(Era::A, "GFP_KERNEL_ACCOUNT|__GFP_ZERO"), "GFP_KERNEL|GFP_ZERO");
+        assert_eq!(of(Era::A, "GFP_HIGHUSER_MOVABLE|GFP_COLD"), "GFP_HIGHUSER_MOVABLE|GFP_COLD");
+        assert_eq!(of(Era::A, "GFP_HIGHUSER_MOVABLE|__GFP_WRITE"), "GFP_HIGHUSER_MOVABLE");
+        assert_eq!(of(Era::B, "GFP_HIGHUSER_MOVABLE|__GFP_WRITE"), "GFP_HIGHUSER_MOVABLE|0x1000000");
+        assert_eq!(of(Era::C, "GFP_NOWAIT"), "GFP_NOWAIT");
+        assert_eq!(of(Era::C, "GFP_TRANSHUGE|__GFP_THISNODE"), "GFP_TRANSHUGE|GFP_THISNODE");
+        let light = gfp_bits(Era::C, of(Era::C, "GFP_TRANSHUGE_LIGHT").as_bytes());
+        assert_eq!(light, Some(0x4352ca));
+        let deferring = of(Era::C, "GFP_TRANSHUGE_LIGHT|__GFP_KSWAPD_RECLAIM");
+        assert_eq!(gfp_bits(Era::C, deferring.as_bytes()), Some(0x352ca));
+        assert_eq!(of(Era::D, "GFP_KERNEL_ACCOUNT|__GFP_ZERO"), "GFP_KERNEL_ACCOUNT|__GFP_ZERO");
     }
 
     #[test]

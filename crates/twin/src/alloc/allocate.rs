@@ -14,7 +14,6 @@ use super::{
 use crate::page::{Pfn, State};
 use crate::vmstat::{NumaItem, ZoneItem};
 use mmtwin_event::Kind;
-use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::{MmPageAlloc, MmPageFree};
 
 /// Pages that were allocated, and what that took.
@@ -218,14 +217,15 @@ impl PageAllocator {
             return;
         }
         let (pfn, address) = page.map_or((Some(u64::MAX), Some(Default::default())), named);
+        let (gfp, gfp_flags) = ctx.probe.gfp(request.gfp);
         let event = MmPageAlloc {
             order: request.order,
             migratetype: request.migratetype as i32,
-            gfp_flags: Gfp(Bytes { start: 0, len: request.gfp.len() as u32 }.to_slot()),
+            gfp_flags,
             pfn,
             page: address,
         };
-        ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &event, request.gfp.as_bytes());
+        ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &event, gfp.as_bytes());
     }
 
     /// Frees the block that begins with a page. Returns how many pages the CPU's lists have given back for it.

@@ -62,6 +62,7 @@ pub fn kernel_of(scenario: &Scenario, on: &SaidMachine, probe: Probe) -> Result<
     if scenario.kernel.sysctl.vm_numa_stat == Some(0) {
         kernel.stat.set_numa_stat(false);
     }
+    kernel.probe.set_era(scenario.kernel.events.era());
     kernel.set_writeback(writeback(&scenario.kernel));
     kernel.set_shared_budget(on.cpu.shared_budget);
     kernel.set_event_time(on.cost.trace_event.0);

@@ -4,7 +4,6 @@ use super::Status;
 use super::zone::{Mode, Pass};
 use crate::alloc::Request;
 use crate::reclaim::{COSTLY_ORDER, Poll, World};
-use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::MmCompactionTryToCompactPages;
 
 /// Retries while compaction makes progress (`MAX_COMPACT_RETRIES`); a quarter for costly orders.
@@ -33,13 +32,11 @@ pub(crate) struct Compact {
 impl Compact {
     /// For a request, in the zones that it may take pages of.
     pub(crate) fn new(world: &mut World<'_>, request: Request, priority: Priority, zones: Vec<usize>) -> Compact {
-        let event = MmCompactionTryToCompactPages {
-            order: request.order as i32,
-            gfp_mask: Gfp(Bytes { start: 0, len: request.gfp.len() as u32 }.to_slot()),
-            priority: Some(priority as i32),
-        };
+        let (gfp, gfp_mask) = world.kernel.probe.gfp(request.gfp);
+        let (order, told) = (request.order as i32, Some(priority as i32));
+        let event = MmCompactionTryToCompactPages { order, gfp_mask, priority: told };
         let (at, cpu, task) = (world.now(), world.cpu, world.task);
-        world.kernel.probe.write(at, cpu, task, &event, request.gfp.as_bytes());
+        world.kernel.probe.write(at, cpu, task, &event, gfp.as_bytes());
         Compact { request, priority, zones, next: 0, pass: None, result: Status::Skipped }
     }
 

@@ -5,8 +5,11 @@
 //! Values are stored as the slots of the vocabulary; characters they refer to are stored behind them.
 
 use crate::clock::Ns;
+use mmtwin_event::era::{Era, gfp_then};
+use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::SCHEMAS;
 use mmtwin_event::{Event, Fields, Kind, Sink, Slots, Typed};
+use std::borrow::Cow;
 
 /// The task that runs when an event is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +35,7 @@ pub struct Probe {
     /// Events whose time nobody has spent yet.
     unpaid: u64,
     origin: Ns,
+    era: Era,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +56,7 @@ impl Probe {
         kinds.into_iter().for_each(|kind| enabled[kind as usize] = true);
         enabled[Kind::Other as usize] = false;
         let (waiting, values, text) = (Vec::new(), Vec::new(), Vec::new());
-        Probe { enabled, waiting, values, text, gone: 0, written: 0, unpaid: 0, origin: 0 }
+        Probe { enabled, waiting, values, text, gone: 0, written: 0, unpaid: 0, origin: 0, era: Era::F }
     }
 
     /// A probe that writes nothing.
@@ -63,6 +67,24 @@ impl Probe {
     /// Times written from now on count from here.
     pub(crate) fn set_origin(&mut self, origin: Ns) {
         self.origin = origin;
+    }
+
+    /// Events are those of an era's kernels.
+    pub(crate) fn set_era(&mut self, era: Era) {
+        self.era = era;
+    }
+
+    /// Events of reclaim have the fields that they had while zones were reclaimed. Kernels 3.6 to 4.19 reclaim by node here
+    /// and write events of 3.5, so what a reclaim of a zone would say is said of the highest that it may take pages of.
+    pub(crate) fn names_zones(&self) -> bool {
+        self.era <= Era::C
+    }
+
+    /// The flags of a request as the kernel prints them, and the field that stands for all of that text.
+    pub(crate) fn gfp(&self, flags: &'static str) -> (Cow<'static, str>, Gfp) {
+        let text = gfp_then(self.era, flags);
+        let field = Gfp(Bytes { start: 0, len: text.len() as u32 }.to_slot());
+        (text, field)
     }
 
     /// True if events of this kind are wanted.

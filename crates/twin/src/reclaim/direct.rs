@@ -9,7 +9,6 @@ use super::{Control, DEF_PRIORITY, Poll, World, compact_gap};
 use crate::alloc::{ZONES, ZoneKind};
 use crate::compaction::Status;
 use crate::kernel::Ps;
-use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::{
     MmVmscanDirectReclaimBegin, MmVmscanDirectReclaimEnd, MmVmscanMemcgReclaimBegin, MmVmscanMemcgReclaimEnd,
 };
@@ -185,8 +184,7 @@ impl Direct {
 
     fn write_begin(&mut self, world: &mut World<'_>) {
         self.begun = world.kernel.clock(world.cpu);
-        let gfp = self.control.gfp;
-        let gfp_flags = Gfp(Bytes { start: 0, len: gfp.len() as u32 }.to_slot());
+        let (gfp, gfp_flags) = world.kernel.probe.gfp(self.control.gfp);
         let (order, may_writepage) = (self.control.order as i32, Some(self.control.may_writepage.into()));
         let (at, cpu, task) = (world.now(), world.cpu, world.task);
         let probe = &mut world.kernel.probe;

@@ -5,7 +5,7 @@
 //! demotion, private data. Checked event by event and by counters against guests
 //! (docs/fidelity.md).
 
-use super::isolate::{Isolated, isolate};
+use super::isolate::{Isolated, highest_zoneidx, isolate};
 use super::{Control, List, World};
 use crate::access::Cpus;
 use crate::alloc::ZONES;
@@ -138,7 +138,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
         nr_reclaimed: came.reclaimed,
         priority: control.priority as i32,
         flags: flags(file),
-        zid: None,
+        zid: world.kernel.probe.names_zones().then(|| highest_zoneidx(control.highest)),
         nr_dirty: Some(came.dirty),
         nr_writeback: Some(came.writeback),
         nr_congested: Some(came.congested),

@@ -9,7 +9,6 @@ use super::{BATCH, Control, DEF_PRIORITY, List, MAX_RETRIES, Poll, Reason, Who, 
 use crate::alloc::{HUGE_ORDER, Request, ZONES, ZoneKind};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
 use crate::probe::Task;
-use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::{MmVmscanKswapdSleep, MmVmscanKswapdWake, MmVmscanWakeupKswapd};
 
 impl Kernel {
@@ -30,14 +29,15 @@ impl Kernel {
         if self.is_balanced(node, request.order, request.highest) && !boosted {
             return self.leave_to_kcompactd(cpu, task, node, request);
         }
+        let (gfp, gfp_flags) = self.probe.gfp(request.gfp);
         let event = MmVmscanWakeupKswapd {
             nid: node as i32,
             order: request.order as i32,
             zid: Some(highest_zoneidx(request.highest)),
-            gfp_flags: Some(Gfp(Bytes { start: 0, len: request.gfp.len() as u32 }.to_slot())),
+            gfp_flags: Some(gfp_flags),
         };
         let at = self.now(cpu);
-        self.probe.write(at, cpu, task, &event, request.gfp.as_bytes());
+        self.probe.write(at, cpu, task, &event, gfp.as_bytes());
         self.reclaim.nodes[node].kswapd_waits = false;
         self.reclaim.wakes.push(node);
     }

@@ -13,7 +13,6 @@ use super::{Control, List, Poll, Who, World};
 use crate::alloc::{Asked, NodeMask, Request, ZONES};
 use crate::kernel::Kernel;
 use crate::vmstat::NodeItem;
-use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::{MmVmscanNodeReclaimBegin, MmVmscanNodeReclaimEnd};
 
 /// Nodes that are farther are not reclaimed, but used (`RECLAIM_DISTANCE`).
@@ -97,13 +96,10 @@ impl NodeReclaim {
         control.nr_to_reclaim = control.nr_to_reclaim.max(1 << request.order);
         control.priority = PRIORITY;
         (control.may_writepage, control.may_unmap) = (mode & WRITE != 0, mode & UNMAP != 0);
-        let event = MmVmscanNodeReclaimBegin {
-            nid: node as i32,
-            order: request.order as i32,
-            gfp_flags: Gfp(Bytes { start: 0, len: request.gfp.len() as u32 }.to_slot()),
-        };
+        let (gfp, gfp_flags) = world.kernel.probe.gfp(request.gfp);
+        let event = MmVmscanNodeReclaimBegin { nid: node as i32, order: request.order as i32, gfp_flags };
         let (at, cpu, task) = (world.now(), world.cpu, world.task);
-        world.kernel.probe.write(at, cpu, task, &event, request.gfp.as_bytes());
+        world.kernel.probe.write(at, cpu, task, &event, gfp.as_bytes());
         NodeReclaim { node, asked, control, pass: NodePass::new(node) }
     }
 

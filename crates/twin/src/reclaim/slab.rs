@@ -5,9 +5,10 @@
 //! that were looked up. What RCU frees later counts as reclaimed by nobody. Left out: shrinkers per cgroup. Checked by tests
 //! of the arithmetic here, and by `tests/slab.rs`.
 
-use super::{Control, World};
+use super::{Control, List, World};
 use mmtwin_event::value::{Bytes, Gfp, Hex, Sym};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
+use std::borrow::Cow;
 
 /// Objects that are scanned at once unless a shrinker says otherwise (`SHRINK_BATCH`).
 pub(super) const SHRINK_BATCH: u64 = 128;
@@ -66,13 +67,17 @@ pub(super) struct Counts {
 }
 
 /// The event before a shrinker, given by number and function, scans, and its texts. What only some releases say is unset.
-pub(super) fn start_of((number, scan): (usize, &str), gfp: &str, counts: Counts) -> (MmShrinkSlabStart, String) {
+pub(super) fn start_of(
+    (number, scan): (usize, &str),
+    (gfp, gfp_flags): (Cow<'_, str>, Gfp),
+    counts: Counts,
+) -> (MmShrinkSlabStart, String) {
     let (text, split) = (format!("{gfp}{scan}"), gfp.len() as u32);
     let start = MmShrinkSlabStart {
         shr: Hex(number as u64 + 1),
         shrink: Sym(Bytes { start: split, len: scan.len() as u32 }.to_slot()),
         nr_objects_to_shrink: counts.left as i64,
-        gfp_flags: Gfp(Bytes { start: 0, len: split }.to_slot()),
+        gfp_flags,
         cache_items: counts.freeable,
         delta: counts.delta,
         total_scan: counts.total as i64,
@@ -100,6 +105,11 @@ impl World<'_> {
         if shrinker.scan == SUPERBLOCK { all * self.kernel.reclaim.rules.vfs_cache_pressure / 100 } else { all }
     }
 
+    /// Pages on the lists of a node.
+    fn evictable(&self, node: usize) -> i64 {
+        List::EVICTABLE.iter().map(|&list| self.kernel.stat.pages.node_lru(node, list as usize)).sum::<u64>() as i64
+    }
+
     /// Frees so many objects of a shrinker, the oldest; how many there were.
     fn free_objects(&mut self, number: usize, node: usize, count: u64) -> u64 {
         let shrinker = &mut self.kernel.reclaim.shrinkers[number];
@@ -118,9 +128,12 @@ impl World<'_> {
         let deferred = std::mem::take(&mut shrinker.deferred[node]);
         let (mut total, delta) = to_scan(freeable, shrinker.seeks, deferred, control.priority);
         let counts = Counts { left: deferred, freeable, delta, total };
-        let (start, text) = start_of((number, &shrinker.scan), control.gfp, counts);
+        let (start, text) = start_of((number, &shrinker.scan), self.kernel.probe.gfp(control.gfp), counts);
         let (nid, priority) = (Some(node as i32), Some(control.priority as i32));
-        let start = MmShrinkSlabStart { nid, priority, ..start };
+        // The share of a node's pages that is scanned at this priority.
+        let lru = self.kernel.probe.names_zones().then(|| self.evictable(node));
+        let (pgs_scanned, lru_pgs) = (lru.map(|pages| pages >> control.priority), lru);
+        let start = MmShrinkSlabStart { nid, priority, pgs_scanned, lru_pgs, ..start };
         let (mut scanned, mut freed) = (0, 0);
         let batch = self.kernel.reclaim.shrinkers[number].batch;
         while total >= batch || total >= freeable {

@@ -9,7 +9,6 @@ use super::wait::{CONGESTION, Wait};
 use super::zone::Pass;
 use crate::kernel::Ps;
 use crate::reclaim::{BATCH, Control, DEF_PRIORITY, Poll, World};
-use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::{MmVmscanDirectReclaimBegin, MmVmscanDirectReclaimEnd};
 
 /// Parts of a second: a wait within reclaim, and one before the allocator tries again.
@@ -45,11 +44,6 @@ enum Stage {
     AfterPriority,
     Waiting(Wait),
     NextPriority,
-}
-
-/// How flags of a request were told of: single flags had no underscores then, and kernel memory was not accounted.
-pub(super) fn flags_then(gfp: &str) -> String {
-    gfp.replace("GFP_KERNEL_ACCOUNT", "GFP_KERNEL").replace("|__GFP_ACCOUNT", "").replace("__GFP_", "GFP_")
 }
 
 impl Direct {
@@ -178,11 +172,11 @@ impl Direct {
 
     fn write_begin(&mut self, world: &mut World<'_>) {
         self.begun = world.kernel.clock(world.cpu);
-        let gfp = flags_then(self.control.gfp);
+        let (gfp, gfp_flags) = world.kernel.probe.gfp(self.control.gfp);
         let event = MmVmscanDirectReclaimBegin {
             order: self.control.order as i32,
             may_writepage: Some(self.control.may_writepage.into()),
-            gfp_flags: Gfp(Bytes { start: 0, len: gfp.len() as u32 }.to_slot()),
+            gfp_flags,
         };
         let (at, task) = (world.now(), world.task);
         world.kernel.probe.write(at, world.cpu, task, &event, gfp.as_bytes());

@@ -5,7 +5,6 @@
 //! there are events. A file system may be entered only with __GFP_FS. Checked by tests of the arithmetic here.
 
 use super::Slabs;
-use super::direct::flags_then;
 use crate::reclaim::slab::{Counts, SHRINK_BATCH, start_of};
 use crate::reclaim::{BATCH, Control, World};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
@@ -48,7 +47,7 @@ impl World<'_> {
         let delta = due(freeable, shrinker.seeks, pages_scanned, pages);
         let total = to_scan(slabs, freeable, left, delta);
         let counts = Counts { left, freeable, delta, total };
-        let (start, text) = start_of((number, &shrinker.scan), &flags_then(control.gfp), counts);
+        let (start, text) = start_of((number, &shrinker.scan), self.kernel.probe.gfp(control.gfp), counts);
         let (pgs_scanned, lru_pgs) = (Some(pages_scanned as i64), Some(pages as i64));
         let start = MmShrinkSlabStart { pgs_scanned, lru_pgs, ..start };
         // Who may not enter file systems leaves it all for later.
