@@ -44,14 +44,8 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     input.len()
 });
 
-/// Leaves the target's good inputs in the folder `MMTWIN_FUZZ_SEEDS`, which libFuzzer reads then. With `MMTWIN_FUZZ_SHOW`
-/// it only prints what the reader gets of the input in that file.
+/// Leaves the target's good inputs in the folder `MMTWIN_FUZZ_SEEDS`, which libFuzzer reads then.
 fn begin() {
-    if let Some(file) = std::env::var_os("MMTWIN_FUZZ_SHOW") {
-        let input = std::fs::read(file).expect("the input can be read");
-        std::io::Write::write_all(&mut std::io::stdout(), &(TARGET.built)(&input)).expect("a place to print to");
-        std::process::exit(0);
-    }
     let Some(folder) = std::env::var_os("MMTWIN_FUZZ_SEEDS").map(std::path::PathBuf::from) else { return };
     for (number, seed) in SEEDS.iter().enumerate() {
         std::fs::write(folder.join(format!("seed-{number}")), seed).expect("the folder of seeds can be written");

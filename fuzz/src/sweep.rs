@@ -3,8 +3,10 @@
 //! `mmtwin-sweep TARGET SECONDS SEED FINDS [CORPUS...]`: inputs are the target's seeds and the files in the folders of
 //! corpora, changed once to four times by choices from the seed. What panics is kept in the folder FINDS; a hang or too
 //! much memory ends the program, with the input kept there. Prints inputs, accepted ones, seconds and finds.
+//!
+//! `mmtwin-sweep TARGET FILE`: prints what the reader gets of the input in a file, and gives it to the target.
 
-use mmtwin_fuzz::{Random, targets, watch};
+use mmtwin_fuzz::{Random, Target, targets, watch};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,10 +19,12 @@ const ENOUGH: u64 = 10;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [target, seconds, seed, finds, corpora @ ..] = &arguments[..] else {
-        panic!("usage: mmtwin-sweep TARGET SECONDS SEED FINDS [CORPUS...]");
+    let target = |name: &str| targets::named(name).unwrap_or_else(|| panic!("no target `{name}`"));
+    let (target, seconds, seed, finds, corpora) = match &arguments[..] {
+        [name, file] => return repeat(target(name), file),
+        [name, seconds, seed, finds, corpora @ ..] => (target(name), seconds, seed, finds, corpora),
+        _ => panic!("usage: mmtwin-sweep TARGET FILE | TARGET SECONDS SEED FINDS [CORPUS...]"),
     };
-    let target = targets::named(target).unwrap_or_else(|| panic!("no target `{target}`"));
     let (seconds, seed): (u64, u64) = (seconds.parse().expect("seconds"), seed.parse().expect("a seed"));
     let finds = PathBuf::from(finds);
     let mut corpus = (target.seeds)();
@@ -62,4 +66,12 @@ fn main() {
     }
     let _ = std::fs::remove_file(&current);
     println!("{inputs} {accepted} {} 0 {found}", begun.elapsed().as_secs());
+}
+
+/// One input of a file.
+fn repeat(target: &Target, file: &str) {
+    let input = std::fs::read(file).expect("the input can be read");
+    std::io::Write::write_all(&mut std::io::stdout(), &(target.built)(&input)).expect("a place to print to");
+    let seen = watch::within(target.name, file, target.seconds, || (target.run)(&input));
+    eprintln!("{}", if seen.accepted { "accepted" } else { "refused" });
 }

@@ -109,6 +109,25 @@ fn a_note_says_where_the_rules_of_6_1_stand_in() {
 }
 
 #[test]
+fn pages_of_a_cgroup_without_limits_are_reclaimed_as_all_others() {
+    let of = |release: &str, cgroup: &str, of: &str| {
+        ran(&format!(
+            "{cgroup}{}[[process]]\nname = \"reader\"\n{of}{}[[process.phase]]\n{}",
+            small(release, "0 B"),
+            region("file", 512, "file"),
+            access("file", "pattern = \"sequential\"\nvia = \"mmap\"\ncount = 131072")
+        ))
+    };
+    for release in ["2.6.36", "3.3", "3.5"] {
+        let inside = of(release, "[[cgroup]]\nname = \"/g\"\n", "cgroup = \"/g\"\n");
+        let outside = of(release, "", "");
+        assert_eq!(inside.results.ending, Ending::Completed);
+        let sums = |run: &Finished| ["pgsteal", "pgscan_kswapd", "pgscan_direct"].map(|family| zoned(run, family));
+        assert_eq!(sums(&inside), sums(&outside), "{release}");
+    }
+}
+
+#[test]
 fn limits_of_cgroups_are_refused() {
     let cgroup =
         "[[cgroup]]\nname = \"/web\"\nmemory.max = \"64 MiB\"\n[[process]]\nname = \"in\"\ncgroup = \"/web\"\n";

@@ -72,8 +72,7 @@ impl Kcompactd {
             match status {
                 Status::Success => world.compaction_defer_reset(zone, order, false),
                 Status::Complete | Status::PartialSkipped => {
-                    let online = world.kernel.stat.online().to_vec();
-                    online.into_iter().for_each(|cpu| world.kernel.drain_pages(cpu));
+                    world.kernel.drain_all_pages(world.cpu);
                     world.defer_compaction(zone, order);
                 }
                 _ => {}

@@ -225,7 +225,7 @@ impl Kernel {
         let got = match self.allocate_unchecked(caller, request) {
             Err(failure) if failure.request.may_wait => {
                 // Nobody reclaims here; what lies on other CPUs' lists can be had.
-                self.stat.online().to_vec().into_iter().for_each(|cpu| self.drain_pages(cpu));
+                self.drain_all_pages(caller.cpu);
                 self.allocate_unchecked(caller, request)
             }
             got => got,
@@ -237,6 +237,15 @@ impl Kernel {
     pub(crate) fn drain_pages(&mut self, cpu: u32) {
         let (alloc, mut ctx) = self.split(cpu, Task::default());
         alloc.drain_pages(&mut ctx, cpu);
+    }
+
+    /// All CPUs' lists go back because a CPU asks for it, on those that are behind when it asks.
+    pub(crate) fn drain_all_pages(&mut self, by: u32) {
+        for cpu in self.stat.online().to_vec() {
+            let at = self.now(cpu).max(self.now(by));
+            let (alloc, ctx) = self.split(cpu, Task::default());
+            alloc.drain_pages(&mut Context { at, ..ctx }, cpu);
+        }
     }
 
     /// Frees on a CPU, which spends the time it takes.

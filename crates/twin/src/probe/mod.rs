@@ -36,6 +36,8 @@ pub struct Probe {
     unpaid: u64,
     origin: Ns,
     era: Era,
+    /// Events up to this time have been given out.
+    drained: Ns,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +58,7 @@ impl Probe {
         kinds.into_iter().for_each(|kind| enabled[kind as usize] = true);
         enabled[Kind::Other as usize] = false;
         let (waiting, values, text) = (Vec::new(), Vec::new(), Vec::new());
-        Probe { enabled, waiting, values, text, gone: 0, written: 0, unpaid: 0, origin: 0, era: Era::F }
+        Probe { enabled, waiting, values, text, gone: 0, written: 0, unpaid: 0, origin: 0, era: Era::F, drained: 0 }
     }
 
     /// A probe that writes nothing.
@@ -106,6 +108,7 @@ impl Probe {
         self.text.extend_from_slice(text);
         let text = (start, self.text.len() as u32);
         let at = at + self.origin;
+        debug_assert!(at >= self.drained, "CPU {cpu} writes at {at}, but events up to {} are given out", self.drained);
         self.waiting.push(Waiting { at, cpu, task, kind: T::KIND, present: slots.present, values, text });
         self.written += 1;
         self.unpaid += 1;
@@ -129,6 +132,7 @@ impl Probe {
 
     /// Gives the waiting events up to and including time `until` to a sink.
     pub fn drain(&mut self, until: Ns, sink: &mut dyn Sink) {
+        self.drained = until;
         // Stable, so events of one time and CPU stay in the order in which they were written.
         self.waiting.sort_by_key(|event| (event.at, event.cpu));
         let due = self.waiting.partition_point(|event| event.at <= until);

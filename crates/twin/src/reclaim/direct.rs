@@ -44,6 +44,15 @@ impl Direct {
         Direct { control: Control { may_writepage, ..control }, zones, next: 0, begun: 0, stage: Stage::Begin }
     }
 
+    /// The sleep that it has begun and not left.
+    pub(crate) fn throttle(&self) -> Option<Throttle> {
+        match &self.stage {
+            Stage::Asleep(throttle) | Stage::Reserve(throttle) => Some(*throttle),
+            Stage::Node(pass) => pass.throttle(),
+            Stage::Begin | Stage::Stall | Stage::Zones | Stage::AfterPriority => None,
+        }
+    }
+
     /// Goes on; at the end, the pages that were reclaimed, or 1 if compaction can go on.
     pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<u64> {
         match &mut self.stage {
@@ -62,7 +71,7 @@ impl Direct {
             }
             Stage::Reserve(throttle) => {
                 let slept = *throttle;
-                world.leave(slept);
+                world.kernel.reclaim.leave(slept);
                 let gives_up = !self.control.fs && world.is_over(slept);
                 if !gives_up
                     && !world.allows_direct_reclaim(slept.node)

@@ -1,6 +1,6 @@
 //! Who reclaims, by the rules of the kernel's generation: by node (4.8 and later), or by zone as in 2010.
 
-use super::{Control, Direct, Kswapd, Poll, Rules, World, historic};
+use super::{Control, Direct, Kswapd, Poll, Rules, Throttle, World, historic};
 
 /// A task that reclaims.
 #[derive(Clone, Debug)]
@@ -15,6 +15,14 @@ impl TaskReclaim {
         match world.kernel.reclaim.rules.by_zone {
             None => TaskReclaim::ByNode(Direct::new(world, control, zones)),
             Some(_) => TaskReclaim::ByZone(historic::Direct::new(world, control, zones, again)),
+        }
+    }
+
+    /// The sleep that it has begun and not left; where zones are reclaimed nobody counts who sleeps.
+    pub(crate) fn throttle(&self) -> Option<Throttle> {
+        match self {
+            TaskReclaim::ByNode(direct) => direct.throttle(),
+            TaskReclaim::ByZone(_) => None,
         }
     }
 

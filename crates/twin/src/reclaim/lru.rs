@@ -211,7 +211,11 @@ impl Lru {
     #[inline]
     pub(crate) fn number_of(&self, frames: &Frames, page: Pfn) -> usize {
         let zone = frames.zone(page);
-        self.number(if self.by_zone { zone } else { zone / ZONES }, frames.cgroup(page))
+        match self.by_zone {
+            // Those of a zone hold pages of all cgroups; those of cgroups are not modelled, as their limits are not.
+            true => self.number(zone, 0),
+            false => self.number(zone / ZONES, frames.cgroup(page)),
+        }
     }
 
     pub(crate) fn vec(&self, number: usize) -> &Lruvec {

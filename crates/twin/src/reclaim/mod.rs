@@ -56,7 +56,7 @@ use memcg::Stock;
 pub(crate) use node::COSTLY_ORDER;
 pub(crate) use node_reclaim::{NodeReclaim, Tried};
 pub(crate) use slab::{SUPERBLOCK, Shrinker};
-pub(crate) use throttle::Reason;
+pub(crate) use throttle::{Reason, Throttle};
 
 use crate::access::AccessState;
 use crate::alloc::{ZONES, ZoneKind};

@@ -58,6 +58,19 @@ impl NodePass {
         }
     }
 
+    /// The sleep that it has begun and not left.
+    pub(super) fn throttle(&self) -> Option<Throttle> {
+        match self.stage {
+            Stage::Asleep(throttle) => Some(throttle),
+            Stage::Prepare
+            | Stage::Cgroup
+            | Stage::Lruvec(_)
+            | Stage::After
+            | Stage::Congested
+            | Stage::Continue => None,
+        }
+    }
+
     /// Goes on; at the end, whether anything was reclaimed.
     pub(super) fn step(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<bool> {
         match &mut self.stage {

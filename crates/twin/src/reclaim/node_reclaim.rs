@@ -9,7 +9,7 @@
 //! `tests/node_reclaim.rs` and against guests (docs/fidelity.md, reclaim-node).
 
 use super::node::NodePass;
-use super::{Control, List, Poll, Who, World};
+use super::{Control, List, Poll, Throttle, Who, World};
 use crate::alloc::{Asked, NodeMask, Request, ZONES};
 use crate::kernel::Kernel;
 use crate::vmstat::NodeItem;
@@ -101,6 +101,11 @@ impl NodeReclaim {
         let (at, cpu, task) = (world.now(), world.cpu, world.task);
         world.kernel.probe.write(at, cpu, task, &event, gfp.as_bytes());
         NodeReclaim { node, asked, control, pass: NodePass::new(node) }
+    }
+
+    /// The sleep that it has begun and not left.
+    pub(crate) fn throttle(&self) -> Option<Throttle> {
+        self.pass.throttle()
     }
 
     /// Goes on. `Done`: the walk may go on.

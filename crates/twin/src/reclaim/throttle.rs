@@ -57,14 +57,9 @@ impl World<'_> {
         Some((Throttle { node, reason, since, ticks }, until * PS_PER_NS))
     }
 
-    /// A sleeper sleeps no more.
-    pub(super) fn leave(&mut self, of: Throttle) {
-        self.kernel.reclaim.nodes[of.node].throttled[of.reason as usize] -= 1;
-    }
-
     /// A sleep has ended.
     pub(super) fn unthrottle(&mut self, of: Throttle) {
-        self.leave(of);
+        self.kernel.reclaim.leave(of);
         let (jiffy, now, task) = (self.jiffy(), self.now(), self.task);
         let slept = (now / jiffy).saturating_sub(of.since).min(of.ticks);
         let usec = |ticks: u64| (ticks * jiffy / 1000) as i32;
@@ -110,6 +105,17 @@ impl World<'_> {
 }
 
 impl Reclaim {
+    /// A sleeper sleeps no more.
+    pub(crate) fn leave(&mut self, of: Throttle) {
+        self.nodes[of.node].throttled[of.reason as usize] -= 1;
+    }
+
+    /// True if nobody sleeps for what only tasks sleep for.
+    pub(crate) fn no_task_sleeps(&self) -> bool {
+        let of_tasks = [Reason::NoProgress, Reason::Congested, Reason::Reserve];
+        self.nodes.iter().all(|node| of_tasks.iter().all(|&reason| node.throttled[reason as usize] == 0))
+    }
+
     /// Lets those go on that sleep for a reason.
     pub(crate) fn wake(&mut self, node: usize, reason: Reason) {
         if self.nodes[node].throttled[reason as usize] > 0 {

@@ -174,6 +174,7 @@ impl Engine<'_> {
             }
             ActionKind::CpuOffline { cpus } => {
                 for &cpu in cpus.numbers() {
+                    self.kernel.wait(cpu, self.kernel.clock(caller.cpu));
                     self.take_offline(cpu)?;
                 }
             }

@@ -374,8 +374,9 @@ impl Engine<'_> {
             Some(Move::Swap(cpu, with)) => {
                 let own = self.threads[thread].caller.cpu;
                 self.queues.swap(own, cpu);
-                self.set_cpu(thread, cpu);
-                self.set_cpu(with, own);
+                let now = self.kernel.now(own);
+                self.set_cpu(thread, cpu, now);
+                self.set_cpu(with, own, now);
                 self.make_ready(cpu);
             }
         }
@@ -390,7 +391,7 @@ impl Engine<'_> {
         if thread < self.workload_threads() {
             self.queues.replace(from, to);
         }
-        self.set_cpu(thread, to);
+        self.set_cpu(thread, to, at / PS_PER_NS);
         if runs {
             if self.queues.dequeue(from, thread) {
                 self.kernel.enter_idle(from)?;
@@ -404,8 +405,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// What a thread and its statistics know of its CPU.
-    pub(super) fn set_cpu(&mut self, thread: usize, cpu: u32) {
+    /// What a thread and its statistics know of its CPU, from a time on if its CPU is idle, whose clock may be behind.
+    pub(super) fn set_cpu(&mut self, thread: usize, cpu: u32, since: Ns) {
         if let (Some(recorder), Some(balancing)) = (self.recorder(), &mut self.balancing)
             && recorder == thread
         {
@@ -414,9 +415,8 @@ impl Engine<'_> {
         }
         let from = std::mem::replace(&mut self.threads[thread].caller.cpu, cpu);
         let nodes = (self.kernel.machine.node_of(from), self.kernel.machine.node_of(cpu));
-        // A CPU that was idle is behind.
         let idle = self.queues.len(from) == 0;
-        let at = self.kernel.now(from).max(if idle { self.kernel.now(cpu) } else { 0 });
+        let at = self.kernel.now(from).max(if idle { since.max(self.kernel.now(cpu)) } else { 0 });
         self.write_migrate_task(thread, from, at);
         if let Some(balancing) = &mut self.balancing {
             let before = balancing.numa.tasks[thread].numa_scan_period;

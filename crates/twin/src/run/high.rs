@@ -8,7 +8,7 @@ use super::engine::{Engine, Step};
 use super::watch::Watch;
 use crate::alloc::ZoneKind;
 use crate::kernel::{PS_PER_NS, Ps};
-use crate::reclaim::{BATCH, Control, Direct, MAX_RETRIES, Poll, Who, World};
+use crate::reclaim::{BATCH, Control, Direct, MAX_RETRIES, Poll, Throttle, Who, World};
 
 /// A task that is beyond `memory.high`.
 #[derive(Clone, Debug)]
@@ -26,6 +26,11 @@ pub(super) struct High {
 }
 
 impl High {
+    /// The sleep that its reclaim has begun and not left.
+    pub(super) fn throttle(&self) -> Option<Throttle> {
+        self.direct.as_ref()?.throttle()
+    }
+
     fn new(pages: u64, cgroup: usize) -> High {
         High { pages, wanted: pages.max(BATCH), cgroup, direct: None, reclaimed: 0, retries: MAX_RETRIES }
     }

@@ -9,7 +9,7 @@ use super::process::{Doing, Process, Thread};
 use super::watch::Watch;
 use crate::alloc::{Caller, Policy, ZONES};
 use crate::compaction::Kcompactd;
-use crate::kernel::Ps;
+use crate::kernel::{PS_PER_NS, Ps};
 use crate::probe::Task;
 use crate::reclaim::{NodeThread, Poll, World};
 
@@ -133,7 +133,7 @@ impl Engine<'_> {
         }
         let to = self.kernel_thread_cpu(cpus, self.threads[thread].caller.cpu);
         if to != self.threads[thread].caller.cpu {
-            self.set_cpu(thread, to);
+            self.set_cpu(thread, to, at / PS_PER_NS);
         }
         self.threads[thread].sleeps += 1;
         self.apart = false;

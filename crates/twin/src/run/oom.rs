@@ -129,13 +129,6 @@ impl Engine<'_> {
 
     /// The threads of a process stop, and its memory is given back.
     fn end_victim(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
-        for thread in self.processes[process].threads.clone() {
-            // Where zones are reclaimed nobody counts who sleeps.
-            let counted = self.kernel.reclaim.rules.by_zone.is_none();
-            if let Some((node, reason)) = self.threads[thread].throttled.take().filter(|_| counted) {
-                self.kernel.reclaim.nodes[node].throttled[reason as usize] -= 1;
-            }
-        }
         self.close_phase(process, at)?;
         self.exit(process, at)
     }

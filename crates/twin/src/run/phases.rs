@@ -8,6 +8,7 @@ use crate::access::{Accessing, Accessor, Ahead, Pool, Reader, Rest};
 use crate::build;
 use crate::clock::Ns;
 use crate::kernel::PS_PER_NS;
+use crate::reclaim::NodeReclaim;
 use mmtwin_workload::program::Touching;
 use mmtwin_workload::{Pattern, program};
 
@@ -233,12 +234,22 @@ impl Engine<'_> {
     /// Takes all threads of a process from what they do and notes what the phase has achieved.
     pub(super) fn close_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         for thread in self.processes[process].threads.clone() {
+            // Where a thread has slept, time may have stood still since.
+            self.kernel.wait(self.threads[thread].caller.cpu, at * PS_PER_NS);
             self.stop_running(thread)?;
             self.numa_forget(thread);
             let this = &mut self.threads[thread];
             this.sleeps += 1;
-            (this.stall, this.high, this.throttled) = (None, None, None);
-            if let Some(of) = this.node_reclaim.take() {
+            this.throttled = None;
+            let (stall, high, node_reclaim) = (this.stall.take(), this.high.take(), this.node_reclaim.take());
+            let direct = stall.and_then(|stall| stall.direct);
+            let asleep = [
+                direct.and_then(|direct| direct.throttle()),
+                high.and_then(|high| high.throttle()),
+                node_reclaim.as_ref().and_then(NodeReclaim::throttle),
+            ];
+            asleep.into_iter().flatten().for_each(|throttle| self.kernel.reclaim.leave(throttle));
+            if let Some(of) = node_reclaim {
                 self.kernel.reclaim.nodes[of.node].reclaim_locked = false;
             }
             self.kernel.give_up_held(this.caller.task.pid);
@@ -328,7 +339,7 @@ impl Engine<'_> {
         self.kernel.set_offline(cpu)?;
         for (thread, runs) in moving.into_iter().zip(running) {
             let to = self.choose_cpu(thread);
-            self.set_cpu(thread, to);
+            self.set_cpu(thread, to, at / PS_PER_NS);
             if runs {
                 self.kernel.wait(to, at);
                 if self.queues.enqueue(to, thread) {

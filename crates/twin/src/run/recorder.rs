@@ -83,7 +83,7 @@ impl Engine<'_> {
             let Some(cpu) = cpu.or_else(|| Some(self.cpu_of(task)).filter(online)).or_else(other) else {
                 return Ok(false);
             };
-            self.set_cpu(task, cpu);
+            self.set_cpu(task, cpu, at);
             if self.queues.enqueue(cpu, task) {
                 self.kernel.wait(cpu, at * PS_PER_NS);
                 self.kernel.leave_idle(cpu)?;

@@ -9,7 +9,7 @@ use super::engine::{Engine, Step, Stop};
 use super::watch::Watch;
 use crate::alloc::{AllocationFailure, Caller, PageAllocator, Request, ZONES, Zone, ZoneKind};
 use crate::compaction::{Compact, Priority, Status, TaskCompact, Tries};
-use crate::kernel::Ps;
+use crate::kernel::{PS_PER_NS, Ps};
 use crate::page::Migratetype;
 use crate::reclaim::{COSTLY_ORDER, Control, MAX_RETRIES, NodeReclaim, Poll, Reason, TaskReclaim, Who, World};
 use crate::vmstat::ZoneItem;
@@ -22,8 +22,10 @@ const LONGEST_TURN: Ps = 1_000_000_000;
 /// Time in which a page is brought in at most, about: 1 us.
 const PAGE: Ps = 1_000_000;
 
-/// Sleeps for one request after which nothing is to be hoped for: of a tick at least, of a second at most.
+/// Sleeps for one request after which nothing is to be hoped for, if they have taken so long: one ends by itself after a tick
+/// to a second, but may be ended and begun again as often as kswapd finds nothing to do.
 const MOST_SLEEPS: u32 = 10_000;
+const LONG_ENOUGH: Ps = 500_000_000 * PS_PER_NS;
 
 /// What a CPU does at least before another one's turn while memory is reclaimed. In it no CPU takes more than a sixteenth
 /// of what lies between the marks where kswapd is woken and where tasks reclaim themselves, on the smallest node.
@@ -48,8 +50,9 @@ pub(super) struct Stall {
     pub total: u64,
     /// Reclaims in a row that freed nothing.
     fruitless: u32,
-    /// How often it has slept.
+    /// How often it has slept, and since when that is too often.
     sleeps: u32,
+    asleep_since: Option<Ps>,
     /// What the last compaction came to; whether it is still to be seen that it got the task its block.
     compacted: Status,
     unseen: bool,
@@ -133,7 +136,7 @@ impl Engine<'_> {
                         break;
                     }
                     if stall.reclaimed > 0 {
-                        self.drain_all_pages(thread);
+                        self.kernel.drain_all_pages(self.threads[thread].caller.cpu);
                         break;
                     }
                 }
@@ -175,17 +178,6 @@ impl Engine<'_> {
     pub(super) fn deny(&mut self, thread: usize) -> Step {
         self.threads[thread].denied = true;
         Step::On
-    }
-
-    /// All CPUs give their lists of free pages back. Those that are idle do so when they are asked.
-    pub(super) fn drain_all_pages(&mut self, thread: usize) {
-        let now = self.kernel.clock(self.threads[thread].caller.cpu);
-        for cpu in self.kernel.stat.online().to_vec() {
-            if self.queues.len(cpu) == 0 {
-                self.kernel.wait(cpu, now);
-            }
-            self.kernel.drain_pages(cpu);
-        }
     }
 
     /// `should_compact_retry`, with what there is if all is reclaimed that can be.
@@ -344,7 +336,8 @@ impl Engine<'_> {
                 Poll::On => {}
                 Poll::Sleep(until, why) => {
                     stall.sleeps += 1;
-                    if stall.sleeps > MOST_SLEEPS {
+                    let now = world.kernel.clock(cpu);
+                    if stall.sleeps > MOST_SLEEPS && now - *stall.asleep_since.get_or_insert(now) > LONG_ENOUGH {
                         // The throttle that has just begun is undone with the run.
                         return Some(Step::Waits);
                     }
@@ -375,6 +368,7 @@ impl Stall {
             total: 0,
             fruitless: 0,
             sleeps: 0,
+            asleep_since: None,
             compacted: Status::Skipped,
             unseen: false,
             tries: Tries::NONE,

@@ -56,7 +56,7 @@ impl Engine<'_> {
                 Next::Drain => {
                     stall.next = Next::Decide;
                     if stall.reclaimed > 0 {
-                        self.drain_all_pages(thread);
+                        self.kernel.drain_all_pages(self.threads[thread].caller.cpu);
                         break;
                     }
                 }

@@ -12,6 +12,7 @@ use super::request::MOST;
 use super::{BDI, Rules, bdi};
 use crate::clock::Ns;
 use crate::reclaim::{Poll, World};
+use mmtwin_event::names::WRITEBACK_REASON;
 use mmtwin_event::value::{Dev, WritebackReason};
 use mmtwin_event::vocabulary::{WritebackPagesWritten, WritebackStart, WritebackWritten};
 
@@ -24,11 +25,24 @@ const BATCH: u64 = 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     /// Too much is dirty.
-    Background = 0,
+    Background,
     /// Reclaim meets only dirty pages.
-    Vmscan = 1,
+    Vmscan,
     /// It is old.
-    Periodic = 3,
+    Periodic,
+}
+
+impl Reason {
+    /// Its name; that of reclaim was another before 4.14.
+    fn named(self, then: bool) -> WritebackReason {
+        let word: &[u8] = match self {
+            Reason::Background => b"background",
+            Reason::Vmscan if then => b"try_to_free_pages",
+            Reason::Vmscan => b"vmscan",
+            Reason::Periodic => b"periodic",
+        };
+        WritebackReason(WRITEBACK_REASON.index_of(word).unwrap_or_default() as u32)
+    }
 }
 
 /// A work under way (`struct wb_writeback_work`).
@@ -272,7 +286,7 @@ impl Flusher {
         let (kupdate, background) = (work.reason == Reason::Periodic, work.reason == Reason::Background);
         let (bdi, sb_dev, sync_mode, range_cyclic) = (bdi(), Dev(0), 0, 1);
         let (kupdate, background) = (kupdate.into(), background.into());
-        let (reason, cgroup_ino) = (Some(WritebackReason(work.reason as u32)), Some(1));
+        let (reason, cgroup_ino) = (Some(work.reason.named(world.kernel.probe.names_zones())), Some(1));
         if start {
             let event = WritebackStart {
                 bdi,
