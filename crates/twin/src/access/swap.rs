@@ -195,6 +195,30 @@ impl AccessState {
         Ok(())
     }
 
+    /// A page that is in swap's cache is mapped again, a huge page as a whole (`do_swap_page`; before 6.11 one of its base
+    /// pages at a time).
+    fn map_from_cache(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        (region, mapper): (usize, usize),
+        page: u64,
+        cached: Pfn,
+    ) {
+        kernel.stat.events.faults += 1;
+        kernel.spend(caller.cpu, self.costs.fault);
+        let node = kernel.node_of_frame(cached);
+        let pages = 1u64 << kernel.alloc.frames.order(cached);
+        let region = &mut self.regions[region];
+        for (place, pfn) in (page / pages * pages..).zip(cached..cached + pages as Pfn) {
+            region.put(place, pfn, node);
+            region.map_shared(mapper, place);
+        }
+        region.touch(mapper, page);
+        let mapped = region.items().last().into_iter();
+        mapped.for_each(|&item| kernel.stat.pages.add(node, item, pages as i64));
+    }
+
     /// A touch of a page that is in swap.
     pub(crate) fn swap_in(
         &mut self,
@@ -206,40 +230,31 @@ impl AccessState {
     ) -> Result<Touched, AllocationFailure> {
         let Entry::Gone(slot) = self.regions[region].entry(page) else { return Ok(Touched::Done) };
         let Slot { cached, shadow, .. } = self.swap.slots[slot as usize];
-        let pfn = if cached != NO_PAGE {
-            // A huge page is mapped by base pages from now on.
-            cached + (slot - self.swap.slot_of(cached).unwrap_or(slot))
-        } else {
-            let mut who = caller.for_page(self.regions[region].policy, page);
-            let pfn = kernel.allocate_charged(&mut who, &PAGE)?.page;
-            kernel.prepare(caller, pfn, self.regions[region].content(page), &[Flag::Swapbacked]);
-            kernel.refault(pfn, shadow);
-            kernel.add_to_lru(caller.cpu, pfn);
-            let reclaim = &mut kernel.stat.events.reclaim;
-            reclaim.pgmajfault += 1;
-            reclaim.pswpin += 1;
-            let synchronous = self.device(false).synchronous;
-            reclaim.pgpgin += if synchronous && kernel.reclaim.rules.swap_by_page { 0 } else { 4 };
-            // A fault that finds its page locked for the disk is made again.
-            kernel.stat.events.faults += u64::from(!synchronous && kernel.reclaim.rules.retries != Retries::None);
-            pfn
-        };
-        kernel.stat.events.faults += 1;
+        if cached != NO_PAGE {
+            self.map_from_cache(kernel, caller, (region, mapper), page, cached);
+            if write && !kernel.alloc.frames.has(cached, Flag::Writeback) {
+                self.free_slots(kernel, cached);
+            }
+            return Ok(Touched::Done);
+        }
+        let mut who = caller.for_page(self.regions[region].policy, page);
+        let pfn = kernel.allocate_charged(&mut who, &PAGE)?.page;
+        kernel.prepare(caller, pfn, self.regions[region].content(page), &[Flag::Swapbacked]);
+        kernel.refault(pfn, shadow);
+        kernel.add_to_lru(caller.cpu, pfn);
+        let reclaim = &mut kernel.stat.events.reclaim;
+        reclaim.pgmajfault += 1;
+        reclaim.pswpin += 1;
+        let synchronous = self.device(false).synchronous;
+        reclaim.pgpgin += if synchronous && kernel.reclaim.rules.swap_by_page { 0 } else { 4 };
+        // A fault that finds its page locked for the disk is made again.
+        kernel.stat.events.faults += 1 + u64::from(!synchronous && kernel.reclaim.rules.retries != Retries::None);
         kernel.spend(caller.cpu, self.costs.fault);
         let node = kernel.node_of_frame(pfn);
         self.regions[region].put(page, pfn, node);
         self.regions[region].map_shared(mapper, page);
         self.regions[region].touch(mapper, page);
-        let items = self.regions[region].items();
-        let items = if cached == NO_PAGE { items } else { &items[items.len() - 1..] };
-        items.iter().for_each(|&item| kernel.stat.pages.add(node, item, 1));
-        let synchronous = self.device(false).synchronous;
-        if cached != NO_PAGE {
-            if write && !kernel.alloc.frames.has(pfn, Flag::Writeback) {
-                self.free_slots(kernel, pfn);
-            }
-            return Ok(Touched::Done);
-        }
+        self.regions[region].items().iter().for_each(|&item| kernel.stat.pages.add(node, item, 1));
         if synchronous {
             kernel.spend(caller.cpu, self.device(false).transfer(1));
         }

@@ -62,12 +62,9 @@ impl NodePass {
     pub(super) fn throttle(&self) -> Option<Throttle> {
         match self.stage {
             Stage::Asleep(throttle) => Some(throttle),
-            Stage::Prepare
-            | Stage::Cgroup
-            | Stage::Lruvec(_)
-            | Stage::After
-            | Stage::Congested
-            | Stage::Continue => None,
+            Stage::Prepare | Stage::Cgroup | Stage::Lruvec(_) | Stage::After | Stage::Congested | Stage::Continue => {
+                None
+            }
         }
     }
 
