@@ -132,7 +132,10 @@ impl Probe {
 
     /// Gives the waiting events up to and including time `until` to a sink.
     pub fn drain(&mut self, until: Ns, sink: &mut dyn Sink) {
-        self.drained = until;
+        // At the end all that is there.
+        if until != Ns::MAX {
+            self.drained = until;
+        }
         // Stable, so events of one time and CPU stay in the order in which they were written.
         self.waiting.sort_by_key(|event| (event.at, event.cpu));
         let due = self.waiting.partition_point(|event| event.at <= until);
