@@ -65,7 +65,7 @@ impl Cursor {
     pub fn touches(&self, page: u64, from: u64, to: u64) -> bool {
         if self.stride > 1 {
             let whole = self.pages.div_ceil(self.stride).saturating_mul(self.stride);
-            return to.saturating_sub(from) >= whole || (from..to).any(|count| self.page(count) == page);
+            return page < self.pages && (to.saturating_sub(from) >= whole || self.next(page, from) < to);
         }
         let first = (page + self.pages - self.start) % self.pages;
         let (rounds, rest) = (from / self.pages, from % self.pages);
