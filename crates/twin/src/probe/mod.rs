@@ -36,7 +36,7 @@ pub struct Probe {
     unpaid: u64,
     origin: Ns,
     era: Era,
-    /// Events up to this time have been given out.
+    /// Events before this time have been given out.
     drained: Ns,
 }
 
@@ -108,7 +108,7 @@ impl Probe {
         self.text.extend_from_slice(text);
         let text = (start, self.text.len() as u32);
         let at = at + self.origin;
-        debug_assert!(at >= self.drained, "CPU {cpu} writes at {at}, but events up to {} are given out", self.drained);
+        debug_assert!(at >= self.drained, "CPU {cpu} writes at {at}, but events before {} are given out", self.drained);
         self.waiting.push(Waiting { at, cpu, task, kind: T::KIND, present: slots.present, values, text });
         self.written += 1;
         self.unpaid += 1;
@@ -130,15 +130,14 @@ impl Probe {
         self.waiting.len() * size_of::<Waiting>() + self.values.len() * size_of::<u64>() + self.text.len()
     }
 
-    /// Gives the waiting events up to and including time `until` to a sink.
-    pub fn drain(&mut self, until: Ns, sink: &mut dyn Sink) {
-        // At the end all that is there.
-        if until != Ns::MAX {
-            self.drained = until;
+    /// Gives the waiting events before a time to a sink; [`Ns::MAX`]: all.
+    pub fn drain(&mut self, before: Ns, sink: &mut dyn Sink) {
+        if before != Ns::MAX {
+            self.drained = before;
         }
         // Stable, so events of one time and CPU stay in the order in which they were written.
         self.waiting.sort_by_key(|event| (event.at, event.cpu));
-        let due = self.waiting.partition_point(|event| event.at <= until);
+        let due = self.waiting.partition_point(|event| event.at < before);
         let mut slots = Slots::default();
         for event in self.waiting.drain(..due) {
             let Some(schema) = event.kind.schema() else { continue };
@@ -207,9 +206,9 @@ mod tests {
             probe.write(at, cpu, Task::default(), &MmVmscanKswapdSleep { nid }, b"");
         }
         let mut seen = Seen::default();
-        probe.drain(7, &mut seen);
+        probe.drain(8, &mut seen);
         assert_eq!(seen.0, [(5, 0, 2), (5, 2, 1), (5, 2, 3), (7, 1, 0)]);
-        probe.drain(9, &mut seen);
+        probe.drain(10, &mut seen);
         assert_eq!((seen.0.last(), probe.written()), (Some(&(9, 0, 4)), 5));
     }
 

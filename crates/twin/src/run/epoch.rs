@@ -23,7 +23,7 @@ impl Engine<'_> {
         self.memory.end_epoch(accessors);
         self.note_cpus();
         // No CPU can be at work before this time any more.
-        self.kernel.probe.drain((clock / PS_PER_NS).saturating_sub(1), self.sink);
+        self.kernel.probe.drain(clock / PS_PER_NS, self.sink);
         (self.options.progress)(clock / PS_PER_NS);
         let epoch = self.scenario.run.epoch.0 * PS_PER_NS;
         self.epoch_end = clock - clock % epoch + epoch;

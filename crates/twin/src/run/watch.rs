@@ -111,7 +111,7 @@ impl Engine<'_> {
             return Ok(());
         }
         // As at the end of an epoch: nobody can be at work before this time any more.
-        self.kernel.probe.drain((now / crate::kernel::PS_PER_NS).saturating_sub(1), self.sink);
+        self.kernel.probe.drain(now / crate::kernel::PS_PER_NS, self.sink);
         let left = self.kernel.probe.bytes();
         self.watch.drain_at = (2 * left).max(MANY_EVENTS);
         if left <= MOST_EVENTS {
