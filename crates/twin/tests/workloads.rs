@@ -30,6 +30,21 @@ fn a_heap_is_given_back_and_filled_again() {
 }
 
 #[test]
+fn a_huge_page_of_two_threads_is_given_back_by_neither() {
+    let text = machine(
+        "6.1",
+        "threads = 2\n[[process.region]]\nname = \"heap\"\nsize = \"9 MiB\"\nsharing = \"private\"\n\
+         [[process.phase]]\n[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\nwrite = 1.0\n\
+         renew = true\ncount = 11520\n",
+    );
+    let run = ran(&text.replace("release =", "thp = \"always\"\nsysctl = { \"kernel.numa_balancing\" = 0 }\nrelease ="));
+    // Each has half of the third of four huge pages; the last MiB has none. Ten rounds.
+    let each_round = 3 + 256;
+    assert_eq!(run.results.phases[0].accesses[0].faults, 1 + 10 * each_round);
+    assert_eq!((count(&run, "thp_fault_alloc"), count(&run, "nr_anon_pages")), (31, 0));
+}
+
+#[test]
 fn a_deleted_file_takes_its_dirty_pages_along() {
     let of = |renew: bool| {
         ran(&machine(

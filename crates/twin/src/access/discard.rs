@@ -2,7 +2,8 @@
 //! to 6.12).
 //!
 //! Anonymous memory is freed with its places in swap, a file loses its pages, of which dirty ones are never written.
-//! Left out: the blocks of the file on the disk, page tables, that truncation waits for pages that are being
+//! A huge page of which only a part is given back stays, as its memory does in the kernel until it is split. Not modelled: that
+//! the part is unmapped then, the blocks of the file on the disk, page tables, that truncation waits for pages that are being
 //! written: they go at once. Checked by `tests/workloads.rs`.
 
 use super::{AccessState, Accessing, Entry};
@@ -45,24 +46,40 @@ impl AccessState {
             match self.regions[region].entry(page) {
                 Entry::Present(pfn) if file => self.drop_cached(kernel, caller, (region, page), pfn)?,
                 Entry::Present(pfn) => {
-                    length = 1 << kernel.alloc.frames.order(pfn);
-                    let node = kernel.node_of_frame(pfn);
-                    self.regions[region].count(kernel, pfn, -1);
-                    self.regions[region].clear(page, length, Some(node));
-                    (page..page + length).for_each(|page| self.missing(region, page, node));
-                    self.free_slots(kernel, pfn);
-                    self.let_go(kernel, caller, pfn)?;
-                }
-                Entry::Gone(slot) if !file => {
-                    self.regions[region].clear(page, 1, None);
-                    if let Some(cached) = self.leave_slot(kernel, slot) {
-                        self.let_go(kernel, caller, cached)?;
+                    let (first, pfn) = self.regions[region].block(kernel, page, pfn);
+                    let whole = first..first + (1 << kernel.alloc.frames.order(pfn));
+                    length = whole.end - page;
+                    if pages.start <= whole.start && whole.end <= pages.end {
+                        let node = kernel.node_of_frame(pfn);
+                        self.regions[region].count(kernel, pfn, -1);
+                        for page in whole {
+                            self.regions[region].clear(page, Some(node));
+                            self.missing(region, page, node);
+                        }
+                        self.free_slots(kernel, pfn);
+                        self.let_go(kernel, caller, pfn)?;
                     }
                 }
+                Entry::Gone(slot) if !file => match self.cached(slot) {
+                    Some((cached, first_slot)) => {
+                        let first = page - u64::from(slot - first_slot);
+                        let whole = first..first + (1 << kernel.alloc.frames.order(cached));
+                        length = whole.end - page;
+                        if pages.start <= whole.start && whole.end <= pages.end {
+                            whole.for_each(|page| self.regions[region].clear(page, None));
+                            self.free_slots(kernel, cached);
+                            self.let_go(kernel, caller, cached)?;
+                        }
+                    }
+                    None => {
+                        self.regions[region].clear(page, None);
+                        self.free_slot(kernel, slot);
+                    }
+                },
                 Entry::Absent => {}
-                Entry::Zero => self.regions[region].clear(page, 1, None),
+                Entry::Zero => self.regions[region].clear(page, None),
                 Entry::Gone(_) => {
-                    self.regions[region].clear(page, 1, None);
+                    self.regions[region].clear(page, None);
                     if file && self.index.keeps_shadows {
                         self.leave_index(kernel, (caller.cpu, caller.task), region, page);
                     }
@@ -96,7 +113,7 @@ impl AccessState {
             kernel.stat.pages.add(node, NodeItem::Mapped, -1);
         }
         kernel.stat.pages.add(node, NodeItem::FilePages, -1);
-        self.regions[region].clear(page, 1, Some(node));
+        self.regions[region].clear(page, Some(node));
         self.missing(region, page, node);
         let by = (caller.cpu, caller.task);
         self.forget_page(kernel, by, region, page);

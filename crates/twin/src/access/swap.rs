@@ -150,18 +150,10 @@ impl AccessState {
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free + 1);
     }
 
-    /// A place is given up whose page is not mapped; that page, if it is in swap's cache yet.
-    pub(super) fn leave_slot(&mut self, kernel: &mut Kernel, slot: u32) -> Option<Pfn> {
-        match self.swap.slots[slot as usize].cached {
-            NO_PAGE => {
-                self.free_slot(kernel, slot);
-                None
-            }
-            cached => {
-                self.free_slots(kernel, cached);
-                Some(cached)
-            }
-        }
+    /// The page in swap's cache that has a place, and the first of its places.
+    pub(super) fn cached(&self, slot: u32) -> Option<(Pfn, u32)> {
+        let cached = Some(self.swap.slots[slot as usize].cached).filter(|cached| *cached != NO_PAGE)?;
+        Some((cached, self.swap.slot_of(cached)?))
     }
 
     /// A region that nobody maps any more gives its places back.

@@ -205,10 +205,19 @@ impl Region {
         part.absent += 1;
     }
 
+    /// The first page of the block of memory in which one is, and that block's page frame.
+    pub(crate) fn block(&self, kernel: &Kernel, page: u64, pfn: Pfn) -> (u64, Pfn) {
+        let frames = &kernel.alloc.frames;
+        let (first, head) = (page / HUGE * HUGE, pfn / HUGE as Pfn * HUGE as Pfn);
+        match self.entry(first) == Entry::Present(head) && frames.order(head) == HUGE_ORDER {
+            true => (first, head),
+            false => (page, pfn),
+        }
+    }
+
     /// A page is given back: nobody has touched it.
-    pub(crate) fn clear(&mut self, page: u64, pages: u64, node: Option<usize>) {
-        let zero = self.entries[page as usize] == ZERO;
-        self.entries[page as usize..(page + pages) as usize].fill(NO_PAGE);
+    pub(crate) fn clear(&mut self, page: u64, node: Option<usize>) {
+        let zero = std::mem::replace(&mut self.entries[page as usize], NO_PAGE) == ZERO;
         if self.anon {
             self.young.remove(page);
         }
@@ -216,10 +225,10 @@ impl Region {
         let part = self.part_mut(page);
         match node {
             Some(node) => {
-                part.by_node[node] -= pages;
-                part.absent += pages;
+                part.by_node[node] -= 1;
+                part.absent += 1;
             }
-            None if zero => (part.zero, part.absent) = (part.zero - pages, part.absent + pages),
+            None if zero => (part.zero, part.absent) = (part.zero - 1, part.absent + 1),
             // Those that reclaim took count as absent.
             None => {}
         }
