@@ -37,7 +37,8 @@ fn a_huge_page_of_two_threads_is_given_back_by_neither() {
          [[process.phase]]\n[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\nwrite = 1.0\n\
          renew = true\ncount = 11520\n",
     );
-    let run = ran(&text.replace("release =", "thp = \"always\"\nsysctl = { \"kernel.numa_balancing\" = 0 }\nrelease ="));
+    let run =
+        ran(&text.replace("release =", "thp = \"always\"\nsysctl = { \"kernel.numa_balancing\" = 0 }\nrelease ="));
     // Each has half of the third of four huge pages; the last MiB has none. Ten rounds.
     let each_round = 3 + 256;
     assert_eq!(run.results.phases[0].accesses[0].faults, 1 + 10 * each_round);
