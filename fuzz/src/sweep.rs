@@ -7,6 +7,8 @@
 //! `mmtwin-sweep TARGET FILE`: prints what the reader gets of the input in a file, and gives it to the target.
 
 use mmtwin_fuzz::{Random, Target, targets, watch};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -36,8 +38,9 @@ fn main() {
     }
     let begun = Instant::now();
     let (mut inputs, mut accepted, mut found) = (0u64, 0u64, 0u64);
-    // A hang and too much memory end the program: its input must be there by then.
-    let current = finds.join(format!("{}-sweep-{}", target.name, std::process::id()));
+    // A hang and too much memory end the program: its input must be there by then. Behind its length lie bytes of others.
+    let last = finds.join(format!("{}-sweep-{}.last", target.name, std::process::id()));
+    let kept = File::create(&last).expect("the folder of finds can be written");
     while begun.elapsed() < Duration::from_secs(seconds) && found < ENOUGH {
         let mut random = Random(seed.wrapping_add(inputs));
         let mut input = corpus[random.below(corpus.len())].clone();
@@ -45,10 +48,8 @@ fn main() {
             let other = &corpus[random.below(corpus.len())];
             (target.mutate)(&mut input, other, &mut random);
         }
-        // Those that can take long are few.
-        if target.share <= 150 {
-            std::fs::write(&current, &input).expect("the folder of finds can be written");
-        }
+        let length = (input.len() as u64).to_le_bytes();
+        kept.write_all_at(&[&length, &input[..]].concat(), 0).expect("the folder of finds can be written");
         let run = || {
             watch::within(target.name, format!("seed {}", seed.wrapping_add(inputs)), target.seconds, || {
                 (target.run)(&input)
@@ -64,13 +65,17 @@ fn main() {
         }
         inputs += 1;
     }
-    let _ = std::fs::remove_file(&current);
+    let _ = std::fs::remove_file(&last);
     println!("{inputs} {accepted} {} 0 {found}", begun.elapsed().as_secs());
 }
 
 /// One input of a file.
 fn repeat(target: &Target, file: &str) {
-    let input = std::fs::read(file).expect("the input can be read");
+    let mut input = std::fs::read(file).expect("the input can be read");
+    if file.ends_with(".last") {
+        let length: Vec<u8> = input.drain(..8).collect();
+        input.truncate(u64::from_le_bytes(length.try_into().expect("eight bytes")) as usize);
+    }
     std::io::Write::write_all(&mut std::io::stdout(), &(target.built)(&input)).expect("a place to print to");
     let seen = watch::within(target.name, file, target.seconds, || (target.run)(&input));
     eprintln!("{}", if seen.accepted { "accepted" } else { "refused" });

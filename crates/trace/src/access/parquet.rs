@@ -1,7 +1,7 @@
 //! Access traces as Parquet files: columns by name, integers of any width, `rw` as words or as a boolean of writes.
 
 use super::contain::contained;
-use super::{Access, COLUMNS};
+use super::{Access, COLUMNS, parquet_pages};
 use crate::error::At;
 use crate::{Error, Place};
 use arrow_array::cast::AsArray;
@@ -64,6 +64,7 @@ impl Parquet {
 
 /// Opens the columns of a file, or says what is wrong with it.
 fn open(file: File) -> Result<ParquetRecordBatchReader, String> {
+    let again = file.try_clone().map_err(|e| e.to_string())?;
     // Without what Arrow noted beside, a dictionary of words is words.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|e| e.to_string())?;
@@ -72,6 +73,7 @@ fn open(file: File) -> Result<ParquetRecordBatchReader, String> {
             return Err(format!("there is no column {column}; expected {}", COLUMNS.join(", ")));
         }
     }
+    parquet_pages::check(&again, builder.metadata(), &COLUMNS, parquet_pages::MOST)?;
     let mask = ProjectionMask::columns(builder.parquet_schema(), COLUMNS);
     builder.with_projection(mask).with_batch_size(ROWS).build().map_err(|e| e.to_string())
 }
@@ -144,6 +146,23 @@ mod tests {
     use std::sync::Arc;
 
     const MUTANTS: usize = 1_000;
+
+    #[test]
+    fn every_page_is_looked_up_before_it_is_decoded() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let columns = columns((0..70_000).collect(), Arc::new(StringArray::from(vec!["r"; 70_000])));
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).set_dictionary_enabled(false);
+        let mut writer =
+            ArrowWriter::try_new(file.reopen().unwrap(), batch.schema(), Some(properties.build())).unwrap();
+        writer.write(&batch).unwrap();
+        let metadata = writer.close().unwrap();
+        let check = |most| parquet_pages::check(file.as_file(), &metadata, &COLUMNS, most);
+        let largest = 20 * 1024 * 8;
+        assert_eq!(check(largest), Ok(()));
+        let error = check(largest - 1).unwrap_err();
+        assert!(error.contains("a page of column page has 163840 bytes, the most is 163839"), "{error}");
+    }
 
     fn read(columns: Vec<(&str, ArrayRef)>) -> Result<Vec<Access>, String> {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -274,15 +274,16 @@ impl Pass {
         events.pgmigrate_success += moved;
         events.pgmigrate_fail += left.failed;
         let mode: &[u8] = if self.mode == Mode::Async { b"MIGRATE_ASYNC" } else { b"MIGRATE_SYNC_LIGHT" };
+        let none = (!world.kernel.probe.old_events()).then_some(0);
         let event = MmMigratePages {
             nr_succeeded: moved,
             nr_failed: left.failed,
             mode: MigrateMode(MIGRATE_MODE.index_of(mode).unwrap_or_default() as u32),
             reason: MigrateReason(MIGRATE_REASON.index_of(b"compaction").unwrap_or_default() as u32),
-            nr_thp_succeeded: Some(0),
-            nr_thp_failed: Some(0),
-            nr_thp_split: Some(0),
-            nr_split: Some(0),
+            nr_thp_succeeded: none,
+            nr_thp_failed: none,
+            nr_thp_split: none,
+            nr_split: none,
         };
         world.write(&event);
         (moved, left)

@@ -116,10 +116,10 @@ impl Numa {
                 nr_failed: failed,
                 mode: MigrateMode(MIGRATE_MODE.index_of(b"MIGRATE_ASYNC").unwrap_or_default() as u32),
                 reason: MigrateReason(MIGRATE_REASON.index_of(b"numa_misplaced").unwrap_or_default() as u32),
-                nr_thp_succeeded: Some(huge_done),
-                nr_thp_failed: Some(huge_failed),
-                nr_thp_split: Some(0),
-                nr_split: Some(0),
+                nr_thp_succeeded: modern.then_some(huge_done),
+                nr_thp_failed: modern.then_some(huge_failed),
+                nr_thp_split: modern.then_some(0),
+                nr_split: modern.then_some(0),
             };
             env.kernel.probe.write(env.kernel.now(cpu), cpu, who, &event, b"");
         }

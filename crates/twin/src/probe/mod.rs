@@ -76,9 +76,9 @@ impl Probe {
         self.era = era;
     }
 
-    /// Events of reclaim have the fields that they had while zones were reclaimed. Kernels 3.6 to 4.19 reclaim by node here
+    /// Events are those of a kernel that reclaims zones, without what later ones say. Kernels 3.6 to 4.19 reclaim by node here
     /// and write events of 3.5, so what a reclaim of a zone would say is said of the highest that it may take pages of.
-    pub(crate) fn names_zones(&self) -> bool {
+    pub(crate) fn old_events(&self) -> bool {
         self.era <= Era::C
     }
 

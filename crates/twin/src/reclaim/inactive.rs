@@ -138,7 +138,7 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
         nr_reclaimed: came.reclaimed,
         priority: control.priority as i32,
         flags: flags(file),
-        zid: world.kernel.probe.names_zones().then(|| highest_zoneidx(control.highest)),
+        zid: world.kernel.probe.old_events().then(|| highest_zoneidx(control.highest)),
         nr_dirty: Some(came.dirty),
         nr_writeback: Some(came.writeback),
         nr_congested: Some(came.congested),

@@ -55,7 +55,7 @@ pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, l
     for &page in &isolated.pages {
         reclaim.lru.resize(frames, &mut stat.pages, number, list, page, false);
     }
-    let names_zones = world.kernel.probe.names_zones();
+    let old_events = world.kernel.probe.old_events();
     let event = MmVmscanLruIsolate {
         highest_zoneidx: Some(highest_zoneidx(control.highest)),
         order: control.order as i32,
@@ -65,7 +65,7 @@ pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, l
         nr_taken: isolated.taken,
         isolate_mode: Some(0),
         lru: Some(mmtwin_event::value::Lru(list as u32)),
-        file: names_zones.then(|| list.is_file().into()),
+        file: old_events.then(|| list.is_file().into()),
         contig_taken: None,
         contig_dirty: None,
         contig_failed: None,

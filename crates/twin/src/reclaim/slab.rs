@@ -131,7 +131,7 @@ impl World<'_> {
         let (start, text) = start_of((number, &shrinker.scan), self.kernel.probe.gfp(control.gfp), counts);
         let (nid, priority) = (Some(node as i32), Some(control.priority as i32));
         // The share of a node's pages that is scanned at this priority.
-        let lru = self.kernel.probe.names_zones().then(|| self.evictable(node));
+        let lru = self.kernel.probe.old_events().then(|| self.evictable(node));
         let (pgs_scanned, lru_pgs) = (lru.map(|pages| pages >> control.priority), lru);
         let start = MmShrinkSlabStart { nid, priority, pgs_scanned, lru_pgs, ..start };
         let (mut scanned, mut freed) = (0, 0);

@@ -286,7 +286,7 @@ impl Flusher {
         let (kupdate, background) = (work.reason == Reason::Periodic, work.reason == Reason::Background);
         let (bdi, sb_dev, sync_mode, range_cyclic) = (bdi(), Dev(0), 0, 1);
         let (kupdate, background) = (kupdate.into(), background.into());
-        let (reason, cgroup_ino) = (Some(work.reason.named(world.kernel.probe.names_zones())), Some(1));
+        let (reason, cgroup_ino) = (Some(work.reason.named(world.kernel.probe.old_events())), Some(1));
         if start {
             let event = WritebackStart {
                 bdi,
