@@ -171,6 +171,8 @@ fn impossible_machines() {
         "s.toml:6:10: `16777216 TiB` is too large: the largest size is 16777215 TiB"
     );
     assert_eq!(nodes(&[("0", "8192 TiB")]), "s.toml:4:1: more memory than a machine can address: 4096 TiB in all");
+    let with_hole = "s.toml:4:1: more memory than a machine can address: 4096 TiB less 1 GiB in all";
+    assert_eq!(nodes(&[("0", "4096 TiB")]), with_hole);
     assert_eq!(nodes(&[("0", "5000 B")]), "s.toml:6:10: 5000 B is no whole number of pages of 4 KiB");
     assert_eq!(nodes(&[("0", "0.3 B")]), "s.toml:6:10: `0.3 B` is no whole number of B");
 }

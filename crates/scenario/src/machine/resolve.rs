@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 const MAX_NODES: usize = 1024;
 /// Memory that x86-64 can address: 52 bits.
 const MAX_MEMORY: u128 = 1 << 52;
+const MAX_FRAMES: u64 = MAX_MEMORY as u64 / PAGE;
 /// A huge page of x86-64.
 pub(super) const HUGE_PAGE: Bytes = Bytes(2 << 20);
 /// Distance of a node to itself.
@@ -261,7 +262,13 @@ fn zones(nodes: &[NodeText], check: &mut Check<'_>) -> Option<Vec<Vec<Zone>>> {
                 "more than the node's memory".into()
             });
         }
-        return check.is_clean().then(|| zone::derive(&memory));
+        let zones = check.is_clean().then(|| zone::derive(&memory))?;
+        // The hole below 4 GiB is no memory, but has addresses.
+        let fits = zones.iter().flatten().all(|zone| zone.end_pfn() <= MAX_FRAMES);
+        check.require(fits, "machine.node", || {
+            "more memory than a machine can address: 4096 TiB less 1 GiB in all".into()
+        });
+        return fits.then_some(zones);
     }
     let mut end = 0;
     for (nid, node) in nodes.iter().enumerate() {
@@ -280,7 +287,7 @@ fn zones(nodes: &[NodeText], check: &mut Check<'_>) -> Option<Vec<Vec<Zone>>> {
             check.require(zone.start_pfn >= end, &path, || {
                 "zones follow each other by address, within a node and from node to node".into()
             });
-            check.require(zone.end_pfn() <= (MAX_MEMORY as u64) / PAGE, &path, || "beyond 52 bits of address".into());
+            check.require(zone.end_pfn() <= MAX_FRAMES, &path, || "beyond 52 bits of address".into());
             end = zone.end_pfn();
         }
         let kinds = zones.windows(2).all(|pair| pair[0].kind < pair[1].kind);
