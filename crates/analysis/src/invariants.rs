@@ -204,7 +204,8 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
     let untold = if node_reclaim && !isolations { Err(Unknown::NotRecorded) } else { Ok(()) };
     let scanned = |batches, isolated| if isolations { isolated } else { batches };
     let huge = a.counters.vmstat("numa_huge_pte_updates").is_some_and(|n| n > 0);
-    let told = a.numa.migrations.values().all(|migrated| migrated.thp_succeeded.is_some());
+    let mut migrations = a.numa.migrations.values().peekable();
+    let told = migrations.peek().is_some() && migrations.all(|migrated| migrated.thp_succeeded.is_some());
     let migrations = if huge && !told { Err(Unknown::NotRecorded) } else { recorded(&[MmMigratePages]) };
     let direct = |what: &str| {
         let names = [format!("{what}_direct"), format!("{what}_khugepaged")];

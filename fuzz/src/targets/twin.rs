@@ -38,6 +38,9 @@ pub fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
+/// Bytes of memory and regions of the largest scenario that is run: the twin has some 20 bytes for each page.
+const LARGEST: u128 = 64 << 30;
+
 /// How a scenario begins that is an input itself.
 const SCENARIO: &[u8] = b"[machine]";
 
@@ -60,6 +63,11 @@ fn scenario(text: &str) -> Seen {
         Ok(scenario) => scenario,
         Err(faults) => return Seen::refused(faults),
     };
+    let memory = scenario.machine.nodes.iter().map(|node| u128::from(node.memory.0));
+    let regions = scenario.processes.iter().flat_map(|process| &process.regions);
+    if memory.chain(regions.map(|region| u128::from(region.size.0))).sum::<u128>() > LARGEST {
+        return Seen::refused("too large");
+    }
     let mut rows = Rows::new(&scenario);
     let mut first = Hashing::new(&mut rows, None);
     if let Err(error) = once(&scenario, &mut first) {

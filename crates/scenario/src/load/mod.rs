@@ -83,6 +83,7 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
     }
     require_tables(&sources, &tree)?;
     lay_under(&mut sources, &mut tree, &PRESETS, directory)?;
+    let above = tree.clone();
     let bundle = lay_under(&mut sources, &mut tree, &BUNDLES, directory);
     for set in sets.iter().filter(|set| !set.chooses_layer()) {
         set.apply(&mut tree, &sources)?;
@@ -95,7 +96,8 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
         (file, bundle) => (file?, bundle.ok()),
     };
     let mut check = Check::new(&sources, &tree);
-    if let Some(bundle) = bundle {
+    // One that is spelled out may be of a file, with what the one of that release which comes with the program has not.
+    if let Some(bundle) = bundle.filter(|_| tree::read::<File>(&sources, &above, "").is_err()) {
         check_sysctls_exist(&bundle, &file.kernel, &mut check);
     }
     let File { title, machine, kernel, cgroup, process, run } = file;
