@@ -32,27 +32,11 @@ mkdir -p "$FUZZ_OUT/finds" "$FUZZ_OUT/logs"
 rm -rf "$FUZZ_OUT/results"
 mkdir "$FUZZ_OUT/results"
 echo "$targets" | tr ' ' '\n' | xargs -P "$FUZZ_JOBS" -n 1 tools/fuzz-target.sh
-# Sums over the runs of each target whose lines are in a folder.
-table() {
-  echo "| target | what | inputs | accepted | seconds | inputs/s | edges | finds |"
-  echo "|---|---|--:|--:|--:|--:|--:|--:|"
-  for target in $names; do
-    [ -f "$1/$target" ] || continue
-    what=$(sed -n "/^ *name: \"$target\",\$/{n;s/^ *what: \"\\(.*\\)\",\$/\\1/p}" fuzz/src/targets/mod.rs)
-    awk -v target="$target" -v what="$what" '
-      { n += $1; taken += $2; s += $3; edges = $4 > edges ? $4 : edges; finds += $5 }
-      END {
-        percent = n ? 100 * taken / n : 0
-        printf "| `%s` | %s | %d | %.0f %% | %d | %.0f | %d | %d |\n", target, what, n, percent, s, s ? n / s : 0, edges, finds
-      }' "$1/$target"
-  done
-  cat "$1"/* | awk '{ n += $1; s += $3; f += $5 } END { printf "| all | | %d | | %d | %.0f | | %d |\n", n, s, s ? n / s : 0, f }'
-}
-table "$FUZZ_OUT/results"
+tools/fuzz-table.sh "$FUZZ_OUT/results"
 if [ "${FUZZ_DOCS:-0}" = 1 ]; then
   mkdir -p fuzz/results
   for target in $targets; do cat "$FUZZ_OUT/results/$target" >> "fuzz/results/$target"; done
-  table fuzz/results > "$FUZZ_OUT/table.md"
+  tools/fuzz-table.sh fuzz/results > "$FUZZ_OUT/table.md"
   awk -v table="$FUZZ_OUT/table.md" '
     /^<!-- fuzz:end -->/ { skip = 0 }
     !skip { print }
