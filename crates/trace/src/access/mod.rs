@@ -9,6 +9,7 @@ mod csv;
 mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
 mod parquet_pages;
 
 pub use pages::{MOST_GROUPS, Pages, TooManyPages};
