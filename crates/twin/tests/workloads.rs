@@ -30,7 +30,7 @@ fn a_heap_is_given_back_and_filled_again() {
 }
 
 #[test]
-fn a_huge_page_of_two_threads_is_given_back_by_neither() {
+fn a_huge_page_of_two_threads_is_discarded_by_neither() {
     let text = machine(
         "6.1",
         "threads = 2\n[[process.region]]\nname = \"heap\"\nsize = \"9 MiB\"\nsharing = \"private\"\n\

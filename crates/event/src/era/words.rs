@@ -95,7 +95,10 @@ pub fn gfp_then(era: Era, text: &str) -> Cow<'_, str> {
     // Bits without a name in the tables of their time.
     const HIGHMEM: u64 = 0x2;
     const WRITE: u64 = 0x100_0000;
-    let Some(then) = words(era, "gfp").filter(|_| era <= Era::C) else { return Cow::Borrowed(text) };
+    if era > Era::C {
+        return Cow::Borrowed(text);
+    }
+    let Some(then) = words(era, "gfp") else { return Cow::Borrowed(text) };
     let known = |word: &str| then.entries.iter().find(|(_, w)| *w == word).map_or(0, |(bits, _)| *bits);
     let bits = text.split('|').fold(0, |bits, word| match word {
         "GFP_KERNEL_ACCOUNT" => bits | known("GFP_KERNEL"),

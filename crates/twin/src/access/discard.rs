@@ -2,7 +2,7 @@
 //! to 6.12).
 //!
 //! Anonymous memory is freed with its places in swap, a file loses its pages, of which dirty ones are never written.
-//! A huge page of which only a part is given back stays, as its memory does in the kernel until it is split. Not modelled: that
+//! A huge page of which only a part is discarded stays, as its memory does in the kernel until it is split. Not modelled: that
 //! the part is unmapped then, the blocks of the file on the disk, page tables, that truncation waits for pages that are being
 //! written: they go at once. Checked by `tests/workloads.rs`.
 
