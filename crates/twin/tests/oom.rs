@@ -200,3 +200,18 @@ fn at_swappiness_0_the_marks_decide_between_swap_and_a_kill() {
     let run = unswappy("thp = \"never\"\n");
     assert_eq!((killed(&run).1, run.counter("vmstat", "", "oom_kill")), ("a", 1));
 }
+
+/// NUMA balancing needs the pages of a process's own program, its image, before the process starts.
+#[test]
+fn a_limit_below_the_image_kills_when_the_workload_asks() {
+    let nodes = "[machine]\nname = \"m\"\ndistance = [[10, 20], [20, 10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"\n\
+         [[machine.node]]\ncpus = \"2-3\"\nmemory = \"128 MiB\"\n[kernel]\nrelease = \"6.1\"\nthp = \"never\"\n\
+         sysctl = { \"kernel.numa_balancing\" = 1 }\n[run]\nevents = [\"oom:*\"]\n\
+         [[cgroup]]\nname = \"/box\"\nmemory.max = \"64 KiB\"\n";
+    let text = format!("{nodes}{}{}", heap("boxed", 40, "0 s", "cgroup = \"/box\"\n"), heap("free", 40, "0 s", ""));
+    let run = ran(&text);
+    assert_eq!(killed(&run), (1000, "boxed"));
+    assert_eq!(run.counter("cgroup", "/box", "memory.events.oom_kill"), 1);
+    let free = run.results.phases.last().unwrap();
+    assert_eq!((free.process.as_str(), free.end - free.start), ("free", 2_000_000_000));
+}

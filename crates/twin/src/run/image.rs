@@ -7,15 +7,15 @@
 //! mmtwin-agent (`smaps` in a guest); which pages a thread keeps touching is what its hinting faults say there
 //! (`exceptions:page_fault_user`: of 8 threads each touched 8 pages of the heap, all together 29; of 4 threads 8, all
 //! together 20 to 22). They are put where the first thread begins, before the run's first sample; a stack where the
-//! thread first needs it. Left out: what is never scanned (code, read-only data, guard pages); that the first thread may
-//! have been elsewhere when it took its heap.
+//! thread first needs it. Pages for which a node or cgroup has no room at that time are not there: the process is killed when
+//! its workload asks for memory. Not modelled: what is never scanned (code, read-only data, guard pages); that the first
+//! thread may have been elsewhere when it took its heap; reclaim for the image.
 
 use super::RunError;
 use super::engine::Engine;
 use crate::access::{Mapping, Region, Shape, Unit};
 use crate::alloc::{Caller, Policy};
 use crate::build::{self, BuildError};
-use crate::kernel::KernelError;
 use crate::machine::PAGE_SIZE;
 use std::ops::Range;
 
@@ -112,8 +112,9 @@ fn present(
     region.users = 1;
     let mut caller = Caller { cpu, policy: Policy::Default, ..engine.threads[owner].caller };
     for page in 0..area.present {
-        let fault = region.fault(&mut engine.kernel, &mut caller, &engine.memory.costs, page, (true, false));
-        fault.map_err(KernelError::from)?;
+        if region.fault(&mut engine.kernel, &mut caller, &engine.memory.costs, page, (true, false)).is_err() {
+            break;
+        }
     }
     engine.memory.regions.push(region);
     Ok(engine.memory.regions.len() - 1)
