@@ -1,15 +1,9 @@
-//! What the command line does, as a library: reading inputs into reports, published studies, and the verbs.
+//! What the command line does, as a library: reading inputs into reports, and running scenarios.
 
-pub mod cli;
-pub mod fidelity;
 pub mod parallel;
 pub mod progress;
 pub mod reading;
-pub mod reproduce;
 pub mod running;
-pub mod shortened;
-mod tidy;
-pub mod verbs;
 
 use std::fmt;
 use std::io::Write;

@@ -1,9 +1,7 @@
 //! From an input to a report.
 
-use crate::cli::Reading;
 use crate::{Failure, progress, say};
 use mmtwin_analysis::Analysis;
-use mmtwin_event::Times;
 use mmtwin_event::manifest::State;
 use mmtwin_event::results::Results;
 use mmtwin_report::model::{Finding, InputInfo, Report};
@@ -11,34 +9,6 @@ use mmtwin_report::{findings, tables};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::{InputFile, Options};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-
-impl Reading {
-    /// What the arguments say of the inputs.
-    pub fn options(&self) -> Result<Options, Failure> {
-        let counters = match &self.counters {
-            None => None,
-            Some(pair) => {
-                let mut parts =
-                    pair.as_bytes().splitn(2, |&b| b == b',').map(|part| OsStr::from_bytes(part).to_owned());
-                let pair = parts.next().zip(parts.next());
-                Some(pair.ok_or_else(|| Failure::Usage("--counters: expected BEFORE,AFTER".into()))?)
-            }
-        };
-        let times = match &self.times {
-            None => None,
-            Some(text) => {
-                let numbers: Option<Vec<f64>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
-                let usable = |n: &Vec<f64>| n.iter().all(|x| x.is_finite() && *x >= 0.0);
-                match numbers.filter(usable).as_deref() {
-                    Some(&[user, system, elapsed]) => Some(Times { user, system, elapsed }),
-                    _ => return Err(Failure::Usage("--times: expected USER,SYSTEM,ELAPSED in seconds".into())),
-                }
-            }
-        };
-        Ok(Options { counters, times, recorded: self.recorded.clone() })
-    }
-}
 
 /// An input, analysed.
 pub struct Analysed {

@@ -11,5 +11,4 @@ pub use host::on_host;
 pub use lab::{LabOptions, on_lab};
 pub use signals::Signals;
 pub use state::state_of;
-pub(crate) use twin::source;
-pub use twin::{Request, Simulated, access_trace, simulate, unwatched};
+pub use twin::{Request, Simulated, access_trace, simulate, source, unwatched};

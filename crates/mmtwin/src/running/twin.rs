@@ -181,7 +181,7 @@ fn writer(scenario: &Scenario, path: &Path, force: bool) -> Result<EventWriter, 
 }
 
 /// What a run on the twin is, as inputs say it of themselves.
-pub(crate) fn source(scenario: &Scenario, name: &str) -> Source {
+pub fn source(scenario: &Scenario, name: &str) -> Source {
     let full = |kind: &Kind| {
         era::of_kind(scenario.kernel.events.era(), *kind).map(|found| format!("{}:{}", found.system, found.name))
     };
