@@ -3,7 +3,7 @@
 use crate::inputs::Result;
 use crate::measure::{Cost, median, own};
 use crate::table::{Bar, Row};
-use mmtwin_event::{Event, Sink};
+use mmtwin_event::NullSink;
 use mmtwin_scenario::program::{Classes, Pattern, Permutation, Stream};
 use mmtwin_twin::alloc::{Caller, Policy, Request, Rules};
 use mmtwin_twin::build;
@@ -135,7 +135,7 @@ fn touches() -> Result<Vec<Row>> {
             events: Vec::new(),
             progress: &mut |_| {},
         };
-        let ran = run(&scenario, options, &mut Nobody).map_err(|e| e.to_string())?;
+        let ran = run(&scenario, options, &mut NullSink).map_err(|e| e.to_string())?;
         let of = ran.results.phases.iter().flat_map(|phase| &phase.accesses).next();
         done = of.map_or((0, 0), |of| (of.touches, of.faults));
         Ok(())
@@ -183,7 +183,7 @@ fn balancing(runs: usize, think: &str, bar: Bar) -> Result<Row> {
                 events: Vec::new(),
                 progress: &mut |_| {},
             };
-            run(&scenario, options, &mut Nobody).map(|_| ()).map_err(|e| e.to_string())
+            run(&scenario, options, &mut NullSink).map(|_| ()).map_err(|e| e.to_string())
         })
     };
     let cost = median((0..runs).map(|_| once()).collect::<Result<Vec<Cost>>>()?);
@@ -215,12 +215,6 @@ fn replays(runs: usize) -> Result<[Row; 2]> {
     ])
 }
 
-struct Nobody;
-
-impl Sink for Nobody {
-    fn event(&mut self, _: &Event<'_>) {}
-}
-
 /// Memory of a kernel whose pages were all allocated singly by 448 CPUs.
 fn memory() -> Result<Vec<Row>> {
     let before = resident()?;
@@ -247,9 +241,9 @@ fn memory() -> Result<Vec<Row>> {
 
 /// The parameters of the published run with per-area or batched accounting.
 fn params(accounting: &str) -> Result<Params> {
-    let text = include_str!("../../../../scenarios/published/vmalloc-purge/scenario.toml");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/published/vmalloc-purge/scenario.toml");
     let set = format!("kernel.vmalloc.purge_accounting={accounting}");
-    let scenario = mmtwin_scenario::parse("scenario.toml", text, Path::new(""), &[set]).map_err(|e| e.to_string())?;
+    let scenario = mmtwin_scenario::load(Path::new(path), &[set]).map_err(|e| e.to_string())?;
     build::vmalloc(&scenario).map_err(|e| e.to_string())
 }
 

@@ -12,17 +12,17 @@ use mmtwin_scenario::Scenario;
 use mmtwin_scenario::published::Histogram;
 
 const HIGHALLOC: (&str, &str) =
-    ("stress-highalloc", include_str!("../../../../scenarios/published/lumpy-2012/stress-highalloc.toml"));
+    ("stress-highalloc", include_str!("../../published/lumpy-2012/stress-highalloc.toml"));
 
 pub(super) const STUDY: Study = Study {
     name: "lumpy-2012",
     scenarios: &[
         HIGHALLOC,
-        ("fsmark-threaded", include_str!("../../../../scenarios/published/lumpy-2012/fsmark-threaded.toml")),
-        ("postmark", include_str!("../../../../scenarios/published/lumpy-2012/postmark.toml")),
-        ("micro", include_str!("../../../../scenarios/published/lumpy-2012/micro.toml")),
+        ("fsmark-threaded", include_str!("../../published/lumpy-2012/fsmark-threaded.toml")),
+        ("postmark", include_str!("../../published/lumpy-2012/postmark.toml")),
+        ("micro", include_str!("../../published/lumpy-2012/micro.toml")),
     ],
-    published: include_str!("../../../../scenarios/published/lumpy-2012/published.toml"),
+    published: include_str!("../../published/lumpy-2012/published.toml"),
     run,
     derive: |_| {},
 };
@@ -31,7 +31,7 @@ pub(super) const STUDY: Study = Study {
 pub(super) const EXPLAINED: Study = Study {
     name: "explain-2012",
     scenarios: &[HIGHALLOC],
-    published: include_str!("../../../../scenarios/published/explain-2012/published.toml"),
+    published: include_str!("../../published/explain-2012/published.toml"),
     run,
     derive: |_| {},
 };

@@ -43,15 +43,15 @@ pub struct Study {
 pub const ALL: [Study; 7] = [
     Study {
         name: "numa-counters",
-        scenarios: &[("scenario", include_str!("../../../../scenarios/published/numa-counters/scenario.toml"))],
-        published: include_str!("../../../../scenarios/published/numa-counters/published.toml"),
+        scenarios: &[("scenario", include_str!("../../published/numa-counters/scenario.toml"))],
+        published: include_str!("../../published/numa-counters/published.toml"),
         run: numa_counters::run,
         derive: |_| {},
     },
     Study {
         name: "vmalloc-purge",
-        scenarios: &[("scenario", include_str!("../../../../scenarios/published/vmalloc-purge/scenario.toml"))],
-        published: include_str!("../../../../scenarios/published/vmalloc-purge/published.toml"),
+        scenarios: &[("scenario", include_str!("../../published/vmalloc-purge/scenario.toml"))],
+        published: include_str!("../../published/vmalloc-purge/published.toml"),
         run: vmalloc_purge::run,
         derive: |_| {},
     },

@@ -6,10 +6,10 @@ use super::{Study, balancing};
 pub(super) const STUDY: Study = Study {
     name: "pseudo-interleaving",
     scenarios: &[
-        ("scenario", include_str!("../../../../scenarios/published/pseudo-interleaving/scenario.toml")),
-        ("collector", include_str!("../../../../scenarios/published/pseudo-interleaving/collector.toml")),
+        ("scenario", include_str!("../../published/pseudo-interleaving/scenario.toml")),
+        ("collector", include_str!("../../published/pseudo-interleaving/collector.toml")),
     ],
-    published: include_str!("../../../../scenarios/published/pseudo-interleaving/published.toml"),
+    published: include_str!("../../published/pseudo-interleaving/published.toml"),
     run: |scenario, _| balancing::measure(scenario),
     derive: balancing::derive,
 };

@@ -4,7 +4,7 @@ use super::{Study, balancing};
 
 macro_rules! scenario {
     ($name:literal) => {
-        ($name, include_str!(concat!("../../../../scenarios/published/staggered-scan/", $name, ".toml")))
+        ($name, include_str!(concat!("../../published/staggered-scan/", $name, ".toml")))
     };
 }
 
@@ -20,9 +20,9 @@ pub(super) const STUDY: Study = Study {
         scenario!("mg"),
         scenario!("sp"),
         scenario!("ua"),
-        ("specjbb", include_str!("../../../../scenarios/published/pseudo-interleaving/scenario.toml")),
+        ("specjbb", include_str!("../../published/pseudo-interleaving/scenario.toml")),
     ],
-    published: include_str!("../../../../scenarios/published/staggered-scan/published.toml"),
+    published: include_str!("../../published/staggered-scan/published.toml"),
     run: |scenario, _| balancing::measure(scenario),
     derive: balancing::derive,
 };

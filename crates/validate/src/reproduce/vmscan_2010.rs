@@ -14,11 +14,11 @@ pub(super) const STUDY: Study = Study {
     scenarios: &[
         (
             "micro-mapped-file-stream",
-            include_str!("../../../../scenarios/published/vmscan-2010/micro-mapped-file-stream.toml"),
+            include_str!("../../published/vmscan-2010/micro-mapped-file-stream.toml"),
         ),
-        ("stress-highalloc", include_str!("../../../../scenarios/published/vmscan-2010/stress-highalloc.toml")),
+        ("stress-highalloc", include_str!("../../published/vmscan-2010/stress-highalloc.toml")),
     ],
-    published: include_str!("../../../../scenarios/published/vmscan-2010/published.toml"),
+    published: include_str!("../../published/vmscan-2010/published.toml"),
     run,
     derive: |_| {},
 };
