@@ -2,12 +2,18 @@
 
 use clap::Parser;
 mod args;
+mod failure;
+mod lab;
+mod parallel;
+mod progress;
+mod reading;
 mod shortened;
+mod signals;
 mod tidy;
 mod verbs;
 
 use args::{Cli, Color, Verb};
-use mmtwin::{Failure, say, status};
+use failure::{Failure, say, status};
 use mmtwin_host::restore::{GUARDIAN, guardian};
 use mmtwin_host::workload::{WORKER, worker};
 

@@ -2,7 +2,7 @@
 //!
 //! For verbs that do not take signals themselves, as those that record do.
 
-use mmtwin::Failure;
+use crate::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -20,7 +20,7 @@ pub fn on_signals() -> Result<(), Failure> {
             mmtwin_trace::output::abandon();
             // Ends the process as if nobody had taken the signal.
             let _ = emulate_default_handler(signal);
-            std::process::exit(mmtwin::status::SIGNAL + signal);
+            std::process::exit(crate::status::SIGNAL + signal);
         }
     })?;
     Ok(())

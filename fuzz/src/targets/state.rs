@@ -2,12 +2,12 @@
 
 use super::recording::STORED;
 use crate::{Random, Seen, hash, mutate, samples};
-use mmtwin::reading::Analysed;
+use mmtwin::Analysed;
 use mmtwin::running::state_of;
 use mmtwin_analysis::Analysis;
+use mmtwin_event::NullSink;
 use mmtwin_event::counters::{self, Row};
 use mmtwin_event::manifest::{Manifest, State};
-use mmtwin_event::NullSink;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::units::Time;
 use mmtwin_trace::Outcome;

@@ -1,8 +1,8 @@
 //! `mmtwin bench`.
 
 use super::{column, print_machine, text};
+use crate::Failure;
 use crate::args::{Bench, BenchOptions};
-use mmtwin::Failure;
 use mmtwin_host::bench::figure::Figure;
 use mmtwin_host::bench::threads::{Cpu, cpus};
 use mmtwin_host::bench::{ENOUGH_CPUS, counters, purge};

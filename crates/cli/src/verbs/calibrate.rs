@@ -3,7 +3,7 @@
 use super::bench::{calibrates, few_cpus, number, spread};
 use super::{column, print_machine, text};
 use crate::args::Calibrate;
-use mmtwin::{Failure, say};
+use crate::{Failure, say};
 use mmtwin_host::bench::figure::Figure;
 use mmtwin_host::calibrate::memory::Access;
 use mmtwin_host::calibrate::topology::Between;

@@ -2,7 +2,7 @@
 
 use crate::args::{Compression, Convert, Target};
 use crate::tidy;
-use mmtwin::{Failure, reading};
+use crate::{Failure, reading};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::dat::{Codec, DatWriter, Version};
 use mmtwin_trace::input::{Input, Options};

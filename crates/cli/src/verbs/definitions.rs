@@ -1,8 +1,8 @@
 //! `mmtwin completions` and `mmtwin man`: made from the definitions of the command line.
 
+use crate::Failure;
 use crate::args::{Cli, Completions, Man};
 use clap::CommandFactory;
-use mmtwin::Failure;
 use mmtwin_trace::output::FileOutput;
 
 /// Prints a completion script.

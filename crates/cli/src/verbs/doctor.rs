@@ -2,7 +2,7 @@
 
 use super::{column, print_machine, text};
 use crate::args::{Doctor, Printing};
-use mmtwin::{Failure, say};
+use crate::{Failure, say};
 use mmtwin_host::doctor::{Status, examine};
 use mmtwin_host::restore;
 use mmtwin_report::model::{Body, Table};

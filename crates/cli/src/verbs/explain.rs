@@ -2,13 +2,14 @@
 
 use super::{print, styled};
 use crate::args::{Explain, Format, Printing};
-use mmtwin::{Failure, progress, reading};
+use crate::{Failure, progress, reading};
+use mmtwin::Trace;
 use mmtwin_analysis::explain;
 use mmtwin_analysis::explain::names::{Asked, Names};
 use mmtwin_report::compare::single;
 use mmtwin_report::format::chain;
 use mmtwin_report::model::InputInfo;
-use mmtwin_trace::input::{InputFile, Options};
+use mmtwin_trace::input::Options;
 
 /// Runs the verb.
 pub fn run(arguments: Explain) -> Result<i32, Failure> {
@@ -22,17 +23,15 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
             "standard input can be read only once, and explain reads twice: give a file".into(),
         ));
     }
-    let mut file = reading::open(&path)?;
+    let mut trace = reading::open_trace(&path, &options)?;
     let mut names = Names::new(&asked);
-    let input = file.input(&options)?;
-    let outcome = progress::shown(&name, &mut names, |sink| input.read(sink))?;
+    let outcome = progress::events(&name, |progress| trace.read(&mut names, progress))?;
     reading::warn(&outcome);
     let subject = names.find().map_err(|e| Failure::Error(format!("{name}: {e}")))?;
     // Which steps belong to the subject is known only now.
     let mut explain = explain::Explain::new(&names, subject);
-    let mut again = InputFile::open(&path)?;
-    let input = again.input(&options)?;
-    progress::shown(&name, &mut explain, |sink| input.read(sink))?;
+    let mut again = Trace::open_with(&path, options)?;
+    progress::events(&name, |progress| again.read(&mut explain, progress))?;
     let chain = explain.chain();
     if format == Format::Table {
         styled(|style, out| chain::write(&chain, style, out))?;
@@ -44,10 +43,10 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
         kernel: names.source.kernel.clone(),
         lost_events: outcome.lost_events(),
         lost_at_least: outcome.lost_total().0,
-        cut: reading::cuts(&outcome, &names.source.name),
+        cut: mmtwin::cuts(&outcome, &names.source.name),
         events: outcome.events,
         counters_only: false,
-        scenario: file.recording().and_then(|recording| recording.manifest.scenario_hash.clone()),
+        scenario: trace.recording().and_then(|recording| recording.manifest.scenario_hash.clone()),
     };
     let command = format!("mmtwin script {name}");
     let mut report = single(mmtwin_report::explain::report(&chain, info, command));

@@ -1,10 +1,11 @@
 //! `mmtwin fidelity`.
 
 use crate::args::Fidelity;
-use mmtwin::{Failure, parallel, say};
+use crate::lab::on_lab;
+use crate::{Failure, parallel, say};
 use mmtwin_trace::output::FileOutput;
 use mmtwin_validate::fidelity::difference::{CHANGES, Change, section};
-use mmtwin_validate::fidelity::{BACKGROUND, Cell, Judged, cells, page};
+use mmtwin_validate::fidelity::{BACKGROUND, Cell, Guests, Judged, cells, page};
 use std::collections::BTreeMap;
 
 /// Where the table of all cells is kept.
@@ -22,9 +23,10 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
             && arguments.kernel.as_ref().is_none_or(|kernel| *kernel == cell.kernel)
             && arguments.mode.is_none_or(|mode| mode == cell.mode)
     };
+    let guests = Guests { run: &|runs, options| on_lab(runs, options, |_| Ok(())), note: &say };
     if arguments.refresh {
         for cell in all.iter().filter(chosen) {
-            let runs = cell.refresh(arguments.again)?;
+            let runs = cell.refresh(arguments.again, guests)?;
             say(&format!("{cell}: {runs} runs in the lab"));
         }
     }
@@ -35,7 +37,7 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
     let changes: Vec<&Change> = CHANGES.iter().filter(named).collect();
     if arguments.refresh {
         for change in &changes {
-            let runs = change.refresh(&arguments.directory, arguments.again)?;
+            let runs = change.refresh(&arguments.directory, arguments.again, guests)?;
             say(&format!("{} before and after: {runs} runs in the lab", change.name));
         }
     }
@@ -48,7 +50,7 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
         cell.judge(background.filter(|_| cell.name != BACKGROUND).map_or(&[], |runs| runs))
     };
     let chosen: Vec<&Cell> = all.iter().filter(chosen).collect();
-    let judged: Vec<Judged> = parallel::each(&chosen, |cell| judge(cell))?;
+    let judged: Vec<Judged> = parallel::each(&chosen, |cell| Ok(judge(cell)?))?;
     let mut text = page(&judged);
     if !changes.is_empty() {
         text.push_str(&section(&changes, &arguments.directory)?);

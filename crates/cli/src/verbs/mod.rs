@@ -18,7 +18,7 @@ pub mod script;
 pub mod scrub;
 
 use crate::args::{Format, Printing};
-use mmtwin::{Failure, say, status};
+use crate::{Failure, say, status};
 use mmtwin_report::compare::{Comparison, FINDINGS, single};
 use mmtwin_report::fail_on::Outcome;
 use mmtwin_report::format;

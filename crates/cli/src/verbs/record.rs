@@ -1,8 +1,7 @@
 //! `mmtwin record`.
 
 use crate::args::Record;
-use mmtwin::{Failure, say, status};
-use mmtwin_host::Error;
+use crate::{Failure, say, status};
 use mmtwin_host::record::{Options, record};
 
 /// Runs the verb.
@@ -20,10 +19,7 @@ pub fn run(arguments: Record) -> Result<i32, Failure> {
         private: arguments.private,
         command: arguments.command,
     };
-    let outcome = record(&options, &mut say).map_err(|error| match error {
-        Error::Interrupted { signal } => Failure::Interrupted(signal),
-        error => Failure::Error(error.to_string()),
-    })?;
+    let outcome = record(&options, &mut say)?;
     let lost = outcome.lost();
     if lost > 0 {
         say(&format!("{lost} events were lost; a larger --buffer or fewer events help"));

@@ -2,7 +2,7 @@
 
 use super::{column, print_tables, text};
 use crate::args::{Replacement, Replay};
-use mmtwin::{Failure, say};
+use crate::{Failure, say};
 use mmtwin_report::model::{Body, Cell, InputInfo, Table};
 use mmtwin_trace::access::{AccessTrace, Pages};
 use mmtwin_twin::replacement::{Clock, Lru, hits};

@@ -2,12 +2,13 @@
 
 use super::{print, told};
 use crate::args::{Reading, Report, TableStyle};
-use mmtwin::reading::{self, Analysed};
-use mmtwin::{Failure, say, status};
+use crate::{Failure, reading, say, status};
+use mmtwin::Analysed;
 use mmtwin_event::Times;
 use mmtwin_report::compare;
 use mmtwin_report::fail_on::FailOn;
 use mmtwin_report::tables::{historic, postprocess};
+use mmtwin_trace::Outcome;
 use mmtwin_trace::input::Options;
 use std::ffi::OsStr;
 use std::io::Write;
@@ -30,12 +31,24 @@ pub fn run(arguments: Report) -> Result<i32, Failure> {
         if let Some(outcome) = outcome {
             status = status.max(told(&outcome));
         }
-        if let Some(why) = arguments.max_lost.and_then(|limit| reading::too_many_lost(&analysed.outcome, limit)) {
+        if let Some(why) = arguments.max_lost.and_then(|limit| too_many_lost(&analysed.outcome, limit)) {
             say(&format!("{}: {why}", name.to_string_lossy()));
             status = status::LOST;
         }
     }
     Ok(status)
+}
+
+/// Why an input breaks a limit of lost events; `None`: it keeps it. A loss of unknown size breaks every limit.
+fn too_many_lost(outcome: &Outcome, limit: u64) -> Option<String> {
+    let (known, gaps) = outcome.lost_total();
+    let cuts = outcome.warnings.cuts().count();
+    if known <= limit && gaps == 0 && cuts == 0 {
+        return None;
+    }
+    let gaps = if gaps > 0 { format!(" and {gaps} gaps of unknown size") } else { String::new() };
+    let cut = if cuts > 0 { ", and the input is cut, so nobody knows how many more" } else { "" };
+    Some(format!("{known} events lost{gaps}{cut}; --max-lost allows {limit}"))
 }
 
 /// The blocks of the published reports, and the kernel's post-processing script's output.

@@ -1,8 +1,8 @@
 //! `mmtwin reproduce`.
 
 use super::print_tables;
+use crate::Failure;
 use crate::args::Reproduce;
-use mmtwin::Failure;
 use mmtwin_report::model::{Finding, InputInfo};
 use mmtwin_validate::reproduce::{ALL, Study, reproduce};
 

@@ -2,10 +2,12 @@
 
 use super::print;
 use crate::args::{Arm, KernelFile, LabMode, Run};
-use crate::tidy;
-use mmtwin::reading::{Analysed, analyse};
-use mmtwin::running::{LabOptions, Request, Signals, Simulated, access_trace, on_host, on_lab, simulate, state_of};
-use mmtwin::{Failure, parallel, say};
+use crate::lab::on_lab;
+use crate::reading::analyse;
+use crate::signals::Signals;
+use crate::{Failure, parallel, progress, say, status, tidy};
+use mmtwin::running::{LabOptions, access_trace, on_host, state_of};
+use mmtwin::{Analysed, Request, Simulated};
 use mmtwin_event::results::Ending;
 use mmtwin_host::restore;
 use mmtwin_lab::Mode;
@@ -73,9 +75,7 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
     let scratch = match arguments.on {
         // It needs none.
         Arm::Twin => None,
-        Arm::Host => {
-            Some(Scratch::Real(restore::Scratch::create().map_err(|error| Failure::Error(error.to_string()))?))
-        }
+        Arm::Host => Some(Scratch::Real(restore::Scratch::create()?)),
         Arm::Lab => Some(Scratch::Plain(tempfile::tempdir()?)),
     };
     let scratch = scratch.as_ref().map_or(Path::new(""), Scratch::path);
@@ -86,11 +86,20 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
             None => return Ok(0),
         },
         Arm::Host => {
-            jobs.iter().map(|job| on_host(&job.scenario, &kept(job), arguments.force)).collect::<Result<_, _>>()?
+            let real = |job: &Job| {
+                on_host(&job.scenario, &kept(job), arguments.force, &mut say)?;
+                analyse(kept(job), &Options::default())
+            };
+            jobs.iter().map(real).collect::<Result<_, _>>()?
         }
         Arm::Lab => {
             let runs: Vec<(&Scenario, PathBuf)> = jobs.iter().map(|job| (&job.scenario, kept(job))).collect();
-            on_lab(&runs, &lab_options(&arguments))?
+            let mut analysed = Vec::new();
+            on_lab(&runs, &lab_options(&arguments), |output| {
+                analysed.push(analyse(output, &Options::default())?);
+                Ok::<_, Failure>(())
+            })?;
+            analysed
         }
     };
     tables(&analysed, &arguments)?;
@@ -99,7 +108,7 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
         if let Ending::OutOfMemory { at, pid, comm, message } = &results.ending {
             let after = results.seconds_to(*at);
             say(&format!("error: out of memory after {after:.3} s: {comm} (pid {pid}) was killed: {message}"));
-            status = mmtwin::status::OUT_OF_MEMORY;
+            status = status::OUT_OF_MEMORY;
         }
     }
     for results in analysed.iter().filter_map(|analysed| analysed.results.as_ref()) {
@@ -177,17 +186,17 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
     let simulate = |job: &Job| {
         let output = job.output.as_deref();
         let name = output.unwrap_or(&arguments.scenario).to_string_lossy();
-        simulate(
-            &job.scenario,
-            Request {
-                name: &name,
-                output: output.map(|path| (path, arguments.force)),
-                explicit: arguments.explicit,
-                trace: trace.as_ref(),
-                check_determinism: arguments.check_determinism,
-                state: state.as_ref(),
-            },
-        )
+        let request = Request {
+            name: &name,
+            output: output.map(|path| (path, arguments.force)),
+            explicit: arguments.explicit,
+            trace: trace.as_ref(),
+            check_determinism: arguments.check_determinism,
+            state: state.as_ref(),
+        };
+        let end = job.scenario.run.duration.map(|duration| duration.0);
+        let ran = progress::virtual_time(&name, end, |progress| mmtwin::run(&job.scenario, request, progress));
+        Ok::<Simulated, Failure>(ran?)
     };
     if let ([job], Some(file)) = (jobs, arguments.file) {
         std::io::stdout().write_all(text(&mut simulate(job)?, file).as_bytes())?;

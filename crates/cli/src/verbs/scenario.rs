@@ -1,7 +1,7 @@
 //! `mmtwin scenario`.
 
+use crate::Failure;
 use crate::args::{Scenario, ScenarioCheck, ScenarioFormat, ScenarioShow, ScenarioVerb};
-use mmtwin::Failure;
 use mmtwin_scenario::units::Bytes;
 use mmtwin_scenario::{load, schema};
 use std::io::Write;

@@ -2,7 +2,7 @@
 
 use super::chosen;
 use crate::args::{LineStyle, Script};
-use mmtwin::{Failure, reading, say};
+use crate::{Failure, reading, say};
 use mmtwin_event::{Call, Event, Sink, Source, Task};
 use mmtwin_trace::input::Options;
 use mmtwin_trace::write::{Columns, TextStyle, TextWriter};

@@ -1,7 +1,7 @@
 //! `mmtwin scrub`.
 
 use crate::args::Scrub;
-use mmtwin::{Failure, say};
+use crate::{Failure, say};
 use mmtwin_trace::output::FileOutput;
 use mmtwin_trace::private::{LEFT, Names, Scrubbed, scrub};
 use std::fs;

@@ -2,10 +2,10 @@
 //! one without it, and in the twin. Counts alone; nothing that depends on the speed of an emulated machine.
 
 use super::failed;
-use super::store::Runs;
-use mmtwin::reading::Analysed;
-use mmtwin::running::{Request, simulate, state_of};
-use mmtwin::{Failure, say};
+use super::store::{Guests, Runs};
+use crate::Error;
+use mmtwin::running::state_of;
+use mmtwin::{Analysed, Request, run};
 use mmtwin_event::{Event, Kind, Sink, Source};
 use mmtwin_lab::{Folder, Mode};
 use mmtwin_report::statistics::median;
@@ -119,7 +119,7 @@ pub const CHANGES: [Change; 4] = [
 type Counts = Vec<Vec<f64>>;
 
 impl Side {
-    fn scenario(&self, directory: &Path, name: &str, seed: u64) -> Result<Scenario, Failure> {
+    fn scenario(&self, directory: &Path, name: &str, seed: u64) -> Result<Scenario, Error> {
         let mut sets: Vec<String> = self.sets.iter().map(|set| set.to_string()).collect();
         // As everything in mode exact.
         sets.extend([format!("run.seed={seed}"), "machine.cpu.shared_budget=true".into()]);
@@ -142,8 +142,8 @@ impl Change {
         &self,
         directory: &Path,
         (side, place): (&Side, &str),
-        work: impl FnOnce(&Runs<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        work: impl FnOnce(&Runs<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let scenario = |seed| side.scenario(directory, self.name, seed);
         let file = |seed| self.file(directory, place, seed);
         work(&Runs { kernel: side.kernel, mode: Mode::Exact, scenario: &scenario, file: &file })
@@ -151,16 +151,16 @@ impl Change {
 
     /// Runs in the lab what is not stored, or all of it; the number of runs. What is stored stays if a kernel was not
     /// built.
-    pub fn refresh(&self, directory: &Path, again: bool) -> Result<usize, Failure> {
+    pub fn refresh(&self, directory: &Path, again: bool, guests: Guests<'_>) -> Result<usize, Error> {
         let mut ran = 0;
         for side in self.sides() {
             ran += self.with_runs(directory, side, |runs| {
                 let built = || Folder::find().kernel(runs.kernel, None);
                 let error = if runs.missing(again).is_empty() { None } else { built().err() };
-                let Some(error) = error else { return runs.refresh(again) };
+                let Some(error) = error else { return runs.refresh(again, guests) };
                 let message = format!("{}: {error}; `make lab-variants` builds those for before and after", self.name);
                 match runs.missing(false).is_empty() {
-                    true => say(&message),
+                    true => (guests.note)(&message),
                     false => return Err(failed(message)),
                 }
                 Ok(0)
@@ -170,7 +170,7 @@ impl Change {
     }
 
     /// What the stored runs of a side counted, and the twin's runs of the same seeds.
-    fn count(&self, directory: &Path, side: &Side, place: &str) -> Result<(Counts, Counts), Failure> {
+    fn count(&self, directory: &Path, side: &Side, place: &str) -> Result<(Counts, Counts), Error> {
         let (mut kernel, mut twin) = (vec![Vec::new(); self.quantities.len()], vec![Vec::new(); self.quantities.len()]);
         self.with_runs(directory, (side, place), |runs| {
             for seed in runs.stored() {
@@ -184,7 +184,7 @@ impl Change {
                 let state = state_of(&stored)?;
                 let request = Request { name: self.name, state: state.as_ref(), ..Request::default() };
                 // What the twin cannot do, it refuses; counters that it does not keep, it does not have.
-                if let Ok(simulated) = simulate(&(runs.scenario)(seed)?, request) {
+                if let Ok(simulated) = run(&(runs.scenario)(seed)?, request, &mut |_| {}) {
                     self.add(&simulated.analysed, &Seen::default(), &mut twin);
                 }
             }
@@ -208,7 +208,7 @@ impl Change {
     }
 
     /// The rows of the table.
-    fn rows(&self, directory: &Path) -> Result<Vec<Row>, Failure> {
+    fn rows(&self, directory: &Path) -> Result<Vec<Row>, Error> {
         let (before, twin_before) = self.count(directory, &self.before, "before")?;
         let (after, twin_after) = self.count(directory, &self.after, "after")?;
         let rows = self.quantities.iter().enumerate().map(|(at, quantity)| Row {
@@ -304,7 +304,7 @@ impl Row {
 }
 
 /// Changes as a section of the page about fidelity.
-pub fn section(changes: &[&Change], directory: &Path) -> Result<String, Failure> {
+pub fn section(changes: &[&Change], directory: &Path) -> Result<String, Error> {
     let mut text = String::from(
         "\n## Before and after\n\n\
          What published changes of the kernel did to counts, on real kernels and in the twin. The kernels of a pair are\n\

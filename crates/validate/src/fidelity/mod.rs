@@ -10,11 +10,11 @@ mod store;
 pub use page::page;
 pub use pages::Agreement;
 pub use same::of_sides;
-pub use store::SEEDS;
+pub use store::{Guests, SEEDS};
 
-use mmtwin::Failure;
-use mmtwin::reading::Analysed;
-use mmtwin::running::{Request, simulate, state_of};
+use crate::Error;
+use mmtwin::running::state_of;
+use mmtwin::{Analysed, Request, run};
 use mmtwin_event::Kind;
 use mmtwin_lab::Mode;
 use mmtwin_report::fidelity::in_order::{self, InOrder, Steps};
@@ -78,9 +78,9 @@ pub struct EventByEvent {
 
 /// All cells of a directory: scenarios by name, then kernels, then modes. A kernel that a scenario is not for has no
 /// cell.
-pub fn cells(directory: &Path) -> Result<Vec<Cell>, Failure> {
+pub fn cells(directory: &Path) -> Result<Vec<Cell>, Error> {
     let entries =
-        std::fs::read_dir(directory).map_err(|error| Failure::Error(format!("{}: {error}", directory.display())))?;
+        std::fs::read_dir(directory).map_err(|error| Error::Fidelity(format!("{}: {error}", directory.display())))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     paths.sort();
@@ -110,7 +110,7 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Failure> {
 
 impl Cell {
     /// The scenario with a seed, on a machine as the mode and the kernel make it.
-    pub fn scenario(&self, seed: u64) -> Result<Scenario, Failure> {
+    pub fn scenario(&self, seed: u64) -> Result<Scenario, Error> {
         let machine = match (self.mode, self.kernel.as_str()) {
             (Mode::Exact, "6.12") => "lab-4n-6.12",
             (Mode::Exact, _) => "lab-4n",
@@ -125,20 +125,20 @@ impl Cell {
     }
 
     /// Does something with its runs.
-    fn with_runs<T>(&self, work: impl FnOnce(&Runs<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn with_runs<T>(&self, work: impl FnOnce(&Runs<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let (scenario, file) = (|seed| self.scenario(seed), |seed| self.file(seed));
         work(&Runs { kernel: &self.kernel, mode: self.mode, scenario: &scenario, file: &file })
     }
 
     /// Runs in the lab what is not stored, or all of it; the number of runs.
-    pub fn refresh(&self, again: bool) -> Result<usize, Failure> {
-        self.with_runs(|runs| runs.refresh(again))
+    pub fn refresh(&self, again: bool, guests: Guests<'_>) -> Result<usize, Error> {
+        self.with_runs(|runs| runs.refresh(again, guests))
     }
 
     /// All stored runs, and one of them again in the lab.
-    pub fn repeat(&self, seed: u64) -> Result<(Vec<Observed>, Observed), Failure> {
+    pub fn repeat(&self, seed: u64, guests: Guests<'_>) -> Result<(Vec<Observed>, Observed), Error> {
         let (stored, scratch) = (self.observed()?, tempfile::tempdir()?);
-        let again = self.with_runs(|runs| runs.read(&runs.record(&[seed], scratch.path())?[0], seed))?;
+        let again = self.with_runs(|runs| runs.read(&runs.record(&[seed], scratch.path(), guests)?[0], seed))?;
         Ok((stored, observed(&again)))
     }
 
@@ -152,7 +152,7 @@ impl Cell {
     }
 
     /// What the stored runs show.
-    pub fn observed(&self) -> Result<Vec<Observed>, Failure> {
+    pub fn observed(&self) -> Result<Vec<Observed>, Error> {
         self.with_runs(|runs| {
             let read = |seed| Ok(observed(&runs.read(runs.unpack(seed)?.path(), seed)?));
             runs.stored().into_iter().map(read).collect()
@@ -160,7 +160,7 @@ impl Cell {
     }
 
     /// Puts what is stored beside the twin. `background` are runs of the same kernel in the same mode without workload.
-    pub fn judge(&self, background: &[Observed]) -> Result<Judged, Failure> {
+    pub fn judge(&self, background: &[Observed]) -> Result<Judged, Error> {
         let (mut kernel, mut twin, mut pages, mut by_seed) = (Vec::new(), Vec::new(), None, Vec::new());
         self.with_runs(|runs| {
             for seed in runs.stored() {
@@ -174,9 +174,9 @@ impl Cell {
                 let recording = scratch.path().join("twin.mmt");
                 let output = (by_page || by_event).then_some((recording.as_path(), false));
                 let request = Request { name: &self.name, state: state.as_ref(), output, ..Request::default() };
-                let simulated = simulate(&scenario, request)?;
+                let simulated = run(&scenario, request, &mut |_| {})?;
                 if let Some(halted) = simulated.ran.halted {
-                    return Err(Failure::Error(halted.to_string()));
+                    return Err(Error::Fidelity(halted.to_string()));
                 }
                 let simulated = simulated.analysed;
                 if by_page {
@@ -211,12 +211,12 @@ impl fmt::Display for Cell {
 }
 
 /// The first events of reclaim of a recording.
-fn steps(path: &Path) -> Result<Steps, Failure> {
+fn steps(path: &Path) -> Result<Steps, Error> {
     let (mut steps, mut outcome) = (Steps::default(), Outcome::default());
     Recording::open(path)?.read(&mut steps, &mut outcome)?;
     match outcome.lost_total() {
         (0, 0) => Ok(steps),
-        _ => Err(Failure::Error(format!("{}: events were lost, so they cannot be compared", path.display()))),
+        _ => Err(Error::Fidelity(format!("{}: events were lost, so they cannot be compared", path.display()))),
     }
 }
 
@@ -224,6 +224,6 @@ fn observed(analysed: &Analysed) -> Observed {
     fidelity::observe(&analysed.analysis, analysed.results.as_ref())
 }
 
-fn failed(error: impl ToString) -> Failure {
-    Failure::Error(error.to_string())
+fn failed(error: impl ToString) -> Error {
+    Error::Fidelity(error.to_string())
 }

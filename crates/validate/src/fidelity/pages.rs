@@ -4,7 +4,7 @@
 //! else in the recording (`kmem:mm_page_alloc` of all tasks) is taken off the NUMA counters again: page tables, the
 //! kernel's own structures, the recorder. Such an allocation is taken for a hit, as it is wherever its node has memory.
 
-use mmtwin::Failure;
+use crate::Error;
 use mmtwin_event::vocabulary::MmPageAlloc;
 use mmtwin_event::{CounterRow, Event, Kind, Sink, Task};
 use mmtwin_scenario::Scenario;
@@ -77,7 +77,7 @@ impl Agreement {
 }
 
 /// Compares two recordings of a scenario that have the allocations of pages.
-pub(super) fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result<Agreement, Failure> {
+pub(super) fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result<Agreement, Error> {
     let (kernel, twin) = (read(kernel)?, read(twin)?);
     let mut found = Agreement::default();
     let (threads, of_twin) = (kernel.by_thread(scenario), twin.by_thread(scenario));
@@ -105,12 +105,12 @@ pub(super) fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result
     Ok(found)
 }
 
-fn read(path: &Path) -> Result<Pages, Failure> {
+fn read(path: &Path) -> Result<Pages, Error> {
     let (mut pages, mut outcome) = (Pages::default(), Outcome::default());
     Recording::open(path)?.read(&mut pages, &mut outcome)?;
     match outcome.lost_total() {
         (0, 0) => Ok(pages),
-        _ => Err(Failure::Error(format!("{}: events were lost, so pages cannot be compared", path.display()))),
+        _ => Err(Error::Fidelity(format!("{}: events were lost, so pages cannot be compared", path.display()))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Comparing inputs that are the twin's on one side and a real kernel's on the other.
 
-use mmtwin::Failure;
-use mmtwin::reading::Analysed;
+use crate::Error;
+use mmtwin::Analysed;
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
 use mmtwin_scenario::units::Time;
 use serde_json::Value;
@@ -11,7 +11,7 @@ const SHOWN: usize = 12;
 
 /// The fidelity of the twin, if one side is the twin's and the other a kernel's, in a guest or on a machine, and all of
 /// them ran a scenario. Both must have run the same one, but for the seed.
-pub fn of_sides(sides: &[Vec<Analysed>]) -> Result<Option<Fidelity>, Failure> {
+pub fn of_sides(sides: &[Vec<Analysed>]) -> Result<Option<Fidelity>, Error> {
     let [first, second] = sides else { return Ok(None) };
     let all = |side: &[Analysed], arms: &[&str]| {
         side.iter().all(|run| run.resolved.is_some() && arms.contains(&run.analysis.source.arm.as_str()))
@@ -32,7 +32,7 @@ pub fn of_sides(sides: &[Vec<Analysed>]) -> Result<Option<Fidelity>, Failure> {
         found.truncate(SHOWN);
         let more = more.map_or_else(String::new, |more| format!("\n  and {more} more"));
         let names = (&base.analysis.source.name, &other.analysis.source.name);
-        return Err(Failure::Error(format!(
+        return Err(Error::Fidelity(format!(
             "{} and {} ran different scenarios, which says nothing of the twin:\n  {}{more}",
             names.0,
             names.1,

@@ -2,12 +2,11 @@
 //! recorded), and read again.
 
 use super::same;
-use mmtwin::Failure;
-use mmtwin::reading::{Analysed, analyse};
-use mmtwin::running::{LabOptions, on_lab};
+use crate::Error;
+use mmtwin::running::LabOptions;
+use mmtwin::{Analysed, Trace};
 use mmtwin_lab::{Mode, guests_at_once};
 use mmtwin_scenario::Scenario;
-use mmtwin_trace::input::Options;
 use mmtwin_trace::output::FileOutput;
 use mmtwin_trace::output::ours::MARKER;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,12 +28,21 @@ pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 /// Longest time of a guest.
 const TIME_OUT: Duration = Duration::from_secs(600);
 
+/// Who runs guests.
+#[derive(Clone, Copy)]
+pub struct Guests<'a> {
+    /// Runs scenarios in the lab, each into its recording: [`mmtwin::running::on_lab`], and what a caller wants besides.
+    pub run: &'a dyn Fn(&[(&Scenario, PathBuf)], &LabOptions) -> Result<(), mmtwin::Error>,
+    /// Takes what is worth saying meanwhile.
+    pub note: &'a dyn Fn(&str),
+}
+
 /// Runs of one scenario on one kernel in one mode, of which each has a file.
 pub(super) struct Runs<'a> {
     pub kernel: &'a str,
     pub mode: Mode,
     /// The scenario with a seed.
-    pub scenario: &'a dyn Fn(u64) -> Result<Scenario, Failure>,
+    pub scenario: &'a dyn Fn(u64) -> Result<Scenario, Error>,
     /// Where the run of a seed is stored.
     pub file: &'a dyn Fn(u64) -> PathBuf,
 }
@@ -51,11 +59,11 @@ impl Runs<'_> {
     }
 
     /// Runs in the lab what is not stored, or all of it; the number of runs.
-    pub fn refresh(&self, again: bool) -> Result<usize, Failure> {
+    pub fn refresh(&self, again: bool, guests: Guests<'_>) -> Result<usize, Error> {
         let (missing, scratch) = (self.missing(again), tempfile::tempdir()?);
         // As many as run at once: what is done is kept whatever comes then.
         for seeds in missing.chunks(guests_at_once(self.mode)) {
-            for (&seed, output) in seeds.iter().zip(self.record(seeds, scratch.path())?) {
+            for (&seed, output) in seeds.iter().zip(self.record(seeds, scratch.path(), guests)?) {
                 pack(&output, &(self.file)(seed))?;
             }
         }
@@ -63,36 +71,36 @@ impl Runs<'_> {
     }
 
     /// Runs seeds in the lab; their recordings, below `directory`.
-    pub fn record(&self, seeds: &[u64], directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    pub fn record(&self, seeds: &[u64], directory: &Path, guests: Guests<'_>) -> Result<Vec<PathBuf>, Error> {
         let scenarios = seeds.iter().map(|&seed| (self.scenario)(seed)).collect::<Result<Vec<_>, _>>()?;
         let outputs: Vec<PathBuf> = seeds.iter().map(|seed| directory.join(format!("seed-{seed}.mmt"))).collect();
         let runs: Vec<(&Scenario, PathBuf)> = scenarios.iter().zip(outputs.iter().cloned()).collect();
         let kernel = Some(self.kernel.to_string());
-        on_lab(&runs, &LabOptions { kernel, modules: None, mode: self.mode, time_out: TIME_OUT, force: false })?;
+        (guests.run)(&runs, &LabOptions { kernel, modules: None, mode: self.mode, time_out: TIME_OUT, force: false })?;
         Ok(outputs)
     }
 
     /// Unpacks the run of a seed.
-    pub fn unpack(&self, seed: u64) -> Result<TempDir, Failure> {
+    pub fn unpack(&self, seed: u64) -> Result<TempDir, Error> {
         unpack(&(self.file)(seed))
     }
 
     /// Analyses a recording of a seed, which must be of today's scenario.
-    pub fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Failure> {
-        let analysed = analyse(recording, &Options::default())?;
+    pub fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Error> {
+        let analysed = Trace::open(recording)?.analyse(&mut |_| {})?;
         let recorded = analysed.resolved.clone().unwrap_or_default();
         if let Some(change) = same::asked_of_guest(&recorded, &(self.scenario)(seed)?.to_json()).first() {
             let cure = "`mmtwin fidelity --refresh --again` records it anew";
             let file = (self.file)(seed);
             let message = format!("{}: the scenario has changed ({change}); {cure}", file.display());
-            return Err(Failure::Error(message));
+            return Err(Error::Fidelity(message));
         }
         Ok(analysed)
     }
 }
 
 /// Packs a recording. The archive appears whole or not at all, and is the same for the same recording.
-fn pack(recording: &Path, archive: &Path) -> Result<(), Failure> {
+fn pack(recording: &Path, archive: &Path) -> Result<(), Error> {
     let directory = archive.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let output = FileOutput::open(archive, true, 0o600)?;
@@ -132,7 +140,7 @@ fn named(symbols: &str, pages: &[Vec<u8>]) -> String {
     symbols.lines().enumerate().filter_map(line).collect()
 }
 
-fn collect(root: &Path, at: &Path, files: &mut Vec<String>) -> Result<(), Failure> {
+fn collect(root: &Path, at: &Path, files: &mut Vec<String>) -> Result<(), Error> {
     for entry in fs::read_dir(at)? {
         let path = entry?.path();
         match path.is_dir() {
@@ -144,9 +152,9 @@ fn collect(root: &Path, at: &Path, files: &mut Vec<String>) -> Result<(), Failur
 }
 
 /// Unpacks a recording into a directory that is gone when it is dropped.
-fn unpack(archive: &Path) -> Result<TempDir, Failure> {
+fn unpack(archive: &Path) -> Result<TempDir, Error> {
     let scratch = tempfile::tempdir()?;
-    let named = |error: std::io::Error| Failure::Error(format!("{}: {error}", archive.display()));
+    let named = |error: std::io::Error| Error::Fidelity(format!("{}: {error}", archive.display()));
     let file = File::open(archive).map_err(named)?;
     tar::Archive::new(zstd::Decoder::new(file).map_err(named)?).unpack(scratch.path()).map_err(named)?;
     Ok(scratch)

@@ -11,8 +11,7 @@ use mmtwin_report::tables::{mmtests, waits};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::published::Histogram;
 
-const HIGHALLOC: (&str, &str) =
-    ("stress-highalloc", include_str!("../../published/lumpy-2012/stress-highalloc.toml"));
+const HIGHALLOC: (&str, &str) = ("stress-highalloc", include_str!("../../published/lumpy-2012/stress-highalloc.toml"));
 
 pub(super) const STUDY: Study = Study {
     name: "lumpy-2012",

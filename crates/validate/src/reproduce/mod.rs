@@ -17,7 +17,7 @@ mod tables;
 mod vmalloc_purge;
 mod vmscan_2010;
 
-use mmtwin::Failure;
+use crate::Error;
 use mmtwin_event::results::{Attempt, BalancingTime};
 use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
@@ -137,13 +137,13 @@ pub struct Reproduction {
 }
 
 /// Runs all rows of a study.
-pub fn reproduce(study: &Study) -> Result<Reproduction, Failure> {
+pub fn reproduce(study: &Study) -> Result<Reproduction, Error> {
     reproduce_with(study, &[])
 }
 
 /// The same with further overrides for every row, as `--set` takes them.
-pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Failure> {
-    let failed = |message: String| Failure::Error(format!("{}: {message}", study.name));
+pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Error> {
+    let failed = |message: String| Error::Study { study: study.name, message };
     let published = Published::parse(study.name, study.published).map_err(|faults| failed(faults.to_string()))?;
     let (mut rows, mut parameters) = (Vec::new(), BTreeSet::new());
     for row in &published.rows {

@@ -12,10 +12,7 @@ use mmtwin_scenario::published::Histogram;
 pub(super) const STUDY: Study = Study {
     name: "vmscan-2010",
     scenarios: &[
-        (
-            "micro-mapped-file-stream",
-            include_str!("../../published/vmscan-2010/micro-mapped-file-stream.toml"),
-        ),
+        ("micro-mapped-file-stream", include_str!("../../published/vmscan-2010/micro-mapped-file-stream.toml")),
         ("stress-highalloc", include_str!("../../published/vmscan-2010/stress-highalloc.toml")),
     ],
     published: include_str!("../../published/vmscan-2010/published.toml"),

@@ -1,6 +1,6 @@
 //! Ctrl-C and its like while guests run: taken note of instead of dying, so that everything a guest needed is removed.
 
-use crate::Failure;
+use mmtwin::Error;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ pub struct Signals {
 
 impl Signals {
     /// From now on, until the process ends.
-    pub fn take() -> Result<&'static Signals, Failure> {
+    pub fn take() -> std::io::Result<&'static Signals> {
         static TAKEN: OnceLock<Signals> = OnceLock::new();
         if let Some(signals) = TAKEN.get() {
             return Ok(signals);
@@ -32,9 +32,9 @@ impl Signals {
     }
 
     /// Fails once the user wants an end.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Error> {
         match self.stop.load(Ordering::Relaxed) {
-            true => Err(Failure::Interrupted(self.number.load(Ordering::Relaxed) as i32)),
+            true => Err(Error::Interrupted { signal: self.number.load(Ordering::Relaxed) as i32 }),
             false => Ok(()),
         }
     }
