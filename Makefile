@@ -27,11 +27,11 @@ golden:
 
 # Every system call by which an output is written fails once in turn: about an hour; `make test` does a few.
 inject: setup
-	MMTWIN_INJECT=all $(CARGO) test --package mmtwin --test inject -- --nocapture
+	MMTWIN_INJECT=all $(CARGO) test --package mmtwin-cli --test inject -- --nocapture
 
 # Recorders are killed and hung up on at random moments; `make test` does a few.
 kills:
-	MMTWIN_KILLS=100 MMTWIN_HANGUPS=50 $(CARGO) test --package mmtwin --test kills -- --nocapture
+	MMTWIN_KILLS=100 MMTWIN_HANGUPS=50 $(CARGO) test --package mmtwin-cli --test kills -- --nocapture
 
 # Without the lab its tests say that they are skipped.
 setup:
@@ -66,4 +66,4 @@ lint:
 
 # Figures beside the tools that mmtwin replaces; `make bench ARGS=--write-docs` puts them into docs/performance.md.
 bench: setup build
-	tools/with-tracefs.sh $(CARGO) bench -p mmtwin --bench throughput -- $(ARGS)
+	tools/with-tracefs.sh $(CARGO) bench -p mmtwin-cli --bench throughput -- $(ARGS)

@@ -35,6 +35,14 @@ pub trait Sink {
     fn finish(&mut self) {}
 }
 
+/// Takes everything and keeps nothing: for runs that are wanted for their results alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullSink;
+
+impl Sink for NullSink {
+    fn event(&mut self, _: &Event<'_>) {}
+}
+
 /// A task's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task<'a> {

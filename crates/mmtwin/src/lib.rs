@@ -1,80 +1,58 @@
-//! What the command line does, as a library: reading inputs into reports, published studies, and the verbs.
+//! Record, explain, simulate and predict how Linux manages memory on NUMA machines, as a library.
+//!
+//! - [`Trace::open`] reads what a kernel recorded, in any of the usual formats, and [`Analysed::report`] says what happened.
+//! - [`Scenario::load`] reads a machine, a kernel and a workload out of a file, and [`run`] runs them on the *twin*, a
+//!   simulated kernel. [`running`] also has the other arms: this machine, and real kernels in QEMU.
+//! - [`compare`] puts traces and runs side by side, the baseline first.
+//! - [`batches`] are the tables of a report or comparison as Arrow record batches; [`mmtwin_report::format`] writes them
+//!   as text, JSON and CSV.
+//!
+//! Nothing here prints: how far something is goes to a callback, warnings are values, and what goes wrong is an
+//! [`Error`]. The same scenario and seed give the same run, bit for bit, on every machine.
+//!
+//! ```
+//! use mmtwin::{Request, Scenario, run};
+//!
+//! # fn main() -> Result<(), mmtwin::Error> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/examples/numastat-pages.toml");
+//! // With overrides, as `--set` of the command line takes them.
+//! let scenario = Scenario::load(path, &["kernel.release=6.12"])?;
+//! let ran = run(&scenario, Request::default(), &mut |_nanoseconds| {})?;
+//! let allocated = ran.analysed.analysis.counters.change("vmstat", "", "pgalloc_normal");
+//! assert!(allocated.is_some_and(|pages| pages > 0));
+//! assert!(!ran.analysed.report().tables.is_empty());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Complete programs are in `examples/`: `embed_twin`, `read_trace` and `compare_policies`.
 
-pub mod cli;
-pub mod fidelity;
-pub mod parallel;
-pub mod progress;
-pub mod reading;
-pub mod reproduce;
+mod batches;
+mod compare;
+mod error;
+mod reading;
 pub mod running;
-pub mod shortened;
-mod tidy;
-pub mod verbs;
 
-use std::fmt;
-use std::io::Write;
-
-/// Why a verb ended without its result, as the user reads it.
-#[derive(Debug)]
-pub enum Failure {
-    /// Something went wrong; exit status 1.
-    Error(String),
-    /// The command line asks for something that does not exist; exit status 2.
-    Usage(String),
-    /// The user wanted an end, by this signal; exit status 128 more than it.
-    Interrupted(i32),
-    /// The reader of standard output went away; nothing is said, as for any filter.
-    BrokenPipe,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Error(message) | Failure::Usage(message) => f.write_str(message),
-            Failure::Interrupted(_) => f.write_str("interrupted"),
-            Failure::BrokenPipe => f.write_str("standard output was closed"),
-        }
-    }
-}
-
-impl From<mmtwin_trace::Error> for Failure {
-    fn from(error: mmtwin_trace::Error) -> Failure {
-        match error {
-            mmtwin_trace::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe => {
-                Failure::BrokenPipe
-            }
-            other => Failure::Error(other.to_string()),
-        }
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Failure {
-        match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Failure::BrokenPipe,
-            _ => Failure::Error(error.to_string()),
-        }
-    }
-}
-
-/// Exit statuses beyond 0, 1 and 2.
-pub mod status {
-    /// A comparison fulfils `--fail-on`.
-    pub const COMPARISON: i32 = 3;
-    /// More events were lost than `--max-lost`.
-    pub const LOST: i32 = 4;
-    /// Memory ran out in a run, and a process was killed.
-    pub const OUT_OF_MEMORY: i32 = 5;
-    /// The recording ended because it reached `--max-size`.
-    pub const FULL: i32 = 6;
-    /// Ended by a signal, whose number is added, as a shell reports it.
-    pub const SIGNAL: i32 = 128;
-    /// Ended by SIGPIPE.
-    pub const BROKEN_PIPE: i32 = SIGNAL + 13;
-}
-
-/// A message on standard error.
-pub fn say(message: &str) {
-    // Where that cannot be written there is nobody to tell.
-    let _ = writeln!(anstream::stderr(), "mmtwin: {message}");
-}
+/// The crate of the record batches.
+pub use arrow_array;
+pub use batches::{Batch, batches};
+pub use compare::compare;
+pub use error::Error;
+/// Statistics and findings.
+pub use mmtwin_analysis as analysis;
+/// Events, counters, and who takes them.
+pub use mmtwin_event as event;
+/// Tables, comparison and their formats.
+pub use mmtwin_report as report;
+pub use mmtwin_report::compare::Comparison;
+pub use mmtwin_report::model::Report;
+/// What a scenario is made of.
+pub use mmtwin_scenario as scenario;
+pub use mmtwin_scenario::Scenario;
+/// Readers and writers of traces.
+pub use mmtwin_trace as trace;
+pub use mmtwin_trace::input::Options;
+/// The simulated kernel.
+pub use mmtwin_twin as twin;
+pub use reading::{Analysed, Trace, cuts};
+pub use running::{Request, Simulated, run};

@@ -1,42 +1,141 @@
 //! From an input to a report.
 
-use crate::cli::Reading;
-use crate::{Failure, progress, say};
+use crate::Error;
 use mmtwin_analysis::Analysis;
-use mmtwin_event::Times;
 use mmtwin_event::manifest::State;
 use mmtwin_event::results::Results;
+use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source, Task};
 use mmtwin_report::model::{Finding, InputInfo, Report};
 use mmtwin_report::{findings, tables};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::{InputFile, Options};
+use mmtwin_trace::recording::Recording;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
-impl Reading {
-    /// What the arguments say of the inputs.
-    pub fn options(&self) -> Result<Options, Failure> {
-        let counters = match &self.counters {
-            None => None,
-            Some(pair) => {
-                let mut parts =
-                    pair.as_bytes().splitn(2, |&b| b == b',').map(|part| OsStr::from_bytes(part).to_owned());
-                let pair = parts.next().zip(parts.next());
-                Some(pair.ok_or_else(|| Failure::Usage("--counters: expected BEFORE,AFTER".into()))?)
-            }
-        };
-        let times = match &self.times {
-            None => None,
-            Some(text) => {
-                let numbers: Option<Vec<f64>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
-                let usable = |n: &Vec<f64>| n.iter().all(|x| x.is_finite() && *x >= 0.0);
-                match numbers.filter(usable).as_deref() {
-                    Some(&[user, system, elapsed]) => Some(Times { user, system, elapsed }),
-                    _ => return Err(Failure::Usage("--times: expected USER,SYSTEM,ELAPSED in seconds".into())),
-                }
-            }
-        };
-        Ok(Options { counters, times, recorded: self.recorded.clone() })
+/// A trace of a kernel, whatever wrote it: a recording of mmtwin, `trace.dat` of trace-cmd (versions 6 and 7), the text of
+/// ftrace, a copied tracefs directory, a directory or archive of a trace with saved `/proc` files; compressed or not.
+/// What it is, its content says, not its name.
+///
+/// ```
+/// # fn main() -> Result<(), mmtwin::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/host-6.18.dat");
+/// let mut trace = mmtwin::Trace::open(path)?;
+/// let report = trace.analyse(&mut |_events| {})?.report();
+/// assert_eq!(report.input.kernel.as_deref(), Some("6.18.5"));
+/// for finding in &report.findings {
+///     println!("{}", finding.sentence);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Trace {
+    name: String,
+    file: InputFile,
+    options: Options,
+}
+
+impl Trace {
+    /// Opens a file or directory; `-` is standard input.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is no trace.
+    pub fn open(name: impl AsRef<OsStr>) -> Result<Trace, Error> {
+        Trace::open_with(name, Options::default())
+    }
+
+    /// The same, with what is known of the input and not written in it.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn open_with(name: impl AsRef<OsStr>, options: Options) -> Result<Trace, Error> {
+        let file = InputFile::open(&name)?;
+        Ok(Trace { name: name.as_ref().to_string_lossy().into_owned(), file, options })
+    }
+
+    /// Of a directory or archive that is no recording: what of it is read, in words.
+    pub fn taken(&self) -> Option<&str> {
+        self.file.taken()
+    }
+
+    /// The recording, if it is one.
+    pub fn recording(&self) -> Option<&Recording> {
+        self.file.recording()
+    }
+
+    /// Gives all events and counters to a sink. `progress` is told the number of events so far, now and then.
+    ///
+    /// What is damaged is stepped over and told by the [`Outcome`], with what the kernel lost. A pipe or a compressed
+    /// file can be read once.
+    ///
+    /// # Errors
+    /// If nothing of it can be read.
+    pub fn read(&mut self, sink: &mut dyn Sink, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
+        let input = self.file.input(&self.options)?;
+        Ok(input.read(&mut Counted { sink, progress, events: 0 })?)
+    }
+
+    /// Reads all of it into statistics, of which [`Analysed::report`] makes tables. `progress` as in [`Trace::read`].
+    ///
+    /// # Errors
+    /// As [`Trace::read`].
+    pub fn analyse(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Analysed, Error> {
+        let mut analysis = Analysis::default();
+        let outcome = self.read(&mut analysis, progress)?;
+        let recording = self.recording();
+        Ok(Analysed {
+            analysis,
+            outcome,
+            results: recording.and_then(|recording| recording.results.clone()),
+            state: recording.and_then(|recording| recording.state.clone()),
+            scenario: recording.and_then(|recording| recording.manifest.scenario_hash.clone()),
+            resolved: recording.and_then(|recording| recording.manifest.scenario.clone()),
+        })
+    }
+
+    /// Its name as it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Events between two calls of a progress callback.
+const STEP: u64 = 1 << 18;
+
+/// Passes a stream on and tells how far it is.
+struct Counted<'s> {
+    sink: &'s mut dyn Sink,
+    progress: &'s mut dyn FnMut(u64),
+    events: u64,
+}
+
+impl Sink for Counted<'_> {
+    fn start(&mut self, source: &Source) {
+        self.sink.start(source);
+    }
+    fn task(&mut self, task: &Task<'_>) {
+        self.sink.task(task);
+    }
+    fn order(&self, kind: Kind) -> Order {
+        self.sink.order(kind)
+    }
+    fn event(&mut self, event: &Event<'_>) {
+        self.events += 1;
+        if self.events.is_multiple_of(STEP) {
+            (self.progress)(self.events);
+        }
+        self.sink.event(event);
+    }
+    fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64) {
+        self.sink.lost(cpu, events, at);
+    }
+    fn counters(&mut self, row: &CounterRow<'_>) {
+        self.sink.counters(row);
+    }
+    fn call(&mut self, call: &Call<'_>) {
+        self.sink.call(call);
+    }
+    fn finish(&mut self) {
+        self.sink.finish();
     }
 }
 
@@ -44,7 +143,7 @@ impl Reading {
 pub struct Analysed {
     /// All statistics.
     pub analysis: Analysis,
-    /// What the reader had to say; its warnings have been printed.
+    /// What the reader had to say: events, losses, warnings.
     pub outcome: Outcome,
     /// What the workload of a scenario achieved.
     pub results: Option<Results>,
@@ -56,84 +155,8 @@ pub struct Analysed {
     pub resolved: Option<serde_json::Value>,
 }
 
-/// Opens an input. What is taken of a directory of several things is said on standard error.
-pub fn open(name: impl AsRef<OsStr>) -> Result<InputFile, Failure> {
-    let file = InputFile::open(&name)?;
-    if let Some(taken) = file.taken() {
-        say(&format!("{}: reading {taken}", name.as_ref().to_string_lossy()));
-    }
-    Ok(file)
-}
-
-/// Reads and analyses an input. Warnings go to standard error.
-pub fn analyse(name: impl AsRef<OsStr>, options: &Options) -> Result<Analysed, Failure> {
-    let mut file = open(&name)?;
-    let name = &name.as_ref().to_string_lossy();
-    let recording = file.recording();
-    let results = recording.and_then(|recording| recording.results.clone());
-    let state = recording.and_then(|recording| recording.state.clone());
-    let scenario = recording.and_then(|recording| recording.manifest.scenario_hash.clone());
-    let resolved = recording.and_then(|recording| recording.manifest.scenario.clone());
-    let input = file.input(options)?;
-    let mut analysis = Analysis::default();
-    let outcome = progress::shown(name, &mut analysis, |sink| input.read(sink))?;
-    warn(&outcome);
-    Ok(Analysed { analysis, outcome, results, state, scenario, resolved })
-}
-
-/// Most warnings of one input that are printed.
-const WARNINGS: usize = 10;
-
-/// Prints the warnings of a reader.
-pub fn warn(outcome: &Outcome) {
-    let warnings = outcome.warnings.list();
-    for warning in warnings.iter().take(WARNINGS) {
-        say(&format!("warning: {warning}"));
-    }
-    if let Some(more) = warnings.len().checked_sub(WARNINGS).filter(|n| *n > 0) {
-        say(&format!("warning: {more} more kinds of warnings"));
-    }
-}
-
-/// What an input lacks, each with its place in it.
-pub fn cuts(outcome: &Outcome, name: &str) -> Vec<String> {
-    let inside = |cut: String| match cut.strip_prefix(name).map(|rest| rest.trim_start_matches([':', '/', ' '])) {
-        Some(rest) if !rest.is_empty() => rest.to_string(),
-        _ => cut,
-    };
-    outcome.cuts().into_iter().map(inside).collect()
-}
-
-/// An input that lacks something: every sum may be too small.
-fn cut_input(cuts: &[String], name: &str) -> Option<Finding> {
-    let more = match cuts.len() {
-        0 => return None,
-        1 => String::new(),
-        n => format!(", and {} more", n - 1),
-    };
-    Some(Finding {
-        key: "input_cut".into(),
-        severity: 96,
-        sentence: format!("the input is cut: {}{more}.", cuts[0]),
-        detail: "How much is missing is not known: sums are too small, and what would have ended later is open.".into(),
-        command: format!("mmtwin report {name} --table losses"),
-    })
-}
-
-/// Why an input breaks a limit of lost events; `None`: it keeps it. A loss of unknown size breaks every limit.
-pub fn too_many_lost(outcome: &Outcome, limit: u64) -> Option<String> {
-    let (known, gaps) = outcome.lost_total();
-    let cuts = outcome.warnings.cuts().count();
-    if known <= limit && gaps == 0 && cuts == 0 {
-        return None;
-    }
-    let gaps = if gaps > 0 { format!(" and {gaps} gaps of unknown size") } else { String::new() };
-    let cut = if cuts > 0 { ", and the input is cut, so nobody knows how many more" } else { "" };
-    Some(format!("{known} events lost{gaps}{cut}; --max-lost allows {limit}"))
-}
-
 impl Analysed {
-    /// All tables and findings.
+    /// All tables and findings, and sums over events beside the counters that should agree with them.
     pub fn report(&self) -> Report {
         let source = &self.analysis.source;
         let cut = cuts(&self.outcome, &source.name);
@@ -165,4 +188,29 @@ impl Analysed {
             tables: all,
         }
     }
+}
+
+/// What an input lacks, each with its place in it.
+pub fn cuts(outcome: &Outcome, name: &str) -> Vec<String> {
+    let inside = |cut: String| match cut.strip_prefix(name).map(|rest| rest.trim_start_matches([':', '/', ' '])) {
+        Some(rest) if !rest.is_empty() => rest.to_string(),
+        _ => cut,
+    };
+    outcome.cuts().into_iter().map(inside).collect()
+}
+
+/// An input that lacks something: every sum may be too small.
+fn cut_input(cuts: &[String], name: &str) -> Option<Finding> {
+    let more = match cuts.len() {
+        0 => return None,
+        1 => String::new(),
+        n => format!(", and {} more", n - 1),
+    };
+    Some(Finding {
+        key: "input_cut".into(),
+        severity: 96,
+        sentence: format!("the input is cut: {}{more}.", cuts[0]),
+        detail: "How much is missing is not known: sums are too small, and what would have ended later is open.".into(),
+        command: format!("mmtwin report {name} --table losses"),
+    })
 }

@@ -1,10 +1,9 @@
 //! A run that begins with a recorded state, whatever was done to the state: it is refused with the place, or it runs.
 
-use mmtwin::reading::{Analysed, analyse};
-use mmtwin::running::{Request, simulate, state_of};
+use mmtwin::running::state_of;
+use mmtwin::{Analysed, Request, Trace, run};
 use mmtwin_event::manifest::State;
 use mmtwin_scenario::{Scenario, load};
-use mmtwin_trace::input::Options;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -25,7 +24,7 @@ fn recorded() -> (TempDir, Analysed) {
     let directory = tempfile::tempdir().expect("a directory");
     let stream = zstd::Decoder::new(File::open(packed).expect("a recording")).expect("Zstandard");
     tar::Archive::new(stream).unpack(directory.path()).expect("a recording");
-    let analysed = analyse(directory.path(), &Options::default()).expect("a recording");
+    let analysed = Trace::open(directory.path()).and_then(|mut trace| trace.analyse(&mut |_| {})).expect("a recording");
     (directory, analysed)
 }
 
@@ -40,7 +39,7 @@ fn scenario() -> Scenario {
 fn begin(recorded: &mut Analysed, state: State, scenario: &Scenario) -> Result<(), String> {
     recorded.state = Some(state);
     let state = state_of(recorded).map_err(|error| error.to_string())?;
-    simulate(scenario, Request { name: "t", state: state.as_ref(), ..Request::default() })
+    run(scenario, Request { name: "t", state: state.as_ref(), ..Request::default() }, &mut |_| {})
         .map_err(|error| error.to_string())?;
     Ok(())
 }

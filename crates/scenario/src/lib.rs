@@ -7,6 +7,7 @@ pub mod kernel;
 mod load;
 pub mod machine;
 mod output;
+pub mod program;
 pub mod published;
 pub mod run;
 mod schema;

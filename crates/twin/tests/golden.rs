@@ -3,18 +3,12 @@
 //! `make golden` runs this test in a release build and for another target CPU as well. `MMTWIN_GOLDEN=write` writes the
 //! digests anew.
 
-use mmtwin_event::{Event, Sink};
+use mmtwin_event::NullSink;
 use mmtwin_twin::clock::determinism::Hashing;
 use mmtwin_twin::run::{Options, State, kinds, run};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-
-struct Nobody;
-
-impl Sink for Nobody {
-    fn event(&mut self, _: &Event<'_>) {}
-}
 
 /// 64-bit FNV-1a.
 fn hash(bytes: &[u8]) -> u64 {
@@ -30,8 +24,8 @@ fn examples_give_what_they_always_gave() {
     let mut text = String::new();
     for example in examples {
         let scenario = mmtwin_scenario::load(&example, &[]).unwrap_or_else(|faults| panic!("{faults}"));
-        let mut nobody = Nobody;
-        let mut hashing = Hashing::new(&mut nobody, None);
+        let mut sink = NullSink;
+        let mut hashing = Hashing::new(&mut sink, None);
         let options = Options {
             state: State::default(),
             explicit: false,

@@ -11,11 +11,14 @@ use mmtwin_twin::vmalloc::params::{Params, PurgeAccounting, Rules};
 use mmtwin_twin::vmalloc::{Outcome, stress_over_rates};
 use std::path::Path;
 
-const SCENARIO: &str = include_str!("../../../scenarios/published/vmalloc-purge/scenario.toml");
-const PUBLISHED: &str = include_str!("../../../scenarios/published/vmalloc-purge/published.toml");
+/// A file of the study.
+fn file(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/published/vmalloc-purge").join(name);
+    std::fs::read_to_string(path).expect("a file of the study")
+}
 
 fn published() -> Published {
-    Published::parse("published.toml", PUBLISHED).unwrap_or_else(|faults| panic!("{faults}"))
+    Published::parse("published.toml", &file("published.toml")).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 fn row(key: &str) -> Row {
@@ -40,7 +43,7 @@ fn seen(key: &str) -> Vec<f64> {
 /// The parameters of a row, changed by further overrides.
 fn params(key: &str, sets: &[String]) -> Params {
     let overrides = [row(key).set, sets.to_vec()].concat();
-    let scenario: Scenario = mmtwin_scenario::parse("scenario.toml", SCENARIO, Path::new(""), &overrides)
+    let scenario: Scenario = mmtwin_scenario::parse("scenario.toml", &file("scenario.toml"), Path::new(""), &overrides)
         .unwrap_or_else(|faults| panic!("{faults}"));
     build::vmalloc(&scenario).unwrap_or_else(|error| panic!("{error}"))
 }

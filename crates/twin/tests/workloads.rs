@@ -109,6 +109,8 @@ const KERNELS: [&str; 8] =
 /// Kernels take as long for a control, in the mean of two seeds, as the seeds let one tell or to one percent, at about a quarter
 /// of its size. There is some pressure in each.
 fn agrees(control: &str, sets: &[&str]) {
+    let path = format!("{}/../../scenarios/controls/{control}.toml", env!("CARGO_MANIFEST_DIR"));
+    let control = std::fs::read_to_string(path).expect("a control");
     // Nobody can tell times that are within a tick.
     const TICK: u64 = 4_000_000;
     let took = |release: &str, seed: u32| {
@@ -118,7 +120,7 @@ fn agrees(control: &str, sets: &[&str]) {
             format!("kernel.release={release}"),
             format!("run.seed={seed}"),
         ]);
-        let run = ran_with(control, &sets);
+        let run = ran_with(&control, &sets);
         assert!(count(&run, "pageoutrun") > 0, "{release}: there is some pressure");
         let last = run.results.phases.iter().map(|phase| phase.end).max();
         last.unwrap_or_default()
@@ -136,7 +138,7 @@ fn agrees(control: &str, sets: &[&str]) {
 #[test]
 fn kernels_agree_on_builds() {
     agrees(
-        include_str!("../../../scenarios/controls/kernbench.toml"),
+        "kernbench",
         &[
             "process.make.region.heap.size=12 MiB",
             "process.make.region.sources.size=50 MiB",
@@ -151,7 +153,7 @@ fn kernels_agree_on_builds() {
 #[test]
 fn kernels_agree_on_a_database() {
     agrees(
-        include_str!("../../../scenarios/controls/sysbench.toml"),
+        "sysbench",
         &[
             "process.mysqld.region.buffers.size=32 MiB",
             "process.mysqld.region.table.size=140 MiB",
@@ -164,7 +166,7 @@ fn kernels_agree_on_a_database() {
 #[test]
 fn kernels_agree_on_a_copy() {
     agrees(
-        include_str!("../../../scenarios/controls/dd.toml"),
+        "dd",
         &[
             "process.dd.region.from.size=160 MiB",
             "process.dd.region.to.size=160 MiB",

@@ -1,7 +1,7 @@
 //! Who takes everything that a reader gives.
 
 use crate::{Seen, hash};
-use mmtwin::reading::Analysed;
+use mmtwin::Analysed;
 use mmtwin_analysis::Analysis;
 use mmtwin_event::{Call, CounterRow, Event, Sink, Source, Task};
 use mmtwin_report::format::{self, Format, Style};

@@ -3,7 +3,7 @@
 use super::everything::{format_of, reported};
 use super::tracefs::inside;
 use crate::{Random, Seen, mutate, parts, samples, scratch};
-use mmtwin::running::{Request, simulate};
+use mmtwin::{Request, run as simulate};
 use mmtwin_event::counters::Row;
 use mmtwin_event::manifest::{End, Losses, Run, TaskLine};
 use mmtwin_trace::input::InputFile;
@@ -37,7 +37,7 @@ fn of_twin() -> BTreeMap<String, Vec<u8>> {
     let path = top.path().join("r.mmt");
     let scenario = mmtwin_scenario::parse("small", SMALL, Path::new(""), &[]).expect("a scenario");
     let request = Request { name: "small", output: Some((&path, false)), ..Request::default() };
-    simulate(&scenario, request).unwrap_or_else(|failure| panic!("{failure}"));
+    simulate(&scenario, request, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"));
     let mut files = samples::folder(&path);
     // Formats of a few events, and few pages, show all that can go wrong with them.
     files.retain(|name, _| !name.ends_with("format") || name.contains("shrink") || name.contains("kswapd"));

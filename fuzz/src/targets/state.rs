@@ -2,12 +2,12 @@
 
 use super::recording::STORED;
 use crate::{Random, Seen, hash, mutate, samples};
-use mmtwin::reading::Analysed;
+use mmtwin::Analysed;
 use mmtwin::running::state_of;
 use mmtwin_analysis::Analysis;
+use mmtwin_event::NullSink;
 use mmtwin_event::counters::{self, Row};
 use mmtwin_event::manifest::{Manifest, State};
-use mmtwin_event::{Event, Sink};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::units::Time;
 use mmtwin_trace::Outcome;
@@ -68,16 +68,10 @@ pub fn run(input: &[u8]) -> Seen {
         Err(failure) => return Seen::refused(failure),
     };
     let options = Options { state, explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} };
-    match simulate(&SCENARIO, options, &mut Nobody) {
+    match simulate(&SCENARIO, options, &mut NullSink) {
         Ok(ran) => Seen::accepted(hash(&serde_json::to_vec(&ran.results).expect("JSON"))),
         Err(error) => Seen::refused(error),
     }
-}
-
-struct Nobody;
-
-impl Sink for Nobody {
-    fn event(&mut self, _: &Event<'_>) {}
 }
 
 /// Names of saved files, one of which an input begins with.

@@ -1,14 +1,10 @@
 //! Running scenarios on a real kernel in QEMU.
 
-use super::Signals;
-use crate::reading::{Analysed, analyse};
-use crate::{Failure, say};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use mmtwin_lab::{Folder, Job, Kernel, Lab, Mode, Progress, Qemu, guests_at_once, run_all};
+use crate::Error;
+use mmtwin_lab::{Folder, Job, Kernel, Lab, Mode, Outcome, Progress, Qemu, guests_at_once, run_all};
 use mmtwin_scenario::Scenario;
-use mmtwin_trace::input;
-use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Largest recording that a guest can leave.
@@ -29,19 +25,25 @@ pub struct LabOptions {
     pub force: bool,
 }
 
-/// Runs scenarios, each into its recording, as many at once as do not disturb each other, and analyses them.
-pub fn on_lab(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec<Analysed>, Failure> {
+/// Runs scenarios in the lab, each into its recording, as many at once as do not disturb each other. `stop` ends all of
+/// them; `progress` is told how far a guest is, by the index of its run, from several threads.
+///
+/// # Errors
+/// If there is no lab or no such kernel. What goes wrong in one run is the result of that run.
+pub fn on_lab(
+    runs: &[(&Scenario, PathBuf)],
+    options: &LabOptions,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(usize, Progress<'_>) + Sync),
+) -> Result<Vec<Result<Outcome, Error>>, Error> {
     let folder = Folder::find();
     let agent = agent(&folder)?;
-    let kernels: Vec<Kernel> = runs
-        .iter()
-        .map(|(scenario, _)| {
-            let name = options.kernel.as_deref().unwrap_or(&scenario.kernel.release);
-            folder.kernel(name, options.modules.as_deref())
-        })
-        .collect::<Result<_, _>>()
-        .map_err(failed)?;
-    let lab = Lab { folder, qemu: Qemu::find().map_err(failed)? };
+    let kernel = |scenario: &Scenario| {
+        let name = options.kernel.as_deref().unwrap_or(&scenario.kernel.release);
+        folder.kernel(name, options.modules.as_deref())
+    };
+    let kernels: Vec<Kernel> = runs.iter().map(|(scenario, _)| kernel(scenario)).collect::<Result<_, _>>()?;
+    let lab = Lab { folder, qemu: Qemu::find()? };
     let jobs: Vec<Job<'_>> = runs
         .iter()
         .zip(&kernels)
@@ -57,68 +59,18 @@ pub fn on_lab(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec
             time_out: options.time_out,
         })
         .collect();
-    let signals = Signals::take()?;
-    let bars = Bars::new(runs);
-    let show = |job, progress: Progress<'_>| bars.show(job, progress);
-    let outcomes = run_all(&lab, &jobs, guests_at_once(options.mode), signals.stop(), &show);
-    bars.end();
-    signals.check()?;
-    let mut analysed = Vec::new();
-    for ((_, output), outcome) in runs.iter().zip(outcomes) {
-        let outcome = outcome.map_err(|error| Failure::Error(format!("{}: {error}", output.display())))?;
-        let (boot, total) = (outcome.boot.as_secs_f64(), outcome.total.as_secs_f64());
-        say(&format!("{}: {}, {boot:.1} s to boot, {total:.1} s in all", output.display(), outcome.accelerator));
-        analysed.push(analyse(output, &input::Options::default())?);
-        signals.check()?;
-    }
-    Ok(analysed)
-}
-
-fn failed(error: impl ToString) -> Failure {
-    Failure::Error(error.to_string())
+    let outcomes = run_all(&lab, &jobs, guests_at_once(options.mode), stop, progress);
+    let named = |((_, output), outcome): (&(&Scenario, PathBuf), Result<Outcome, mmtwin_lab::Error>)| {
+        outcome.map_err(|source| Error::Guest { output: output.clone(), source })
+    };
+    Ok(runs.iter().zip(outcomes).map(named).collect())
 }
 
 /// The agent for the guest: that of $MMTWIN_AGENT, else the lab's.
-fn agent(folder: &Folder) -> Result<PathBuf, Failure> {
+fn agent(folder: &Folder) -> Result<PathBuf, Error> {
     let path = std::env::var_os("MMTWIN_AGENT").map_or_else(|| folder.agent(), PathBuf::from);
     match path.is_file() {
         true => Ok(path),
-        false => Err(failed(format!("there is no mmtwin-agent at {}: run `make lab`", path.display()))),
-    }
-}
-
-/// A line per guest, if somebody watches.
-struct Bars {
-    all: Option<MultiProgress>,
-    lines: Vec<ProgressBar>,
-}
-
-impl Bars {
-    fn new(runs: &[(&Scenario, PathBuf)]) -> Bars {
-        if !std::io::stderr().is_terminal() {
-            return Bars { all: None, lines: Vec::new() };
-        }
-        let all = MultiProgress::new();
-        let line = |(_, output): &(&Scenario, PathBuf)| {
-            let line = all.add(ProgressBar::new_spinner().with_prefix(output.display().to_string()));
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}: {wide_msg}") {
-                line.set_style(style);
-            }
-            line
-        };
-        let lines = runs.iter().map(line).collect();
-        Bars { all: Some(all), lines }
-    }
-
-    fn show(&self, job: usize, progress: Progress<'_>) {
-        if let Some(line) = self.lines.get(job) {
-            let last = progress.line.unwrap_or_default();
-            line.set_message(format!("{} ({} s) {last}", progress.stage, progress.elapsed.as_secs()));
-        }
-    }
-
-    fn end(&self) {
-        // Lines that cannot be cleared were not shown.
-        let _ = self.all.as_ref().map(MultiProgress::clear);
+        false => Err(Error::NoAgent(path)),
     }
 }

@@ -1,15 +1,13 @@
-//! Running a scenario on one of the arms. Each leaves the same: an analysed input, and a recording if one is wanted.
+//! Running a scenario on one of the arms. The host and the lab leave a recording, which [`Trace`](crate::Trace) reads; the
+//! twin's run is analysed while it goes on, and recorded if that is wanted.
 
 mod as_recorded;
 mod host;
 mod lab;
-mod signals;
 mod state;
 mod twin;
 
 pub use host::on_host;
 pub use lab::{LabOptions, on_lab};
-pub use signals::Signals;
 pub use state::state_of;
-pub(crate) use twin::source;
-pub use twin::{Request, Simulated, access_trace, simulate, unwatched};
+pub use twin::{Request, Simulated, access_trace, run, source};

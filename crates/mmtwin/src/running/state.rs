@@ -1,7 +1,6 @@
 //! What a recorded machine held when its workload began, for the twin to go on from.
 
-use crate::Failure;
-use crate::reading::Analysed;
+use crate::{Analysed, Error};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::counters::Sampled;
 use mmtwin_event::counters::{self, FreeBlocks, Pageset, Problem, Row};
@@ -19,7 +18,7 @@ const SIZES: [&str; 5] = ["start_pfn", "spanned", "present", "managed", "free"];
 ///
 /// # Errors
 /// If a file of the state cannot be read, with its line, or lacks something.
-pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
+pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Error> {
     let source = &recorded.analysis.source;
     let read = match &recorded.state {
         Some(state) => of_files(state),
@@ -30,7 +29,7 @@ pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Failure> {
             zones(&rows, &[], &[]).map(|zones| State { at, zones, ..State::default() })
         }
     };
-    let state = read.map_err(|what| Failure::Error(format!("{}: {what}", source.name)))?;
+    let state = read.map_err(|message| Error::State { recording: source.name.clone(), message })?;
     let nodes = Some(source.nodes as usize).filter(|nodes| *nodes > 0);
     Ok((!state.zones.is_empty()).then(|| State { nodes, cpu_nodes: source.cpu_nodes.clone(), ..state }))
 }

@@ -1,18 +1,17 @@
 //! Running a scenario on the twin: one stream of events and counters, given to whoever wants it.
 
 use super::as_recorded::AsRecorded;
-use crate::reading::Analysed;
-use crate::{Failure, progress};
+use crate::{Analysed, Error};
 use mmtwin_analysis::Analysis;
 use mmtwin_event::manifest::{End, Run, SCHEMA_VERSION};
-use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source, Task, era};
+use mmtwin_event::{CounterRow, Event, Kind, NullSink, Order, Sink, Source, Task, era};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::access::AccessTrace;
 use mmtwin_trace::recording::EventWriter;
 use mmtwin_twin::build;
 use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, State, Trace, check_state, kinds, run};
+use mmtwin_twin::run::{Options, Ran, RunError, State, Trace, check_state, kinds};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -51,12 +50,6 @@ impl Sink for All<'_> {
     }
 }
 
-struct Nobody;
-
-impl Sink for Nobody {
-    fn event(&mut self, _: &Event<'_>) {}
-}
-
 /// What the twin is asked for besides the scenario.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request<'a> {
@@ -74,11 +67,19 @@ pub struct Request<'a> {
     pub state: Option<&'a State>,
 }
 
-/// Runs a scenario on the twin.
-pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, Failure> {
+/// Runs a scenario on the twin. `progress` is told the virtual time now and then, in nanoseconds from the start of the
+/// run.
+///
+/// A run in which memory runs out, or which the twin ends because it gets nowhere, is a result: see
+/// [`Results::ending`](mmtwin_event::results::Results).
+///
+/// # Errors
+/// If the twin has no model of what the scenario or the request asks for, if a recording cannot be written, or if two
+/// runs that are to be compared differ.
+pub fn run(scenario: &Scenario, request: Request<'_>, progress: &mut dyn FnMut(u64)) -> Result<Simulated, Error> {
     // Refused before a recording is begun.
-    build::check(scenario).map_err(failed)?;
-    request.state.map_or(Ok(()), |state| check_state(state, &scenario.machine)).map_err(failed)?;
+    build::check(scenario).map_err(RunError::from)?;
+    request.state.map_or(Ok(()), |state| check_state(state, &scenario.machine)).map_err(RunError::from)?;
     let first = match request.check_determinism {
         true => Some(digest(scenario, &request)?),
         false => None,
@@ -97,14 +98,10 @@ pub fn simulate(scenario: &Scenario, request: Request<'_>) -> Result<Simulated, 
         let mut all = All(sinks);
         all.start(&source(scenario, request.name));
         let mut hashing = Hashing::new(&mut all, first.clone());
-        let end = scenario.run.duration.map(|duration| duration.0);
-        let ran = progress::virtual_time(request.name, end, |progress| {
-            run(scenario, options(scenario, &request, progress), &mut hashing)
-        });
-        let ran = ran.map_err(failed)?;
+        let ran = mmtwin_twin::run::run(scenario, options(scenario, &request, progress), &mut hashing)?;
         let compared = hashing.finish();
         if first.is_some() {
-            compared.map_err(|difference| Failure::Error(difference.to_string()))?;
+            compared?;
         }
         all.finish();
         ran
@@ -126,12 +123,15 @@ fn options<'a>(scenario: &Scenario, request: &Request<'_>, progress: &'a mut dyn
 }
 
 /// Reads an access trace for a scenario.
-pub fn access_trace(path: &Path, scenario: &Scenario) -> Result<Trace, Failure> {
+///
+/// # Errors
+/// If it cannot be read, or a row names a page that the scenario does not have.
+pub fn access_trace(path: &Path, scenario: &Scenario) -> Result<Trace, Error> {
     let (mut rows, mut trace) = (AccessTrace::open_path(path)?, Trace::new(scenario));
     while let Some(access) = rows.next() {
         let access = access?;
         let added = trace.add(access.time, access.pid, access.page, access.write);
-        added.map_err(|error| Failure::Error(format!("{}: {error}", rows.place())))?;
+        added.map_err(|source| Error::Access { place: rows.place(), source })?;
     }
     Ok(trace)
 }
@@ -145,32 +145,15 @@ impl Sink for Counting {
     }
 }
 
-fn failed(error: impl ToString) -> Failure {
-    Failure::Error(error.to_string())
-}
-
-/// Runs a scenario for its results alone.
-pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
-    let ran = run(
-        scenario,
-        Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} },
-        &mut Nobody,
-    )?;
-    match ran.halted {
-        Some(halted) => Err(RunError::Halted(halted)),
-        None => Ok(ran),
-    }
-}
-
 /// The digest of a run that nobody watches.
-fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Failure> {
-    let mut nobody = Nobody;
-    let mut hashing = Hashing::new(&mut nobody, None);
-    run(scenario, options(scenario, request, &mut |_| {}), &mut hashing).map_err(failed)?;
-    hashing.finish().map_err(failed)
+fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Error> {
+    let mut sink = NullSink;
+    let mut hashing = Hashing::new(&mut sink, None);
+    mmtwin_twin::run::run(scenario, options(scenario, request, &mut |_| {}), &mut hashing)?;
+    Ok(hashing.finish()?)
 }
 
-fn writer(scenario: &Scenario, path: &Path, force: bool) -> Result<EventWriter, Failure> {
+fn writer(scenario: &Scenario, path: &Path, force: bool) -> Result<EventWriter, Error> {
     let manifest = build::manifest(scenario, TOOL);
     let mut writer = EventWriter::create(path, force, manifest, scenario.kernel.events.era(), kinds(scenario))?;
     let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -181,7 +164,7 @@ fn writer(scenario: &Scenario, path: &Path, force: bool) -> Result<EventWriter, 
 }
 
 /// What a run on the twin is, as inputs say it of themselves.
-pub(crate) fn source(scenario: &Scenario, name: &str) -> Source {
+pub fn source(scenario: &Scenario, name: &str) -> Source {
     let full = |kind: &Kind| {
         era::of_kind(scenario.kernel.events.era(), *kind).map(|found| format!("{}:{}", found.system, found.name))
     };

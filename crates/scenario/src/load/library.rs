@@ -19,10 +19,10 @@ pub(super) struct Library {
     files: &'static [(&'static str, &'static str)],
 }
 
-/// Embeds files of a folder at the root of the repository.
+/// Embeds files of a folder at the root of the repository, to which this crate has a symbolic link.
 macro_rules! files {
     ($folder:literal: $($name:literal)+) => {
-        &[$(($name, include_str!(concat!("../../../../", $folder, "/", $name, ".toml")))),+]
+        &[$(($name, include_str!(concat!("../../", $folder, "/", $name, ".toml")))),+]
     };
 }
 

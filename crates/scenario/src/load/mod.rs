@@ -40,6 +40,32 @@ pub(crate) struct File {
     pub run: Run,
 }
 
+impl Scenario {
+    /// Reads a scenario file. `sets` are overrides as `--set` takes them.
+    ///
+    /// ```
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/examples/numastat-pages.toml");
+    /// let scenario = mmtwin_scenario::Scenario::load(path, &["kernel.release=6.12"])?;
+    /// assert_eq!(scenario.machine.nodes.len(), 2);
+    /// # Ok::<(), mmtwin_scenario::Faults>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Every fault that was found, with its place.
+    pub fn load(path: impl AsRef<Path>, sets: &[&str]) -> Result<Scenario, Faults> {
+        load(path.as_ref(), &sets.iter().map(|set| set.to_string()).collect::<Vec<_>>())
+    }
+
+    /// Reads a scenario's text; the rest is as of [`Scenario::load`]. Presets and bundles that are given as paths are
+    /// looked for in the current directory.
+    ///
+    /// # Errors
+    /// Every fault that was found, with its place.
+    pub fn parse(text: &str, sets: &[&str]) -> Result<Scenario, Faults> {
+        parse("scenario", text, Path::new(""), &sets.iter().map(|set| set.to_string()).collect::<Vec<_>>())
+    }
+}
+
 /// Reads a scenario file. `sets` are overrides as `--set` takes them: `kernel.vmstat.numa_counters=off`.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ use blocks::{Block, Blocks};
 use graph::Graph;
 use kinds::{EventNames, Values};
 use line::{Columns, Context};
-use mmtwin_event::{Call, Event, Fields, Kind, Sink, Source};
+use mmtwin_event::{Call, Event, Fields, Kind, NullSink, Sink, Source};
 use std::io::Read;
 
 /// Longest line that is read, and the memory a stream takes. Real lines stay below 2 KiB.
@@ -72,12 +72,8 @@ pub fn read_text(name: &str, input: TextInput<'_>, sink: &mut dyn Sink, outcome:
 
 /// True if the first bytes of an input are of a text that [`read_text`] reads.
 pub fn looks_like_text_trace(first_bytes: &[u8]) -> bool {
-    struct Nobody;
-    impl Sink for Nobody {
-        fn event(&mut self, _: &Event<'_>) {}
-    }
-    let (mut nobody, mut outcome) = (Nobody, Outcome::default());
-    let mut reader = Reader::new("", &mut nobody, &mut outcome);
+    let (mut sink, mut outcome) = (NullSink, Outcome::default());
+    let mut reader = Reader::new("", &mut sink, &mut outcome);
     // What is wrong with these lines will be said when they are read in earnest.
     let refused = reader.lines(first_bytes).is_err();
     !refused && reader.is_trace

@@ -9,7 +9,7 @@
 
 use super::hints::walked;
 use super::{AccessState, Accessing, Accessor, Unit};
-use mmtwin_workload::Pattern;
+use mmtwin_scenario::program::Pattern;
 use std::collections::VecDeque;
 
 /// What an access will come to.

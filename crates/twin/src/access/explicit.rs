@@ -3,8 +3,8 @@
 use super::{AccessState, Accessing, Accessor, Came, Entry, Touched};
 use crate::alloc::{AllocationFailure, Caller};
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
+use mmtwin_scenario::program::Access as Touch;
 use mmtwin_scenario::workload::Via;
-use mmtwin_workload::Access as Touch;
 
 /// Touches until a time, or until others have to hear of something. A touch that has begun is completed, with its think
 /// time; one that fails or has to wait is made again.

@@ -13,7 +13,7 @@ use super::marks::{HUGE_PAGES, Mapping, Unit};
 use super::pool::Class;
 use super::sampled::at_least_once;
 use crate::clock::Random;
-use mmtwin_workload::{Classes, Cursor, Permutation};
+use mmtwin_scenario::program::{Classes, Cursor, Permutation};
 use std::ops::Range;
 
 /// The page is counted among its class's pages of a node.
@@ -88,8 +88,10 @@ impl Hints {
                 }
             }
         }
-        let bucket =
-            |class: &mmtwin_workload::Class| Bucket { most: class.share / class.pages as f64, units: Vec::new() };
+        let bucket = |class: &mmtwin_scenario::program::Class| Bucket {
+            most: class.share / class.pages as f64,
+            units: Vec::new(),
+        };
         Hints {
             first: range.start,
             class_of,

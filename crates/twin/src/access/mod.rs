@@ -53,7 +53,7 @@ use crate::kernel::{Kernel, Ps, Slab};
 use crate::machine::Device;
 use crate::page::Pfn;
 use crate::writeback::Requests;
-use mmtwin_workload::program::Touching;
+use mmtwin_scenario::program::Touching;
 use std::collections::BTreeMap;
 
 /// Pages of a window of 128 KiB (`VM_READAHEAD_PAGES`).

@@ -9,7 +9,7 @@ use super::hints::Hints;
 use super::marks::{Bits, Mapping};
 use super::region::{Entry, Region};
 use crate::kernel::Kernel;
-use mmtwin_workload::{Classes, Permutation};
+use mmtwin_scenario::program::{Classes, Permutation};
 use std::ops::Range;
 
 /// Pages of one class.
@@ -81,7 +81,7 @@ impl Pool {
         let seen = (region, mapper);
         let nodes = kernel.machine.nodes.len();
         let mut hints = mapping.map(|_| Hints::new(classes, permutation, range, region.may_be_huge()));
-        let class = |of: &mmtwin_workload::Class| {
+        let class = |of: &mmtwin_scenario::program::Class| {
             let (absent, zero) = Default::default();
             Class { pages: of.pages, share: of.share, absent, zero, by_node: vec![0; nodes] }
         };

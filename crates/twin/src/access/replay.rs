@@ -4,7 +4,7 @@ use super::{AccessState, Accessor, Came, explicit};
 use crate::alloc::{AllocationFailure, Caller};
 use crate::clock::Ns;
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
-use mmtwin_workload::Access as Touch;
+use mmtwin_scenario::program::Access as Touch;
 use std::sync::Arc;
 
 /// A touch of a thread.

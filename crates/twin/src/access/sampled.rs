@@ -14,7 +14,7 @@ use crate::alloc::{AllocationFailure, Caller};
 use crate::clock::Random;
 use crate::kernel::{Kernel, PS_PER_NS, Ps};
 use crate::machine::MAX_NODES;
-use mmtwin_workload::Stream;
+use mmtwin_scenario::program::Stream;
 
 /// A page to bring in.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@
 
 use super::sampled::at_least_once;
 use super::{AccessState, Accessor, Entry};
-use mmtwin_workload::{Cursor, Pattern};
+use mmtwin_scenario::program::{Cursor, Pattern};
 use std::ops::Range;
 
 /// How a region is touched.

@@ -5,9 +5,9 @@ use super::{balance, clear_huge_on};
 use crate::access::{Balance, Mapping, Region};
 use crate::machine::PAGE_SIZE;
 use crate::numa::{Costs, Era, Mm, Numa, Rules, Task, Topology};
+use mmtwin_scenario::program;
 use mmtwin_scenario::workload::Policy;
 use mmtwin_scenario::{Kernel, Scenario};
-use mmtwin_workload::program;
 
 /// Addresses of regions: above it mappings begin, each at a multiple of 2 MiB behind the one before.
 const FIRST_ADDRESS: u64 = 0x7f00_0000_0000;

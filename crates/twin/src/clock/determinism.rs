@@ -140,16 +140,12 @@ impl Sink for Hashing<'_> {
 mod tests {
     use super::*;
     use crate::probe::{self, Probe};
+    use mmtwin_event::NullSink;
     use mmtwin_event::vocabulary::MmVmscanKswapdSleep;
 
-    struct Nobody;
-    impl Sink for Nobody {
-        fn event(&mut self, _: &Event<'_>) {}
-    }
-
     fn run(nids: &[i32], counter: u64, first: Option<Digest>) -> Result<Digest, Difference> {
-        let mut nobody = Nobody;
-        let mut hashing = Hashing::new(&mut nobody, first);
+        let mut sink = NullSink;
+        let mut hashing = Hashing::new(&mut sink, first);
         let mut probe = Probe::new([Kind::MmVmscanKswapdSleep]);
         for (at, &nid) in nids.iter().enumerate() {
             probe.write(at as u64, 0, probe::Task::default(), &MmVmscanKswapdSleep { nid }, b"");

@@ -3,7 +3,7 @@
 pub mod determinism;
 mod timers;
 
-pub use mmtwin_workload::random::{Chance, OfObject, Random, Use};
+pub use mmtwin_scenario::program::random::{Chance, OfObject, Random, Use};
 pub use timers::{Timer, Timers};
 
 /// Nanoseconds since the simulated kernel booted.

@@ -9,8 +9,8 @@ use crate::build;
 use crate::clock::Ns;
 use crate::kernel::PS_PER_NS;
 use crate::reclaim::NodeReclaim;
-use mmtwin_workload::program::Touching;
-use mmtwin_workload::{Pattern, program};
+use mmtwin_scenario::program::Touching;
+use mmtwin_scenario::program::{self, Pattern};
 
 impl Engine<'_> {
     /// A process starts: its threads get their CPUs, and its first phase begins.

@@ -16,9 +16,9 @@ use crate::reclaim::{NodeReclaim, NodeThread};
 use crate::writeback::{Ender, Flusher};
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
 use mmtwin_scenario::Scenario;
+use mmtwin_scenario::program::{self, ThreadPhase, Touching};
+use mmtwin_scenario::program::{Cursor, Pattern, Stream};
 use mmtwin_scenario::workload::{self as say, Phase, RegionKind, Sharing, Via};
-use mmtwin_workload::program::{self, ThreadPhase, Touching};
-use mmtwin_workload::{Cursor, Pattern, Stream};
 use std::collections::BTreeMap;
 
 /// Id of the first process; threads and later processes follow.

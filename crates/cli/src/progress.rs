@@ -1,0 +1,39 @@
+//! Progress of what takes long: on standard error, only if that is a terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// Runs something that tells now and then how many events it has read.
+pub fn events<T>(what: &str, read: impl FnOnce(&mut dyn FnMut(u64)) -> T) -> T {
+    if !std::io::stderr().is_terminal() {
+        return read(&mut |_| {});
+    }
+    let bar = ProgressBar::new_spinner();
+    shown(bar, "{spinner} {msg}: {human_pos} events, {per_sec}", what, |bar| {
+        read(&mut |events| bar.set_position(events))
+    })
+}
+
+/// Runs something that tells its virtual time in nanoseconds now and then; `end` is when it will end, if that is known.
+pub fn virtual_time<T>(what: &str, end: Option<u64>, run: impl FnOnce(&mut dyn FnMut(u64)) -> T) -> T {
+    if !std::io::stderr().is_terminal() {
+        return run(&mut |_| {});
+    }
+    let (bar, template) = match end {
+        Some(end) => (ProgressBar::new(end / 1_000_000), "{spinner} {msg}: {pos} of {len} ms of virtual time {bar:30}"),
+        None => (ProgressBar::new_spinner(), "{spinner} {msg}: {pos} ms of virtual time"),
+    };
+    shown(bar, template, what, |bar| run(&mut |now| bar.set_position(now / 1_000_000)))
+}
+
+fn shown<T>(bar: ProgressBar, template: &str, what: &str, work: impl FnOnce(&ProgressBar) -> T) -> T {
+    let bar = bar.with_message(what.to_string());
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let result = work(&bar);
+    bar.finish_and_clear();
+    result
+}

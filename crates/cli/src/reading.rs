@@ -1,0 +1,50 @@
+//! Reading inputs, with what must be said of them on standard error.
+
+use crate::{Failure, progress, say};
+use mmtwin::{Analysed, Trace};
+use mmtwin_trace::Outcome;
+use mmtwin_trace::input::{InputFile, Options};
+use std::ffi::OsStr;
+
+/// Opens an input. What is taken of a directory of several things is said.
+pub fn open(name: impl AsRef<OsStr>) -> Result<InputFile, Failure> {
+    let file = InputFile::open(&name)?;
+    say_taken(&name.as_ref().to_string_lossy(), file.taken());
+    Ok(file)
+}
+
+/// The same for one that is read as a whole.
+pub fn open_trace(name: impl AsRef<OsStr>, options: &Options) -> Result<Trace, Failure> {
+    let trace = Trace::open_with(&name, options.clone())?;
+    say_taken(trace.name(), trace.taken());
+    Ok(trace)
+}
+
+fn say_taken(name: &str, taken: Option<&str>) {
+    if let Some(taken) = taken {
+        say(&format!("{name}: reading {taken}"));
+    }
+}
+
+/// Reads and analyses an input, with progress and warnings.
+pub fn analyse(name: impl AsRef<OsStr>, options: &Options) -> Result<Analysed, Failure> {
+    let mut trace = open_trace(&name, options)?;
+    let name = name.as_ref().to_string_lossy();
+    let analysed = progress::events(&name, |progress| trace.analyse(progress))?;
+    warn(&analysed.outcome);
+    Ok(analysed)
+}
+
+/// Most warnings of one input that are printed.
+const WARNINGS: usize = 10;
+
+/// Prints the warnings of a reader.
+pub fn warn(outcome: &Outcome) {
+    let warnings = outcome.warnings.list();
+    for warning in warnings.iter().take(WARNINGS) {
+        say(&format!("warning: {warning}"));
+    }
+    if let Some(more) = warnings.len().checked_sub(WARNINGS).filter(|n| *n > 0) {
+        say(&format!("warning: {more} more kinds of warnings"));
+    }
+}

@@ -1,0 +1,112 @@
+//! `mmtwin convert`.
+
+use crate::args::{Compression, Convert, Target};
+use crate::tidy;
+use crate::{Failure, reading};
+use mmtwin_trace::Outcome;
+use mmtwin_trace::dat::{Codec, DatWriter, Version};
+use mmtwin_trace::input::{Input, Options};
+use mmtwin_trace::output::{self, FileOutput};
+use mmtwin_trace::write::{Columns, Header, ParquetWriter, TextStyle, TextWriter};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Runs the verb.
+pub fn run(arguments: Convert) -> Result<i32, Failure> {
+    let output = &arguments.output;
+    let target = match arguments.to {
+        Some(target) => target,
+        None => target_of(output)
+            .ok_or_else(|| Failure::Usage(format!("{}: cannot tell the format; say --to", output.display())))?,
+    };
+    let source = arguments.input.as_path();
+    if output::same(source, output) {
+        return Err(Failure::Error(format!("{}: is the input; it is not overwritten", output.display())));
+    }
+    let (force, mode) = (arguments.force, output::mode_of(source));
+    match target {
+        Target::Text | Target::Dat => FileOutput::check(output, force)?,
+        Target::Parquet => ParquetWriter::check(output, force)?,
+    }
+    tidy::on_signals()?;
+    let mut file = reading::open(&arguments.input)?;
+    let input = file.input(&Options::default())?;
+    let outcome = match target {
+        Target::Text => text(input, output, FileOutput::open(output, force, mode)?)?,
+        Target::Dat => dat(input, output, FileOutput::open(output, force, mode)?, version(&arguments))?,
+        Target::Parquet => parquet(input, output, force, mode)?,
+    };
+    reading::warn(&outcome);
+    Ok(0)
+}
+
+fn target_of(output: &Path) -> Option<Target> {
+    let name = output.to_string_lossy();
+    let name = name.as_ref();
+    let stem = [".gz", ".zst"].iter().find_map(|s| name.strip_suffix(s)).unwrap_or(name);
+    if stem.ends_with(".dat") {
+        Some(Target::Dat)
+    } else if stem.ends_with(".txt") {
+        Some(Target::Text)
+    } else if stem.ends_with(".parquet") || stem.ends_with('/') {
+        Some(Target::Parquet)
+    } else {
+        None
+    }
+}
+
+fn version(arguments: &Convert) -> Version {
+    let codec = match arguments.compression {
+        Compression::None => Codec::None,
+        Compression::Zlib => Codec::Zlib,
+        Compression::Zstd => Codec::Zstd,
+    };
+    if arguments.dat_version == 6 { Version::V6 } else { Version::V7(codec) }
+}
+
+fn text(input: Input<'_>, output: &Path, to: FileOutput) -> Result<Outcome, Failure> {
+    let name = output.to_string_lossy();
+    let columns = Columns::of_release(input.source.kernel.as_deref());
+    let style = TextStyle::Kernel(columns, Some(Header { entries: None, cpus: input.source.cpus }));
+    let failed = |e: std::io::Error| mmtwin_trace::Error::io(&name, e);
+    let file = to.file();
+    // What a compressor keeps until its end can fail too.
+    let outcome = match output.extension().and_then(|e| e.to_str()) {
+        Some("gz") => {
+            let packed = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+            let (outcome, packed) = lines(input, packed, &name, style)?;
+            packed.finish().map_err(failed)?;
+            outcome
+        }
+        Some("zst") => {
+            let (outcome, packed) = lines(input, zstd::Encoder::new(file, 3).map_err(failed)?, &name, style)?;
+            packed.finish().map_err(failed)?;
+            outcome
+        }
+        _ => lines(input, file, &name, style)?.0,
+    };
+    to.commit()?;
+    Ok(outcome)
+}
+
+fn lines<W: Write>(input: Input<'_>, to: W, name: &str, style: TextStyle) -> Result<(Outcome, W), Failure> {
+    let mut writer = TextWriter::new(to, name, style, input.formats.clone());
+    let outcome = input.read(&mut writer)?;
+    Ok((outcome, writer.close()?))
+}
+
+fn dat(input: Input<'_>, output: &Path, to: FileOutput, version: Version) -> Result<Outcome, Failure> {
+    let mut writer = DatWriter::new(version, input.origin.clone(), &to.spool())?;
+    let mut outcome = input.read(&mut writer)?;
+    let written = writer.close(&output.to_string_lossy(), &mut BufWriter::new(to.file()))?;
+    to.commit()?;
+    outcome.warnings.append(written.left_out);
+    Ok(outcome)
+}
+
+fn parquet(input: Input<'_>, output: &Path, force: bool, mode: u32) -> Result<Outcome, Failure> {
+    let mut writer = ParquetWriter::create(output, input.formats.clone(), force, mode)?;
+    let outcome = input.read(&mut writer)?;
+    writer.close()?;
+    Ok(outcome)
+}

@@ -1,0 +1,121 @@
+//! One thin file per verb.
+
+pub mod bench;
+pub mod calibrate;
+pub mod compare;
+pub mod convert;
+pub mod definitions;
+pub mod doctor;
+pub mod explain;
+pub mod fidelity;
+pub mod record;
+pub mod replay;
+pub mod report;
+pub mod reproduce;
+pub mod run;
+pub mod scenario;
+pub mod script;
+pub mod scrub;
+
+use crate::args::{Format, Printing};
+use crate::{Failure, say, status};
+use mmtwin_report::compare::{Comparison, FINDINGS, single};
+use mmtwin_report::fail_on::Outcome;
+use mmtwin_report::format;
+use mmtwin_report::model::{Cell, Column, Finding, InputInfo, Report, Table};
+use std::io::{IsTerminal, Write};
+
+/// Prints a comparison as the arguments say.
+fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure> {
+    if !printing.tables.is_empty() {
+        comparison.select(&printing.tables).map_err(|e| Failure::Usage(e.to_string()))?;
+    }
+    let format = match printing.format {
+        Format::Table => format::Format::Table,
+        Format::Json => format::Format::Json,
+        Format::Csv => format::Format::Csv,
+    };
+    // Whoever names a table wants all of it.
+    let brief = printing.tables.is_empty();
+    let rows = if brief { format::Style::default().rows } else { usize::MAX };
+    styled(|style, out| format::write(comparison, format, &format::Style { brief, rows, ..*style }, out))
+}
+
+/// Writes text to standard output, in its width and colours.
+fn styled(write: impl FnOnce(&format::Style, &mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
+    let out = anstream::AutoStream::auto(std::io::stdout());
+    let colour = out.current_choice() != anstream::ColorChoice::Never;
+    let style = format::Style { width: width(), colour, ..format::Style::default() };
+    // Styled text passes through the stream, which strips the styles where they are not wanted; buffered, because
+    // rows are written in pieces.
+    let mut out = std::io::BufWriter::new(out);
+    write(&style, &mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Tells what `--fail-on` found. Returns the exit status.
+fn told(outcome: &Outcome) -> i32 {
+    for row in &outcome.undecided {
+        say(&format!("--fail-on: not known: {row}"));
+    }
+    for row in &outcome.matched {
+        say(&format!("--fail-on: {row}"));
+    }
+    if outcome.matched.is_empty() { 0 } else { status::COMPARISON }
+}
+
+/// Prints tables about this machine as the arguments say, after what must be known beforehand.
+fn print_machine(tables: Vec<Table>, finding: Option<Finding>, printing: &Printing) -> Result<i32, Failure> {
+    let input = InputInfo { name: "this machine".into(), arm: "host".into(), ..InputInfo::default() };
+    print_tables(input, tables, finding.into_iter().collect(), printing)
+}
+
+/// Prints tables of one origin that is no trace, after what must be known beforehand.
+fn print_tables(
+    input: InputInfo,
+    tables: Vec<Table>,
+    findings: Vec<Finding>,
+    printing: &Printing,
+) -> Result<i32, Failure> {
+    let nothing_to_say = findings.is_empty();
+    let mut comparison = single(Report { input, findings, tables, ..Report::default() });
+    if printing.format == Format::Table {
+        // There is only one origin, and its counts of events would mean nothing.
+        comparison.inputs.clear();
+        if nothing_to_say {
+            comparison.findings = None;
+        }
+    }
+    let mut printing = printing.clone();
+    if printing.tables.is_empty() {
+        // All of it: what was measured is not abridged.
+        printing.tables = comparison.tables.iter().map(|table| table.name.clone()).collect();
+        printing.tables.push(FINDINGS.into());
+    }
+    print(&mut comparison, &printing)?;
+    Ok(0)
+}
+
+/// A column of a list.
+fn column(key: &str, label: &str, unit: &'static str) -> Column {
+    Column { key: key.into(), label: label.into(), unit }
+}
+
+/// A word as a cell.
+fn text(word: &str) -> Cell {
+    Cell::Text(word.into())
+}
+
+/// Columns to print in: COLUMNS, else 120 on a terminal, else as wide as the text is.
+fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 40);
+    columns.unwrap_or(if std::io::stdout().is_terminal() { 120 } else { usize::MAX })
+}
+
+/// True if `name` matches one of the patterns `EVENT` or `SYSTEM:EVENT`, or if there are none.
+fn chosen(patterns: &[String], system: &str, name: &str) -> bool {
+    use mmtwin_event::words::glob;
+    let full = format!("{system}:{name}");
+    patterns.is_empty() || patterns.iter().any(|p| glob(p, name) || glob(p, &full))
+}

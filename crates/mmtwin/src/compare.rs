@@ -1,0 +1,32 @@
+//! Traces and runs side by side.
+
+use crate::Analysed;
+use mmtwin_report::compare::{Comparison, compare as join};
+use mmtwin_report::tables;
+
+/// Puts columns side by side, the first of which is the baseline. A column has a name and one or several inputs; of
+/// several, such as runs with different seeds, values are medians with an interval, and differences are tested.
+///
+/// ```
+/// # fn main() -> Result<(), mmtwin::Error> {
+/// use mmtwin::{Analysed, Request, Scenario, compare, run};
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/examples/numastat-pages.toml");
+/// let simulate = |release: &str| -> Result<Vec<Analysed>, mmtwin::Error> {
+///     let scenario = Scenario::load(path, &[&format!("kernel.release={release}")])?;
+///     Ok(vec![run(&scenario, Request::default(), &mut |_| {})?.analysed])
+/// };
+/// let comparison = compare(&[("6.1", &simulate("6.1")?), ("6.12", &simulate("6.12")?)]);
+/// assert_eq!(comparison.columns, ["6.1", "6.12"]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn compare(columns: &[(&str, &[Analysed])]) -> Comparison {
+    let report = |analysed: &Analysed| {
+        let mut report = analysed.report();
+        // Lists of two inputs cannot be put side by side; their totals can.
+        report.tables.extend(tables::reclaim::per_context(&analysed.analysis));
+        report
+    };
+    join(columns.iter().map(|(name, inputs)| (name.to_string(), inputs.iter().map(report).collect())).collect())
+}

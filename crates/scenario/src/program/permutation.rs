@@ -1,0 +1,75 @@
+//! Which page of a region has which rank: a fixed shuffle of 0..n that is computed, not stored.
+//!
+//! Without it the popular pages of a Zipf region would lie side by side, and huge pages and NUMA scanning, which go by
+//! address, would see another workload. A Feistel network of four rounds on the next even power of two, walked until
+//! it falls below n (Black and Rogaway's cycle walking), at most four times on average.
+
+use super::random::{Random, Use};
+
+/// A shuffle of 0..n.
+#[derive(Clone, Copy, Debug)]
+pub struct Permutation {
+    n: u64,
+    half_bits: u32,
+    keys: [u64; 4],
+}
+
+impl Permutation {
+    /// The shuffle of a region with `n` pages, by seed and number of the region.
+    pub fn new(n: u64, seed: u64, region: u64) -> Permutation {
+        let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
+        let random = Random::new(seed, Use::Shuffle);
+        let keys = [0, 1, 2, 3].map(|round| random.word(region, round));
+        Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
+    }
+
+    /// The page of a rank below n; other ranks are given back.
+    #[inline]
+    pub fn page(&self, rank: u64) -> u64 {
+        if rank >= self.n {
+            return rank;
+        }
+        let mut page = self.round_trip(rank);
+        while page >= self.n {
+            page = self.round_trip(page);
+        }
+        page
+    }
+
+    fn round_trip(&self, word: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (word >> self.half_bits, word & mask);
+        for key in self.keys {
+            let mixed = (right ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (left, right) = (right, left ^ (mixed >> 32 ^ mixed >> 7) & mask);
+        }
+        left << self.half_bits | right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_page_has_one_rank(n in 1u64..5000, seed: u64, region: u64) {
+            let permutation = Permutation::new(n, seed, region);
+            let mut pages: Vec<u64> = (0..n).map(|rank| permutation.page(rank)).collect();
+            pages.sort_unstable();
+            prop_assert_eq!(pages, (0..n).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn neighbours_are_spread() {
+        let permutation = Permutation::new(1 << 16, 1, 0);
+        let first: u64 = (0..1024).map(|rank| permutation.page(rank) >> 15).sum();
+        // About half of the popular pages lie in the upper half: 5 standard deviations are 80.
+        assert!(first.abs_diff(512) < 80, "{first}");
+        assert_eq!(permutation.page(1 << 16), 1 << 16);
+        let large = Permutation::new(u64::MAX, 1, 0);
+        assert!(large.page(12) < u64::MAX);
+    }
+}

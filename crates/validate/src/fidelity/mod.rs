@@ -1,0 +1,229 @@
+//! The twin judged by real kernels: scenarios, each run in the lab on every kernel with several seeds, stored, and put
+//! beside the twin of today.
+
+pub mod difference;
+mod page;
+mod pages;
+mod same;
+mod store;
+
+pub use page::page;
+pub use pages::Agreement;
+pub use same::of_sides;
+pub use store::{Guests, SEEDS};
+
+use crate::Error;
+use mmtwin::running::state_of;
+use mmtwin::{Analysed, Request, run};
+use mmtwin_event::Kind;
+use mmtwin_lab::Mode;
+use mmtwin_report::fidelity::in_order::{self, InOrder, Steps};
+use mmtwin_report::fidelity::{self, Fidelity, Observed};
+use mmtwin_scenario::{Scenario, load};
+use mmtwin_trace::Outcome;
+use mmtwin_trace::recording::Recording;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use store::Runs;
+
+/// Kernels of the lab.
+pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
+/// Modes of the lab.
+pub const MODES: [Mode; 2] = [Mode::Exact, Mode::Smp];
+/// The scenario that does nothing: what the kernel and the agent do by themselves.
+pub const BACKGROUND: &str = "background";
+
+/// A scenario on a kernel in a mode of the lab.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// Name of the scenario.
+    pub name: String,
+    /// The kernel.
+    pub kernel: String,
+    /// How the guest's CPUs ran.
+    pub mode: Mode,
+    /// Its file.
+    path: PathBuf,
+    /// Directory of its recordings.
+    stored: PathBuf,
+}
+
+/// A cell with what was found.
+pub struct Judged {
+    /// The cell.
+    pub cell: Cell,
+    /// What the scenario shows.
+    pub title: String,
+    /// The comparison; `None`: nothing is stored.
+    pub fidelity: Option<Fidelity>,
+    /// Where each page of the workload was; of the runs whose scenario records allocations.
+    pub pages: Option<Agreement>,
+    /// How the events of reclaim agree one by one, by seed; of machines with one CPU whose scenario records them.
+    pub in_order: Vec<EventByEvent>,
+    /// Runs of the kernel.
+    pub runs: usize,
+    /// How far they are from each other in settling and in places ([`fidelity::balancing::apart`]).
+    pub apart: (Option<f64>, Option<f64>),
+}
+
+/// How the events of a run of the kernel agree with those of others.
+pub struct EventByEvent {
+    /// Of the kernel's run.
+    pub seed: u64,
+    /// With the twin's.
+    pub twin: InOrder,
+    /// With those of the kernel's own run with the next seed, which for the last is the first.
+    pub own: InOrder,
+}
+
+/// All cells of a directory: scenarios by name, then kernels, then modes. A kernel that a scenario is not for has no
+/// cell.
+pub fn cells(directory: &Path) -> Result<Vec<Cell>, Error> {
+    let entries =
+        std::fs::read_dir(directory).map_err(|error| Error::Fidelity(format!("{}: {error}", directory.display())))?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    let mut cells = Vec::new();
+    for path in paths {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for kernel in KERNELS {
+            let stored = directory.join("recordings").join(&name).join(kernel);
+            let of_mode = |mode| Cell {
+                name: name.clone(),
+                kernel: kernel.into(),
+                mode,
+                path: path.clone(),
+                stored: stored.clone(),
+            };
+            // Its own kernel must do; another may lack an event or a variant.
+            let own = load(&path, &[]).map_err(failed)?.kernel.release == kernel;
+            match of_mode(Mode::Exact).scenario(1) {
+                Ok(_) => cells.extend(MODES.map(of_mode)),
+                Err(_) if !own => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+    Ok(cells)
+}
+
+impl Cell {
+    /// The scenario with a seed, on a machine as the mode and the kernel make it.
+    pub fn scenario(&self, seed: u64) -> Result<Scenario, Error> {
+        let machine = match (self.mode, self.kernel.as_str()) {
+            (Mode::Exact, "6.12") => "lab-4n-6.12",
+            (Mode::Exact, _) => "lab-4n",
+            (Mode::Smp, _) => "lab-4n-smp",
+        };
+        let sets = [
+            format!("kernel.release={:?}", self.kernel),
+            format!("run.seed={seed}"),
+            format!("machine.preset={machine:?}"),
+        ];
+        load(&self.path, &sets).map_err(failed)
+    }
+
+    /// Does something with its runs.
+    fn with_runs<T>(&self, work: impl FnOnce(&Runs<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        let (scenario, file) = (|seed| self.scenario(seed), |seed| self.file(seed));
+        work(&Runs { kernel: &self.kernel, mode: self.mode, scenario: &scenario, file: &file })
+    }
+
+    /// Runs in the lab what is not stored, or all of it; the number of runs.
+    pub fn refresh(&self, again: bool, guests: Guests<'_>) -> Result<usize, Error> {
+        self.with_runs(|runs| runs.refresh(again, guests))
+    }
+
+    /// All stored runs, and one of them again in the lab.
+    pub fn repeat(&self, seed: u64, guests: Guests<'_>) -> Result<(Vec<Observed>, Observed), Error> {
+        let (stored, scratch) = (self.observed()?, tempfile::tempdir()?);
+        let again = self.with_runs(|runs| runs.read(&runs.record(&[seed], scratch.path(), guests)?[0], seed))?;
+        Ok((stored, observed(&again)))
+    }
+
+    fn file(&self, seed: u64) -> PathBuf {
+        self.stored.join(format!("{}-seed-{seed}.tar.zst", self.mode))
+    }
+
+    /// True if all of its runs are stored.
+    pub fn is_complete(&self) -> bool {
+        SEEDS.into_iter().all(|seed| self.file(seed).is_file())
+    }
+
+    /// What the stored runs show.
+    pub fn observed(&self) -> Result<Vec<Observed>, Error> {
+        self.with_runs(|runs| {
+            let read = |seed| Ok(observed(&runs.read(runs.unpack(seed)?.path(), seed)?));
+            runs.stored().into_iter().map(read).collect()
+        })
+    }
+
+    /// Puts what is stored beside the twin. `background` are runs of the same kernel in the same mode without workload.
+    pub fn judge(&self, background: &[Observed]) -> Result<Judged, Error> {
+        let (mut kernel, mut twin, mut pages, mut by_seed) = (Vec::new(), Vec::new(), None, Vec::new());
+        self.with_runs(|runs| {
+            for seed in runs.stored() {
+                let (unpacked, scratch, scenario) = (runs.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
+                let stored = runs.read(unpacked.path(), seed)?;
+                // The twin begins with what the kernel held then, and at its time, as far as that was recorded.
+                let state = state_of(&stored)?;
+                let by_page = stored.analysis.recorded.has(Kind::MmPageAlloc);
+                let by_event =
+                    stored.analysis.recorded.has(Kind::MmVmscanLruIsolate) && scenario.machine.cpus.len() == 1;
+                let recording = scratch.path().join("twin.mmt");
+                let output = (by_page || by_event).then_some((recording.as_path(), false));
+                let request = Request { name: &self.name, state: state.as_ref(), output, ..Request::default() };
+                let simulated = run(&scenario, request, &mut |_| {})?;
+                if let Some(halted) = simulated.ran.halted {
+                    return Err(Error::Fidelity(halted.to_string()));
+                }
+                let simulated = simulated.analysed;
+                if by_page {
+                    let compared = pages::compare(&scenario, unpacked.path(), &recording)?;
+                    pages.get_or_insert_with(Agreement::default).add(&compared);
+                }
+                if by_event {
+                    by_seed.push((seed, steps(unpacked.path())?, steps(&recording)?));
+                }
+                kernel.push(observed(&stored));
+                twin.push(observed(&simulated));
+            }
+            Ok(())
+        })?;
+        let (title, runs) = (self.scenario(1)?.title, kernel.len());
+        let fidelity = (runs > 0).then(|| fidelity::compare(&kernel, &twin, background));
+        let apart = fidelity::balancing::apart(&kernel);
+        let next = by_seed.iter().cycle().skip(1);
+        let compared = by_seed.iter().zip(next).map(|((seed, kernel, twin), (_, other, _))| {
+            let [twin, own] = [twin, other].map(|run| in_order::compare(kernel, run));
+            EventByEvent { seed: *seed, twin, own }
+        });
+        let in_order = compared.collect();
+        Ok(Judged { cell: self.clone(), title, fidelity, pages, in_order, runs, apart })
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}, mode {}", self.name, self.kernel, self.mode)
+    }
+}
+
+/// The first events of reclaim of a recording.
+fn steps(path: &Path) -> Result<Steps, Error> {
+    let (mut steps, mut outcome) = (Steps::default(), Outcome::default());
+    Recording::open(path)?.read(&mut steps, &mut outcome)?;
+    match outcome.lost_total() {
+        (0, 0) => Ok(steps),
+        _ => Err(Error::Fidelity(format!("{}: events were lost, so they cannot be compared", path.display()))),
+    }
+}
+
+fn observed(analysed: &Analysed) -> Observed {
+    fidelity::observe(&analysed.analysis, analysed.results.as_ref())
+}
+
+fn failed(error: impl ToString) -> Error {
+    Error::Fidelity(error.to_string())
+}
