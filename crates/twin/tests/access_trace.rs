@@ -4,7 +4,7 @@ mod common;
 
 use common::scenario::{Finished, ran_explicitly, replayed};
 use mmtwin_event::results::Ending;
-use mmtwin_twin::run::{Trace, TraceError};
+use mmtwin_twin::workload::trace::{Trace, TraceError};
 use mmtwin_workload::program;
 use std::path::Path;
 
