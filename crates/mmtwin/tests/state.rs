@@ -257,7 +257,7 @@ fn a_state_of_another_machine_is_refused_by_what_differs() {
         let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
         let path = root().join("scenarios/fidelity/reclaim-cgroup.toml");
         let scenario = load(&path, &sets).unwrap_or_else(|faults| panic!("{faults}"));
-        mmtwin_twin::run::check_state(&state, &scenario.machine).map_err(|error| error.to_string())
+        mmtwin_twin::engine::check_state(&state, &scenario.machine).map_err(|error| error.to_string())
     };
     assert_eq!(check(&[]), Ok(()));
     // Firmware keeps some.

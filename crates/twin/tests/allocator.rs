@@ -5,12 +5,13 @@ mod common;
 use common::{BROADWELL, DESIGNS, GIB, kernel, machine, vmstat};
 use mmtwin_event::vocabulary::{MmPageAlloc, MmPageAllocExtfrag, MmPagePcpuDrain};
 use mmtwin_event::{Event, Kind, Sink};
-use mmtwin_twin::alloc::{Caller, NodeMask, Policy, Request, Rules, TakesRest, ZONES, ZoneKind};
-use mmtwin_twin::kernel::{AllocLoop, Kernel, KernelError, KernelRules};
-use mmtwin_twin::machine::{Cpu, LoopCosts, Machine, Node, PageCosts};
-use mmtwin_twin::page::{Migratetype, Pfn, State};
+use mmtwin_twin::frame::{Migratetype, Pfn, State, ZONES, ZoneKind};
+use mmtwin_twin::hw::{Cpu, LoopCosts, Machine, Node, PageCosts};
+use mmtwin_twin::mm::kernel::{Kernel, KernelError, KernelRules};
+use mmtwin_twin::page_alloc::{Caller, NodeMask, Policy, Request, Rules, TakesRest};
 use mmtwin_twin::probe::{Probe, Task};
 use mmtwin_twin::vmstat::{Design, NUMA_ITEMS, NumaItem, Separate, ZoneItem};
+use mmtwin_twin::workload::alloc_loop::AllocLoop;
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -26,7 +27,7 @@ fn pages_that_are_given_back_take_time() {
     let elapsed = |give_back: f64| {
         let alone = LoopCosts { give_back, ..BROADWELL.alone };
         let costs = PageCosts { alone, ..BROADWELL };
-        let reclaim = mmtwin_twin::reclaim::Rules::V6_1;
+        let reclaim = mmtwin_twin::mm::vmscan::Rules::V6_1;
         let rules = KernelRules { alloc: Rules::V4_13, vmstat: vmstat(Design::Off, None), reclaim };
         let mut kernel = Kernel::new(machine(1, 1, 1, GIB), costs, rules, Probe::off()).unwrap();
         let mut who = caller(0, Policy::Default);
@@ -462,7 +463,7 @@ fn full_nodes_fall_back_and_a_full_machine_fails() {
             Err(error) => break error.to_string(),
         }
     };
-    let kept = |zone: &mmtwin_twin::alloc::Zone| zone.marks.min + zone.boost + zone.lowmem_reserve[2];
+    let kept = |zone: &mmtwin_twin::page_alloc::Zone| zone.marks.min + zone.boost + zone.lowmem_reserve[2];
     let total: u64 = kernel.alloc.zones.iter().map(|zone| zone.managed - kept(zone).min(zone.managed)).sum();
     zones.dedup();
     // Low marks first: the own node, node 2 (it has no CPU), node 0 down to DMA; then the rest above the minimum.
@@ -522,7 +523,7 @@ fn events_tell_refills_steals_and_returns() {
     let rules = KernelRules {
         alloc: Rules::V4_13,
         vmstat: vmstat(Design::InZone, None),
-        reclaim: mmtwin_twin::reclaim::Rules::V6_1,
+        reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1,
     };
     let mut kernel = Kernel::new(machine(1, 1, 1, 8 * GIB), BROADWELL, rules, Probe::new(kinds)).unwrap();
     let mut task = caller(0, Policy::Default);
@@ -559,7 +560,8 @@ fn small_movable_requests_take_the_smallest_foreign_block() {
     let nodes = vec![Node { memory: vec![Range { start: 512, end: 1024 + 4 }], reserved: Vec::new() }];
     let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
     let alloc = Rules { transparent_hugepage: false, avoid_fragmentation: false, ..Rules::V6_1 };
-    let rules = KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::reclaim::Rules::V6_1 };
+    let rules =
+        KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1 };
     let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::new(kinds)).unwrap();
     let page = kernel.allocate(&mut caller(0, Policy::Default), &Request::USER).unwrap();
     let mut seen = Seen::default();
@@ -575,7 +577,7 @@ fn what_is_left_of_a_foreign_block_stays_with_its_type_from_6_10_on() {
         let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
         let alloc = Rules { transparent_hugepage: false, ..alloc };
         let rules =
-            KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::reclaim::Rules::V6_1 };
+            KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1 };
         let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::new([Kind::MmPageAllocExtfrag])).unwrap();
         let mut task = caller(0, Policy::Default);
         // The kernel has it all, and gives every other eight pages back.
@@ -608,7 +610,7 @@ fn before_4_0_pages_that_cannot_be_moved_left_the_rest_of_small_blocks() {
         let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
         let alloc = Rules { transparent_hugepage: false, min_free_kbytes: Some(0), takes_rest, ..Rules::V4_13 };
         let rules =
-            KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::reclaim::Rules::V6_1 };
+            KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1 };
         let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::new([Kind::MmPageAllocExtfrag])).unwrap();
         let mut task = caller(0, Policy::Default);
         // Movable pages fill it all, and every other eight are given back.
@@ -677,14 +679,14 @@ fn impossible_kernels_say_why() {
         let rules = KernelRules {
             alloc: Rules::V4_13,
             vmstat: vmstat(Design::InZone, threshold),
-            reclaim: mmtwin_twin::reclaim::Rules::V6_1,
+            reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1,
         };
         Kernel::new(machine(1, 1, 1, GIB), costs, rules, Probe::off()).map(|_| ())
     };
     assert_eq!(build(Some(0), BROADWELL), Err(KernelError::Threshold));
-    let stopped = mmtwin_twin::machine::PageCosts { clock_khz: 0, ..BROADWELL };
+    let stopped = mmtwin_twin::hw::PageCosts { clock_khz: 0, ..BROADWELL };
     assert_eq!(build(None, stopped), Err(KernelError::Costs));
-    let negative = mmtwin_twin::machine::PageCosts { refetch: f64::NAN, ..BROADWELL };
+    let negative = mmtwin_twin::hw::PageCosts { refetch: f64::NAN, ..BROADWELL };
     assert_eq!(build(None, negative), Err(KernelError::Costs));
     let mut kernel = kernel(machine(1, 2, 1, GIB), Rules::V4_13, vmstat(Design::Off, None));
     let mut loops = |cpus: Vec<u32>| {

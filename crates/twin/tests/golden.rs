@@ -4,8 +4,8 @@
 //! digests anew.
 
 use mmtwin_event::NullSink;
-use mmtwin_twin::clock::determinism::Hashing;
-use mmtwin_twin::run::{Options, State, kinds, run};
+use mmtwin_twin::engine::{Options, State, kinds, run};
+use mmtwin_twin::time::determinism::Hashing;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

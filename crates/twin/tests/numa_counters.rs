@@ -4,10 +4,10 @@
 mod common;
 
 use common::{BROADWELL, GIB, broadwell, kernel, machine, vmstat};
-use mmtwin_twin::alloc::{Policy, Request, Rules};
-use mmtwin_twin::kernel::{AllocLoop, LoopResult};
-use mmtwin_twin::machine::Machine;
+use mmtwin_twin::hw::Machine;
+use mmtwin_twin::page_alloc::{Policy, Request, Rules};
 use mmtwin_twin::vmstat::{Design, closed_form};
+use mmtwin_twin::workload::alloc_loop::{AllocLoop, LoopResult};
 
 fn run(machine: Machine, cpus: u32, design: Design, threshold: Option<u32>, loops: u64, seed: u64) -> LoopResult {
     let mut kernel = kernel(machine, Rules::V4_13, vmstat(design, threshold));

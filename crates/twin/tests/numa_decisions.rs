@@ -6,7 +6,7 @@ use mmtwin_event::vocabulary::{
     NumaHintFault, NumaMapping, NumaMigrateRefused, NumaPlacement, NumaScanPeriod, NumaSearchCpu, NumaTaskMigrate,
 };
 use mmtwin_event::{CounterRow, Event, Kind, Sink};
-use mmtwin_twin::run::{Options, State, kinds, run};
+use mmtwin_twin::engine::{Options, State, kinds, run};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! LRU and CLOCK beside small implementations of another kind, and beside Che's approximation.
 
-use mmtwin_twin::replacement::{Clock, Lru, Policy, hits};
+use mmtwin_twin::mm::replacement::{Clock, Lru, Policy, hits};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;

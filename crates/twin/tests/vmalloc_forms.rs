@@ -3,8 +3,8 @@
 use mmtwin_event::vocabulary::{AllocVmapArea, FreeVmapAreaNoflush, Kind, PurgeVmapAreaLazy};
 use mmtwin_event::{Event, Sink};
 use mmtwin_twin::probe::Probe;
-use mmtwin_twin::vmalloc::params::{Counters, Machine, Params, PurgeAccounting, Rules, TlbFlush, Workload};
-use mmtwin_twin::vmalloc::{Outcome, stress, stress_over_rates};
+use mmtwin_twin::vmalloc::params::{Counters, Machine, PurgeAccounting, Rules, TlbFlush, Workload};
+use mmtwin_twin::vmalloc::{Outcome, Params, stress, stress_over_rates};
 
 fn params(cpus: u32, rules: Rules) -> Params {
     Params {

@@ -5,10 +5,10 @@
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::published::{Published, Row};
 use mmtwin_twin::build;
-use mmtwin_twin::machine::line::HandOff;
+use mmtwin_twin::hw::line::HandOff;
 use mmtwin_twin::vmalloc::feedback::{Means, equal_lists, feedback};
-use mmtwin_twin::vmalloc::params::{Params, PurgeAccounting, Rules};
-use mmtwin_twin::vmalloc::{Outcome, stress_over_rates};
+use mmtwin_twin::vmalloc::params::{PurgeAccounting, Rules};
+use mmtwin_twin::vmalloc::{Outcome, Params, stress_over_rates};
 use std::path::Path;
 
 /// A file of the study.

@@ -4,7 +4,7 @@ mod common;
 
 use common::scenario::ran;
 use mmtwin_event::results::Ending;
-use mmtwin_twin::run::Halted;
+use mmtwin_twin::engine::Halted;
 
 /// A machine on which reading a statistics file takes no time, and a process that does so over and over.
 const STILL: &str = "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"64 MiB\"\n\

@@ -6,9 +6,9 @@
 mod common;
 
 use common::{BROADWELL, kernel, vmstat};
-use mmtwin_twin::alloc::Rules;
-use mmtwin_twin::kernel::{Kernel, KernelRules};
-use mmtwin_twin::machine::{Cpu, Machine, Node};
+use mmtwin_twin::hw::{Cpu, Machine, Node};
+use mmtwin_twin::mm::kernel::{Kernel, KernelRules};
+use mmtwin_twin::page_alloc::Rules;
 use mmtwin_twin::probe::Probe;
 use mmtwin_twin::vmstat::{Design, Dialect, VmStat, VmStatRules};
 use std::ops::Range;
@@ -120,7 +120,7 @@ fn a_host_with_kernel_6_18() {
     let cpus = (0..2).map(|core| Cpu { node: 0, core }).collect();
     let machine = Machine::new(nodes, cpus, vec![vec![10]]).unwrap();
     let vmstat = VmStatRules { dialect: Dialect::V6_18, ..vmstat(Design::Event { zoneinfo_folds: true }, None) };
-    let rules = KernelRules { alloc: Rules::V6_12, vmstat, reclaim: mmtwin_twin::reclaim::Rules::V6_1 };
+    let rules = KernelRules { alloc: Rules::V6_12, vmstat, reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1 };
     let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::off()).unwrap();
     let (text, _) = kernel.stat.zoneinfo_text(&kernel.alloc);
     // The length of a list moves between its bounds.

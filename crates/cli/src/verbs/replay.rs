@@ -5,7 +5,7 @@ use crate::args::{Replacement, Replay};
 use crate::{Failure, say};
 use mmtwin_report::model::{Body, Cell, InputInfo, Table};
 use mmtwin_trace::access::{AccessTrace, Pages};
-use mmtwin_twin::replacement::{Clock, Lru, hits};
+use mmtwin_twin::mm::replacement::{Clock, Lru, hits};
 use std::time::Instant;
 
 /// Runs the verb.

@@ -16,7 +16,7 @@ use mmtwin_report::model::Report;
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
 use mmtwin_trace::recording::Writer;
-use mmtwin_twin::run::check_state;
+use mmtwin_twin::engine::check_state;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

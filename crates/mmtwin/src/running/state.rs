@@ -3,12 +3,12 @@
 use crate::{Analysed, Error};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::counters::Sampled;
-use mmtwin_event::counters::{self, FreeBlocks, Pageset, Problem, Row};
-use mmtwin_event::manifest;
-use mmtwin_twin::alloc::{Apart, PerCpuState, ZoneKind};
-use mmtwin_twin::kernel::{ListState, ZoneState};
-use mmtwin_twin::page::Migratetype;
-use mmtwin_twin::run::State;
+use mmtwin_event::counters::{FreeBlocks, Pageset, Problem, Row};
+use mmtwin_event::{counters, manifest};
+use mmtwin_twin::engine::State;
+use mmtwin_twin::frame::{Migratetype, ZoneKind};
+use mmtwin_twin::mm::kernel::{ListState, ZoneState};
+use mmtwin_twin::page_alloc::{Apart, PerCpuState};
 
 /// What has to be known of a zone.
 const SIZES: [&str; 5] = ["start_pfn", "spanned", "present", "managed", "free"];

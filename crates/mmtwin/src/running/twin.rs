@@ -10,8 +10,9 @@ use mmtwin_trace::Outcome;
 use mmtwin_trace::access::AccessTrace;
 use mmtwin_trace::recording::EventWriter;
 use mmtwin_twin::build;
-use mmtwin_twin::clock::determinism::{Digest, Hashing};
-use mmtwin_twin::run::{Options, Ran, RunError, State, Trace, check_state, kinds};
+use mmtwin_twin::engine::{Options, Ran, RunError, State, check_state, kinds, run};
+use mmtwin_twin::time::determinism::{Digest, Hashing};
+use mmtwin_twin::workload::trace::Trace;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 

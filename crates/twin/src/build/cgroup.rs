@@ -1,6 +1,6 @@
 //! Cgroups with their limits.
 
-use crate::reclaim::Cgroup;
+use crate::mm::memcg::Cgroup;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::units::Bytes;
 

@@ -3,8 +3,8 @@
 
 use super::BuildError;
 use super::kernel::by_zone;
-use crate::alloc::HUGE_ORDER;
-use crate::page::MAX_CGROUPS;
+use crate::frame::MAX_CGROUPS;
+use crate::page_alloc::HUGE_ORDER;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::{Congestion, LruScope, Thp};
 use mmtwin_scenario::workload::{Action, ActionKind, Huge, Process, ReadFile, Region};

@@ -7,7 +7,7 @@
 //! Checked by tests here and by `tests/huge_pages.rs`.
 
 use super::kernel::{by_zone, is_at_least};
-use crate::alloc::{HUGE_ORDER, Policy, Request};
+use crate::page_alloc::{HUGE_ORDER, Policy, Request};
 use mmtwin_scenario::kernel::{Kernel, Thp, ThpDefrag};
 use mmtwin_scenario::workload::Huge;
 
@@ -94,6 +94,6 @@ mod tests {
         let of = |release, policy| flags(release, "always", Huge::Madvise, policy);
         assert_eq!(of("3.13", Policy::Default), ["GFP_TRANSHUGE"]);
         assert_eq!(of("4.13", Policy::Default), ["GFP_TRANSHUGE|__GFP_THISNODE"]);
-        assert_eq!(of("6.1", Policy::Interleave(crate::alloc::NodeMask::ALL)), ["GFP_TRANSHUGE"]);
+        assert_eq!(of("6.1", Policy::Interleave(crate::page_alloc::NodeMask::ALL)), ["GFP_TRANSHUGE"]);
     }
 }

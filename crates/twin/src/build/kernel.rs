@@ -1,14 +1,15 @@
 //! The kernel: rules of the allocator and of the counters.
 
 use super::BuildError;
-use crate::access::{Asks, FAULT_AROUND, Index};
-use crate::alloc::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
-use crate::clock::Ns;
-use crate::kernel::KernelRules;
-use crate::reclaim;
+use crate::mm::filemap::index::{Asks, Index};
+use crate::mm::kernel::KernelRules;
+use crate::mm::memory::FAULT_AROUND;
+use crate::mm::writeback::{Limit, Limits};
+use crate::mm::{reclaim, writeback};
+use crate::page_alloc::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
 use crate::sched::FairRules;
+use crate::time::Ns;
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
-use crate::writeback::{self, Limit, Limits};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
     Balanced, Congestion, DirectCompaction, DirtyPages, EventFormat, Files, HighOrder, KswapdWakeup, LruScope,

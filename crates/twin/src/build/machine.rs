@@ -1,14 +1,13 @@
 //! The machine: memory ranges from zones, costs in cycles.
 
 use super::kernel::is_at_least;
-use crate::access::{FaultCosts, Swap};
-use crate::alloc::ZoneKind;
-use crate::kernel::ZoneState;
-use crate::machine::{Cpu, Device, LoopCosts, Machine, MachineError, Node, PageCosts};
-use crate::machine::{Curve, Memory, MemoryError, Path};
-use mmtwin_scenario::Scenario;
-use mmtwin_scenario::machine as say;
+use crate::frame::ZoneKind;
+use crate::hw::{Cpu, Curve, Device, LoopCosts, Machine, MachineError, Memory, MemoryError, Node, PageCosts, Path};
+use crate::mm::costs::FaultCosts;
+use crate::mm::kernel::ZoneState;
+use crate::mm::swap::Swap;
 use mmtwin_scenario::units::Cost;
+use mmtwin_scenario::{Scenario, machine as say};
 use std::ops::Range;
 
 /// Page frames of the first 640 KiB without frame 0; the kernel gives none of them to the allocator.
@@ -47,7 +46,7 @@ pub fn machine(of: &say::Machine) -> Result<Machine, MachineError> {
 }
 
 /// The machine with the zones that a running kernel had, if it is known; they are of this machine
-/// ([`crate::run::check_state`]).
+/// ([`crate::engine::check_state`]).
 pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
     let mut machine = of.clone();
     for (number, node) in machine.nodes.iter_mut().enumerate() {

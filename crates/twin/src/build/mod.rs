@@ -17,8 +17,7 @@ pub use check::check;
 pub(crate) use huge::requests as huge_requests;
 pub use kernel::rules;
 pub(crate) use kernel::{fair_rules, fault_around, index, writeback};
-pub(crate) use machine::clear_huge_on;
-pub(crate) use machine::{behind_dm_delay, disks, fault_costs};
+pub(crate) use machine::{behind_dm_delay, clear_huge_on, disks, fault_costs};
 pub use machine::{clear_huge, costs, machine, memory, with_zones};
 pub use manifest::manifest;
 pub use numa::balances;
@@ -29,9 +28,8 @@ pub(crate) use policy::balance;
 pub use policy::policy;
 pub use vmalloc::{vmalloc, vmalloc_test};
 
-use crate::kernel::{Kernel, KernelError};
-use crate::machine::MachineError;
-use crate::machine::MemoryError;
+use crate::hw::{MachineError, MemoryError};
+use crate::mm::kernel::{Kernel, KernelError};
 use crate::probe::Probe;
 use mmtwin_scenario::{Machine as SaidMachine, Scenario};
 

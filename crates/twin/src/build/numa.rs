@@ -2,8 +2,9 @@
 
 use super::kernel::is_at_least;
 use super::{balance, clear_huge_on};
-use crate::access::{Balance, Mapping, Region};
-use crate::machine::PAGE_SIZE;
+use crate::hw::PAGE_SIZE;
+use crate::mm::prot_numa::{Balance, Mapping};
+use crate::mm::region::Region;
 use crate::numa::{Costs, Era, Mm, Numa, Rules, Task, Topology};
 use mmtwin_scenario::program;
 use mmtwin_scenario::workload::Policy;

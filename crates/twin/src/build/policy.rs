@@ -1,8 +1,8 @@
 //! Memory policies.
 
 use super::BuildError;
-use crate::access::Balance;
-use crate::alloc::{NodeMask, Policy};
+use crate::mm::prot_numa::Balance;
+use crate::page_alloc::{NodeMask, Policy};
 use mmtwin_scenario::Machine;
 use mmtwin_scenario::workload::{Nodes, Policy as Say};
 

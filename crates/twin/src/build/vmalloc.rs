@@ -1,15 +1,14 @@
 //! vmalloc and its stress test.
 
 use super::BuildError;
-use crate::machine::line::HandOff;
-use crate::vmalloc::params::{
-    Areas, Counters, Machine, Params, PurgeAccounting, Rules, SmallPools, TlbFlush, Workload,
-};
-use mmtwin_scenario::kernel::{self as say, Vmalloc};
+use crate::hw::line::HandOff;
+use crate::vmalloc::Params;
+use crate::vmalloc::params::{Areas, Counters, Machine, PurgeAccounting, Rules, SmallPools, TlbFlush, Workload};
+use mmtwin_scenario::kernel::Vmalloc;
 use mmtwin_scenario::machine::Between;
 use mmtwin_scenario::units::Cost;
 use mmtwin_scenario::workload::{ActionKind, VmallocTest};
-use mmtwin_scenario::{Machine as SaidMachine, Scenario};
+use mmtwin_scenario::{Machine as SaidMachine, Scenario, kernel as say};
 
 /// The parameters of a scenario of one process with one phase whose only work is a `vmalloc-test`.
 pub fn vmalloc(scenario: &Scenario) -> Result<Params, BuildError> {

@@ -4,8 +4,8 @@
 //! The series' first two postings write `update_numa_active_nodes_mask` at every change. Checked by tests here.
 
 use super::group::Group;
-use crate::clock::Ns;
 use crate::probe::{Probe, Task as Who};
+use crate::time::Ns;
 use mmtwin_event::vocabulary::UpdateNumaActiveNodesMask;
 use mmtwin_scenario::kernel::ActiveSet;
 

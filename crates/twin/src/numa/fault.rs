@@ -5,11 +5,11 @@
 //! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
 
 use super::decisions::Handled;
-use super::filter::{self, Question, cpu_of, cpupid};
-use super::rules::Era;
+use super::filter::{Question, cpu_of, cpupid};
 use super::statistics::Fault;
-use super::{Env, Numa};
-use crate::access::{Entry, Unit};
+use super::{Env, Era, Numa, filter};
+use crate::mm::prot_numa::Unit;
+use crate::mm::region::Entry;
 use mmtwin_event::rules::Rule;
 
 impl Numa {

@@ -5,9 +5,8 @@
 //! names its rule, for explanations. Checked by tests of each rule.
 
 use super::group::Group;
-use super::rules::Rules;
-use super::task::Task;
-use crate::access::Balance;
+use super::{Rules, Task};
+use crate::mm::prot_numa::Balance;
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{ActiveSetTest, SharedPages};
 
@@ -116,8 +115,8 @@ pub(crate) fn exchanges(rules: &Rules, balance: Balance, is_local: bool, here: u
 
 #[cfg(test)]
 mod tests {
+    use super::super::task::{CPU, MEM, fault_index};
     use super::*;
-    use crate::numa::task::{CPU, MEM, fault_index};
 
     fn task(preferred: Option<usize>, seq: i32) -> Task {
         let mut task = Task::new(0x1234, 1, 0, None);

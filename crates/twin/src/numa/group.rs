@@ -6,7 +6,8 @@
 //! compares addresses. Left out: groups of tasks of other users are as groupable as any (`get_numa_group` tests only
 //! that the group lives). Checked by a property test of that sum over random joins, faults, placements and exits.
 
-use super::task::{CPU, MEM, Task, fault_index};
+use super::Task;
+use super::task::{CPU, MEM, fault_index};
 use mmtwin_event::rules::Rule;
 
 /// A group.

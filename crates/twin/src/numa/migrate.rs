@@ -9,11 +9,11 @@
 //! Checked by `tests/numa_balancing.rs`.
 
 use super::rate_limit::LIMIT;
-use super::rules::Era;
-use super::{Env, Numa};
-use crate::access::{Entry, HUGE_PAGES, Unit};
-use crate::alloc::{Caller, HUGE_ORDER, Policy, Request, ZoneKind};
-use crate::page::{Flag, Pfn};
+use super::{Env, Era, Numa};
+use crate::frame::{Flag, Pfn, ZoneKind};
+use crate::mm::prot_numa::{HUGE_PAGES, Unit};
+use crate::mm::region::Entry;
+use crate::page_alloc::{Caller, HUGE_ORDER, Policy, Request};
 use crate::probe::Task as Who;
 use crate::vmstat::{NodeItem, ZoneItem};
 use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};

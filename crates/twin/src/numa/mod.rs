@@ -12,7 +12,7 @@
 //! | `init_numa_topology_type`, `preferred_group_nid` | `topology.rs` |
 //! | `task_numa_migrate`, `migrate_degrades_locality` | [`crate::sched`] |
 //!
-//! Which pages are marked is in [`crate::access`], with the draw of who touches them first. Left out: memory tiering,
+//! Which pages are marked is in [`crate::mm::memory`], with the draw of who touches them first. Left out: memory tiering,
 //! cpusets, memory cgroups.
 
 mod active;
@@ -28,6 +28,10 @@ mod rules;
 mod scanner;
 mod statistics;
 mod task;
+pub(crate) mod task_compare;
+pub(crate) mod task_migrate;
+#[cfg(test)]
+pub(crate) mod task_migrate_tests;
 mod topology;
 mod vma_filter;
 
@@ -37,10 +41,10 @@ pub(crate) use rules::{Era, Rules};
 pub(crate) use task::{Mm, Spent, Task};
 pub(crate) use topology::Topology;
 
-use crate::access::AccessState;
-use crate::clock::Ns;
-use crate::kernel::{Kernel, Ps};
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
 use crate::sched::RunQueues;
+use crate::time::{Ns, Ps};
 use rate_limit::RateLimit;
 use std::fmt::Write;
 use task::{MEM, fault_index};
@@ -168,7 +172,7 @@ impl Numa {
         let of = &mut self.tasks[task];
         of.load_sum = of.load_sum * decay + ran * (1.0 - decay);
         if ran > 0.0 {
-            (of.sum_exec, of.exec_start) = (of.exec / crate::kernel::PS_PER_NS, now);
+            (of.sum_exec, of.exec_start) = (of.exec / crate::time::PS_PER_NS, now);
         }
     }
 

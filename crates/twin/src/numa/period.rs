@@ -6,8 +6,7 @@
 //! formulas; the failure branch and its three variants by name.
 
 use super::group::Group;
-use super::rules::{Era, Rules};
-use super::task::Task;
+use super::{Era, Rules, Task};
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::FailureSlowdown;
 
@@ -135,8 +134,8 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
+    use super::super::task::Locality;
     use super::*;
-    use crate::numa::task::Locality;
 
     fn task(period: u64, local: u64, remote: u64, failed: u64) -> Task {
         let mut task = Task::new(1, 1, 0, None);

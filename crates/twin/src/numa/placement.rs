@@ -6,13 +6,11 @@
 //! value for some instructions is left out. A division by zero, which the first posting of 2014 makes, is counted and
 //! gives 0. Of 3.13 what its series changes is known, the rest is taken from the versions after. Checked by tests.
 
-use super::active::{self, Moment};
-use super::decisions::{nid_of, write_adapted};
-use super::group::Groups;
+use super::active::Moment;
+use super::decisions::write_adapted;
 use super::period::FaultTypes;
-use super::rules::{Era, Rules};
-use super::task::{CPU, CPUBUF, MEM, MEMBUF, Mm, Task, fault_index};
-use super::topology::Topology;
+use super::task::{CPU, CPUBUF, MEM, MEMBUF, fault_index};
+use super::{Era, Groups, Mm, Rules, Task, Topology, active, nid_of};
 use crate::probe::Probe;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;

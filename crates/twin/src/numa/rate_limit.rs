@@ -3,7 +3,7 @@
 //! A window of 100 ms takes 128 MiB; a migration that finds it full is refused and does not count. Windows advance at
 //! faults only. Checked by tests here.
 
-use crate::clock::Ns;
+use crate::time::Ns;
 
 /// Length of a window.
 const WINDOW: Ns = 100_000_000;

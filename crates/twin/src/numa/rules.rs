@@ -3,7 +3,7 @@
 //! `mmtwin_scenario`'s [`NumaBalancing`] names every switch; here are only what follows from several of them and the
 //! units: jiffies and the kernel's clock tick.
 
-use crate::clock::Ns;
+use crate::time::Ns;
 use mmtwin_scenario::kernel::{NumaBalancing, Rules as Said};
 
 /// Generations of the code, in order of time.

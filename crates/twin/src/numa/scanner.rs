@@ -5,20 +5,20 @@
 //! charged to the winner. A page of a file is marked where the process maps it, and if
 //! it is clean. Not modelled: KSM and copy-on-write pages (there is no fork), read-only mappings, huge pages that a
 //! range cuts (regions begin at a multiple of 2 MiB), a missed `mmap_lock`. Areas beside regions are in
-//! `run/image.rs`. Regions are taken in ascending order of address, which is the opposite of the order in which a
+//! `lab_guest/image.rs`. Regions are taken in ascending order of address, which is the opposite of the order in which a
 //! program on x86-64 maps them. Checked by the counters of whole runs in `tests/numa_balancing.rs` and tests of when a
 //! task is due.
 
-use super::Numa;
-use super::rules::Era;
-use super::task::{Mm, Task};
-use super::vma_filter::{self, Reason, Scan, Verdict};
-use crate::access::{AccessState, Balance, Entry, HUGE_PAGES, Unit};
-use crate::clock::Ns;
-use crate::kernel::{Kernel, PS_PER_NS};
-use crate::machine::PAGE_SIZE;
-use crate::page::Flag;
+use super::vma_filter::{Reason, Scan, Verdict};
+use super::{Era, Mm, Numa, Task, vma_filter};
+use crate::frame::Flag;
+use crate::hw::PAGE_SIZE;
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
+use crate::mm::prot_numa::{Balance, HUGE_PAGES, Unit};
+use crate::mm::region::Entry;
 use crate::probe::Task as Who;
+use crate::time::{Ns, PS_PER_NS};
 use mmtwin_event::names::NUMA_SKIP;
 use mmtwin_event::value::{Hex, NumaSkip};
 use mmtwin_event::vocabulary::SchedSkipVmaNuma;
@@ -326,8 +326,9 @@ impl Window<'_> {
 mod tests {
     use super::super::{Costs, Numa, Rules, Topology};
     use super::*;
-    use crate::access::{FaultCosts, Load};
-    use crate::machine::{Curve, Memory, Path};
+    use crate::hw::load::Load;
+    use crate::hw::{Curve, Memory, Path};
+    use crate::mm::costs::FaultCosts;
 
     fn nobody(release: &str) -> (Numa, AccessState) {
         let rules = Rules::of(release);

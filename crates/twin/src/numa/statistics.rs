@@ -3,14 +3,11 @@
 //! Placement runs before the fault is booked, so it never sees the fault that started it. Left out: memory tiering,
 //! faults of tasks without memory. Checked by tests of groups and of whole runs.
 
-use super::active::{self, Moment};
-use super::decisions::write_group;
+use super::active::Moment;
 use super::filter::{UNSET, cpu_of, matches};
-use super::group::Groups;
-use super::placement::{self, Scene};
-use super::rules::Era;
+use super::placement::Scene;
 use super::task::{CPUBUF, MEMBUF, fault_index};
-use super::{Env, Numa};
+use super::{Env, Era, Groups, Numa, active, placement, write_group};
 use crate::probe::{Probe, Task as Who};
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, RefreshAtJoin, SharedPages};
@@ -175,8 +172,8 @@ fn refresh_at_join(
 
 #[cfg(test)]
 mod tests {
-    use super::super::rules::Rules;
-    use super::super::task::{CPU, Task};
+    use super::super::task::CPU;
+    use super::super::{Rules, Task};
     use super::*;
 
     /// Masks of the groups that a task leaves and joins, both of which began on node 0. Those who stay have faulted on

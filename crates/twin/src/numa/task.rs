@@ -1,8 +1,7 @@
 //! What a task and an address space remember for NUMA balancing: the fields of `task_struct` and `mm_struct`.
 
 use super::vma_filter::VmaState;
-use crate::clock::Ns;
-use crate::kernel::Ps;
+use crate::time::{Ns, Ps};
 
 /// Index of a fault count: `task_faults_idx`. `s`: 0 memory, 1 CPU (both decayed), 2 memory buffer, 3 CPU buffer.
 #[inline]

@@ -4,7 +4,7 @@
 //! An area is scanned by tasks that have faulted in it lately, once per pass. Every area here is one that can be
 //! scanned or has a policy; read-only and inaccessible ones do not exist. Checked by tests here.
 
-use super::rules::Rules;
+use super::Rules;
 
 /// `numab_state` of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! a buffer until the end of an epoch, when [`Probe::drain`] gives them to a sink in order of (time, CPU, sequence).
 //! Values are stored as the slots of the vocabulary; characters they refer to are stored behind them.
 
-use crate::clock::Ns;
+use crate::time::Ns;
 use mmtwin_event::era::{Era, gfp_then};
 use mmtwin_event::value::{Bytes, Gfp};
 use mmtwin_event::vocabulary::SCHEMAS;

@@ -1,16 +1,16 @@
 //! Balancing load: `rebalance_domains`, `newidle_balance`, `load_balance`, `should_we_balance`, `find_busiest_queue`,
 //! `detach_tasks`, `can_migrate_task`, `need_active_balance`, `migrate_degrades_locality`; 6.1.
 //!
-//! Two domains, the CPUs of a node and all nodes; how uneven they are is in [`imbalance`](super::imbalance). A CPU that
+//! Two domains, the CPUs of a node and all nodes; how uneven they are is in [`imbalance`](crate::sched::imbalance). A CPU that
 //! has become idle balances at the next tick. Left out: domains of cores and of nodes at several distances, what limits
 //! newly idle balancing (`avg_idle`), serialisation, tasks of other classes, pinned tasks as a reason of their own; of the
 //! two hooks of 3.13 what is off by default. Checked by `numa_tests.rs`.
 
 use super::RunQueues;
 use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, LOAD, Shape, find_busiest_group};
-use crate::clock::Ns;
 use crate::numa::{Era, Numa, group_weight, nid_of, task_weight};
 use crate::probe::{Probe, Task as Who};
+use crate::time::Ns;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::NumaBalance;

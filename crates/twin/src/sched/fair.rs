@@ -8,7 +8,7 @@
 //! of the workload among themselves, which take turns of equal length ([`super`]). Checked by tests here and by when kswapd
 //! begins, stops and goes on in guests of reclaim-one-reader (docs/model.md, Reclaim).
 
-use crate::kernel::Ps;
+use crate::time::Ps;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -143,9 +143,9 @@ impl Fair {
 
 #[cfg(test)]
 mod tests {
+    use super::super::RunQueues;
+    use super::super::tests::machine;
     use super::*;
-    use crate::sched::RunQueues;
-    use crate::sched::tests::machine;
 
     const READER: usize = 0;
     const KSWAPD: usize = 1;

@@ -9,18 +9,13 @@
 
 mod balance;
 mod fair;
-mod imbalance;
-mod numa_compare;
-mod numa_migrate;
-#[cfg(test)]
-mod numa_tests;
+pub(crate) mod imbalance;
 
 pub(crate) use balance::{Balancer, Level};
 pub(crate) use fair::FairRules;
-pub(crate) use numa_migrate::Move;
 
-use crate::kernel::Ps;
-use crate::machine::Machine;
+use crate::hw::Machine;
+use crate::time::Ps;
 use fair::Fair;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -192,7 +187,7 @@ impl RunQueues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Cpu;
+    use crate::hw::Cpu;
 
     /// Two nodes of two cores with two threads each: CPUs 0 and 4 share a core.
     pub(super) fn machine() -> Machine {

@@ -1,6 +1,6 @@
 //! The stress tests as single events: every area, every operation on a contended line.
 //!
-//! Models the same as [`rates`](super::rates), without rates: lines are first-come-first-served servers, areas come out
+//! Models the same as [`rates`](crate::vmalloc::rates), without rates: lines are first-come-first-served servers, areas come out
 //! of the address space and go back to it with its pools, the count is the sum of what was added and subtracted.
 //! Trace events are written here. Times are picoseconds inside, so that service times of some nanoseconds do not round.
 //!
@@ -9,13 +9,13 @@
 //! trigger rule (same file).
 
 use super::lanes::Lanes;
-use super::outcome::Outcome;
-use super::params::{Counters, PAGE_SHIFT, Params, PurgeAccounting};
+use super::params::{Counters, PAGE_SHIFT, PurgeAccounting};
 use super::space::{Area, Mapping, Pass, Request, Space, SpaceError, VMALLOC};
-use super::stress::{self, Frees, GUARD, Step};
-use crate::clock::Timers;
-use crate::machine::line::Line;
+use super::stress::{Frees, GUARD, Step};
+use super::{Outcome, Params, stress};
+use crate::hw::line::Line;
 use crate::probe::{Probe, Task};
+use crate::time::Timers;
 use mmtwin_event::vocabulary::{AllocVmapArea, FreeVmapAreaNoflush, PurgeVmapAreaLazy};
 use std::collections::VecDeque;
 

@@ -7,10 +7,9 @@
 //! (tests/vmalloc_purge.rs).
 
 use super::histogram::Histogram;
-use super::outcome::Outcome;
 use super::params::{PurgeAccounting, Rules};
-use super::pass;
-use crate::machine::line::{Customers, response};
+use super::{Outcome, pass};
+use crate::hw::line::{Customers, response};
 
 /// Form (a): microseconds of one call that purges `areas`, where `customers` CPUs keep a line of `line_ns` busy and an
 /// area takes `local_us` besides.

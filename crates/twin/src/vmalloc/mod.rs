@@ -16,7 +16,6 @@ pub mod pass;
 mod rates;
 pub mod space;
 pub mod stress;
-pub mod vmallocinfo;
 
 pub use outcome::Outcome;
 pub use params::Params;

@@ -8,7 +8,7 @@ pub struct Machine {
     pub online_cpus: u32,
     /// CPUs possible: sets how many nodes there are.
     pub possible_cpus: u32,
-    /// Service time of the line with the lazy page count ([`HandOff::service_ns`](crate::machine::line::HandOff)).
+    /// Service time of the line with the lazy page count ([`HandOff::service_ns`](crate::hw::line::HandOff)).
     pub line_ns: f64,
     /// Time to purge an area without its operation on that line, from cold lines, pool lock and list.
     pub purge_local_us: f64,

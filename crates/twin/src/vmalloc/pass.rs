@@ -23,8 +23,8 @@ pub fn decayed(len: u64, full: bool, small: super::params::SmallPools) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::params::Rules;
     use super::helpers;
-    use crate::vmalloc::params::Rules;
 
     #[test]
     fn helpers_follow_the_lazy_pages() {

@@ -5,7 +5,7 @@
 //! crossing of the limit) every thread and worker advances at a constant rate, which follows from the closed queue of
 //! the contended line. Lists are whole areas, cut off when a pass takes them.
 //!
-//! What the mean-value form of [`feedback`](super::feedback) leaves out and this one has: three tests with their own
+//! What the mean-value form of [`feedback`](crate::vmalloc::feedback) leaves out and this one has: three tests with their own
 //! sizes and local times in each thread's own order, lists as unequal as the CPUs per node, helpers beside the inline
 //! purge of the drain worker, works of one CPU one after another, threads that share a CPU with a worker, the second
 //! pass that frees during the first one ask for, and the count that falls per area or per list.
@@ -15,11 +15,11 @@
 //! Validated: against single events where both run (tests/vmalloc_forms.rs), against the published latencies
 //! (tests/vmalloc_purge.rs).
 
-use super::outcome::Outcome;
-use super::params::{Counters, Params, PurgeAccounting};
-use super::stress::{self, Step};
-use crate::clock::{Random, Use};
-use crate::machine::line::{Customers, response};
+use super::params::{Counters, PurgeAccounting};
+use super::stress::Step;
+use super::{Outcome, Params, stress};
+use crate::hw::line::{Customers, response};
+use crate::time::{Random, Use};
 use std::collections::VecDeque;
 
 /// From here on an area counts as a whole one: sums over rates may miss it by rounding.

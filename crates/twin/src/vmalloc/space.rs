@@ -370,7 +370,3 @@ impl Space {
         self.free.iter()
     }
 }
-
-#[cfg(test)]
-#[path = "space_tests.rs"]
-mod tests;

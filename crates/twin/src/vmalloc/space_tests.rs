@@ -1,5 +1,5 @@
-use super::super::params::SmallPools;
-use super::super::vmallocinfo::vmallocinfo;
+use crate::vmalloc::params::SmallPools;
+use crate::procfs::vmallocinfo::vmallocinfo;
 use super::*;
 use proptest::prelude::*;
 

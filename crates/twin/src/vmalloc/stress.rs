@@ -6,7 +6,7 @@
 //! pages themselves cost under contention.
 
 use super::params::{Workload, fls};
-use crate::clock::{Random, Use};
+use crate::time::{Random, Use};
 
 /// Pages of an area: payload and the guard page.
 pub const GUARD: u32 = 1;

@@ -251,8 +251,10 @@ impl Dialect {
     /// Kinds of zones that are printed: device memory is a later option.
     pub fn zones(self) -> usize {
         match self {
-            Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 | Dialect::V4_13 | Dialect::Series => super::ZONES - 1,
-            Dialect::V6_1 | Dialect::V6_12 | Dialect::V6_18 => super::ZONES,
+            Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 | Dialect::V4_13 | Dialect::Series => {
+                crate::frame::ZONES - 1
+            }
+            Dialect::V6_1 | Dialect::V6_12 | Dialect::V6_18 => crate::frame::ZONES,
         }
     }
 }

@@ -5,10 +5,9 @@
 //! values before. The periodic fold leaves them alone. Left out: the unlocked add that races with a reader's exchange
 //! and counts twice. Checked by tests here and by the property test of [`super`].
 
-use super::ReadCost;
-use super::numa::{File, NUMA_ITEMS, NumaCounters, NumaItem};
 use super::switched::{DISABLED, ENABLED};
-use crate::machine::CounterType;
+use super::{File, NUMA_ITEMS, NumaCounters, NumaItem, ReadCost};
+use crate::hw::CounterType;
 
 /// Design D.
 #[derive(Clone, Debug)]

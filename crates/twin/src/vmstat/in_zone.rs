@@ -4,10 +4,8 @@
 //! overstep. All reads are plain. Left out: the common array; only what it means is kept, that the periodic work looks
 //! at these counters as at all others. Checked against the published table and by the property test of [`super`].
 
-use super::ReadCost;
-use super::differential::{Differential, Overflow};
-use super::numa::{File, NUMA_ITEMS, NumaCounters, NumaItem};
-use crate::machine::CounterType;
+use super::{Differential, File, NUMA_ITEMS, NumaCounters, NumaItem, Overflow, ReadCost};
+use crate::hw::CounterType;
 
 /// Design A.
 #[derive(Clone, Debug)]

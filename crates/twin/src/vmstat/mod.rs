@@ -3,11 +3,10 @@
 //! One file per design of the NUMA counters, all behind [`NumaCounters`]; which one runs is decided when the kernel is
 //! built. Other zone counters (free pages) have the differentials of [`Differential`] in every release.
 
-mod closed_form;
+pub mod closed_form;
 mod dialect;
 mod differential;
 mod event;
-mod files;
 mod in_zone;
 mod lines;
 mod numa;
@@ -18,7 +17,6 @@ mod refresh;
 mod separate;
 mod switched;
 pub mod threshold;
-mod zoneinfo;
 
 pub use closed_form::closed_form;
 pub use dialect::Dialect;
@@ -34,10 +32,11 @@ pub use refresh::{Refresh, Work};
 pub use separate::{SERIES_THRESHOLD, Separate, SeparateCounters};
 pub use switched::Switched;
 
-use crate::alloc::{ZONES, Zone};
-use crate::clock::Ns;
-use crate::machine::PageCosts;
-use crate::writeback::Limits;
+use crate::frame::ZONES;
+use crate::hw::PageCosts;
+use crate::mm::writeback::Limits;
+use crate::page_alloc::Zone;
+use crate::time::Ns;
 
 /// A zone counter that is not a NUMA counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,13 +182,13 @@ pub struct VmStat {
     pub node_reclaims: Option<[u64; 2]>,
     /// Who has which zone's words in its caches.
     pub lines: Lines,
-    rules: VmStatRules,
-    zone: Differential,
+    pub(crate) rules: VmStatRules,
+    pub(crate) zone: Differential,
     /// Populated zones.
-    populated: Vec<usize>,
+    pub(crate) populated: Vec<usize>,
     online: Vec<bool>,
     /// Running CPUs, ascending.
-    online_list: Vec<u32>,
+    pub(crate) online_list: Vec<u32>,
     /// By zone: free pages below which reads add what CPUs hide.
     drift: Vec<Option<u64>>,
     /// By node: kswapd is awake and thresholds are small.

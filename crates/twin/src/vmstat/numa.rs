@@ -1,7 +1,7 @@
 //! What every design of the NUMA counters has in common.
 
 use super::ReadCost;
-use crate::machine::CounterType;
+use crate::hw::CounterType;
 use std::fmt::Debug;
 
 /// Number of NUMA counters.

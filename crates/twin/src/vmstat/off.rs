@@ -1,8 +1,7 @@
 //! No NUMA counters: a kernel built without them, or the published row with statistics off.
 
-use super::ReadCost;
-use super::numa::{File, NUMA_ITEMS, NumaCounters, NumaItem};
-use crate::machine::CounterType;
+use super::{File, NUMA_ITEMS, NumaCounters, NumaItem, ReadCost};
+use crate::hw::CounterType;
 
 /// Counts nothing, shows zeros.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 //! Kernels count them in differentials per CPU as they count free pages, and readers see what has been folded; here every
 //! reader sees the sum. Checked with the recordings of docs/fidelity.md.
 
-use crate::alloc::ZONES;
+use crate::frame::ZONES;
 
 /// Declares the counters of a node with their rows.
 macro_rules! node_items {
@@ -118,7 +118,7 @@ impl Pages {
     }
 
     /// The counter of a row of a zone; `None` if it is another's.
-    pub(super) fn zone_row(&self, zone: usize, name: &str) -> Option<u64> {
+    pub(crate) fn zone_row(&self, zone: usize, name: &str) -> Option<u64> {
         // Before 4.8 the rows of a zone's lists had the names that those of nodes have had since.
         let known = ZONE_NAMES.iter().chain([&WRITE_PENDING]).position(|row| *row == name);
         let list = known.or_else(|| NAMES[..LISTS].iter().position(|row| *row == name))?;
@@ -126,7 +126,7 @@ impl Pages {
     }
 
     /// The counter of a row of a node, or of all nodes; `None` if it is another's.
-    pub(super) fn node_row(&self, node: Option<usize>, name: &str) -> Option<u64> {
+    pub(crate) fn node_row(&self, node: Option<usize>, name: &str) -> Option<u64> {
         let of = |name: &str| {
             let item = NAMES.iter().position(|row| *row == name)?;
             let of = |node: &[i64; NAMES.len()]| node[item].max(0) as u64;

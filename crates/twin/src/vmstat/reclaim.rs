@@ -2,7 +2,7 @@
 //!
 //! CPUs count them in words of their own that readers add up; only the sum is kept.
 
-use crate::alloc::{ZONES, ZoneKind};
+use crate::frame::{ZONES, ZoneKind};
 
 /// Declares the counters; the rows have the names of the fields.
 macro_rules! events {

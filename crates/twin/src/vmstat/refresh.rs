@@ -7,7 +7,7 @@
 //! folds at once. Left out: isolated CPUs (6.12 does not queue work there), the countdown that drains a remote node's
 //! pages. Checked by tests here and in `tests/allocator.rs`.
 
-use crate::clock::{Ns, Timers};
+use crate::time::{Ns, Timers};
 
 const SECOND: Ns = 1_000_000_000;
 /// Ticks between the timers of neighbouring CPUs.

@@ -6,10 +6,8 @@
 //! them wide, the third makes the reads exact. Left out: the read that races with a fold, which is too small by what
 //! was folded between its two parts. Checked against the published row and by the property test of [`super`].
 
-use super::ReadCost;
-use super::differential::{Differential, Overflow};
-use super::numa::{File, NUMA_ITEMS, NumaCounters, NumaItem};
-use crate::machine::CounterType;
+use super::{Differential, File, NUMA_ITEMS, NumaCounters, NumaItem, Overflow, ReadCost};
+use crate::hw::CounterType;
 
 /// Threshold of the merged series: the largest 16-bit value but two, so that the sum of two steps still fits.
 pub const SERIES_THRESHOLD: u32 = 65_533;

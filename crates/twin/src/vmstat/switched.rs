@@ -3,10 +3,8 @@
 //! A patched branch leaves the counting out while the sysctl is 0. Switching off zeroes everything, switching on starts
 //! from zero. Left out: CPUs that are past the branch at that moment and leave small residues. Checked by tests here.
 
-use super::ReadCost;
-use super::numa::{File, NUMA_ITEMS, NumaCounters, NumaItem};
-use super::separate::{Separate, SeparateCounters};
-use crate::machine::CounterType;
+use super::{File, NUMA_ITEMS, NumaCounters, NumaItem, ReadCost, Separate, SeparateCounters};
+use crate::hw::CounterType;
 
 /// Kernel log of the switch; design D has the same.
 pub(super) const DISABLED: &str = "disable numa statistics, and clear numa counters";

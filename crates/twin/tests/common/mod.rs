@@ -3,9 +3,9 @@
 
 pub mod scenario;
 
-use mmtwin_twin::alloc::Rules;
-use mmtwin_twin::kernel::{Kernel, KernelRules};
-use mmtwin_twin::machine::{Cpu, LoopCosts, Machine, PageCosts};
+use mmtwin_twin::hw::{Cpu, LoopCosts, Machine, PageCosts};
+use mmtwin_twin::mm::kernel::{Kernel, KernelRules};
+use mmtwin_twin::page_alloc::Rules;
 use mmtwin_twin::probe::Probe;
 use mmtwin_twin::vmstat::{Design, Dialect, Separate, VmStatRules};
 
@@ -42,7 +42,7 @@ pub fn kernel(machine: Machine, alloc: Rules, vmstat: VmStatRules) -> Kernel {
     Kernel::new(
         machine,
         BROADWELL,
-        KernelRules { alloc, vmstat, reclaim: mmtwin_twin::reclaim::Rules::V6_1 },
+        KernelRules { alloc, vmstat, reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1 },
         Probe::off(),
     )
     .unwrap()

@@ -6,7 +6,8 @@ use mmtwin_event::vocabulary::{
 };
 use mmtwin_event::{CounterRow, Event, Kind, Sink};
 use mmtwin_scenario::Scenario;
-use mmtwin_twin::run::{Options, Ran, State, Trace, run};
+use mmtwin_twin::engine::{Options, Ran, State, run};
+use mmtwin_twin::workload::trace::Trace;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
@@ -141,7 +142,7 @@ fn scenario(text: &str) -> Result<Scenario, String> {
 
 fn run_it(scenario: &Scenario, explicit: bool, trace: Option<Trace>) -> Result<Finished, String> {
     let mut kept = Kept::default();
-    let events = mmtwin_twin::run::kinds(scenario);
+    let events = mmtwin_twin::engine::kinds(scenario);
     let options = Options { state: State::default(), explicit, trace, events, progress: &mut |_| {} };
     let ran = run(scenario, options, &mut kept).map_err(|error| error.to_string())?;
     assert!(kept.events.is_sorted_by_key(|event| (event.0, event.1)), "events in order");

@@ -5,7 +5,7 @@ use mmtwin_event::results::{BalancingTime, PhaseResult};
 use mmtwin_event::{CounterRow, Event, Sink};
 use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
-use mmtwin_twin::run::{Options, State, run};
+use mmtwin_twin::engine::{Options, State, run};
 use std::collections::BTreeMap;
 
 /// The last values of the kernel's counters.

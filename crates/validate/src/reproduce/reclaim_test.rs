@@ -12,7 +12,7 @@ use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source, Task, Times};
 use mmtwin_report::model::{Body, Table};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::workload::{ActionName, Phase};
-use mmtwin_twin::run::{Options, Ran, State, kinds};
+use mmtwin_twin::engine::{Options, Ran, State, kinds};
 
 /// Who is no part of the test.
 const OTHERS: &str = "others";
@@ -56,7 +56,7 @@ pub(super) fn run(scenario: &Scenario, report: &Report) -> Result<Found, String>
     };
     let after_others = scenario.processes.iter().any(|process| process.name == OTHERS);
     let mut window = Window { analysis: &mut analysis, after_others };
-    let ran = mmtwin_twin::run::run(scenario, options, &mut window).map_err(|error| error.to_string())?;
+    let ran = mmtwin_twin::engine::run(scenario, options, &mut window).map_err(|error| error.to_string())?;
     analysis.finish();
     analysis.source.times = Some(times(scenario, &ran).ok_or("nothing but others runs")?);
     let mut found = Found::default();

@@ -28,12 +28,12 @@ impl Kind {
 
 /// Tasks that one node may have more than another with spare CPUs, while few run there; of a node with these CPUs and
 /// one last-level cache.
-pub(in crate::sched) fn imb_numa_nr(cpus: i64) -> i64 {
+pub(crate) fn imb_numa_nr(cpus: i64) -> i64 {
     (cpus / 8).max(1)
 }
 
 /// `adjust_numa_imbalance`: 0 where a small imbalance is allowed. `running` is what the destination would have.
-pub(in crate::sched) fn adjust_numa_imbalance(imbalance: i64, running: i64, allowed: i64) -> i64 {
+pub(crate) fn adjust_numa_imbalance(imbalance: i64, running: i64, allowed: i64) -> i64 {
     if running <= allowed && imbalance <= NUMA_IMBALANCE_MIN { 0 } else { imbalance }
 }
 

@@ -8,7 +8,7 @@
 mod by_kind;
 mod by_load;
 
-pub(super) use by_kind::{adjust_numa_imbalance, imb_numa_nr};
+pub(crate) use by_kind::{adjust_numa_imbalance, imb_numa_nr};
 
 use crate::numa::Era;
 

@@ -1,0 +1,53 @@
+//! The end of an epoch: touches that were drawn for it are settled, the scheduler looks, and events are final.
+
+use super::RunError;
+use super::main_loop::Engine;
+use super::process::Doing;
+use crate::mm::tlb::Cpus;
+use crate::time::{PS_PER_NS, Ps};
+
+impl Engine<'_> {
+    /// Ends the epoch that ends at a time, and begins the next.
+    pub(super) fn end_epoch(&mut self, clock: Ps) -> Result<(), RunError> {
+        self.apart = false;
+        self.memory.load.end_epoch(clock);
+        let accessors = self.threads.iter_mut().filter_map(|thread| match &mut thread.doing {
+            Doing::Touching(accessor) => Some(accessor),
+            Doing::Nothing
+            | Doing::Action(..)
+            | Doing::Kswapd(_)
+            | Doing::Kcompactd(_)
+            | Doing::Flusher(_)
+            | Doing::Ender(_) => None,
+        });
+        self.memory.end_epoch(accessors);
+        self.note_cpus();
+        // No CPU can be at work before this time any more.
+        self.kernel.probe.drain(clock / PS_PER_NS, self.sink);
+        (self.options.progress)(clock / PS_PER_NS);
+        let epoch = self.scenario.run.epoch.0 * PS_PER_NS;
+        self.epoch_end = clock - clock % epoch + epoch;
+        self.numa_tick(clock);
+        self.numa_balance(clock)?;
+        (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
+        self.spread_kernel_threads()?;
+        self.numa_begin_epoch(clock, self.epoch_end);
+        Ok(())
+    }
+
+    /// Notes where each region's threads are, so that reclaim knows whose TLBs hold its pages.
+    fn note_cpus(&mut self) {
+        if !self.reclaims() {
+            return;
+        }
+        self.memory.regions.iter_mut().for_each(|region| region.cpus = Cpus::None);
+        for process in self.processes.iter().filter(|process| process.phase.is_some()) {
+            let cpus = self.threads[process.threads.clone()].iter().map(|thread| thread.caller.cpu);
+            let cpus = cpus.fold(Cpus::None, Cpus::and);
+            for &region in process.regions.iter().chain(&process.image) {
+                let of = &mut self.memory.regions[region].cpus;
+                *of = of.with(cpus);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Attempts to get blocks, one after the other, as the test of huge pages of stress-highalloc makes them.
+//!
+//! Who gets none goes on with the next attempt; all blocks are kept until the last attempt is over. An attempt begins an
+//! interval after the one before it began, or at once if that took longer: what is late is not made up for. Left out: that
+//! the test's module waits on its CPU. Checked by `tests/workloads.rs`.
+
+use super::main_loop::{Engine, Step, Stop};
+use super::process::Working;
+use crate::page_alloc::Request;
+use crate::time::{PS_PER_NS, Ps};
+use mmtwin_event::results::Attempt;
+
+impl Engine<'_> {
+    /// Goes on with so many attempts, so far apart, until a time.
+    pub(super) fn high_alloc(
+        &mut self,
+        thread: usize,
+        (request, count, interval): (&Request, u64, Ps),
+        working: &mut Working,
+        until: Ps,
+    ) -> Result<Step, Stop> {
+        let cpu = self.threads[thread].caller.cpu;
+        if std::mem::take(&mut self.memory.denied) {
+            working.tried(self.kernel.clock(cpu), false);
+        }
+        while self.kernel.clock(cpu) < until {
+            if working.part.operations >= count {
+                return Ok(Step::Ended);
+            }
+            if !working.trying {
+                let clock = self.kernel.clock(cpu);
+                if let Some(due) = working.attempt.map(|last| last + interval).filter(|due| *due > clock) {
+                    return Ok(Step::Asleep(due));
+                }
+                (working.attempt, working.trying) = (Some(clock), true);
+            }
+            let who = &mut self.threads[thread].caller;
+            match self.kernel.allocate_unchecked(who, request) {
+                Ok(got) => {
+                    working.held.push(got.page);
+                    working.tried(self.kernel.clock(cpu), true);
+                }
+                Err(_) if !request.may_wait => working.tried(self.kernel.clock(cpu), false),
+                Err(failure) => return Err(Stop::OutOfMemory(thread, failure)),
+            }
+        }
+        Ok(Step::On)
+    }
+}
+
+impl Working {
+    /// The attempt under way is over.
+    fn tried(&mut self, now: Ps, success: bool) {
+        let begun = self.attempt.unwrap_or(now);
+        self.trying = false;
+        self.part.operations += 1;
+        self.part.failures += u64::from(!success);
+        let latency = now.saturating_sub(begun) / PS_PER_NS;
+        self.part.attempts.push(Attempt { at: begun / PS_PER_NS, latency, success });
+    }
+}

@@ -1,0 +1,161 @@
+//! The kernel's threads in a run: kswapd and kcompactd of each node, those that write back, who is woken, and where they run.
+//!
+//! They are threads behind the workload's, and share CPUs with those as the scheduler has it ([`crate::sched`]), or, where
+//! zones are reclaimed, take them at once and share them by ticks. Each is a state machine that goes on from batch to batch.
+
+use super::RunError;
+use super::main_loop::{Engine, Step};
+use super::process::{Doing, Process, Thread};
+use super::watch::Watch;
+use crate::frame::ZONES;
+use crate::mm::compaction::Kcompactd;
+use crate::mm::reclaim::NodeThread;
+use crate::mm::vmscan::{Poll, World};
+use crate::page_alloc::{Caller, Policy};
+use crate::probe::Task;
+use crate::time::{PS_PER_NS, Ps};
+
+/// Ids of the first kswapd and, behind those of 64 nodes, of the first kcompactd.
+const FIRST_KSWAPD: i32 = 60;
+const FIRST_KCOMPACTD: i32 = 124;
+
+impl Engine<'_> {
+    /// Makes a kswapd and a kcompactd for each node with memory.
+    pub(super) fn start_node_threads(&mut self) {
+        let managed = |node: usize| (0..ZONES).any(|kind| self.kernel.alloc.zones[node * ZONES + kind].managed > 0);
+        let nodes: Vec<usize> = (0..self.kernel.machine.nodes.len()).filter(|&node| managed(node)).collect();
+        let caller = |engine: &Self, first: i32, node: usize| {
+            let pid = first + node as i32;
+            let cpu = engine.kernel.machine.cpus_of(node).first().copied().unwrap_or(0);
+            Caller::new(cpu, Task { pid, tgid: pid }, Policy::Default)
+        };
+        for &node in &nodes {
+            let doing = Doing::Kswapd(Box::new(NodeThread::new(&self.kernel.reclaim.rules, node)));
+            let thread = self.add_kernel_thread(format!("kswapd{node}"), caller(self, FIRST_KSWAPD, node), doing);
+            self.kswapds.push((node, thread));
+        }
+        for &node in &nodes {
+            let doing = Doing::Kcompactd(Box::new(Kcompactd::new(node)));
+            let thread = self.add_kernel_thread(format!("kcompactd{node}"), caller(self, FIRST_KCOMPACTD, node), doing);
+            self.kcompactds.push((node, thread));
+        }
+    }
+
+    /// Adds a thread of the kernel.
+    pub(super) fn add_kernel_thread(&mut self, name: String, caller: Caller, doing: Doing) -> usize {
+        let thread = self.threads.len();
+        self.threads.push(Thread::of_kernel(self.processes.len(), caller, doing));
+        self.processes.push(Process::of_kernel(name, thread));
+        thread
+    }
+
+    /// Threads of the kernel: kswapds, kcompactds and those that write back.
+    pub(super) fn kernel_threads(&self) -> impl Iterator<Item = usize> + use<'_> {
+        let of_nodes = self.kswapds.iter().chain(&self.kcompactds).map(|of| of.1);
+        of_nodes.chain(self.writers_back.iter().flat_map(|of| [of.flusher, of.ender]))
+    }
+
+    /// Threads of the workload; those of the kernel come behind them.
+    pub(crate) fn workload_threads(&self) -> usize {
+        self.threads.len() - self.kernel_threads().count()
+    }
+
+    /// A node's memory is reclaimed or compacted: time goes in small steps.
+    pub(super) fn reclaims(&self) -> bool {
+        let works = |&(_, thread): &(usize, usize)| self.queues.holds(self.threads[thread].caller.cpu, thread);
+        self.kswapds.iter().chain(&self.kcompactds).any(works)
+    }
+
+    /// Lets a thread of the kernel work until a time, or until others have to hear of something.
+    pub(super) fn work_of_kernel(&mut self, thread: usize, until: Ps) -> Step {
+        let at = &mut self.threads[thread];
+        let (cpu, task) = (at.caller.cpu, at.caller.task);
+        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        let mut watch = Watch::within(world.kernel.clock(cpu));
+        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
+            if !watch.goes_on(world.kernel.clock(cpu)) {
+                return Step::Still;
+            }
+            let came = match &mut at.doing {
+                Doing::Kswapd(kswapd) => kswapd.step(&mut world),
+                Doing::Kcompactd(kcompactd) => kcompactd.step(&mut world),
+                Doing::Flusher(flusher) => flusher.step(&mut world),
+                Doing::Ender(ender) => ender.step(&mut world),
+                Doing::Nothing | Doing::Action(..) | Doing::Touching(_) => return Step::Ended,
+            };
+            match came {
+                Poll::On => {}
+                Poll::Sleep(until, why) => {
+                    at.throttled = why;
+                    return Step::Asleep(until);
+                }
+                Poll::Done(()) => return Step::Waiting,
+            }
+        }
+        Step::On
+    }
+
+    /// Does at once what reclaim, faults and writes have left to be done on a CPU, whose clock may be behind `now` if it
+    /// was idle.
+    pub(super) fn attend(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
+        let at = self.kernel.clock(cpu).max(now);
+        self.attend_writeback(cpu, at)?;
+        for node in std::mem::take(&mut self.kernel.compaction.wakes) {
+            self.wake_node_thread(node, |engine| &engine.kcompactds, at)?;
+        }
+        for (node, reason) in std::mem::take(&mut self.kernel.reclaim.unthrottled) {
+            let sleepers = self.threads.iter().enumerate();
+            let woken: Vec<usize> =
+                sleepers.filter(|(_, thread)| thread.throttled == Some((node, reason))).map(|(i, _)| i).collect();
+            for thread in woken {
+                self.wake(thread, at)?;
+            }
+        }
+        for cpu in std::mem::take(&mut self.kernel.reclaim.workers) {
+            self.queues.reschedule(cpu);
+        }
+        for node in std::mem::take(&mut self.kernel.reclaim.wakes) {
+            self.wake_node_thread(node, |engine| &engine.kswapds, at)?;
+        }
+        Ok(())
+    }
+
+    /// Wakes a thread of a node, one of some.
+    fn wake_node_thread(&mut self, node: usize, of: fn(&Self) -> &Vec<(usize, usize)>, at: Ps) -> Result<(), RunError> {
+        let Some(&(_, thread)) = of(self).iter().find(|(of, _)| *of == node) else { return Ok(()) };
+        let cpus = self.kernel.machine.cpus_of(node);
+        self.wake_kernel_thread(thread, cpus, at)
+    }
+
+    /// Wakes a thread of the kernel that runs on some CPUs or, if they are none, on all. One that has woken by itself, and has
+    /// not run since, stays where it is.
+    pub(super) fn wake_kernel_thread(&mut self, thread: usize, cpus: Vec<u32>, at: Ps) -> Result<(), RunError> {
+        if self.queues.holds(self.threads[thread].caller.cpu, thread) {
+            return Ok(());
+        }
+        let to = self.kernel_thread_cpu(cpus, self.threads[thread].caller.cpu);
+        if to != self.threads[thread].caller.cpu {
+            self.set_cpu(thread, to, at / PS_PER_NS);
+        }
+        self.threads[thread].sleeps += 1;
+        self.apart = false;
+        let idle = self.queues.enqueue_first(to, thread);
+        if idle {
+            self.kernel.wait(to, at);
+            self.kernel.leave_idle(to)?;
+        }
+        self.make_ready(to);
+        Ok(())
+    }
+
+    /// Where a thread of the kernel runs: where it was if that CPU is idle, else on an idle one, else where it was.
+    fn kernel_thread_cpu(&self, cpus: Vec<u32>, before: u32) -> u32 {
+        let all: Vec<u32> = if cpus.is_empty() { self.kernel.stat.online().to_vec() } else { cpus };
+        let idle = |cpu: &&u32| self.queues.len(**cpu) == 0 && self.kernel.stat.is_online(**cpu);
+        if idle(&&before) && all.contains(&before) {
+            return before;
+        }
+        let known = Some(before).filter(|cpu| all.contains(cpu) && self.kernel.stat.is_online(*cpu));
+        all.iter().find(idle).copied().or(known).or_else(|| all.first().copied()).unwrap_or(0)
+    }
+}

@@ -1,0 +1,482 @@
+//! Virtual time: which CPU runs next, what is due, when phases begin and end.
+//!
+//! CPUs that have something to run wait in order of (clock, CPU). The first of them runs its thread until the next is
+//! behind it, until something is due, or until the epoch ends; kernel timers run before that. A CPU with several threads
+//! changes between them as the scheduler has it ([`crate::sched`]). What happens within one step of a CPU has exact times; other CPUs may
+//! have seen the shared lists as they are at the end of their own steps, at most an epoch ahead.
+
+use super::balancing::Balancing;
+use super::process::{Doing, Process, Thread};
+use super::sample::Sampler;
+use super::watch::Watch;
+use super::writeback::WritersBack;
+use super::{Halted, Options, Ran, RunError, balancing, process};
+use crate::build;
+use crate::build::BuildError;
+use crate::hw::load::Load;
+use crate::lab_guest::host::Host;
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
+use crate::mm::oom::Killed;
+use crate::mm::slab::dentry::Dentries;
+use crate::mm::slowpath as stall;
+use crate::mm::slowpath::{SHORTEST_TURN, Stall};
+use crate::page_alloc::AllocationFailure;
+use crate::probe::Probe;
+use crate::sched::RunQueues;
+use crate::time::{Ns, PS_PER_NS, Ps, Timers};
+use crate::workload::trace::Replayed;
+use mmtwin_event::results::{Ending, PhaseResult, Results};
+use mmtwin_event::{Sink, Times};
+use mmtwin_scenario::Scenario;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+/// Where every run ends: half of the time that picoseconds can count, so that no step can go beyond.
+pub(super) const HORIZON: Ns = 100 * 86_400_000_000_000;
+
+/// What is to happen at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// A process starts.
+    Start(usize),
+    /// A phase of a process has lasted its duration.
+    PhaseEnd(usize, usize),
+    /// A thread has slept enough; the number of the sleep.
+    Wake(usize, u64),
+    /// The disk is done with a request to write.
+    Written(u64),
+    /// The flusher wakes by itself.
+    Flush,
+    /// A file system's journal is written.
+    Commit,
+    /// Counters are recorded.
+    Sample,
+    /// The run ends.
+    Stop,
+}
+
+/// How a thread's step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Its time is over; it goes on.
+    On,
+    /// It sleeps until then.
+    Asleep(Ps),
+    /// It waits for other threads.
+    Waiting,
+    /// What it did is over.
+    Ended,
+    /// It has worked and worked while its clock stood still.
+    Still,
+    /// It waits again and again for memory that nobody frees.
+    Waits,
+}
+
+/// Why a run stops early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It cannot go on.
+    Failed(RunError),
+    /// A thread found no memory.
+    OutOfMemory(usize, AllocationFailure),
+    /// It gets nowhere.
+    Halted(Box<Halted>),
+}
+
+impl From<Box<Halted>> for Stop {
+    fn from(halted: Box<Halted>) -> Stop {
+        Stop::Halted(halted)
+    }
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// A run under way.
+pub(crate) struct Engine<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) options: Options<'a>,
+    pub(super) sink: &'a mut dyn Sink,
+    pub(crate) kernel: Kernel,
+    /// Who runs the machine, if it has fewer CPUs.
+    pub(crate) host: Option<Host>,
+    pub(crate) memory: AccessState,
+    pub(crate) queues: RunQueues,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) processes: Vec<Process>,
+    pub(super) due: Timers<Due>,
+    /// Times of what is due that nobody may run past: neither wake-ups nor the ends of writes.
+    fixed: BTreeSet<Ns>,
+    /// CPUs with something to run, each once.
+    pub(super) ready: BinaryHeap<Reverse<(Ps, u32)>>,
+    pub(crate) is_ready: Vec<bool>,
+    /// The threads that run are known not to be in one and the same page loop.
+    pub(crate) apart: bool,
+    pub(super) epoch_end: Ps,
+    /// When the last process that has ended had given its memory back.
+    pub(super) exited: Ns,
+    pub(super) sampler: Sampler,
+    pub(super) results: Vec<(usize, PhaseResult)>,
+    /// NUMA balancing, if it is on.
+    pub(crate) balancing: Option<Balancing>,
+    /// What a CPU does at least before another one's turn while memory is reclaimed.
+    turn: Ps,
+    /// Nodes and the threads of their kswapds.
+    pub(super) kswapds: Vec<(usize, usize)>,
+    /// Nodes and the threads of their kcompactds.
+    pub(super) kcompactds: Vec<(usize, usize)>,
+    /// The threads that write back, if there are files.
+    pub(super) writers_back: Option<WritersBack>,
+    /// What has been replayed of a trace.
+    pub(super) replayed: Replayed,
+    /// Processes that were killed for want of memory.
+    pub(crate) killed: Vec<Killed>,
+    /// Processes of the workload that have not ended.
+    pub(super) unended: usize,
+    /// That virtual time goes on.
+    pub(super) watch: Watch,
+}
+
+impl<'a> Engine<'a> {
+    /// Everything as it is before the first process starts.
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        mut options: Options<'a>,
+        sink: &'a mut dyn Sink,
+    ) -> Result<Engine<'a>, RunError> {
+        options.explicit |= options.trace.is_some();
+        options.state.at = options.state.at.min(HORIZON);
+        let machine = build::with_zones(&scenario.machine, &options.state.zones);
+        let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
+        let process::Workload { processes, threads, regions } = process::workload(scenario, options.trace.as_ref())?;
+        let costs = build::fault_costs(&scenario.machine);
+        let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
+        let (swap, disk) = build::disks(&scenario.machine);
+        let disk = build::behind_dm_delay(disk, scenario);
+        kernel.set_cgroups(build::cgroups(scenario));
+        kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);
+        let mut memory = AccessState::new(load, costs, scenario.run.seed);
+        (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
+        let (nodes, cpus) = (kernel.machine.nodes.len(), kernel.machine.cpus.len());
+        memory.index = build::index(&scenario.kernel, kernel.reclaim.rules.by_zone.is_some(), nodes, cpus);
+        memory.fault_around = build::fault_around(&scenario.kernel);
+        memory.dentries = Dentries::new(nodes, cpus);
+        for (number, region) in memory.regions.iter().enumerate() {
+            if let Some(files) = region.files {
+                memory.inodes.divide(number, region.len(), files);
+            }
+        }
+        memory.requests.set_room(scenario.machine.disk.queue_depth.into());
+        let mut engine = Engine {
+            scenario,
+            options,
+            sink,
+            queues: RunQueues::new(&kernel.machine),
+            host: scenario.machine.cpu.host_cpus.and_then(|host| Host::new(host.get(), cpus)),
+            memory,
+            threads,
+            processes,
+            due: Timers::default(),
+            fixed: BTreeSet::new(),
+            ready: BinaryHeap::new(),
+            is_ready: vec![false; cpus],
+            apart: false,
+            epoch_end: 0,
+            exited: 0,
+            sampler: Sampler::new(&scenario.run.counters),
+            results: Vec::new(),
+            balancing: None,
+            turn: stall::turn(&kernel.alloc),
+            kswapds: Vec::new(),
+            kcompactds: Vec::new(),
+            writers_back: None,
+            replayed: Replayed::default(),
+            killed: Vec::new(),
+            unended: scenario.processes.len(),
+            watch: Watch::new(cpus, 0),
+            kernel,
+        };
+        if let Some(lru) = engine.options.state.lru.take() {
+            engine.begin_with_lru(&lru)?;
+        }
+        let shrinkers = std::mem::take(&mut engine.options.state.shrinkers);
+        engine.begin_with_shrinkers(&shrinkers);
+        let state = &engine.options.state;
+        state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
+        engine.start_node_threads();
+        engine.start_writeback();
+        if let Some(rules) = build::fair_rules(&scenario.kernel, cpus) {
+            engine.queues.share_fairly(rules, engine.workload_threads()..engine.threads.len());
+        }
+        engine.watch = Watch::new(cpus, engine.threads.len());
+        engine.balancing = balancing::of(&mut engine)?;
+        Ok(engine)
+    }
+
+    /// Runs to the end. `notes` go into the results.
+    pub(super) fn run(mut self, mut notes: Vec<String>) -> Result<Ran, RunError> {
+        for thread in &self.threads {
+            let comm = self.processes[thread.process].name.as_bytes();
+            let (pid, tgid) = (thread.caller.task.pid, thread.caller.task.tgid);
+            let cgroup = self.scenario.processes.get(thread.process).and_then(|process| process.cgroup.as_deref());
+            self.sink.task(&mmtwin_event::Task { pid, tgid, comm, cgroup });
+        }
+        let begin = self.options.state.at;
+        self.kernel.advance(begin);
+        self.numa_mappings(begin);
+        self.kernel.begin_node_reclaim();
+        if !self.options.state.zones.is_empty() {
+            self.kernel.queue_updates(begin);
+        }
+        // A state is read when the first sample has been taken, so that nobody has to wait for that.
+        let sampling = if self.options.state.zones.is_empty() { self.sampling() } else { 0 };
+        self.fix(begin, Due::Sample);
+        for (number, process) in self.scenario.processes.iter().enumerate() {
+            self.fix(begin + sampling + process.start.0, Due::Start(number));
+        }
+        // Without processes there is nothing to wait for.
+        let last = if self.scenario.processes.is_empty() { 0 } else { HORIZON };
+        let duration = self.scenario.run.duration.map_or(last, |duration| duration.0.min(HORIZON));
+        self.fix(begin + duration, Due::Stop);
+        let (mut now, mut halted) = (begin, None);
+        let ending = loop {
+            match self.next(&mut now) {
+                Ok(true) => {}
+                Ok(false) => break Ending::Completed,
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::OutOfMemory(thread, failure)) => {
+                    now = now.max(self.kernel.now(self.threads[thread].caller.cpu));
+                    break self.nobody_killed(thread, &failure, now);
+                }
+                Err(Stop::Halted(why)) => {
+                    halted = Some(*why.clone());
+                    let (Halted::StandsStill { at, pid, comm, .. }
+                    | Halted::WaitsForEver { at, pid, comm, .. }
+                    | Halted::TooLarge { at, pid, comm, .. }) = *why.clone();
+                    now = now.max(at);
+                    break Ending::Stopped { at, pid, comm, message: why.to_string() };
+                }
+            }
+            if self.unended == 0 && !self.scenario.processes.is_empty() {
+                break Ending::Completed;
+            }
+        };
+        let ending = match ending {
+            Ending::Completed if self.processes.iter().any(|process| !process.ended) => Ending::TimeUp,
+            ending => ending,
+        };
+        let (ending, killed) = self.killed(ending);
+        // Whoever is still at work is cut off here.
+        for process in 0..self.processes.len() {
+            if self.processes[process].phase.is_some() {
+                self.close_phase(process, now)?;
+            }
+        }
+        debug_assert!(self.kernel.reclaim.no_task_sleeps(), "a task that is gone still sleeps in reclaim");
+        // A process may be at its exit yet when time is up.
+        now = now.max(self.exited.min(begin + duration));
+        self.kernel.run_timers(now);
+        self.sample(now)?;
+        self.kernel.probe.drain(Ns::MAX, self.sink);
+        let more = self.numa_notes();
+        self.results.sort_by_key(|(process, _)| *process);
+        let phases = self.results.into_iter().map(|(_, result)| result).collect();
+        notes.extend(killed.into_iter().chain(more));
+        notes.extend(self.options.trace.as_ref().map(|trace| self.replayed.note(trace)));
+        let results = Results { ending, phases, notes, ..Results::default() };
+        let threads = &self.threads;
+        let ran = |of: &process::Process| threads[of.threads.clone()].iter().map(|thread| thread.ran).sum::<Ps>();
+        let cpu_time = self.processes.iter().map(|of| (of.name.clone(), ran(of) / PS_PER_NS)).collect();
+        let workload =
+            || self.processes[..self.scenario.processes.len()].iter().flat_map(|of| &threads[of.threads.clone()]);
+        let seconds = |sum: Ps| (sum / PS_PER_NS) as f64 / 1e9;
+        let (ran, user): (Ps, Ps) = workload().fold((0, 0), |(ran, user), of| (ran + of.ran, user + of.user));
+        let elapsed = (now - begin) as f64 / 1e9;
+        let times = Times { user: seconds(user), system: seconds(ran - user), elapsed };
+        Ok(Ran { results, end: now, kernel: self.kernel, cpu_time, times, halted })
+    }
+
+    /// Does what comes next; false at the end of the run.
+    fn next(&mut self, now: &mut Ns) -> Result<bool, Stop> {
+        self.share_host();
+        let ready = self.ready.peek().map(|&Reverse(first)| first);
+        let due = self.due.next_at();
+        let is_due = match (ready, due) {
+            (Some((clock, _)), Some(at)) => at.saturating_mul(PS_PER_NS) <= clock,
+            (None, Some(_)) => true,
+            (Some(_), None) => false,
+            (None, None) => return Ok(false),
+        };
+        if !is_due {
+            self.ready.pop();
+            if let Some((clock, cpu)) = ready {
+                self.is_ready[cpu as usize] = false;
+                self.look_after(clock, self.queues.running(cpu))?;
+                *now = (*now).max(clock / PS_PER_NS);
+                self.step(cpu, clock)?;
+            }
+            return Ok(true);
+        }
+        let Some(timer) = self.due.take(Ns::MAX) else { return Ok(false) };
+        *now = (*now).max(timer.at);
+        self.look_after(timer.at.saturating_mul(PS_PER_NS), None)?;
+        while self.fixed.first().is_some_and(|&at| at <= timer.at) {
+            self.fixed.pop_first();
+        }
+        self.run_kernel_timers(timer.at);
+        match timer.what {
+            Due::Stop => return Ok(false),
+            Due::Start(process) => self.start(process, timer.at)?,
+            Due::PhaseEnd(process, phase) if self.processes[process].phase == Some(phase) => {
+                self.end_phase(process, timer.at)?;
+            }
+            Due::Wake(thread, sleep) if self.threads[thread].sleeps == sleep => {
+                self.wake(thread, timer.at * PS_PER_NS)?;
+            }
+            Due::PhaseEnd(..) | Due::Wake(..) => {}
+            Due::Written(request) => {
+                self.transferred(timer.cpu, request, timer.at)?;
+                self.attend(timer.cpu, timer.at * PS_PER_NS)?;
+            }
+            Due::Flush => self.flusher_is_due(timer.at)?,
+            Due::Commit => {
+                self.memory.commit(&mut self.kernel, timer.at);
+                self.attend(timer.cpu, timer.at * PS_PER_NS)?;
+            }
+            Due::Sample => {
+                self.sample(timer.at)?;
+                let interval = self.scenario.run.sample.0;
+                if interval > 0 {
+                    self.fix(timer.at + interval, Due::Sample);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Does what timers of the kernel do until a time.
+    fn run_kernel_timers(&mut self, until: Ns) {
+        self.kernel.run_timers(until);
+        self.memory.dentries.end_grace_periods(&mut self.kernel, until);
+    }
+
+    /// Lets a CPU run its thread for a while.
+    fn step(&mut self, cpu: u32, clock: Ps) -> Result<(), Stop> {
+        let Some(thread) = self.queues.running(cpu) else { return Ok(()) };
+        if !self.has_host_cpu(cpu) {
+            return Ok(());
+        }
+        let begin = self.kernel.clock(cpu);
+        if begin > clock {
+            self.make_ready(cpu);
+            return Ok(());
+        }
+        self.run_kernel_timers(clock / PS_PER_NS);
+        if clock >= self.epoch_end {
+            self.end_epoch(clock)?;
+            self.tick_host(clock);
+            if !self.has_host_cpu(cpu) {
+                return Ok(());
+            }
+            if self.queues.running(cpu) != Some(thread) {
+                self.make_ready(cpu);
+                return Ok(());
+            }
+        }
+        let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
+        let until = self.epoch_end.min(due);
+        if self.recorder() == Some(thread) {
+            return Ok(self.record(thread, until)?);
+        }
+        if self.run_loops_together(until)? {
+            return Ok(());
+        }
+        // One CPU at a time, so that they meet the allocator, or marked pages, in order.
+        let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
+        let in_order = until.min(next).max(clock + 1);
+        let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
+        let reclaims = self.pay_for_high(thread, together);
+        let reclaims = reclaims.or_else(|| self.reclaim_node(thread, together));
+        let reclaims = reclaims.or_else(|| self.reclaim(thread, together));
+        let step = match reclaims {
+            Some(step) => step,
+            None => self.step_on(thread, in_order, together)?,
+        };
+        self.note_high(thread);
+        let ran = self.kernel.clock(cpu) - begin;
+        self.threads[thread].ran += ran;
+        if let Doing::Touching(accessor) = &mut self.threads[thread].doing {
+            accessor.ran += ran;
+        }
+        self.numa_ran(thread, ran);
+        self.queues.ran(cpu, thread, ran);
+        match step {
+            Step::On => {}
+            Step::Asleep(until) => self.sleep(thread, until)?,
+            Step::Waiting => self.stop_running(thread)?,
+            Step::Ended => self.go_on(thread)?,
+            Step::Still => return Err(self.stands_still(Some(thread)).into()),
+            Step::Waits => return Err(self.waits_for_ever(thread).into()),
+        }
+        self.attend(cpu, clock)?;
+        self.make_ready(cpu);
+        Ok(())
+    }
+
+    /// Where the turn of a CPU ends while memory is reclaimed. Every page that has been written and every thread that wakes
+    /// is due by itself; a turn that is longer than the shortest goes on past those.
+    fn turn_ends(&self, clock: Ps, due: Ps, in_order: Ps) -> Ps {
+        let fixed = self.fixed.first().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
+        let until = due.max(clock + self.turn - SHORTEST_TURN).min(fixed).min(self.epoch_end);
+        until.min(in_order.max(clock + self.turn.max(self.kernel.slice(clock))))
+    }
+
+    /// Something is to happen at a time that nobody may run past.
+    pub(super) fn fix(&mut self, at: Ns, what: Due) {
+        self.due.set(at, 0, what);
+        self.fixed.insert(at);
+    }
+
+    /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
+    fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
+        let awaited = self.threads[thread].stall.as_ref().map(Stall::request);
+        // What it did for the memory may have taken it past its turn: it tries in its next one, and has got nothing yet.
+        let sampled = matches!(&self.threads[thread].doing, Doing::Touching(of) if of.replay.is_none())
+            && !(self.options.explicit && self.balancing.is_some());
+        let end = if sampled { until } else { in_order };
+        if awaited.is_some() && self.kernel.clock(self.threads[thread].caller.cpu) >= end {
+            return Ok(Step::On);
+        }
+        self.kernel.awaited = awaited;
+        self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
+        let step = match &mut self.threads[thread].doing {
+            Doing::Nothing => Ok(Step::Ended),
+            Doing::Kswapd(_) | Doing::Kcompactd(_) | Doing::Flusher(_) | Doing::Ender(_) => {
+                Ok(self.work_of_kernel(thread, until))
+            }
+            Doing::Action(..) => self.act(thread, end),
+            Doing::Touching(_) => self.touch(thread, end),
+        };
+        let got = awaited.is_some() && self.kernel.awaited.take().is_none();
+        match step {
+            Err(Stop::OutOfMemory(thread, failure)) => {
+                if got {
+                    // This is the next request.
+                    self.stall_ends(thread);
+                }
+                self.stalled(thread, failure)
+            }
+            step => {
+                if awaited.is_some() {
+                    // It has got its memory.
+                    self.stall_ends(thread);
+                }
+                step
+            }
+        }
+    }
+}

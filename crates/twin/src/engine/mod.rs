@@ -1,0 +1,194 @@
+//! Running a scenario's workload on the simulated kernel.
+//!
+//! CPUs run in order of their clocks; the one that is behind runs its first thread until another is behind, or, where
+//! a thread draws in bulk, to the end of the epoch ([`main_loop`]). What a thread does is one of the actions of
+//! [`actions`] or touches of memory ([`crate::mm::memory`]). Processes, their phases and their memory are in [`process`].
+
+mod actions;
+mod balancing;
+pub mod check_state;
+mod epoch;
+mod high_alloc;
+mod initial;
+mod kernel_threads;
+pub(crate) mod loops;
+pub(crate) mod main_loop;
+mod phases;
+pub(crate) mod process;
+mod sample;
+mod tally;
+mod vmalloc_test;
+mod wake;
+pub(crate) mod watch;
+mod writeback;
+
+use crate::workload::trace::Trace;
+pub use check_state::{StateError, check as check_state};
+pub use watch::Halted;
+
+use crate::build;
+use crate::build::BuildError;
+use crate::mm::kernel::{Kernel, KernelError, ZoneState};
+use crate::time::Ns;
+use crate::vmalloc::StressError;
+use mmtwin_event::results::Results;
+use mmtwin_event::words::glob;
+use mmtwin_event::{Kind, Sink, Times, counters, era};
+use mmtwin_scenario::Scenario;
+
+/// Why a run ended without results.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// The scenario cannot be simulated.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The kernel refused something.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// It got nowhere, and its results are of no use to who asked.
+    #[error(transparent)]
+    Halted(#[from] Halted),
+    /// The vmalloc stress test refused something.
+    #[error(transparent)]
+    Stress(#[from] StressError),
+    /// The state it is to begin with is of another machine, or damaged.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// What a run begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Time: when the kernel's timers are due depends on it.
+    pub at: Ns,
+    /// Nodes of the machine that was seen; `None`: not known.
+    pub nodes: Option<usize>,
+    /// By CPU of that machine its node; empty: not known.
+    pub cpu_nodes: Vec<u32>,
+    /// All zones of the machine; empty: a machine just booted.
+    pub zones: Vec<ZoneState>,
+    /// What is on the LRU lists; `None`: nothing.
+    pub lru: Option<counters::Lru>,
+    /// What can be shrunk besides, in the kernel's order.
+    pub shrinkers: Vec<counters::Shrinker>,
+    /// By process and thread: the CPU that it begins on, if it may run there. Without one it is chosen.
+    pub cpus: Vec<Vec<u32>>,
+}
+
+/// How a scenario is run, beside what it says itself.
+pub struct Options<'a> {
+    /// What it begins with.
+    pub state: State,
+    /// Every touch of memory by itself: slow, and what the sampled touches are checked against.
+    pub explicit: bool,
+    /// Touches that are replayed, each by itself; then all others are explicit too.
+    pub trace: Option<Trace>,
+    /// Kinds of events that are wanted.
+    pub events: Vec<Kind>,
+    /// Called now and then with the virtual time.
+    pub progress: &'a mut dyn FnMut(Ns),
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// What the workload achieved.
+    pub results: Results,
+    /// When it ended.
+    pub end: Ns,
+    /// The kernel as it is then.
+    pub kernel: Kernel,
+    /// CPU time of each process, those of the kernel among them.
+    pub cpu_time: Vec<(String, Ns)>,
+    /// Why it was ended early, if it was: then its ending is [`mmtwin_event::results::Ending::Stopped`].
+    pub halted: Option<Halted>,
+    /// Times of the workload: what its programs computed, what the kernel did for them, and how long the run lasted.
+    pub times: Times,
+}
+
+/// Kinds of events that mechanisms of the twin write.
+const WRITTEN: [Kind; 66] = [
+    Kind::MmPageAlloc,
+    Kind::MmPageFree,
+    Kind::MmPageAllocZoneLocked,
+    Kind::MmPagePcpuDrain,
+    Kind::MmPageAllocExtfrag,
+    Kind::AllocVmapArea,
+    Kind::FreeVmapAreaNoflush,
+    Kind::PurgeVmapAreaLazy,
+    Kind::MmVmscanKswapdSleep,
+    Kind::MmVmscanKswapdWake,
+    Kind::MmVmscanWakeupKswapd,
+    Kind::MmVmscanDirectReclaimBegin,
+    Kind::MmVmscanDirectReclaimEnd,
+    Kind::MmVmscanMemcgReclaimBegin,
+    Kind::MmVmscanMemcgReclaimEnd,
+    Kind::MmVmscanNodeReclaimBegin,
+    Kind::MmVmscanNodeReclaimEnd,
+    Kind::MmShrinkSlabStart,
+    Kind::MmShrinkSlabEnd,
+    Kind::MmVmscanLruIsolate,
+    Kind::MmVmscanWriteFolio,
+    Kind::MmVmscanLruShrinkInactive,
+    Kind::MmVmscanLruShrinkActive,
+    Kind::MmVmscanThrottled,
+    Kind::BalanceDirtyPages,
+    Kind::WritebackStart,
+    Kind::WritebackWritten,
+    Kind::WritebackPagesWritten,
+    Kind::ReclaimRetryZone,
+    Kind::CompactRetry,
+    Kind::MarkVictim,
+    Kind::MmCompactionIsolateMigratepages,
+    Kind::MmCompactionIsolateFreepages,
+    Kind::MmCompactionMigratepages,
+    Kind::MmCompactionBegin,
+    Kind::MmCompactionEnd,
+    Kind::MmCompactionTryToCompactPages,
+    Kind::MmCompactionFinished,
+    Kind::MmCompactionSuitable,
+    Kind::MmCompactionDeferred,
+    Kind::MmCompactionDeferCompaction,
+    Kind::MmCompactionDeferReset,
+    Kind::MmCompactionKcompactdSleep,
+    Kind::MmCompactionWakeupKcompactd,
+    Kind::MmCompactionKcompactdWake,
+    Kind::WritebackCongestionWait,
+    Kind::WritebackWaitIffCongested,
+    Kind::MmMigratePages,
+    Kind::MmNumaMigrateRatelimit,
+    Kind::SchedMoveNuma,
+    Kind::SchedStickNuma,
+    Kind::SchedSwapNuma,
+    Kind::UpdateNumaActiveNodesMask,
+    Kind::SchedSkipVmaNuma,
+    Kind::SchedMigrateTask,
+    Kind::NumaMapping,
+    Kind::NumaHintFault,
+    Kind::NumaMigrateRefused,
+    Kind::NumaGroup,
+    Kind::NumaNodeFaults,
+    Kind::NumaPlacement,
+    Kind::NumaScanPeriod,
+    Kind::NumaSearchNode,
+    Kind::NumaSearchCpu,
+    Kind::NumaTaskMigrate,
+    Kind::NumaBalance,
+];
+
+/// The kinds of events that a scenario wants, its kernel has and the twin writes.
+pub fn kinds(scenario: &Scenario) -> Vec<Kind> {
+    let wanted = |kind: &Kind| {
+        let Some(definition) = era::of_kind(scenario.kernel.events.era(), *kind) else { return false };
+        let (name, full) = (definition.name, format!("{}:{}", definition.system, definition.name));
+        scenario.run.events.iter().any(|pattern| glob(pattern, name) || glob(pattern, &full))
+    };
+    WRITTEN.into_iter().filter(wanted).collect()
+}
+
+/// Runs a scenario. Events and counters go to `sink`, which is neither started nor finished.
+pub fn run<'a>(scenario: &'a Scenario, options: Options<'a>, sink: &'a mut dyn Sink) -> Result<Ran, RunError> {
+    let notes = build::check(scenario)?;
+    check_state(&options.state, &scenario.machine)?;
+    main_loop::Engine::new(scenario, options, sink)?.run(notes)
+}

@@ -1,0 +1,356 @@
+//! How processes start, go from phase to phase and end, and what happens to their threads when a CPU stops.
+
+use super::RunError;
+use super::main_loop::{Due, Engine};
+use super::process::{Doing, What};
+use super::tally::Tally;
+use crate::build;
+use crate::mm::accessed::pool::Pool;
+use crate::mm::filemap::Reader;
+use crate::mm::vmscan::NodeReclaim;
+use crate::time::{Ns, PS_PER_NS};
+use crate::workload::accessor::{Accessing, Accessor};
+use crate::workload::ahead::Ahead;
+use crate::workload::sampled::Rest;
+use mmtwin_scenario::program::Touching;
+use mmtwin_scenario::program::{Pattern, self};
+
+impl Engine<'_> {
+    /// A process starts: its threads get their CPUs, and its first phase begins.
+    pub(super) fn start(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        for thread in self.processes[process].threads.clone() {
+            let cpu = self.first_cpu(thread);
+            self.threads[thread].caller.cpu = cpu;
+            self.numa_started(thread, at);
+        }
+        self.next_phase(process, at)
+    }
+
+    /// A CPU for a thread that begins: that of the state the run begins with, else one that is chosen.
+    pub(crate) fn first_cpu(&mut self, thread: usize) -> u32 {
+        let process = self.threads[thread].process;
+        let number = thread - self.processes[process].threads.start;
+        let known = self.options.state.cpus.get(process).and_then(|cpus| cpus.get(number)).copied();
+        let may = |cpu: &u32| *cpu < self.kernel.stat.cpus() && self.kernel.stat.is_online(*cpu);
+        match known.filter(|cpu| self.threads[thread].pinned.is_none_or(|own| own == *cpu)).filter(may) {
+            Some(cpu) => self.queues.place([cpu].into_iter(), &self.kernel.machine).unwrap_or(cpu),
+            None => self.choose_cpu(thread),
+        }
+    }
+
+    /// A CPU for a thread: its own, one of its node, one of its process's, or any.
+    fn choose_cpu(&mut self, thread: usize) -> u32 {
+        let at = &self.threads[thread];
+        let said = &self.scenario.processes[at.process];
+        let (stat, machine) = (&self.kernel.stat, &self.kernel.machine);
+        let all = || (0..stat.cpus()).filter(|&cpu| stat.is_online(cpu));
+        let own: Vec<u32> = match (&at.pinned, &said.cpus) {
+            (Some(cpu), _) => vec![*cpu],
+            (None, Some(cpus)) => cpus.numbers().to_vec(),
+            (None, None) => all().collect(),
+        };
+        let own: Vec<u32> = own.into_iter().filter(|&cpu| stat.is_online(cpu)).collect();
+        let near = |cpu: &u32| said.start_node.is_some_and(|node| machine.node_of(*cpu) == node as usize);
+        let near: Vec<u32> = own.iter().copied().filter(near).collect();
+        let queues = &mut self.queues;
+        let place = queues.place(near.into_iter(), machine);
+        let place = place.or_else(|| queues.place(own.into_iter(), machine));
+        place.or_else(|| queues.place(all(), machine)).unwrap_or(0)
+    }
+
+    /// The next phase of a process begins, or the process ends.
+    fn next_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        let this = &mut self.processes[process];
+        let phase = this.phase.map_or(0, |phase| phase + 1);
+        if phase == this.phases.len() {
+            return self.exit(process, at);
+        }
+        if this.phase.is_some_and(|before| this.phases[before].what == What::Populate) {
+            self.populated(process);
+        }
+        let this = &mut self.processes[process];
+        (this.phase, this.begun, this.reached) = (Some(phase), at, at);
+        let (duration, number) = (this.phases[phase].duration, this.phases[phase].what.said());
+        let actions = number.map_or(0, |number| self.scenario.processes[process].phases[number].actions.len());
+        this.tallies = vec![Tally::default(); actions];
+        if let Some(duration) = duration {
+            self.fix(at.saturating_add(duration), Due::PhaseEnd(process, phase));
+        }
+        let threads = self.processes[process].threads.clone();
+        self.processes[process].working = threads.len();
+        // Sampled accesses of a shared region draw from one pool: pools by number of the access.
+        let mut shared = Vec::new();
+        for thread in threads.clone() {
+            self.threads[thread].touched = None;
+            if self.set_next(thread, phase, 0, &mut shared) {
+                self.wake(thread, at * PS_PER_NS)?;
+            } else {
+                self.processes[process].working -= 1;
+            }
+        }
+        self.end_if_done(process);
+        Ok(())
+    }
+
+    /// Regions that had a policy of their own while they were populated have it no more.
+    fn populated(&mut self, process: usize) {
+        let said = &self.scenario.processes[process];
+        for (number, region) in said.regions.iter().enumerate() {
+            let policy = build::policy(program::policy(said, number), &self.scenario.machine);
+            if let (Some(_), Ok(policy)) = (&region.populate_policy, policy) {
+                self.memory.regions[self.processes[process].regions[number]].policy = policy;
+            }
+        }
+    }
+
+    /// Lets a phase without a duration end that all threads are done with.
+    fn end_if_done(&mut self, process: usize) {
+        let this = &self.processes[process];
+        if let Some(phase) = this.phase.filter(|&phase| this.working == 0 && this.phases[phase].duration.is_none()) {
+            let reached = this.reached;
+            self.fix(reached, Due::PhaseEnd(process, phase));
+        }
+    }
+
+    /// What a thread did is over: it does what comes next in its phase.
+    pub(super) fn go_on(&mut self, thread: usize) -> Result<(), RunError> {
+        let at = &mut self.threads[thread];
+        let process = at.process;
+        let Some(phase) = self.processes[process].phase else { return Ok(()) };
+        let next = match &at.doing {
+            Doing::Action(number, _) => Some(number + 1),
+            Doing::Touching(_)
+            | Doing::Nothing
+            | Doing::Kswapd(_)
+            | Doing::Kcompactd(_)
+            | Doing::Flusher(_)
+            | Doing::Ender(_) => None,
+        };
+        if let Doing::Touching(accessor) = std::mem::take(&mut at.doing) {
+            at.touched = Some(accessor);
+        }
+        let mut own = self.shared_pools(process);
+        if next.is_some_and(|next| self.set_next(thread, phase, next, &mut own)) {
+            return Ok(());
+        }
+        self.stop_running(thread)?;
+        self.numa_forget(thread);
+        let ended = self.kernel.clock(self.threads[thread].caller.cpu).div_ceil(PS_PER_NS);
+        let this = &mut self.processes[process];
+        (this.working, this.reached) = (this.working - 1, this.reached.max(ended));
+        self.end_if_done(process);
+        Ok(())
+    }
+
+    /// Sets what a thread does: its action number `next`, or after the last its touches. False if there is nothing.
+    fn set_next(&mut self, thread: usize, phase: usize, next: usize, shared: &mut Vec<(usize, usize)>) -> bool {
+        let at = &self.threads[thread].phases[phase];
+        let doing = if next < at.actions.len() {
+            Doing::Action(next, None)
+        } else if !at.accesses.is_empty() {
+            Doing::Touching(self.accessor(thread, phase, shared))
+        } else {
+            Doing::Nothing
+        };
+        let some = !matches!(doing, Doing::Nothing);
+        self.threads[thread].doing = doing;
+        some
+    }
+
+    /// Pools that other threads of a process share in this phase, as (access, pool).
+    fn shared_pools(&self, process: usize) -> Vec<(usize, usize)> {
+        let touching = self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread].doing {
+            Doing::Touching(accessor) => Some(accessor),
+            Doing::Nothing
+            | Doing::Action(..)
+            | Doing::Kswapd(_)
+            | Doing::Kcompactd(_)
+            | Doing::Flusher(_)
+            | Doing::Ender(_) => self.threads[thread].touched.as_ref(),
+        });
+        let accesses = touching.flat_map(|accessor| &accessor.list);
+        let shared = accesses.filter(|access| access.touching.shared);
+        shared.filter_map(|access| Some((access.touching.number, access.pool?))).collect()
+    }
+
+    /// The touches of a thread in a phase.
+    fn accessor(&mut self, thread: usize, phase: usize, shared: &mut Vec<(usize, usize)>) -> Accessor {
+        let at = &self.threads[thread];
+        let process = &self.processes[at.process];
+        // Reading ahead depends on the order of the touches of a file.
+        let of_file = |touching: &Touching| self.memory.regions[process.regions[touching.region]].file;
+        let explicit = self.options.explicit || at.phases[phase].accesses.iter().any(of_file);
+        let mut list = Vec::new();
+        for touching in &at.phases[phase].accesses {
+            let (region, mapper) = (process.regions[touching.region], process.mappers[touching.region]);
+            let mut mappings = self.memory.mappings.iter();
+            let mapping = mappings.position(|of| (of.process, of.region, of.mapper) == (at.process, region, mapper));
+            let mut others = shared.iter().filter(|_| touching.shared);
+            let known = others.find(|(access, _)| *access == touching.number).map(|(_, pool)| *pool);
+            let pool = match touching.stream.pattern() {
+                Pattern::Draws(classes, permutation) if !explicit => Some(known.unwrap_or_else(|| {
+                    let (pages, number) = (&touching.pages, self.memory.pools.len());
+                    let of = &self.memory.regions[region];
+                    let marks = mapping.map(|mapping| &self.memory.mappings[mapping]);
+                    let of = (of, mapper);
+                    let pool = Pool::new((classes, permutation), pages, of, &self.kernel, (number as u64, marks));
+                    self.memory.pools.push(Some(pool));
+                    self.memory.regions[region].pools.push(number);
+                    mapping.into_iter().for_each(|mapping| self.memory.mappings[mapping].pools.push(number));
+                    shared.push((touching.number, number));
+                    number
+                })),
+                Pattern::Draws(..) | Pattern::Walk(_) => None,
+            };
+            let (faults, time, user, ahead, reader) = (0, 0, 0, Ahead::default(), Reader::default());
+            let renewed = touching.stream.count;
+            let (touching, log, logged) = (touching.clone(), None, 0);
+            list.push(Accessing {
+                touching,
+                region,
+                mapper,
+                mapping,
+                ahead,
+                pool,
+                renewed,
+                faults,
+                time,
+                user,
+                reader,
+                log,
+                logged,
+            });
+        }
+        let replay = self.replay(thread, phase);
+        let mut accessor = Accessor { list, turn: 0, explicit, replay, pace: 0.0, rest: Rest::default(), ran: 0 };
+        self.memory.open_logs(&mut accessor);
+        accessor
+    }
+
+    /// A phase of a process ends, and the next begins when the sample of its end has been taken.
+    pub(super) fn end_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        self.close_phase(process, at)?;
+        self.sample_of(process, at)?;
+        self.next_phase(process, at + self.sampling())
+    }
+
+    /// Takes all threads of a process from what they do and notes what the phase has achieved.
+    pub(crate) fn close_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        for thread in self.processes[process].threads.clone() {
+            // Where a thread has slept, time may have stood still since.
+            self.kernel.wait(self.threads[thread].caller.cpu, at * PS_PER_NS);
+            self.stop_running(thread)?;
+            self.numa_forget(thread);
+            let this = &mut self.threads[thread];
+            this.sleeps += 1;
+            this.throttled = None;
+            let (stall, high, node_reclaim) = (this.stall.take(), this.high.take(), this.node_reclaim.take());
+            let direct = stall.and_then(|stall| stall.direct);
+            let asleep = [
+                direct.and_then(|direct| direct.throttle()),
+                high.and_then(|high| high.throttle()),
+                node_reclaim.as_ref().and_then(NodeReclaim::throttle),
+            ];
+            asleep.into_iter().flatten().for_each(|throttle| self.kernel.reclaim.leave(throttle));
+            if let Some(of) = node_reclaim {
+                self.kernel.reclaim.nodes[of.node].reclaim_locked = false;
+            }
+            self.kernel.give_up_held(this.caller.task.pid);
+            match std::mem::take(&mut this.doing) {
+                Doing::Action(number, Some(working)) => self.end_action(thread, number, working),
+                Doing::Touching(accessor) => this.touched = Some(accessor),
+                Doing::Action(_, None)
+                | Doing::Nothing
+                | Doing::Kswapd(_)
+                | Doing::Kcompactd(_)
+                | Doing::Flusher(_)
+                | Doing::Ender(_) => {}
+            }
+        }
+        let said = &self.scenario.processes[process];
+        let mut result = self.processes[process].result(said, &self.threads, &self.memory.regions, at);
+        result.balancing = self.numa_time(process);
+        result.active_nodes = self.numa_active_nodes(process);
+        for thread in self.processes[process].threads.clone() {
+            let Some(accessor) = self.threads[thread].touched.take() else { continue };
+            self.threads[thread].user += accessor.user();
+            accessor.list.iter().filter_map(|access| access.pool).for_each(|pool| self.memory.drop_pool(pool));
+            accessor.replay.iter().for_each(|replay| self.replayed.add(replay));
+        }
+        self.processes[process].gathered.clear();
+        self.results.push((process, result));
+        Ok(())
+    }
+
+    /// A process ends and gives its memory back.
+    pub(crate) fn exit(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        let this = &mut self.processes[process];
+        self.unended -= usize::from(!this.ended);
+        (this.phase, this.ended) = (None, true);
+        let (kept, threads) = (std::mem::take(&mut this.kept), this.threads.clone());
+        let regions: Vec<(usize, usize)> = this.regions.iter().copied().zip(this.mappers.iter().copied()).collect();
+        let image = std::mem::take(&mut this.image).into_iter().map(|region| (region, 0));
+        let caller = self.threads[threads.start].caller;
+        self.kernel.wait(caller.cpu, at * PS_PER_NS);
+        for page in kept {
+            self.kernel.free_unchecked(caller.cpu, caller.task, page).map_err(crate::mm::kernel::KernelError::from)?;
+        }
+        for (number, mapper) in regions.into_iter().chain(image) {
+            let region = &mut self.memory.regions[number];
+            region.users -= 1;
+            region.unmap_shared(&mut self.kernel, &caller, mapper);
+            if region.users == 0 && region.file {
+                region.tables.free(&mut self.kernel, &caller)?;
+                if self.memory.regions[number].temporary {
+                    let all = 0..self.memory.regions[number].len();
+                    self.memory.discard(&mut self.kernel, &caller, number, all)?;
+                }
+            } else if self.memory.regions[number].users == 0 {
+                self.memory.leave_swap(&mut self.kernel, &caller, number)?;
+                self.memory.regions[number].unmap(&mut self.kernel, &caller)?;
+            }
+        }
+        self.exited = self.exited.max(self.kernel.clock(caller.cpu).div_ceil(PS_PER_NS));
+        for thread in threads {
+            self.queues.leave(self.threads[thread].caller.cpu);
+            self.numa_ended(thread);
+        }
+        Ok(())
+    }
+
+    /// A CPU stops; its threads go to others.
+    pub(super) fn take_offline(&mut self, cpu: u32) -> Result<(), RunError> {
+        let here = |thread: &usize| self.threads[*thread].caller.cpu == cpu;
+        // Threads that have not begun have no CPU yet, those that have ended none any more.
+        let live = |thread: &usize| self.processes[self.threads[*thread].process].phase.is_some();
+        let moving: Vec<usize> = (0..self.threads.len()).filter(live).filter(here).collect();
+        let at = self.kernel.clock(cpu);
+        let running: Vec<bool> = moving.iter().map(|&thread| self.queues.holds(cpu, thread)).collect();
+        for &thread in &moving {
+            self.queues.dequeue(cpu, thread);
+            self.queues.leave(cpu);
+        }
+        let of_kernel: Vec<usize> = self.kernel_threads().filter(here).collect();
+        for thread in of_kernel {
+            let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));
+            self.move_thread(thread, other.unwrap_or(cpu))?;
+        }
+        if let Some(recorder) = self.recorder().filter(|&task| self.queues.holds(cpu, task)) {
+            let other = (0..self.queues.cpus() as u32).find(|&to| to != cpu && self.kernel.stat.is_online(to));
+            self.move_thread(recorder, other.unwrap_or(cpu))?;
+        }
+        self.kernel.set_offline(cpu)?;
+        for (thread, runs) in moving.into_iter().zip(running) {
+            let to = self.choose_cpu(thread);
+            self.set_cpu(thread, to, at / PS_PER_NS);
+            if runs {
+                self.kernel.wait(to, at);
+                if self.queues.enqueue(to, thread) {
+                    self.kernel.leave_idle(to)?;
+                }
+                self.make_ready(to);
+            }
+        }
+        Ok(())
+    }
+}

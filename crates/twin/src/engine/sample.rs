@@ -1,0 +1,171 @@
+//! Counters of the run, read from the kernel's files as a recorder reads them.
+//!
+//! Reading has the effects it has in the modelled kernel, such as folding. It takes no time where the recorder finds a
+//! CPU of its own, and time of the budget that all CPUs share where they do. Rows of counters that no mechanism keeps are
+//! left out, because a 0 would say something else.
+
+use super::RunError;
+use super::main_loop::Engine;
+use crate::hw::PAGE_SHIFT;
+use crate::mm::kernel::Kernel;
+use crate::mm::memcg::Group;
+use crate::time::{Ns, PS_PER_NS};
+use crate::vmstat::VmStat;
+use mmtwin_event::counters::Row;
+use mmtwin_event::words::glob;
+use mmtwin_event::{CounterRow, Sink, counters};
+use mmtwin_scenario::Scenario;
+use mmtwin_scenario::kernel::CgroupVersion;
+use mmtwin_scenario::workload::Cgroup;
+use std::ops::Range;
+
+/// Processes from which on the end of a phase shows the regions of its own process only.
+const MANY: usize = 64;
+
+/// Takes samples.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampler {
+    patterns: Vec<String>,
+    /// Time of the last sample.
+    last: Ns,
+}
+
+impl Sampler {
+    /// Counters whose names match one of the patterns.
+    pub(super) fn new(patterns: &[String]) -> Sampler {
+        Sampler { patterns: patterns.to_vec(), last: 0 }
+    }
+
+    /// Reads all files and gives their rows to a sink; `placed` are regions and their pages by node,
+    /// `tasks` thread ids and what their `/proc/PID/sched` says of NUMA balancing, `cgroups` rows of [`cgroups`].
+    pub(super) fn sample(
+        &mut self,
+        kernel: &mut Kernel,
+        placed: &[(String, Vec<u64>)],
+        tasks: &[(i32, String)],
+        cgroups: Vec<Row>,
+        at: Ns,
+        sink: &mut dyn Sink,
+    ) {
+        // The end of a phase is known when its last thread has done its last step, which may lie ahead.
+        self.last = self.last.max(at);
+        let at = self.last;
+        kernel.reclaim.read_statistics();
+        let Kernel { stat, alloc, machine, .. } = kernel;
+        let mut problems = Vec::new();
+        let mut keyed = |key: String, text: String| {
+            let mut row = Row::new(key);
+            counters::keyed(&text, "", &mut row, &mut problems);
+            row
+        };
+        let mut sources: Vec<(&str, Vec<Row>)> = Vec::new();
+        let text = stat.vmstat_text(alloc).0;
+        sources.push(("vmstat", vec![keyed(String::new(), text)]));
+        let (mut vmstat, mut numastat) = (Vec::new(), Vec::new());
+        for node in 0..machine.nodes.len() {
+            vmstat.push(keyed(node.to_string(), stat.node_vmstat_text(node, alloc).0));
+            numastat.push(keyed(node.to_string(), stat.numastat_text(node, alloc).0));
+        }
+        let zoneinfo = stat.zoneinfo_text(alloc).0;
+        sources.push(("zoneinfo", counters::zoneinfo(&zoneinfo, &mut problems)));
+        sources.push(("node_vmstat", vmstat));
+        sources.push(("numastat", numastat));
+        let nodes: Vec<String> = (0..machine.nodes.len()).map(|node| format!("N{node}")).collect();
+        let placed = placed.iter().map(|(key, pages)| Row {
+            key: key.clone(),
+            names: nodes.clone(),
+            values: pages.iter().copied().map(Some).collect(),
+        });
+        sources.push(("numa_maps", placed.collect()));
+        let tasks = tasks.iter().map(|(pid, text)| {
+            let mut row = Row::new(pid.to_string());
+            counters::proc_sched(text, &mut row);
+            row
+        });
+        sources.push(("sched", tasks.collect()));
+        sources.push(("cgroup", cgroups));
+        for (source, rows) in sources {
+            for row in rows {
+                let (names, values): (Vec<String>, Vec<Option<u64>>) =
+                    row.names.into_iter().zip(row.values).filter(|(name, _)| self.wanted(stat, source, name)).unzip();
+                if !names.is_empty() {
+                    sink.counters(&CounterRow { source, key: &row.key, at, names: &names, values: &values });
+                }
+            }
+        }
+    }
+
+    fn wanted(&self, stat: &VmStat, source: &str, name: &str) -> bool {
+        let placement = source == "numa_maps";
+        let known = placement || source == "sched" || source == "cgroup" || stat.keeps(name) || !stat.is_counter(name);
+        known && (placement || self.patterns.iter().any(|pattern| glob(pattern, name)))
+    }
+}
+
+/// Files of the scenario's cgroups, as far as what is in them happens here.
+pub(super) fn cgroups(scenario: &Scenario, kernel: &Kernel) -> Vec<Row> {
+    if scenario.kernel.cgroup != CgroupVersion::V2 {
+        return Vec::new();
+    }
+    let groups = scenario.cgroups.iter().zip(kernel.reclaim.groups.iter().skip(1));
+    let row = |(said, of): (&Cgroup, &Group)| {
+        let (mut row, events) = (Row::new(said.name.clone()), of.events);
+        for (name, value) in [
+            ("memory.current", of.usage << PAGE_SHIFT),
+            ("memory.swap.current", of.swap << PAGE_SHIFT),
+            ("memory.events.low", events.low),
+            ("memory.events.high", events.high),
+            ("memory.events.max", events.max),
+            ("memory.events.oom", events.oom),
+            ("memory.events.oom_kill", events.oom_kill),
+            ("memory.swap.events.max", events.swap_max),
+            ("memory.swap.events.fail", events.swap_fail),
+        ] {
+            row.push(name, Some(value));
+        }
+        row
+    };
+    groups.map(row).collect()
+}
+impl Engine<'_> {
+    /// For how long those wait that wait for a sample.
+    pub(super) fn sampling(&self) -> Ns {
+        let machine = &self.scenario.machine;
+        if machine.cpu.shared_budget { machine.cost.sample.0.div_ceil(PS_PER_NS) } else { 0 }
+    }
+
+    /// Takes the sample at the end of a process's phase. Of many processes it has the regions of that one only: with those of
+    /// all it would be as long as there are processes, as often as one of them ends a phase.
+    pub(super) fn sample_of(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        let all = 0..self.processes.len();
+        self.take_sample(if self.scenario.processes.len() > MANY { process..process + 1 } else { all }, at)
+    }
+
+    /// Takes a sample, which may take the recorder a time.
+    pub(super) fn sample(&mut self, at: Ns) -> Result<(), RunError> {
+        self.take_sample(0..self.processes.len(), at)
+    }
+
+    fn take_sample(&mut self, of: Range<usize>, at: Ns) -> Result<(), RunError> {
+        let (first, last) = (&self.processes[of.start], &self.processes[of.end - 1]);
+        let threads = first.threads.start..last.threads.end;
+        let regions = self.processes[of].iter().flat_map(|process| {
+            let names = process.regions.iter().zip(&process.region_names);
+            names.map(|(&number, name)| (process.name.as_str(), name.as_str(), number))
+        });
+        let placed: Vec<(String, Vec<u64>)> = regions
+            .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
+            .collect();
+        let tasks = self.numa_tasks(threads);
+        let cgroups = cgroups(self.scenario, &self.kernel);
+        self.sampler.sample(&mut self.kernel, &placed, &tasks, cgroups, at, self.sink);
+        let time = self.scenario.machine.cost.sample.0;
+        if !self.wake_recorder(time, at)? && self.kernel.spend_beside(time) {
+            // Who had a CPU has had it all the time.
+            for cpu in 0..self.queues.cpus() as u32 {
+                self.queues.running(cpu).into_iter().for_each(|thread| self.numa_ran(thread, time));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! Threads that wake, sleep and leave their CPU's queue.
+
+use super::RunError;
+use super::main_loop::{Due, Engine};
+use crate::time::{PS_PER_NS, Ps};
+use std::cmp::Reverse;
+
+impl Engine<'_> {
+    /// Puts a CPU that has something to run among those that are to run next.
+    pub(crate) fn make_ready(&mut self, cpu: u32) {
+        if self.queues.running(cpu).is_some() && !std::mem::replace(&mut self.is_ready[cpu as usize], true) {
+            self.ready.push(Reverse((self.kernel.clock(cpu), cpu)));
+        }
+    }
+
+    /// A thread wants to run from a time on. Where zones are reclaimed one that has slept in reclaim takes its CPU at once, as
+    /// its waits are measured, and so does one of the kernel.
+    pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
+        let reclaimed = self.threads[thread].throttled.take().is_some();
+        self.threads[thread].sleeps += 1;
+        self.apart = false;
+        if let Some(cpu) = self.wake_up_cpu(thread) {
+            self.move_thread(thread, cpu)?;
+        }
+        let cpu = self.threads[thread].caller.cpu;
+        let first = reclaimed || thread >= self.workload_threads();
+        let idle = match first && self.kernel.reclaim.rules.by_zone.is_some() {
+            true => self.queues.enqueue_first(cpu, thread),
+            false => self.queues.enqueue(cpu, thread),
+        };
+        if idle {
+            self.kernel.wait(cpu, at);
+            self.kernel.leave_idle(cpu)?;
+        }
+        self.make_ready(cpu);
+        Ok(())
+    }
+
+    /// A thread sleeps until a time.
+    pub(super) fn sleep(&mut self, thread: usize, until: Ps) -> Result<(), RunError> {
+        self.stop_running(thread)?;
+        let sleeps = self.threads[thread].sleeps;
+        self.due.set(until.div_ceil(PS_PER_NS), self.threads[thread].caller.cpu, Due::Wake(thread, sleeps));
+        Ok(())
+    }
+
+    /// A thread leaves its CPU's queue.
+    pub(super) fn stop_running(&mut self, thread: usize) -> Result<(), RunError> {
+        self.apart = false;
+        let cpu = self.threads[thread].caller.cpu;
+        if self.queues.dequeue(cpu, thread) {
+            self.kernel.enter_idle(cpu)?;
+        }
+        Ok(())
+    }
+}

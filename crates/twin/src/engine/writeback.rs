@@ -1,0 +1,163 @@
+//! Writing back in a run: the flusher's thread and the one that ends writes, who wakes them, and when.
+//!
+//! Both run wherever there is room, as workers of unbound queues do, and share their CPUs by ticks. Before 6.7 dm-delay,
+//! which makes a disk of the lab slow, ends requests on the CPU where its timer is set: that of who gives an idle disk a
+//! request, and from then on its own. The flusher also wakes by itself. When that is first due is not known of a kernel
+//! that has been running, so it is drawn by the seed.
+
+use super::RunError;
+use super::main_loop::{Due, Engine};
+use super::process::Doing;
+use crate::hw::PAGE_SIZE;
+use crate::mm::writeback::{Ender, Flusher, Limit, Wake};
+use crate::page_alloc::{Caller, Policy};
+use crate::probe::Task;
+use crate::time::{Ns, PS_PER_NS, Ps, Random, Use};
+
+/// Ids of the two threads, below those of kswapds.
+const FLUSHER: i32 = 58;
+const ENDER: i32 = 59;
+
+/// The threads, by their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WritersBack {
+    pub flusher: usize,
+    pub ender: usize,
+    /// CPU where requests end that do not end anywhere.
+    ends_on: u32,
+}
+
+impl Engine<'_> {
+    /// Makes the threads, if the workload has files, and sets the limits as they are then.
+    pub(super) fn start_writeback(&mut self) {
+        self.kernel.set_dirty_limits();
+        if !self.memory.regions.iter().any(|region| region.file && region.users > 0) {
+            return;
+        }
+        let caller = |pid| Caller::new(0, Task { pid, tgid: pid }, Policy::Default);
+        let flusher =
+            self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Doing::Flusher(Flusher::new()));
+        let ender = self.add_kernel_thread("kworker-write-end".into(), caller(ENDER), Doing::Ender(Ender));
+        self.writers_back = Some(WritersBack { flusher, ender, ends_on: 0 });
+        let interval = self.kernel.writeback.rules.interval;
+        if interval > 0 {
+            let random = Random::new(self.scenario.run.seed, Use::TimerOffset);
+            let due = self.options.state.at + random.below(FLUSHER as u64, 0, interval);
+            self.kernel.writeback.timer = Some(due);
+            self.due.set(due, 0, Due::Flush);
+        }
+    }
+
+    /// Writes one of the sysctls of dirty pages; of a percentage and bytes the one that was written last counts.
+    pub(super) fn set_dirty_sysctl(&mut self, name: &str, value: u64) {
+        const NS_PER_CS: u64 = 10_000_000;
+        let rules = &mut self.kernel.writeback.rules;
+        let pages = Limit::Pages(value.div_ceil(PAGE_SIZE));
+        match name {
+            "vm.dirty_ratio" => rules.limits.hard = Limit::Percent(value),
+            "vm.dirty_bytes" => rules.limits.hard = pages,
+            "vm.dirty_background_ratio" => rules.limits.background = Limit::Percent(value),
+            "vm.dirty_background_bytes" => rules.limits.background = pages,
+            "vm.dirty_expire_centisecs" => rules.expire = value.saturating_mul(NS_PER_CS),
+            "vm.dirty_writeback_centisecs" => rules.interval = value.saturating_mul(NS_PER_CS),
+            _ => return,
+        }
+        self.kernel.stat.dirty_limits = Some(rules.limits);
+        self.kernel.set_dirty_limits();
+    }
+
+    /// Does at once what writing back has left to be done.
+    pub(super) fn attend_writeback(&mut self, cpu: u32, at: Ps) -> Result<(), RunError> {
+        let ends = std::mem::take(&mut self.memory.ends);
+        if let Some(of) = &mut self.writers_back
+            && !ends.is_empty()
+            && self.memory.requests.at_disk() == ends.len()
+        {
+            of.ends_on = cpu;
+        }
+        for (done, request) in ends {
+            self.due.set(done.div_ceil(PS_PER_NS), cpu, Due::Written(request));
+        }
+        for task in std::mem::take(&mut self.kernel.writeback.granted) {
+            if let Some(thread) = self.threads.iter().position(|thread| thread.caller.task.pid == task)
+                && !self.queues.holds(self.threads[thread].caller.cpu, thread)
+            {
+                self.wake(thread, at)?;
+            }
+        }
+        if let Some(due) = self.kernel.writeback.commit_at.take() {
+            self.due.set(due, cpu, Due::Commit);
+        }
+        match self.kernel.writeback.wake.take() {
+            Some(Wake::Now) => self.wake_flusher(at),
+            Some(Wake::At(due)) => {
+                self.due.set(due, 0, Due::Flush);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The time has come at which the flusher wakes by itself.
+    pub(super) fn flusher_is_due(&mut self, at: Ns) -> Result<(), RunError> {
+        if self.kernel.writeback.timer_is_due(at) { self.wake_flusher(at * PS_PER_NS) } else { Ok(()) }
+    }
+
+    fn wake_flusher(&mut self, at: Ps) -> Result<(), RunError> {
+        let Some(WritersBack { flusher, .. }) = self.writers_back else { return Ok(()) };
+        self.wake_kernel_thread(flusher, Vec::new(), at)
+    }
+
+    /// True if a thread of the kernel stays where it was woken.
+    fn is_bound(&self, thread: usize) -> bool {
+        let ender = self.writers_back.is_some_and(|of| of.ender == thread);
+        ender && !self.kernel.writeback.rules.ends_anywhere
+    }
+
+    /// At the end of a slice threads of the kernel that wait for others go where fewer do; where zones are reclaimed only an
+    /// idle CPU takes one. A thread that is moved waits behind all others, so that one which moves again and again never
+    /// runs: beside 24 threads that sleep and wake, kswapd of 3.4 once had to wait for 14 s.
+    pub(super) fn spread_kernel_threads(&mut self) -> Result<(), RunError> {
+        if self.writers_back.is_none() {
+            return Ok(());
+        }
+        let only_idle = self.kernel.reclaim.rules.by_zone.is_some();
+        for thread in self.kernel_threads().filter(|thread| !self.is_bound(*thread)).collect::<Vec<_>>() {
+            let from = self.threads[thread].caller.cpu;
+            let here = self.queues.len(from);
+            if here < 2 || !self.queues.holds(from, thread) {
+                continue;
+            }
+            let others = (0..self.queues.cpus() as u32).filter(|&cpu| self.kernel.stat.is_online(cpu));
+            let most = if only_idle { 0 } else { here - 2 };
+            let to = others.min_by_key(|&cpu| self.queues.len(cpu)).filter(|&to| self.queues.len(to) <= most);
+            if let Some(to) = to {
+                self.move_thread(thread, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The disk is done with a request: that of a file is ended by its thread.
+    pub(super) fn transferred(&mut self, cpu: u32, request: u64, at: Ns) -> Result<(), RunError> {
+        let late = self.memory.late_by(request);
+        if late > 0 {
+            self.due.set(at + late.div_ceil(PS_PER_NS), cpu, Due::Written(request));
+            return Ok(());
+        }
+        let uncongested = self.memory.requests.leave_queue(request);
+        self.kernel.reclaim.request_ended(uncongested);
+        let Some(WritersBack { ender, ends_on, .. }) = self.writers_back.filter(|_| self.memory.costs.write_end > 0)
+        else {
+            let mut requests = std::mem::take(&mut self.memory.requests);
+            requests.end(&mut self.kernel, (cpu, Task::default()), request);
+            self.memory.requests = requests;
+            return Ok(());
+        };
+        if self.memory.requests.transferred(request) && !self.queues.holds(self.threads[ender].caller.cpu, ender) {
+            let cpus = if self.is_bound(ender) { vec![ends_on] } else { Vec::new() };
+            self.wake_kernel_thread(ender, cpus, at * PS_PER_NS)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! A disk: requests wait for each other, take time by their size, and end a latency later.
+//!
+//! One that seeks takes a time more for what does not follow a request that it still has or had last, as an elevator merges and sorts
+//! them. What somebody waits for goes first, as in CFQ (2.6.18 to 4.20), which gives it 100 ms, then 40 ms to the rest.
+//! One behind the kernel's target dm-delay ends requests at ticks (drivers/md/dm-delay.c). To 6.6 it sets a timer of the
+//! timer wheel for the latency in whole ticks, which fires a tick later, as it must not fire early, and ends all requests
+//! whose ticks are over by then; from 6.7 on a thread looks at the clock's ticks all the time. Checked against guests of 6.1 and 6.12 (docs/lab.md).
+//! Left out: that seeks are shorter where many requests are sorted, that who waits has such a time for itself, several
+//! queues. Memory used as a disk is synchronous: the CPU that asks copies, and nobody waits. Checked by tests here.
+
+use crate::time::{PS_PER_NS, Ps};
+use std::collections::BTreeMap;
+
+/// Picoseconds of a second.
+const PS_PER_S: u128 = 1_000_000_000_000;
+/// Bytes of a page.
+const PAGE: u128 = 4096;
+/// Time that what nobody waits for has for 5 of the other (`cfq_slice_async`, `cfq_slice_sync`).
+const ASYNC_OF_5: Ps = 2;
+
+/// Whether somebody waits for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoClass {
+    /// Somebody does.
+    Sync,
+    /// Nobody does.
+    Async,
+}
+
+/// How dm-delay ends requests at ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ticks {
+    length: Ps,
+    /// It has one timer of the timer wheel for all requests.
+    wheel: bool,
+    /// Number of the tick at which the timer fires last, as far as is known.
+    fires: u64,
+}
+
+/// A disk and its queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    latency: Ps,
+    /// Time of a page at the device's bandwidth.
+    page: Ps,
+    /// Time of going to another place; 0: it does not seek, and requests are served in their order.
+    seek: Ps,
+    /// Requests end at ticks.
+    ticks: Option<Ticks>,
+    /// The CPU that asks does the work.
+    pub synchronous: bool,
+    /// When the last request, and the last that somebody waits for, will have been transferred.
+    busy_until: Ps,
+    sync_until: Ps,
+    /// How long those that came later have held up the others, in all.
+    held_up: Ps,
+    /// The place behind the last request; behind those that it has, when these will have been transferred.
+    head: u64,
+    places: BTreeMap<u64, Ps>,
+}
+
+impl Device {
+    /// A disk with a latency in nanoseconds and so many bytes per second; 0: as fast as can be.
+    pub fn new(latency_ns: u64, bandwidth: u64, synchronous: bool) -> Device {
+        let page = (PAGE * PS_PER_S).checked_div(bandwidth.into()).unwrap_or(0) as Ps;
+        Device {
+            latency: latency_ns * PS_PER_NS,
+            page,
+            seek: 0,
+            ticks: None,
+            synchronous,
+            busy_until: 0,
+            sync_until: 0,
+            held_up: 0,
+            head: 0,
+            places: BTreeMap::new(),
+        }
+    }
+
+    /// The same disk, which takes so many nanoseconds to go to another place.
+    pub fn seeking(self, seek_ns: u64) -> Device {
+        Device { seek: seek_ns * PS_PER_NS, ..self }
+    }
+
+    /// The same disk behind dm-delay with ticks so many nanoseconds apart; `wheel`: it has a timer of the timer wheel.
+    pub fn at_ticks(self, tick_ns: u64, wheel: bool) -> Device {
+        Device { ticks: Some(Ticks { length: tick_ns * PS_PER_NS, wheel, fires: 0 }), ..self }
+    }
+
+    /// When a request ends that has been transferred.
+    fn end(&mut self, transferred: Ps) -> Ps {
+        let Some(ticks) = &mut self.ticks else { return transferred + self.latency };
+        let expires = transferred / ticks.length + self.latency.div_ceil(ticks.length);
+        if !ticks.wheel {
+            return expires * ticks.length;
+        }
+        // One that expires before the timer fires anyway needs none of its own.
+        if expires > ticks.fires {
+            ticks.fires = expires + 1;
+        }
+        ticks.fires * ticks.length
+    }
+
+    /// Asks for some pages to be read or written from a place on at a time; when that is done. If nobody waits for it, it is
+    /// later by what [`Device::held_up`] has grown by until then.
+    pub fn submit(&mut self, now: Ps, class: IoClass, place: u64, pages: u64) -> Ps {
+        if self.seek == 0 {
+            self.busy_until = self.busy_until.max(now) + self.page * pages;
+            let transferred = self.busy_until;
+            return self.end(transferred);
+        }
+        let time = self.page * pages + self.seek_to(now, place);
+        let until = if class == IoClass::Sync { self.go_first(now, time) } else { self.busy_until.max(now) + time };
+        self.busy_until = self.busy_until.max(until);
+        self.head = place + pages;
+        self.places.insert(self.head, until);
+        self.end(until)
+    }
+
+    /// Puts a request that takes a time before those that nobody waits for; when it will have been transferred.
+    fn go_first(&mut self, now: Ps, time: Ps) -> Ps {
+        let begins = self.sync_until.max(now);
+        let others = self.busy_until.saturating_sub(begins);
+        if others > 0 {
+            self.held_up += time;
+            self.busy_until += time;
+        }
+        self.sync_until = begins + others.min(time * ASYNC_OF_5 / 5) + time;
+        self.sync_until
+    }
+
+    /// How long requests that came later have held up those that nobody waits for, in all.
+    pub fn held_up(&self) -> Ps {
+        self.held_up
+    }
+
+    /// What a synchronous transfer takes the CPU.
+    pub fn transfer(&self, pages: u64) -> Ps {
+        self.latency + self.page * pages
+    }
+
+    /// The time of going to a place: none if it follows a request that the disk has or had last.
+    fn seek_to(&mut self, now: Ps, place: u64) -> Ps {
+        if self.places.remove(&place).is_some_and(|until| until > now) || place == self.head {
+            return 0;
+        }
+        // Those that are over are forgotten whenever there are twice as many, or there would be no end to them.
+        if self.places.len().is_power_of_two() {
+            self.places.retain(|_, until| *until > now);
+        }
+        self.seek
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Ps = 1_000_000_000;
+
+    /// A page takes a millisecond, a request 2 more.
+    fn disk() -> Device {
+        Device::new(2_000_000, 4_096_000, false)
+    }
+
+    #[test]
+    fn requests_wait_for_each_other() {
+        let mut disk = disk();
+        let mut ask = |now, pages| disk.submit(now * MS, IoClass::Sync, 7, pages);
+        assert_eq!([ask(0, 1), ask(0, 3), ask(20, 1)], [3 * MS, 6 * MS, 23 * MS]);
+        assert_eq!((disk.transfer(2), disk.held_up()), (4 * MS, 0));
+        assert_eq!(Device::new(0, 0, true).transfer(7), 0);
+    }
+
+    #[test]
+    fn dm_delay_ends_requests_at_ticks() {
+        let ask = |disk: &mut Device, us: u64| disk.submit(us * 1_000_000, IoClass::Sync, 7, 1) / 1_000_000;
+        let ends = |wheel: bool, latency: u64, asked: &[u64]| {
+            let mut disk = Device::new(latency, 0, false).at_ticks(4_000_000, wheel);
+            asked.iter().map(|&us| ask(&mut disk, us)).collect::<Vec<_>>()
+        };
+        // One after the other: 8 ms each on 6.1, 4 on 6.12; of 5 ms 12 and 8.
+        assert_eq!(ends(true, 1_000_000, &[10, 8010, 16_010]), [8000, 16_000, 24_000]);
+        assert_eq!(ends(false, 1_000_000, &[10, 4010, 11_990]), [4000, 8000, 12_000]);
+        assert_eq!((ends(true, 5_000_000, &[10]), ends(false, 5_000_000, &[10])), (vec![12_000], vec![8000]));
+        // A stream: those of the second tick end with those of the first.
+        assert_eq!(ends(true, 1_000_000, &[10, 3990, 4010, 7990, 8010]), [8000, 8000, 8000, 8000, 16_000]);
+    }
+
+    #[test]
+    fn what_follows_a_request_needs_no_seek() {
+        let mut disk = disk().seeking(10_000_000);
+        let mut write = |now, place, pages| disk.submit(now * MS, IoClass::Async, place, pages) / MS;
+        // Two writers beside each other.
+        assert_eq!([write(0, 100, 1), write(0, 900, 1), write(0, 101, 2), write(0, 901, 1)], [13, 24, 26, 27]);
+        // Only the last place is known when all is done.
+        assert_eq!([write(100, 103, 1), write(200, 104, 1)], [113, 203]);
+    }
+
+    #[test]
+    fn what_somebody_waits_for_goes_first() {
+        let mut disk = disk().seeking(10_000_000);
+        let mut ask = |now, class, place, pages| disk.submit(now * MS, class, place, pages) / MS;
+        assert_eq!([ask(0, IoClass::Async, 100, 1), ask(0, IoClass::Async, 200, 1)], [13, 24]);
+        // From 0 on, 5 ms for the others and 13 for the request; then 1 ms for them and 3 for what follows.
+        assert_eq!([ask(0, IoClass::Sync, 300, 3), ask(0, IoClass::Sync, 303, 3)], [20, 24]);
+        assert_eq!([ask(50, IoClass::Async, 201, 1), ask(100, IoClass::Sync, 300, 1)], [63, 113]);
+        assert_eq!(disk.held_up(), 16 * MS);
+    }
+}

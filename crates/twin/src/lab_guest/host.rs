@@ -1,0 +1,307 @@
+//! The host of a guest whose CPUs are threads of it, and more than it has CPUs (`machine.cpu.host_cpus`).
+//!
+//! While no more CPUs are busy than the host has, each runs at full speed; of more some wait. An idle CPU is a thread that
+//! sleeps. The host is Linux 6.18 (`kernel/sched/fair.c`) with 250 ticks a second, its threads are of one weight. Each of its
+//! CPUs has a queue: who has had less than the mean comes first (`vruntime_eligible`), and of those who has the earliest
+//! deadline, a slice from where its last one began; who has got the CPU keeps it until then (`RUN_TO_PARITY`), and is asked at
+//! ticks and where another wakes. What a thread has had too much is forgotten when it sleeps (`DELAY_ZERO`), what it has not
+//! had is not (`lag`): so who sleeps often waits for a slice when it has had its share, and else runs at once. A thread wakes
+//! where it was if nothing runs there, else where nothing runs, else where it was; a CPU that has nothing to do takes one that
+//! waits, and queues are evened out now and then.
+//!
+//! Left out: that a wake-up may go to the waker's CPU (`wake_affine`), the emulator's own threads and other programs on the
+//! host, ticks elsewhere than at the epochs' ends, that a CPU whose turn has gone on past the wake-up of another has had its
+//! time at once. Page loops of all CPUs together ([`crate::engine::loops`]) do not wait. Checked by tests here, and by how long phases
+//! take in guests and how late kswapd begins there (docs/model.md, Reclaim).
+
+use crate::engine::main_loop::Engine;
+use crate::time::Ps;
+use std::cmp::Reverse;
+
+/// Slice of a host of one CPU (`sysctl_sched_base_slice`), which grows with the logarithm of their number up to eight.
+const BASE_SLICE: i64 = 700_000_000;
+/// How far a thread is behind at most (`entity_lag`): a tick, which is more than two slices of few CPUs.
+const MOST_LAG: i64 = 4_000_000_000;
+/// Ticks, for each CPU, until one that is busy takes a thread from another: it tries every 16 ms times their number
+/// (`busy_factor`), and half of a thread's load is as much as is uneven at the second try (`nr_balance_failed`).
+const UNEVEN_TICKS: u64 = 8;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Doing {
+    #[default]
+    Sleeps,
+    Waits,
+    Runs,
+}
+
+/// A CPU of the guest as a thread of the host. Times are in picoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    doing: Doing,
+    /// The host's CPU that it runs on, waits for or ran on last.
+    on: usize,
+    /// Its clock when it was last looked at.
+    clock: Ps,
+    /// For how long it has run, moved to where the others of its CPU are when it comes there (`vruntime`).
+    ran: i64,
+    deadline: i64,
+    /// Until when it keeps the CPU that it has got: the deadline it had then.
+    kept: i64,
+    /// How much less than the others it had had when it went to sleep.
+    lag: i64,
+}
+
+/// The host.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    cpus: usize,
+    slice: i64,
+    ticks: u64,
+    threads: Vec<Thread>,
+}
+
+impl Host {
+    /// A host with some CPUs, all of whose threads sleep; `None` if it has one for each thread.
+    pub(crate) fn new(cpus: u32, threads: usize) -> Option<Host> {
+        let cpus = cpus as usize;
+        let slice = BASE_SLICE * (1 + i64::from(cpus.clamp(1, 8).ilog2()));
+        (cpus > 0 && cpus < threads).then(|| Host { cpus, slice, ticks: 0, threads: vec![Thread::default(); threads] })
+    }
+
+    fn runs(&self, cpu: u32) -> bool {
+        self.threads[cpu as usize].doing == Doing::Runs
+    }
+
+    fn sleeps(&self, cpu: u32) -> bool {
+        self.threads[cpu as usize].doing == Doing::Sleeps
+    }
+
+    /// Threads of one of the host's CPUs that do something.
+    fn doing(&self, on: usize, what: Doing) -> impl Iterator<Item = u32> + use<'_> {
+        let threads = (0..).zip(&self.threads);
+        threads.filter(move |(_, thread)| (thread.on, thread.doing) == (on, what)).map(|(cpu, _)| cpu)
+    }
+
+    fn is_idle(&self, on: usize) -> bool {
+        self.doing(on, Doing::Runs).next().is_none()
+    }
+
+    /// Threads that want to run on one of the host's CPUs, and the mean of what they have had.
+    fn mean(&self, on: usize) -> (i64, i64) {
+        let awake = self.threads.iter().filter(|thread| thread.on == on && thread.doing != Doing::Sleeps);
+        let (count, sum) = awake.fold((0, 0), |(count, sum), thread| (count + 1, sum + i128::from(thread.ran)));
+        (count, (sum / i128::from(count.max(1))) as i64)
+    }
+
+    /// Notes how far the threads that run have come; who has come to its deadline gets the next.
+    fn note(&mut self, clock: impl Fn(u32) -> Ps) {
+        for (cpu, thread) in (0..).zip(&mut self.threads).filter(|(_, thread)| thread.doing == Doing::Runs) {
+            let now = clock(cpu).max(thread.clock);
+            thread.ran += (now - thread.clock) as i64;
+            thread.clock = now;
+            if thread.ran >= thread.deadline {
+                thread.deadline = thread.ran + self.slice;
+            }
+        }
+    }
+
+    /// Order in which threads of a CPU run.
+    fn rank(&self, cpu: u32) -> (bool, i64) {
+        let thread = &self.threads[cpu as usize];
+        (thread.ran > self.mean(thread.on).1, thread.deadline)
+    }
+
+    fn first(&self, on: usize) -> Option<u32> {
+        self.doing(on, Doing::Waits).min_by_key(|&cpu| self.rank(cpu))
+    }
+
+    /// Lets the first that waits for one of the host's CPUs have it, if it comes before who runs there.
+    fn preempt(&mut self, on: usize) -> Option<u32> {
+        let first = self.first(on)?;
+        let running = self.doing(on, Doing::Runs).next();
+        if let Some(running) = running {
+            let thread = &self.threads[running as usize];
+            if thread.ran < thread.kept || self.rank(first) >= self.rank(running) {
+                return None;
+            }
+            self.threads[running as usize].doing = Doing::Waits;
+        }
+        Some(first)
+    }
+
+    fn begin(&mut self, cpu: u32, clock: Ps) {
+        let thread = &mut self.threads[cpu as usize];
+        (thread.doing, thread.kept, thread.clock) = (Doing::Runs, thread.deadline, clock);
+    }
+
+    /// A thread comes to one of the host's CPUs, and waits; what it is behind stays when it is one of those there.
+    fn place(&mut self, cpu: u32, on: usize, lag: i64) {
+        let (others, mean) = self.mean(on);
+        let thread = &mut self.threads[cpu as usize];
+        let ran = if others > 0 { mean - lag * (others + 1) / others } else { thread.ran };
+        thread.deadline += ran - thread.ran;
+        (thread.on, thread.doing, thread.ran) = (on, Doing::Waits, ran);
+    }
+
+    /// A thread goes to sleep; who runs in its place, if anybody waits, there or elsewhere.
+    fn sleep(&mut self, cpu: u32) -> Option<u32> {
+        let (had_cpu, on) = (self.runs(cpu), self.threads[cpu as usize].on);
+        let lag = self.mean(on).1 - self.threads[cpu as usize].ran;
+        let thread = &mut self.threads[cpu as usize];
+        (thread.doing, thread.lag) = (Doing::Sleeps, lag.clamp(0, MOST_LAG));
+        if !had_cpu {
+            return None;
+        }
+        let next = self.first(on).or_else(|| (0..self.cpus).find_map(|other| self.first(other)))?;
+        self.threads[next as usize].on = on;
+        Some(next)
+    }
+
+    /// A thread wakes; true if it runs at once.
+    fn wake(&mut self, cpu: u32) -> bool {
+        let Thread { on: before, lag, ran, .. } = self.threads[cpu as usize];
+        let on = std::iter::once(before).chain(0..self.cpus).find(|&on| self.is_idle(on)).unwrap_or(before);
+        self.threads[cpu as usize].deadline = ran + self.slice;
+        self.place(cpu, on, lag);
+        self.preempt(on) == Some(cpu)
+    }
+
+    /// A tick: the threads that run now and waited before.
+    fn tick(&mut self) -> Vec<u32> {
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(UNEVEN_TICKS * self.cpus as u64) {
+            self.even_out();
+        }
+        (0..self.cpus).filter_map(|on| self.preempt(on)).collect()
+    }
+
+    /// A CPU takes a thread that waits for another, on which more want to run.
+    fn even_out(&mut self) {
+        let count = |on: &usize| self.mean(*on).0;
+        let most = (0..self.cpus).max_by_key(|on| (count(on), Reverse(*on))).unwrap_or(0);
+        let least = (0..self.cpus).min_by_key(count).unwrap_or(0);
+        let moves = if count(&most) > count(&least) { self.first(most) } else { None };
+        if let Some(cpu) = moves {
+            let lag = (self.mean(most).1 - self.threads[cpu as usize].ran).clamp(-MOST_LAG, MOST_LAG);
+            self.threads[cpu as usize].doing = Doing::Sleeps;
+            self.place(cpu, least, lag);
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// True if a CPU of the machine has one of the host's.
+    pub(crate) fn has_host_cpu(&self, cpu: u32) -> bool {
+        self.host.as_ref().is_none_or(|host| host.runs(cpu))
+    }
+
+    /// Gives the host's CPUs to those that have begun or ceased to be busy since it was last asked.
+    pub(crate) fn share_host(&mut self) {
+        let Some(mut host) = self.host.take() else { return };
+        host.note(|cpu| self.kernel.clock(cpu));
+        let cpus = 0..self.is_ready.len() as u32;
+        let (busy, idle): (Vec<u32>, Vec<u32>) = cpus.partition(|&cpu| self.kernel.is_busy(cpu));
+        for cpu in idle {
+            let next = if host.sleeps(cpu) { None } else { host.sleep(cpu) };
+            next.into_iter().for_each(|next| self.begin_on_host(&mut host, next, self.kernel.clock(cpu)));
+        }
+        for cpu in busy {
+            if host.sleeps(cpu) && host.wake(cpu) {
+                self.begin_on_host(&mut host, cpu, self.kernel.clock(cpu));
+            }
+        }
+        self.host = Some(host);
+    }
+
+    /// The host's tick.
+    pub(crate) fn tick_host(&mut self, at: Ps) {
+        let Some(mut host) = self.host.take() else { return };
+        host.note(|cpu| self.kernel.clock(cpu));
+        for cpu in host.tick() {
+            self.begin_on_host(&mut host, cpu, at);
+        }
+        self.host = Some(host);
+    }
+
+    fn begin_on_host(&mut self, host: &mut Host, cpu: u32, at: Ps) {
+        self.kernel.wait(cpu, at);
+        host.begin(cpu, self.kernel.clock(cpu));
+        self.make_ready(cpu);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Ps = 1_000_000_000;
+
+    /// Lets the threads that want to run do so for some ticks; for how long each has run.
+    fn run(host: &mut Host, clocks: &mut [Ps], ticks: u64) -> Vec<Ps> {
+        let mut ran = vec![0; clocks.len()];
+        for _ in 0..ticks {
+            for (cpu, clock) in clocks.iter_mut().enumerate().filter(|(cpu, _)| host.runs(*cpu as u32)) {
+                *clock += 4 * MS;
+                ran[cpu] += 4 * MS;
+            }
+            host.note(|cpu| clocks[cpu as usize]);
+            for cpu in host.tick() {
+                host.begin(cpu, clocks[cpu as usize]);
+            }
+        }
+        ran
+    }
+
+    fn wake(host: &mut Host, cpu: u32, clock: Ps) -> bool {
+        let runs = host.wake(cpu);
+        if runs {
+            host.begin(cpu, clock);
+        }
+        runs
+    }
+
+    #[test]
+    fn threads_have_about_equal_shares() {
+        assert!(Host::new(0, 4).is_none() && Host::new(4, 4).is_none());
+        let mut host = Host::new(2, 4).unwrap();
+        assert_eq!(host.slice, 1_400_000_000);
+        let mut clocks = [0; 4];
+        // Two have a CPU each, a third waits.
+        assert!(wake(&mut host, 0, 0) && wake(&mut host, 1, 0) && !wake(&mut host, 2, 0));
+        assert_eq!(run(&mut host, &mut clocks, 1)[3], 0);
+        // The same is always taken when queues are evened out, as slices and tries are in step here.
+        let ran = run(&mut host, &mut clocks, 960);
+        assert_eq!(ran, [3, 3, 2, 0].map(|part| part * 960 * MS));
+        // Who sleeps leaves its CPU to who waits, from wherever.
+        let waiting = (0..3).find(|&cpu| !host.runs(cpu));
+        let running = (0..3).filter(|&cpu| host.runs(cpu)).collect::<Vec<u32>>();
+        assert_eq!(host.sleep(running[0]), waiting);
+        host.begin(waiting.unwrap(), 0);
+        assert_eq!(host.sleep(running[1]), None);
+    }
+
+    #[test]
+    fn who_has_had_its_share_waits_and_who_has_not_does_not() {
+        let mut host = Host::new(1, 2).unwrap();
+        assert!(wake(&mut host, 0, 0));
+        // A slice is 0.7 ms: the first has begun its second one when the other wakes with nothing to be given back.
+        host.note(|_| MS);
+        assert!(!host.wake(1));
+        // It waits for the tick, and sleeps before it has had what it waited for.
+        host.note(|_| 4 * MS);
+        assert_eq!(host.tick(), [1]);
+        host.begin(1, 4 * MS);
+        host.note(|_| 4 * MS + MS / 2);
+        assert_eq!(host.sleep(1), Some(0));
+        host.begin(0, 4 * MS + MS / 2);
+        assert_eq!(host.threads[1].lag, 1_250_000_000);
+        // So it runs at once the next time, unless the first has just got the CPU.
+        assert!(!host.wake(1));
+        host.threads[1].doing = Doing::Sleeps;
+        host.note(|_| 6 * MS);
+        assert!(host.wake(1) && !host.runs(0));
+        host.begin(1, 6 * MS);
+        assert_eq!(host.mean(0).1 - host.threads[1].ran, 1_250_000_000);
+    }
+}

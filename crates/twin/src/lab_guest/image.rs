@@ -1,0 +1,123 @@
+//! What a process has besides its regions: heap, data, and the stacks of its threads, as far as NUMA balancing sees it.
+//!
+//! Scanners mark these areas like any other, threads fault in them all the time, and the per-VMA filter of 6.12 takes as
+//! long for an area of two pages as for a large one; so the smallest programs decide when scan periods grow, which pass
+//! is finished, and who is in a group: what threads keep on the heap lies side by side, so they share pages of it even
+//! where all their regions are private. Areas and how many of their pages are there are those of a worker of
+//! mmtwin-agent (`smaps` in a guest); which pages a thread keeps touching is what its hinting faults say there
+//! (`exceptions:page_fault_user`: of 8 threads each touched 8 pages of the heap, all together 29; of 4 threads 8, all
+//! together 20 to 22). They are put where the first thread begins, before the run's first sample; a stack where the
+//! thread first needs it. Pages for which a node or cgroup has no room at that time are not there: the process is killed when
+//! its workload asks for memory. Not modelled: what is never scanned (code, read-only data, guard pages); that the first
+//! thread may have been elsewhere when it took its heap; reclaim for the image.
+
+use crate::build;
+use crate::build::BuildError;
+use crate::engine::RunError;
+use crate::engine::main_loop::Engine;
+use crate::hw::PAGE_SIZE;
+use crate::mm::prot_numa::{Mapping, Unit};
+use crate::mm::region::{Region, Shape};
+use crate::page_alloc::{Caller, Policy};
+use std::ops::Range;
+
+/// Addresses of images: above all regions.
+const FIRST_ADDRESS: u64 = 0x7ff0_0000_0000;
+
+/// Touches per second of a page that is touched all the time.
+const ALWAYS: f64 = 1e3;
+
+/// An area of a process.
+struct Area {
+    pages: u64,
+    /// Pages that are there, the first ones.
+    present: u64,
+    /// Of these, those that a thread keeps touching; the first thread before the others.
+    touched: Vec<(usize, Range<u32>)>,
+}
+
+/// Pages of the heap that a thread keeps touching, and how far they are from those of the thread before.
+const HEAP: u32 = 8;
+const HEAP_STEP: u32 = 4;
+
+/// The areas of a process with these threads, in ascending order of address.
+fn areas(threads: Range<usize>) -> Vec<Area> {
+    let (main, others) = (threads.start, threads.start + 1..threads.end);
+    let untouched = |pages, present| Area { pages, present, touched: Vec::new() };
+    let heap: Vec<_> =
+        threads.clone().zip((0..).step_by(HEAP_STEP as usize)).map(|(t, at)| (t, at..at + HEAP)).collect();
+    // More threads have more of it.
+    let used = 213 + u64::from(HEAP_STEP) * threads.len() as u64;
+    let mut areas = vec![Area { pages: used + 44, present: used, touched: heap }];
+    // Stacks for signals, which nobody gets, then those of the threads: the last one's is the lowest.
+    areas.extend(others.clone().map(|_| untouched(2, 0)));
+    areas.extend(others.rev().map(|thread| Area { pages: 64, present: 3, touched: vec![(thread, 0..1)] }));
+    // The first thread's stack for signals, the vDSO, data, the stack.
+    areas.extend([untouched(2, 0), untouched(2, 0), untouched(4, 4), untouched(7, 3)]);
+    areas.push(Area { pages: 33, present: 8, touched: vec![(main, 0..2)] });
+    areas
+}
+
+/// Makes the image of every process. Gives back what each thread keeps touching, as units of mappings.
+pub(crate) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, RunError> {
+    let mut touched = vec![Vec::new(); engine.threads.len()];
+    let cpus: Vec<u32> = (0..engine.workload_threads()).map(|thread| engine.first_cpu(thread)).collect();
+    // They take their places when they start.
+    cpus.iter().for_each(|&cpu| engine.queues.leave(cpu));
+    for number in 0..engine.scenario.processes.len() {
+        let threads = engine.processes[number].threads.clone();
+        let mut address = FIRST_ADDRESS;
+        for area in areas(threads.clone()) {
+            let owner = area.touched.first().map_or(threads.start, |(thread, _)| *thread);
+            // The first thread has used its stack before it populates anything.
+            let policy = policy(engine, number, owner != threads.start)?;
+            let policy = match policy {
+                Policy::Interleave(mask) => mask.nth(address / PAGE_SIZE).map_or(policy, Policy::Preferred),
+                policy => policy,
+            };
+            let region = present(engine, (owner, policy), cpus[owner], &area)?;
+            engine.processes[number].image.push(region);
+            let mut mapping = Mapping::new(number, region, area.pages, address);
+            mapping.pace = ALWAYS;
+            mapping.balance = build::balance(&engine.scenario.processes[number].policy, &engine.scenario.machine);
+            address += (area.pages + 1) * PAGE_SIZE;
+            for (thread, pages) in area.touched {
+                let units = pages.map(|page| (engine.memory.mappings.len(), Unit { page, huge: false }));
+                touched[thread].extend(units);
+            }
+            engine.memory.mappings.push(mapping);
+        }
+    }
+    Ok(touched)
+}
+
+/// The policy under which a process's memory is first needed; for stacks that are used while it `populates`, that of the
+/// first region it populates.
+fn policy(engine: &Engine<'_>, process: usize, populates: bool) -> Result<Policy, BuildError> {
+    let said = &engine.scenario.processes[process];
+    let populated = said.regions.iter().find(|region| region.populate && populates);
+    let policy = populated.and_then(|region| region.populate_policy.as_ref()).unwrap_or(&said.policy);
+    build::policy(policy, &engine.scenario.machine)
+}
+
+/// An area's pages, from the CPU on which the thread begins that owns it, and by its policy. The number of the region.
+fn present(
+    engine: &mut Engine<'_>,
+    (owner, policy): (usize, Policy),
+    cpu: u32,
+    area: &Area,
+) -> Result<usize, RunError> {
+    let nodes = engine.kernel.machine.nodes.len();
+    let (pages, parts, anon, file, huge, exec, locked) = (area.pages, 1, true, false, Vec::new(), false, false);
+    let shape = Shape { pages, parts, anon, file, huge, exec, locked, policy };
+    let mut region = Region::new(shape, nodes, engine.memory.next_base());
+    region.users = 1;
+    let mut caller = Caller { cpu, policy: Policy::Default, ..engine.threads[owner].caller };
+    for page in 0..area.present {
+        if region.fault(&mut engine.kernel, &mut caller, &engine.memory.costs, page, (true, false)).is_err() {
+            break;
+        }
+    }
+    engine.memory.regions.push(region);
+    Ok(engine.memory.regions.len() - 1)
+}

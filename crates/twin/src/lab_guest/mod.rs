@@ -1,0 +1,8 @@
+//! What only the lab's guest has, beside its kernel.
+//!
+//! Its CPUs are threads of a host ([`host`]), its recorder is a task among the others ([`recorder`]), and its programs
+//! have an image in memory ([`image`]).
+
+pub(crate) mod host;
+pub(crate) mod image;
+pub(crate) mod recorder;

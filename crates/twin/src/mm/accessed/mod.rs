@@ -1,0 +1,140 @@
+//! Which pages were touched since reclaim looked: the accessed bit of page tables, where touches are drawn by their rates.
+//!
+//! A page is stamped with the epoch in which reclaim looked at it. How often every pool and walk has touched by the end
+//! of each epoch is written down from the first look on, so that the next look at the page knows how many touches
+//! there were since: a page with probability p of each is young with 1 - (1 - p)^n, and a walk has come past it or not.
+//! Nothing is kept of touches that nobody asks for. A fault sets the bit itself. Checked against touch by touch in
+//! `tests/reclaim.rs`.
+
+pub(crate) mod binomial;
+pub(crate) mod hints;
+pub(crate) mod pool;
+
+use crate::mm::memory::AccessState;
+use crate::mm::region::Entry;
+use crate::workload::accessor::Accessor;
+use crate::workload::sampled::at_least_once;
+use mmtwin_scenario::program::{Cursor, Pattern};
+use std::ops::Range;
+
+/// How a region is touched.
+#[derive(Clone, Debug)]
+enum How {
+    /// Draws of a pool.
+    Pool(usize),
+    /// A walk over some pages.
+    Walk(Cursor, Range<u64>),
+}
+
+/// Touches of an access so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    how: How,
+    /// The mapping that touches.
+    mapper: usize,
+    now: u64,
+    /// At the end of each epoch, from this one on.
+    first: u32,
+    counts: Vec<u64>,
+}
+
+impl Log {
+    /// Touches between the end of an epoch and the end of the last one.
+    fn since(&self, epoch: u32) -> (u64, u64) {
+        let last = self.counts.last().copied().unwrap_or(0);
+        let before = epoch.checked_sub(self.first).and_then(|at| self.counts.get(at as usize)).copied();
+        (before.unwrap_or(if epoch < self.first { 0 } else { last }), last)
+    }
+}
+
+impl AccessState {
+    /// The accesses of a thread begin.
+    pub(crate) fn open_logs(&mut self, accessor: &mut Accessor) {
+        for access in accessor.list.iter_mut().filter(|_| !accessor.explicit) {
+            let mapper = access.mapper;
+            let of_pool = |log: &usize| {
+                let log = &self.logs[*log];
+                log.mapper == mapper && matches!(log.how, How::Pool(pool) if Some(pool) == access.pool)
+            };
+            let known = self.regions[access.region].logs.iter().copied().find(of_pool);
+            let how = match (access.pool, access.touching.stream.pattern()) {
+                (Some(pool), _) => How::Pool(pool),
+                (None, Pattern::Walk(cursor)) => How::Walk(*cursor, access.touching.pages.clone()),
+                (None, Pattern::Draws(..)) => continue,
+            };
+            access.log = Some(known.unwrap_or_else(|| {
+                self.logs.push(Log { how, mapper, now: 0, first: self.epoch, counts: Vec::new() });
+                self.regions[access.region].logs.push(self.logs.len() - 1);
+                self.logs.len() - 1
+            }));
+            access.logged = access.touching.stream.count;
+        }
+    }
+
+    /// An epoch ends; these are the accesses under way.
+    pub(crate) fn end_epoch<'a>(&mut self, accessors: impl Iterator<Item = &'a mut Accessor>) {
+        if !self.looked {
+            return;
+        }
+        self.epoch += 1;
+        for access in accessors.flat_map(|accessor| &mut accessor.list) {
+            let Some(log) = access.log else { continue };
+            let count = access.touching.stream.count;
+            self.logs[log].now += count - std::mem::replace(&mut access.logged, count);
+        }
+        for log in &mut self.logs {
+            if log.counts.is_empty() {
+                log.first = self.epoch;
+            }
+            // What has ended keeps its last count.
+            let ended = log.counts.len() > 1 && matches!(log.how, How::Pool(pool) if self.pools[pool].is_none());
+            if !ended {
+                log.counts.push(log.now);
+            }
+        }
+    }
+
+    /// How many mappings have touched pages of a region since this was asked last.
+    pub(crate) fn touched(&mut self, region: usize, pages: Range<u64>) -> usize {
+        self.looked = true;
+        let young = self.regions[region].take_young(pages.clone());
+        let before = self.regions[region].stamp(&pages, self.epoch);
+        let (of, all) = (&self.regions[region], 0..self.regions[region].mappers());
+        match before {
+            Some(before) if !of.logs.is_empty() && matches!(of.entry(pages.start), Entry::Present(_)) => {
+                all.filter(|&by| young >> by.min(63) & 1 == 1 || self.touched_by(region, by, &pages, before)).count()
+            }
+            _ => young.count_ones() as usize,
+        }
+    }
+
+    /// Whether a mapping has touched pages since an epoch, by its rates.
+    fn touched_by(&mut self, region: usize, mapper: usize, pages: &Range<u64>, before: u32) -> bool {
+        if !self.regions[region].is_mapped_by(mapper, pages.start) {
+            return false;
+        }
+        let mut untouched = 1.0;
+        for &log in &self.regions[region].logs {
+            if !self.regions[region].anon && self.logs[log].mapper != mapper {
+                continue;
+            }
+            let (from, to) = self.logs[log].since(before);
+            match &self.logs[log].how {
+                _ if from == to => {}
+                How::Pool(pool) => {
+                    let Some(pool) = &mut self.pools[*pool] else { continue };
+                    let each: f64 = pages.clone().map(|page| pool.probability(page)).sum();
+                    untouched *= 1.0 - at_least_once(each, to - from);
+                }
+                How::Walk(cursor, of) => {
+                    let mut inside = pages.clone().filter(|page| of.contains(page));
+                    if inside.any(|page| cursor.touches(page - of.start, from, to)) {
+                        return true;
+                    }
+                }
+            }
+        }
+        let content = u64::from(self.regions[region].content(pages.start)) | (mapper as u64) << 32;
+        self.young_random.fraction(content, u64::from(self.epoch)) >= untouched
+    }
+}

@@ -1,0 +1,158 @@
+//! Putting off compaction that did not help: `defer_compaction`, `compaction_deferred`, `compaction_defer_reset`,
+//! `compaction_restarting` (3.x to 6.18); before 3.7 without events, before 3.4 for all orders together.
+
+use crate::mm::vmscan::World;
+use crate::page_alloc::MAX_ORDER;
+use mmtwin_event::value::Zone as ZoneName;
+use mmtwin_event::vocabulary::{MmCompactionDeferCompaction, MmCompactionDeferReset, MmCompactionDeferred};
+
+/// Most doublings of how often a zone is passed over (`COMPACT_MAX_DEFER_SHIFT`).
+const MAX_SHIFT: u32 = 6;
+
+/// How often a zone is passed over, and for which orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Deferral {
+    considered: u32,
+    shift: u32,
+    /// The least order that has failed.
+    order_failed: u32,
+}
+
+impl Deferral {
+    /// Nothing has failed, where blocks have up to an order. Before 3.7 all orders count as having failed once until one
+    /// works, which is the default.
+    pub(super) fn new(max_order: u32) -> Deferral {
+        Deferral { order_failed: max_order + 1, ..Deferral::default() }
+    }
+
+    /// A compaction for an order has failed.
+    fn defer(&mut self, order: u32) {
+        self.considered = 0;
+        self.shift = (self.shift + 1).min(MAX_SHIFT);
+        self.order_failed = self.order_failed.min(order);
+    }
+
+    /// Another is asked for: true if it is passed over.
+    fn is_deferred(&mut self, order: u32) -> bool {
+        if order < self.order_failed {
+            return false;
+        }
+        self.considered = (self.considered + 1).min(1 << self.shift);
+        self.considered < 1 << self.shift
+    }
+
+    /// One has worked; with a block that somebody got nothing is put off any more.
+    fn reset(&mut self, order: u32, got: bool) {
+        if got {
+            (self.considered, self.shift) = (0, 0);
+        }
+        if order >= self.order_failed {
+            self.order_failed = order + 1;
+        }
+    }
+
+    /// There is a block of an order: lower ones are put off no more (`compact_pgdat`).
+    fn note_block(&mut self, order: u32) {
+        if order > self.order_failed {
+            self.order_failed = order + 1;
+        }
+    }
+
+    /// It was put off for as long as is possible.
+    pub(super) fn restarts(&self, order: u32) -> bool {
+        order >= self.order_failed && self.shift == MAX_SHIFT && self.considered >= 1 << MAX_SHIFT
+    }
+}
+
+impl World<'_> {
+    /// Compaction of a zone for an order has failed.
+    pub(super) fn defer_compaction(&mut self, zone: usize, order: u32) {
+        self.kernel.compaction.zones[zone].deferral.defer(order);
+        let (node, zone, order_failed, consider, limit, defer_shift) = self.of_deferral(zone);
+        let order = order as i32;
+        self.write(&MmCompactionDeferCompaction { node, zone, order, order_failed, consider, limit, defer_shift });
+    }
+
+    /// Compaction of a zone for an order is asked for: true if it is passed over.
+    pub(super) fn compaction_deferred(&mut self, zone: usize, order: u32) -> bool {
+        if !self.kernel.compaction.zones[zone].deferral.is_deferred(order) {
+            return false;
+        }
+        let (node, zone, order_failed, consider, limit, defer_shift) = self.of_deferral(zone);
+        let order = order as i32;
+        self.write(&MmCompactionDeferred { node, zone, order, order_failed, consider, limit, defer_shift });
+        true
+    }
+
+    /// Compaction of a zone for an order has worked; somebody `got` a block.
+    pub(crate) fn compaction_defer_reset(&mut self, zone: usize, order: u32, got: bool) {
+        let of = &mut self.kernel.compaction.zones[zone];
+        of.flush &= !got;
+        of.deferral.reset(order, got);
+        let (node, zone, order_failed, consider, limit, defer_shift) = self.of_deferral(zone);
+        let order = order as i32;
+        self.write(&MmCompactionDeferReset { node, zone, order, order_failed, consider, limit, defer_shift });
+    }
+
+    /// Compaction of a zone has failed, before 3.7.
+    pub(crate) fn early_defer(&mut self, zone: usize, order: u32) {
+        let order = self.deferred_as(order);
+        self.kernel.compaction.zones[zone].deferral.defer(order);
+    }
+
+    /// It is asked for: true if it is passed over.
+    pub(crate) fn early_deferred(&mut self, zone: usize, order: u32) -> bool {
+        let order = self.deferred_as(order);
+        self.kernel.compaction.zones[zone].deferral.is_deferred(order)
+    }
+
+    /// It has worked, and somebody got a block.
+    pub(crate) fn early_defer_reset(&mut self, zone: usize, order: u32) {
+        let order = self.deferred_as(order);
+        self.kernel.compaction.zones[zone].deferral.reset(order, true);
+    }
+
+    /// kswapd has compacted a zone for an order.
+    pub(super) fn early_note(&mut self, zone: usize, order: u32) {
+        if self.kernel.early_has_block(zone, order) {
+            self.kernel.compaction.zones[zone].deferral.note_block(order);
+        }
+    }
+
+    /// The order that is remembered: one for all where orders are not told apart.
+    fn deferred_as(&self, order: u32) -> u32 {
+        let by_order = self.kernel.reclaim.rules.by_zone.is_none_or(|variant| variant.defers_by_order);
+        if by_order { order } else { MAX_ORDER + 1 }
+    }
+
+    /// What events say: node, zone, order that failed, how often it was considered, and of how often.
+    #[allow(clippy::type_complexity)] // the fields of three events
+    fn of_deferral(&self, zone: usize) -> (i32, ZoneName, i32, u32, Option<u64>, Option<u32>) {
+        let (of, at) = (&self.kernel.compaction.zones[zone].deferral, &self.kernel.alloc.zones[zone]);
+        let name = ZoneName(at.kind as u32);
+        (at.node as i32, name, of.order_failed as i32, of.considered, Some(1 << of.shift), Some(of.shift))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_put_off_longer_and_longer() {
+        let mut at = Deferral::new(10);
+        assert!(!at.is_deferred(3));
+        at.defer(3);
+        assert!(!at.is_deferred(2), "smaller orders have not failed");
+        assert_eq!([at.is_deferred(3), at.is_deferred(4)], [true, false]);
+        at.defer(3);
+        assert_eq!([(); 4].map(|()| at.is_deferred(3)), [true, true, true, false]);
+        (0..9).for_each(|_| at.defer(3));
+        assert_eq!((0..64).filter(|_| at.is_deferred(9)).count(), 63);
+        assert!(at.restarts(3) && !at.restarts(2));
+        at.reset(3, false);
+        assert_eq!((at.order_failed, at.shift, at.is_deferred(3)), (4, 6, false));
+        at.reset(5, true);
+        assert_eq!((at.order_failed, at.shift), (6, 0));
+    }
+}

@@ -1,0 +1,56 @@
+//! Compaction by a task that finds no block: `try_to_compact_pages`.
+
+use super::pass::Pass;
+use crate::mm::compaction::Status;
+use crate::mm::vmscan::{Poll, World};
+use crate::page_alloc::Request;
+
+/// A task that compacts.
+#[derive(Clone, Debug)]
+pub(crate) struct Direct {
+    request: Request,
+    sync: bool,
+    /// Zones that the request may use, in order, and which of them is next.
+    zones: Vec<usize>,
+    next: usize,
+    pass: Option<Pass>,
+    result: Status,
+}
+
+impl Direct {
+    /// For a request, in the zones that it may take pages of. It counts as a stall even if no zone suits.
+    pub(crate) fn new(world: &mut World<'_>, request: Request, sync: bool, zones: Vec<usize>) -> Direct {
+        world.kernel.stat.events.reclaim.compact_stall += 1;
+        Direct { request, sync, zones, next: 0, pass: None, result: Status::Skipped }
+    }
+
+    /// Goes on; at the end, what came of it.
+    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<Status> {
+        let order = self.request.order;
+        let Some(pass) = &mut self.pass else {
+            let Some(&zone) = self.zones.get(self.next) else { return self.end(world) };
+            self.pass = Some(Pass::new(zone, order, self.request.migratetype, self.sync));
+            return Poll::On;
+        };
+        let status = match pass.step(world) {
+            Poll::On => return Poll::On,
+            Poll::Sleep(until, why) => return Poll::Sleep(until, why),
+            Poll::Done(status) => status,
+        };
+        self.pass = None;
+        self.result = self.result.max(status);
+        if world.kernel.early_has_block(self.zones[self.next], order) {
+            return self.end(world);
+        }
+        self.next += 1;
+        Poll::On
+    }
+
+    /// What it has freed may lie on its CPU's lists.
+    fn end(&self, world: &mut World<'_>) -> Poll<Status> {
+        if self.result != Status::Skipped {
+            world.kernel.drain_pages(world.cpu);
+        }
+        Poll::Done(self.result)
+    }
+}

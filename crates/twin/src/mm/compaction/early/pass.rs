@@ -1,0 +1,224 @@
+//! Compacting a zone: `compact_zone`, `compact_finished`, `isolate_migratepages`, `isolate_freepages`, `split_free_page`.
+//!
+//! Pages of processes are taken in batches, free pages by pageblocks, the first of which is looked at again next time. Who
+//! does not wait keeps to movable pageblocks. In 2010 everybody waits for pages that are being written. Checked by tests of [`super`].
+
+use crate::frame::{Flag, Migratetype, Pfn, State};
+use crate::mm::compaction::Status;
+use crate::mm::vmscan::{BATCH, Poll, World};
+use crate::page_alloc::MAX_ORDER;
+use mmtwin_event::vocabulary::{
+    MmCompactionIsolateFreepages, MmCompactionIsolateMigratepages, MmCompactionMigratepages,
+};
+
+/// A compaction of a zone under way.
+#[derive(Clone, Debug)]
+pub(super) struct Pass {
+    zone: usize,
+    order: u32,
+    migratetype: Migratetype,
+    /// It waits for pages.
+    sync: bool,
+    begun: bool,
+    /// Pages of a pageblock.
+    block: u64,
+    /// Places of the scanners, and the end of the zone.
+    migrate_pfn: u64,
+    free_pfn: u64,
+    end: u64,
+    /// Free pages to move to.
+    free: Vec<Pfn>,
+    /// Pages of the batch that can be moved when they have been written, and how many others there were and could be moved.
+    late: Vec<Pfn>,
+    others: u64,
+    moved: u64,
+}
+
+impl Pass {
+    /// Of a zone, not begun.
+    pub(super) fn new(zone: usize, order: u32, migratetype: Migratetype, sync: bool) -> Pass {
+        let (begun, block, migrate_pfn, free_pfn, end, free) = (false, 1, 0, 0, 0, Vec::new());
+        let (late, others, moved) = (Vec::new(), 0, 0);
+        Pass { zone, order, migratetype, sync, begun, block, migrate_pfn, free_pfn, end, free, late, others, moved }
+    }
+
+    /// Goes on by a batch of pages.
+    pub(super) fn step(&mut self, world: &mut World<'_>) -> Poll<Status> {
+        if !self.begun {
+            match world.kernel.early_suitable(self.zone, self.order) {
+                Status::Continue => {}
+                status => return Poll::Done(status),
+            }
+            self.begun = true;
+            let of = &world.kernel.alloc.zones[self.zone];
+            (self.migrate_pfn, self.end) = (of.start_pfn, of.start_pfn + of.spanned);
+            self.block = 1 << world.kernel.alloc.pageblock_order();
+            self.free_pfn = self.end / self.block * self.block;
+            world.drain();
+        }
+        if !self.late.is_empty() {
+            if let Some((until, why)) = world.wait_for_writes(self.zone, &mut self.late) {
+                return Poll::Sleep(until, why);
+            }
+            let late = std::mem::take(&mut self.late);
+            self.migrate(world, late);
+            return Poll::On;
+        }
+        let status = self.finished(world);
+        if status != Status::Continue {
+            self.give_back(world);
+            return Poll::Done(status);
+        }
+        if let Some(pages) = self.isolate_migratepages(world)
+            // In 2010 only batches with pages counted.
+            && !(pages.is_empty() && world.compacts_as_in_2010())
+        {
+            (self.others, self.moved) = (0, 0);
+            let late = |page: &Pfn| world.is_late(*page);
+            let (late, pages) = pages.into_iter().partition(late);
+            self.late = late;
+            self.migrate(world, pages);
+        }
+        Poll::On
+    }
+
+    fn finished(&self, world: &World<'_>) -> Status {
+        if self.free_pfn <= self.migrate_pfn {
+            return Status::Complete;
+        }
+        let of = &world.kernel.alloc.zones[self.zone];
+        if !world.kernel.early_above(self.zone, self.order, of.marks.low + (1 << self.order)) {
+            return Status::Continue;
+        }
+        let pageblock_order = world.kernel.alloc.pageblock_order();
+        let fits = |order: u32| {
+            let lists = &of.free[order as usize];
+            !lists[self.migratetype as usize].is_empty()
+                || order >= pageblock_order && lists.iter().any(|list| !list.is_empty())
+        };
+        if (self.order..=MAX_ORDER).any(fits) { Status::Success } else { Status::Continue }
+    }
+
+    fn give_back(&mut self, world: &mut World<'_>) {
+        for page in std::mem::take(&mut self.free) {
+            let freed = world.kernel.free_unchecked(world.cpu, world.task, page);
+            debug_assert!(freed.is_ok(), "it was isolated");
+        }
+    }
+
+    /// Takes up to a batch of pages to move, to the end of the next pageblock at most; `None`: that is behind the other
+    /// scanner.
+    fn isolate_migratepages(&mut self, world: &mut World<'_>) -> Option<Vec<Pfn>> {
+        let begun = self.migrate_pfn;
+        let end = (begun + self.block).next_multiple_of(self.block);
+        if end > self.free_pfn {
+            self.migrate_pfn = end;
+            return None;
+        }
+        let (mut at, mut scanned, mut taken) = (begun, 0, Vec::new());
+        while at < end && (taken.len() as u64) < BATCH {
+            scanned += 1;
+            let page = at as Pfn;
+            let alloc = &world.kernel.alloc;
+            if alloc.frames.state(page) == State::Free {
+                let pages = (1u64 << alloc.frames.order(page)).min(end - at);
+                scanned += pages - 1;
+                at += pages;
+                continue;
+            }
+            if !self.sync && alloc.block_type(page) != Migratetype::Movable {
+                at = (at / self.block + 1) * self.block;
+                continue;
+            }
+            let pages = 1u64 << alloc.frames.order(page);
+            let waits = alloc.frames.has(page, Flag::Writeback) && !self.sync;
+            if alloc.frames.state(page) == State::Allocated && alloc.frames.has(page, Flag::Lru) {
+                // Locked memory stays where it is (`__isolate_lru_page`).
+                if pages == 1 && !waits && !alloc.frames.has(page, Flag::Unevictable) {
+                    let kernel = &mut *world.kernel;
+                    kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, world.cpu, page);
+                    taken.push(page);
+                }
+                at += pages;
+            } else {
+                at += 1;
+            }
+        }
+        self.migrate_pfn = at;
+        world.spend(world.memory.costs.compact_scan * scanned);
+        let (nr_scanned, nr_taken) = (scanned, taken.len() as u64);
+        world.write(&MmCompactionIsolateMigratepages { start_pfn: None, end_pfn: None, nr_scanned, nr_taken });
+        Some(taken)
+    }
+
+    /// Moves pages to free ones, and puts back what it cannot. With those that were late the batch is complete.
+    fn migrate(&mut self, world: &mut World<'_>, pages: Vec<Pfn>) {
+        let (zone, wanted) = (self.zone, pages.len() as u64);
+        let (moved, left) = world.move_pages(zone, pages, World::is_movable_early, |world| {
+            if self.free.is_empty() {
+                self.isolate_freepages(world, wanted);
+            }
+            self.free.pop()
+        });
+        world.put_back(left.pages);
+        (self.others, self.moved) = (self.others + wanted, self.moved + moved);
+        if !self.late.is_empty() {
+            return;
+        }
+        let (wanted, moved) = (self.others, self.moved);
+        let events = &mut world.kernel.stat.events.reclaim;
+        events.compact_blocks_moved += 1;
+        events.compact_pages_moved += moved;
+        events.compact_pagemigrate_failed += wanted - moved;
+        world.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted - moved });
+    }
+
+    /// Takes free pages from the end of the zone down, pageblock by pageblock, until there are as many as are to be moved.
+    fn isolate_freepages(&mut self, world: &mut World<'_>, wanted: u64) {
+        let low = self.migrate_pfn + self.block;
+        let (mut at, mut again) = (self.free_pfn, low.min(self.free_pfn));
+        while at > low && (self.free.len() as u64) < wanted {
+            if self.is_target(world, at) && self.take_free(world, at) > 0 {
+                again = again.max(at);
+            }
+            at -= self.block;
+        }
+        self.free_pfn = again;
+    }
+
+    /// True if a pageblock of the zone takes pages: it is of the movable type or free as a whole.
+    fn is_target(&self, world: &World<'_>, pfn: u64) -> bool {
+        let (alloc, page) = (&world.kernel.alloc, pfn as Pfn);
+        let whole = || alloc.frames.state(page) == State::Free && alloc.frames.order(page) >= alloc.pageblock_order();
+        pfn < self.end && (alloc.block_type(page) == Migratetype::Movable || whole())
+    }
+
+    /// Takes all free pages of a pageblock that the low mark leaves; how many.
+    fn take_free(&mut self, world: &mut World<'_>, first: u64) -> u64 {
+        let (mut at, end, mut scanned, mut taken) = (first, (first + self.block).min(self.end), 0, 0);
+        while at < end {
+            scanned += 1;
+            let page = at as Pfn;
+            let frames = &world.kernel.alloc.frames;
+            if frames.state(page) != State::Free {
+                at += 1;
+                continue;
+            }
+            let pages = 1u64 << frames.order(page);
+            let mark = world.kernel.alloc.zones[self.zone].marks.low + pages;
+            if !world.kernel.early_above(self.zone, 0, mark)
+                || !world.kernel.isolate_free((world.cpu, world.task), self.zone, page)
+            {
+                at += 1;
+                continue;
+            }
+            self.free.extend(page..page + pages as Pfn);
+            taken += pages;
+            at += pages;
+        }
+        world.spend(world.memory.costs.compact_scan * scanned);
+        let (nr_scanned, nr_taken) = (scanned, taken);
+        world.write(&MmCompactionIsolateFreepages { start_pfn: None, end_pfn: None, nr_scanned, nr_taken });
+        taken
+    }
+}

@@ -1,0 +1,94 @@
+//! Moving a batch of pages to free ones: `migrate_pages`, `unmap_and_move`, as compaction calls it.
+//!
+//! Left out: huge pages, locks that are held, pages that fail and are tried again. Checked by the tests of [`super`].
+
+use crate::frame::{Flag, Pfn};
+use crate::mm::prot_numa::Unit;
+use crate::mm::region::Entry;
+use crate::mm::vmscan::World;
+use crate::page_alloc::{Caller, Policy};
+
+/// Pages that were not moved.
+pub(super) struct Left {
+    pub pages: Vec<Pfn>,
+    /// How many of them were tried: without a page to move to nobody tries another.
+    pub failed: u64,
+    /// There was none to move to.
+    pub out_of_free: bool,
+}
+
+impl World<'_> {
+    /// True if a page that was taken off its list can be moved: it is nowhere but where its region has it.
+    pub(super) fn is_movable(&self, page: Pfn) -> bool {
+        let frames = &self.kernel.alloc.frames;
+        let at = self.memory.of_content(frames.content(page));
+        self.memory.regions[at.region].entry(at.page) == Entry::Present(page)
+            && !frames.has(page, Flag::Writeback)
+            && !self.memory.is_being_read(self.kernel, self.cpu, page)
+            && self.memory.swap.slot_of(page).is_none()
+    }
+
+    /// Compaction is for large blocks only and waits for writes (before 2.6.38).
+    pub(super) fn compacts_as_in_2010(&self) -> bool {
+        self.kernel.reclaim.rules.by_zone.is_some_and(|variant| !variant.compacts_any_order)
+    }
+
+    /// True if a page that was taken off its list can be moved when it has been written, and that is waited for (before
+    /// 2.6.38).
+    pub(super) fn is_late(&self, page: Pfn) -> bool {
+        let frames = &self.kernel.alloc.frames;
+        self.compacts_as_in_2010() && frames.has(page, Flag::Writeback)
+    }
+
+    /// True if a page that was taken off its list can be moved, in swap's cache or not.
+    pub(super) fn is_movable_early(&self, page: Pfn) -> bool {
+        let frames = &self.kernel.alloc.frames;
+        let at = self.memory.of_content(frames.content(page));
+        let entry = self.memory.regions[at.region].entry(at.page);
+        let cached = |slot| entry == Entry::Present(page) || entry == Entry::Gone(slot);
+        self.is_movable(page)
+            || !frames.has(page, Flag::Writeback) && self.memory.swap.slot_of(page).is_some_and(cached)
+    }
+
+    /// Moves those of pages that can be to what `next_free` has: how many it did, and the others.
+    pub(super) fn move_pages(
+        &mut self,
+        zone: usize,
+        pages: Vec<Pfn>,
+        can_move: impl Fn(&Self, Pfn) -> bool,
+        mut next_free: impl FnMut(&mut Self) -> Option<Pfn>,
+    ) -> (u64, Left) {
+        let (mut moved, mut left) = (0, Left { pages: Vec::new(), failed: 0, out_of_free: false });
+        for old in pages {
+            let tried = !left.out_of_free;
+            if tried && can_move(self, old) {
+                if let Some(new) = next_free(self) {
+                    self.move_page(zone, old, new);
+                    moved += 1;
+                    continue;
+                }
+                left.out_of_free = true;
+            }
+            left.failed += u64::from(tried);
+            left.pages.push(old);
+        }
+        (moved, left)
+    }
+
+    /// Moves a page that was taken off its list to a free one of its zone.
+    fn move_page(&mut self, zone: usize, old: Pfn, new: Pfn) {
+        let frames = &mut self.kernel.alloc.frames;
+        let at = self.memory.of_content(frames.content(old));
+        let owner = frames.owner(old);
+        frames.set_owner(new, owner);
+        let node = self.kernel.alloc.zones[zone].node;
+        if self.memory.regions[at.region].entry(at.page) == Entry::Present(old) {
+            self.memory.relocate(at.region, Unit { page: at.page as u32, huge: false }, new, node, node);
+        }
+        self.memory.swap.relocate(old, new);
+        self.spend(self.memory.costs.migrate_page);
+        let caller = Caller::new(self.cpu, self.task, Policy::Default);
+        let freed = self.kernel.replace(&caller, old, new);
+        debug_assert!(freed.is_ok(), "what was mapped was allocated");
+    }
+}

@@ -1,0 +1,139 @@
+//! Pageblocks that are looked at again when kswapd sleeps, and the scanners begin anew: `reset_isolation_suitable`,
+//! `__reset_isolation_suitable`, `__reset_isolation_pfn` (5.1 to 6.12).
+//!
+//! Checked by a test.
+
+use super::BLOCK;
+use crate::frame::{Flag, Migratetype, Pfn, State, ZONES};
+use crate::mm::kernel::Kernel;
+
+/// Pages from one that is looked at to the next.
+const STEP: usize = 8;
+
+/// What a pageblock is asked for.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// Pages that can be moved.
+    source: bool,
+    /// Free pages.
+    target: bool,
+}
+
+impl Kernel {
+    /// kswapd of a node goes to sleep.
+    pub(crate) fn forget_skips(&mut self, node: usize) {
+        (node * ZONES..(node + 1) * ZONES).for_each(|zone| self.reset_isolation_suitable(zone));
+    }
+
+    /// After the scanners have met, both begin where there is something to take, from the ends of the zone to its middle.
+    pub(super) fn reset_isolation_suitable(&mut self, zone: usize) {
+        if !std::mem::take(&mut self.compaction.zones[zone].flush) {
+            return;
+        }
+        let (start, end) = self.compacted_span(zone);
+        let end = end - 1;
+        let (mut low, mut high) = (start, end);
+        let (mut source, mut target) = (None, None);
+        while low < high {
+            if self.is_looked_at_again(zone, low, Asked { source: true, target: source.is_some() }) {
+                source = source.or(Some(low));
+            }
+            if self.is_looked_at_again(zone, high, Asked { source: target.is_some(), target: true }) {
+                target = target.or(Some(high));
+            }
+            (low, high) = (low + BLOCK, high.saturating_sub(BLOCK));
+        }
+        let known = &mut self.compaction.zones[zone];
+        if let Some(pfn) = source {
+            (known.first_migrate, known.migrate) = (pfn, [pfn; 2]);
+        }
+        if let Some(pfn) = target {
+            (known.first_free, known.free) = (pfn, pfn);
+        }
+        if source.unwrap_or(end) >= target.unwrap_or(start) {
+            (known.migrate, known.free) = ([low; 2], high);
+        }
+    }
+
+    /// Whether a pageblock has some of what it is asked for, which it is skipped no longer then.
+    fn is_looked_at_again(&mut self, zone: usize, pfn: u64, asked: Asked) -> bool {
+        let (block, of) = ((pfn / BLOCK) as usize, &self.alloc.zones[zone]);
+        if !self.is_block(zone, block as u64) {
+            return false;
+        }
+        if asked.source && asked.target && !self.compaction.skip[block] {
+            return true;
+        }
+        let first = (pfn / BLOCK * BLOCK).max(of.start_pfn);
+        if !asked.source && self.alloc.block_type(pfn as Pfn) != Migratetype::Movable {
+            return false;
+        }
+        let frames = &self.alloc.frames;
+        let end = (pfn / BLOCK + 1) * BLOCK;
+        let has = |page: Pfn| match frames.state(page) {
+            State::Allocated => asked.source && frames.has(page, Flag::Lru),
+            State::Free => asked.target,
+            State::PerCpu | State::None => false,
+        };
+        let found = (first..end).step_by(STEP).any(|page| has(page as Pfn));
+        if found {
+            self.compaction.skip[block] = false;
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::kernel;
+    use super::*;
+    use crate::page_alloc::{Caller, Policy, Request};
+    use crate::probe::Task;
+
+    /// DMA32.
+    const ZONE: usize = 1;
+
+    /// A kernel all of whose pageblocks were found to hold nothing.
+    fn skipped() -> (Kernel, u64, u64) {
+        let mut kernel = kernel();
+        let (start, end) = kernel.compacted_span(ZONE);
+        kernel.compaction.skip.fill(true);
+        (kernel, start, end)
+    }
+
+    #[test]
+    fn pageblocks_are_looked_at_again_only_after_the_scanners_have_met() {
+        let (mut kernel, _, _) = skipped();
+        kernel.reset_isolation_suitable(ZONE);
+        assert!(kernel.compaction.skip.iter().all(|skip| *skip));
+        kernel.compaction.zones[ZONE].flush = true;
+        kernel.reset_isolation_suitable(ZONE);
+        let known = &kernel.compaction.zones[ZONE];
+        // There is something to move to, but nothing to move: no distance is left.
+        assert!(!known.flush && known.first_free > 0 && known.first_migrate == 0);
+        assert_eq!(known.migrate[0], known.migrate[1]);
+        assert!(known.free < known.migrate[0]);
+    }
+
+    #[test]
+    fn scanners_begin_where_there_is_something_to_take() {
+        let (mut kernel, start, end) = skipped();
+        let mut caller = Caller::new(0, Task::default(), Policy::Default);
+        // As much as there is, but for the last megabytes.
+        let request = Request::USER.of_order(9);
+        while kernel.stat.plain(ZONE, crate::vmstat::ZoneItem::FreePages) > 16 * BLOCK {
+            kernel.allocate(&mut caller, &request).unwrap();
+        }
+        let low = start / BLOCK + 3;
+        kernel.alloc.frames.set(low as Pfn * BLOCK as Pfn, State::Allocated, 0, Migratetype::Movable, ZONE);
+        kernel.alloc.frames.set_flag(low as Pfn * BLOCK as Pfn, Flag::Lru, true);
+        kernel.compaction.zones[ZONE].flush = true;
+        kernel.reset_isolation_suitable(ZONE);
+        let known = &kernel.compaction.zones[ZONE];
+        let head = |block: u64| kernel.alloc.frames.state((block * BLOCK) as Pfn) == State::Free;
+        assert_eq!((known.first_migrate / BLOCK, known.migrate), (low, [known.first_migrate; 2]));
+        let free = known.first_free / BLOCK;
+        assert!(head(free) && (free + 1..end / BLOCK).all(|block| !head(block)), "{free}");
+        assert_eq!((known.free, kernel.compaction.skip[low as usize]), (known.first_free, false));
+    }
+}

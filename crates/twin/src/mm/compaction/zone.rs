@@ -1,0 +1,291 @@
+//! Compacting a zone: `compact_zone`, `compact_finished`, `migrate_pages` of single pages.
+
+use super::fast::Search;
+use super::migrate::Left;
+use super::{BLOCK, Status};
+use crate::frame::{Migratetype, Pfn, ZoneKind};
+use crate::mm::vmscan::{Poll, World};
+use crate::page_alloc::{HUGE_ORDER, MAX_ORDER};
+use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
+use mmtwin_event::value::{CompactResult, MigrateMode, MigrateReason};
+use mmtwin_event::vocabulary::{
+    MmCompactionBegin, MmCompactionEnd, MmCompactionFinished, MmCompactionMigratepages, MmMigratePages,
+};
+
+/// How far a compaction goes (`enum migrate_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It waits for nothing.
+    Async,
+    SyncLight,
+}
+
+/// A compaction of a zone under way.
+#[derive(Clone, Debug)]
+pub(super) struct Pass {
+    pub zone: usize,
+    pub order: u32,
+    pub migratetype: Migratetype,
+    pub highest: ZoneKind,
+    pub mode: Mode,
+    /// A task does it for itself.
+    pub direct: bool,
+    /// The whole zone, and nothing is skipped.
+    pub thorough: bool,
+    /// Places of the scanners, and the end of the zone.
+    pub migrate_pfn: u64,
+    pub free_pfn: u64,
+    pub start: u64,
+    pub end: u64,
+    pub search: Search,
+    /// Free pages to move to.
+    pub free: Vec<Pfn>,
+    pub migrate_scanned: u64,
+    pub free_scanned: u64,
+    /// A pageblock that was begun before is scanned to its end.
+    pub finish_block: bool,
+    /// Where pages were moved from last.
+    last: Option<u64>,
+    begun: bool,
+    from_start: bool,
+    /// A block was captured when pages came back from the CPU's list, which is seen when the next pages have been moved.
+    pub captured: bool,
+    /// Who does not wait has moved nothing so far and is where others are (`update_cached`).
+    together: bool,
+}
+
+impl Pass {
+    /// Of a zone, not begun.
+    pub(super) fn new(zone: usize, order: u32, migratetype: Migratetype, highest: ZoneKind, mode: Mode) -> Pass {
+        Pass {
+            zone,
+            order,
+            migratetype,
+            highest,
+            mode,
+            direct: false,
+            thorough: false,
+            migrate_pfn: 0,
+            free_pfn: 0,
+            start: 0,
+            end: 0,
+            search: Search::new(order),
+            free: Vec::new(),
+            migrate_scanned: 0,
+            free_scanned: 0,
+            finish_block: false,
+            last: None,
+            begun: false,
+            from_start: false,
+            captured: false,
+            together: false,
+        }
+    }
+
+    /// Goes on by a batch of pages.
+    pub(super) fn step(&mut self, world: &mut World<'_>) -> Poll<Status> {
+        if !self.begun {
+            match world.kernel.compaction_suitable((world.cpu, world.task), self.zone, self.order, self.highest) {
+                Status::Continue => {}
+                status => return Poll::Done(status),
+            }
+            self.begin(world);
+        }
+        let status = self.finished(world);
+        if status != Status::Continue {
+            return Poll::Done(self.end(world, status));
+        }
+        let begun = self.migrate_pfn;
+        self.finish_block = self.last.is_some_and(|last| last / BLOCK == begun / BLOCK);
+        self.scan(world, begun)
+    }
+
+    /// Takes pages from the scanner's place on and moves them.
+    fn scan(&mut self, world: &mut World<'_>, begun: u64) -> Poll<Status> {
+        let finishes = world.kernel.reclaim.rules.finishes_pageblocks;
+        let pages = self.isolate_migratepages(world);
+        if pages.is_empty() {
+            if self.together {
+                let [quick, thorough] = &mut world.kernel.compaction.zones[self.zone].migrate;
+                *thorough = *quick;
+            }
+            return self.drain(world);
+        }
+        self.together = false;
+        self.last = Some(if finishes { (self.migrate_pfn - 1) / BLOCK * BLOCK } else { begun });
+        let wanted = pages.len();
+        let (moved, left) = self.migrate(world, pages);
+        world.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted as u64 - moved });
+        if !left.pages.is_empty() {
+            world.put_back(left.pages);
+            if left.out_of_free && !self.have_met() {
+                return Poll::Done(self.end(world, Status::Contended));
+            }
+            if finishes {
+                let rest = !self.migrate_pfn.is_multiple_of(BLOCK);
+                if rest && !self.thorough && !self.finish_block {
+                    self.finish_block = true;
+                    if self.order == HUGE_ORDER {
+                        self.last = None;
+                    }
+                    return self.scan(world, begun);
+                }
+            } else if self.direct && self.mode == Mode::Async {
+                // The block that it could not empty is left.
+                let unit = 1u64 << self.order;
+                self.migrate_pfn = ((self.migrate_pfn - 1) / unit + 1) * unit;
+                self.last = None;
+            }
+        }
+        if finishes && self.has_captured(world) {
+            return Poll::Done(self.end(world, Status::Success));
+        }
+        self.drain(world)
+    }
+
+    /// When a block of the order was left that pages were moved from, what they were becomes a free block, or the task's.
+    fn drain(&mut self, world: &mut World<'_>) -> Poll<Status> {
+        if self.last.is_some_and(|last| self.order > 0 && last < self.migrate_pfn >> self.order << self.order) {
+            world.drain();
+            world.kernel.drain_pages(world.cpu);
+            self.last = None;
+        }
+        if !world.kernel.reclaim.rules.finishes_pageblocks && self.has_captured(world) {
+            return Poll::Done(self.end(world, Status::Success));
+        }
+        Poll::On
+    }
+
+    fn has_captured(&self, world: &World<'_>) -> bool {
+        self.captured || world.kernel.alloc.has_captured()
+    }
+
+    fn begin(&mut self, world: &mut World<'_>) {
+        self.begun = true;
+        (self.start, self.end) = world.kernel.compacted_span(self.zone);
+        if world.kernel.compaction.zones[self.zone].deferral.restarts(self.order) {
+            world.kernel.reset_isolation_suitable(self.zone);
+        }
+        let known = &mut world.kernel.compaction.zones[self.zone];
+        let (zone, last) = (self.start..self.end, (self.end - 1) / BLOCK * BLOCK);
+        if self.thorough {
+            (self.migrate_pfn, self.free_pfn) = (self.start, last);
+        } else {
+            if !zone.contains(&known.free) {
+                known.free = last;
+            }
+            let from = known.migrate[usize::from(self.mode != Mode::Async)];
+            if !zone.contains(&from) {
+                known.migrate = [self.start; 2];
+            }
+            self.free_pfn = known.free;
+            self.migrate_pfn = known.migrate[usize::from(self.mode != Mode::Async)];
+        }
+        self.from_start = self.thorough || self.migrate_pfn <= known.first_migrate;
+        self.together = self.mode == Mode::Async && known.migrate[0] == known.migrate[1];
+        self.write_begin(world);
+        world.drain();
+    }
+
+    /// The scanners have met.
+    fn have_met(&self) -> bool {
+        self.free_pfn / BLOCK <= self.migrate_pfn / BLOCK
+    }
+
+    /// `compact_finished`.
+    fn finished(&mut self, world: &mut World<'_>) -> Status {
+        let status = self.judge(world);
+        let of = &world.kernel.alloc.zones[self.zone];
+        let event = MmCompactionFinished {
+            node: of.node as i32,
+            zone: mmtwin_event::value::Zone(of.kind as u32),
+            order: self.order as i32,
+            ret: CompactResult(status as u32),
+        };
+        world.write(&event);
+        if status == Status::NoSuitablePage { Status::Continue } else { status }
+    }
+
+    fn judge(&mut self, world: &mut World<'_>) -> Status {
+        if self.have_met() {
+            let known = &mut world.kernel.compaction.zones[self.zone];
+            (known.migrate, known.free) = ([self.start; 2], (self.end - 1) / BLOCK * BLOCK);
+            known.flush |= self.direct;
+            return if self.from_start { Status::Complete } else { Status::PartialSkipped };
+        }
+        if !self.migrate_pfn.is_multiple_of(BLOCK) {
+            return Status::Continue;
+        }
+        let free = &world.kernel.alloc.zones[self.zone].free;
+        let fits = |order: u32| {
+            let steals = order >= HUGE_ORDER / 2 || self.migratetype != Migratetype::Movable;
+            let lists = Migratetype::ALL.into_iter().filter(|&of| of == self.migratetype || steals);
+            lists.map(|of| free[order as usize][of as usize].len()).sum::<u32>() > 0
+        };
+        if (self.order..=MAX_ORDER).any(fits) { Status::Success } else { Status::NoSuitablePage }
+    }
+
+    fn end(&mut self, world: &mut World<'_>, status: Status) -> Status {
+        if let Some(highest) = self.free.iter().copied().max() {
+            let free = u64::from(highest) / BLOCK * BLOCK;
+            let known = &mut world.kernel.compaction.zones[self.zone];
+            known.free = known.free.max(free);
+            for page in std::mem::take(&mut self.free) {
+                let freed = world.kernel.free_unchecked(world.cpu, world.task, page);
+                debug_assert!(freed.is_ok(), "it was isolated");
+            }
+        }
+        let events = &mut world.kernel.stat.events.reclaim;
+        events.compact_migrate_scanned += self.migrate_scanned;
+        events.compact_free_scanned += self.free_scanned;
+        let event = MmCompactionEnd {
+            zone_start: self.start,
+            migrate_pfn: self.migrate_pfn,
+            free_pfn: self.free_pfn,
+            zone_end: self.end,
+            sync: self.mode != Mode::Async,
+            status: CompactResult(status as u32),
+        };
+        world.write(&event);
+        status
+    }
+
+    fn write_begin(&self, world: &mut World<'_>) {
+        let event = MmCompactionBegin {
+            zone_start: self.start,
+            migrate_pfn: self.migrate_pfn,
+            free_pfn: self.free_pfn,
+            zone_end: self.end,
+            sync: self.mode != Mode::Async,
+        };
+        world.write(&event);
+    }
+
+    /// Moves pages to free ones: how many it did, and the others.
+    fn migrate(&mut self, world: &mut World<'_>, pages: Vec<Pfn>) -> (u64, Left) {
+        let (zone, wanted) = (self.zone, pages.len());
+        let (moved, left) = world.move_pages(zone, pages, World::is_movable, |world| {
+            if self.free.is_empty() {
+                self.isolate_freepages(world, wanted);
+            }
+            self.free.pop()
+        });
+        let events = &mut world.kernel.stat.events.numa;
+        events.pgmigrate_success += moved;
+        events.pgmigrate_fail += left.failed;
+        let mode: &[u8] = if self.mode == Mode::Async { b"MIGRATE_ASYNC" } else { b"MIGRATE_SYNC_LIGHT" };
+        let none = (!world.kernel.probe.old_events()).then_some(0);
+        let event = MmMigratePages {
+            nr_succeeded: moved,
+            nr_failed: left.failed,
+            mode: MigrateMode(MIGRATE_MODE.index_of(mode).unwrap_or_default() as u32),
+            reason: MigrateReason(MIGRATE_REASON.index_of(b"compaction").unwrap_or_default() as u32),
+            nr_thp_succeeded: none,
+            nr_thp_failed: none,
+            nr_thp_split: none,
+            nr_split: none,
+        };
+        world.write(&event);
+        (moved, left)
+    }
+}

@@ -1,0 +1,150 @@
+//! Nodes of the index of the page cache (`radix_tree_node`): `radix_tree_preload`, `radix_tree_delete` (2.6.36 to 4.19),
+//! `xas_alloc`, `xas_nomem`, `xas_delete_node` (4.20 to 6.12).
+//!
+//! A file's pages hang on nodes of 64 places each, objects of a cache whose blocks are of order 1 or 2 by the number of
+//! CPUs. Before 4.3 who brings a page in waits for such a block, reclaims for it, and takes a single page where he is
+//! denied one; since then nobody waits, but since 4.20 a lack of blocks wakes kswapd. A node goes with the last of its
+//! places: before 3.15 that is a page in memory, later also the shadow of one that reclaim took. Left out: nodes above the
+//! lowest, 1 in 64 of them; the grace period of RCU before an object can be used again; nodes that each CPU holds in
+//! advance; nodes of what was in memory before the run; the shrinker of nodes that hold only shadows, which does nothing
+//! until there are as many nodes as an eighth of the pages in memory; that a block comes from the nodes of the task's
+//! policy. Checked by tests here and in `tests/slab.rs`, and against guests (docs/fidelity.md).
+
+use crate::frame::{Migratetype, NO_PAGE, Pfn};
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
+use crate::mm::slab::{Slab, SlabShape};
+use crate::page_alloc::{AllocationFailure, Request};
+use crate::probe::Task;
+
+/// Pages of a node (`RADIX_TREE_MAP_SIZE`, `XA_CHUNK_SIZE`).
+const PLACES: u64 = 64;
+/// Bytes of a node, before and since 4.20.
+const SIZE: u64 = 560;
+const SIZE_XARRAY: u64 = 576;
+
+/// Memory for nodes.
+const BLOCK: Request = Request {
+    migratetype: Migratetype::Reclaimable,
+    gfp: "GFP_KERNEL|__GFP_NOWARN|__GFP_NORETRY|__GFP_RECLAIMABLE",
+    no_retry: true,
+    ..Request::KERNEL
+};
+const SINGLE: Request = Request { gfp: "GFP_KERNEL|__GFP_RECLAIMABLE", no_retry: false, ..BLOCK };
+const NOWAIT: &str = "GFP_NOWAIT|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_RECLAIMABLE|__GFP_ACCOUNT";
+
+/// How a kernel asks for a block of the usual order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Waits for it (before 4.3; here where zones are reclaimed).
+    Waits,
+    /// Does not (to 4.19).
+    Lightly,
+    /// Wakes kswapd for it (since 4.20).
+    Wakes,
+}
+
+/// The lowest node of 64 pages of a file: the block of its object, whose cache that is, and how many places are in use.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    block: Pfn,
+    slab: u8,
+    used: u8,
+}
+
+const NONE: Node = Node { block: NO_PAGE, slab: 0, used: 0 };
+
+/// All nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    /// By node of the machine.
+    slabs: Vec<Slab>,
+    /// By region; those of a region without pages of a file are not there.
+    files: Vec<Vec<Node>>,
+    /// A page that reclaim took keeps its place.
+    pub keeps_shadows: bool,
+}
+
+impl Index {
+    /// None yet, on a machine of so many nodes and CPUs.
+    pub(crate) fn new(nodes: usize, cpus: usize, asks: Asks, keeps_shadows: bool) -> Index {
+        let mut shape = match asks {
+            Asks::Waits => SlabShape::of(SIZE, cpus, BLOCK),
+            Asks::Lightly => SlabShape::of(SIZE, cpus, BLOCK).without_waiting(),
+            Asks::Wakes => {
+                let mut shape = SlabShape::of(SIZE_XARRAY, cpus, BLOCK).without_waiting();
+                (shape.usual.0.kswapd, shape.usual.0.gfp) = (true, NOWAIT);
+                shape
+            }
+        };
+        shape.small.0 = SINGLE;
+        Index { slabs: vec![Slab::new(shape); nodes], files: Vec::new(), keeps_shadows }
+    }
+
+    /// The node of a page, made room for.
+    fn node(&mut self, region: usize, page: u64) -> &mut Node {
+        if self.files.len() <= region {
+            self.files.resize(region + 1, Vec::new());
+        }
+        let (of, number) = (&mut self.files[region], (page / PLACES) as usize);
+        if of.len() <= number {
+            of.resize(number + 1, NONE);
+        }
+        &mut of[number]
+    }
+}
+
+impl AccessState {
+    /// Sees to it that a page that is about to come into the page cache has a node.
+    pub(super) fn prepare_index(
+        &mut self,
+        kernel: &mut Kernel,
+        by: (u32, Task),
+        region: usize,
+        page: u64,
+    ) -> Result<(), AllocationFailure> {
+        if self.index.node(region, page).block == NO_PAGE {
+            let local = kernel.machine.node_of(by.0);
+            let denied = std::mem::take(&mut self.denied);
+            let block = self.index.slabs[local].take_after(kernel, by, denied)?;
+            *self.index.node(region, page) = Node { block, slab: local as u8, used: 0 };
+        }
+        Ok(())
+    }
+
+    /// A page has come into the page cache; its place was free, or held a shadow.
+    pub(super) fn enter_index(&mut self, region: usize, page: u64, had_shadow: bool) {
+        if !(had_shadow && self.index.keeps_shadows) {
+            self.index.node(region, page).used += 1;
+        }
+    }
+
+    /// A page's place is free again.
+    pub(crate) fn leave_index(&mut self, kernel: &mut Kernel, by: (u32, Task), region: usize, page: u64) {
+        let node = self.index.node(region, page);
+        if node.block == NO_PAGE {
+            return;
+        }
+        node.used -= 1;
+        if node.used == 0 {
+            let Node { block, slab, .. } = std::mem::replace(node, NONE);
+            self.index.slabs[usize::from(slab)].give(kernel, by, block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_ask_differently() {
+        let of = |asks| Index::new(1, 4, asks, true).slabs[0].shape();
+        let [waits, lightly, wakes] = [Asks::Waits, Asks::Lightly, Asks::Wakes].map(of);
+        let orders = [waits, lightly, wakes].map(|shape| (shape.usual.0.order, shape.usual.1, shape.small.1));
+        assert_eq!(orders, [(2, 29, 7), (2, 29, 7), (2, 28, 7)]);
+        let waiting = [waits, lightly, wakes].map(|shape| (shape.usual.0.may_wait, shape.usual.0.kswapd));
+        assert_eq!(waiting, [(true, true), (false, false), (false, true)]);
+        assert!([waits, lightly, wakes].iter().all(|shape| shape.small.0.may_wait && !shape.small.0.no_retry));
+    }
+}

@@ -1,0 +1,368 @@
+//! The page cache: `filemap_read`, `filemap_fault`, `filemap_map_pages`, `page_cache_ra_unbounded`, `filemap_add_folio`,
+//! `ext4_write_begin` (6.1 to 6.12, ext4 with 4 KiB blocks and pages).
+//!
+//! A read that finds its page missing reads a window of pages ([`Readahead`]) and waits for the disk, unless that is
+//! memory. Pages of files are charged to who reads them first. Left out: large folios, locks, direct I/O, holes,
+//! the pages of a file system's own. Checked against guests (docs/fidelity.md).
+
+pub(crate) mod index;
+pub(crate) mod inode_lock;
+
+use crate::frame::{Flag, Pfn};
+use crate::hw::IoClass;
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
+use crate::mm::readahead::{Readahead, Window};
+use crate::mm::region::Entry;
+use crate::mm::vmscan::Retries;
+use crate::page_alloc::{AllocationFailure, Caller, Request};
+use crate::time::{PS_PER_NS, Ps};
+use crate::vmstat::NodeItem;
+
+/// A page of a file that somebody waits for, by itself: not by way of reading ahead, which does without file systems.
+const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
+/// A page of a file that may be needed: not worth a second try.
+const AHEAD: Request = Request {
+    no_retry: true,
+    gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE",
+    ..Request::USER
+};
+/// A page of a file that is about to be written by a call.
+const WRITTEN: Request = Request { spread_dirty: true, gfp: "GFP_HIGHUSER_MOVABLE|__GFP_WRITE", ..Request::USER };
+/// The same in 2010, whether anybody waits for it or not.
+const PAGE_2010: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|GFP_COLD", ..Request::USER };
+
+/// How a touch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touched {
+    Done,
+    /// The page is there from then on.
+    Wait(Ps),
+    /// Somebody was woken meanwhile, who may want the CPU.
+    Again,
+}
+
+/// Files as their readers know them, and windows that are being read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reader {
+    ra: Readahead,
+    /// Pages of a window that still have to be brought in.
+    pending: Option<Window>,
+    /// Those that are there, to be read as one request.
+    brought: Vec<Pfn>,
+    /// Reading ahead has found no memory for the page that is touched: it is brought in by itself. Without this whoever
+    /// waits for that page would read ahead again at each try, and never come to the end of its own tries.
+    alone: bool,
+}
+
+impl AccessState {
+    /// A call reads or writes a page of a file. On failure the same call goes on where it was.
+    pub(crate) fn file_call(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        (region, reader): (usize, &mut Reader),
+        page: u64,
+        write: bool,
+    ) -> Result<Touched, AllocationFailure> {
+        self.use_file(kernel, caller, region, page)?;
+        if write {
+            return self.write_call(kernel, caller, region, page);
+        }
+        if !self.finish(kernel, caller, region, reader)? {
+            return Ok(Touched::Again);
+        }
+        let pfn = match self.regions[region].entry(page) {
+            Entry::Present(pfn) => pfn,
+            _ => {
+                if !reader.alone && !self.ahead(kernel, caller, (region, reader), page, false)? {
+                    return Ok(Touched::Again);
+                }
+                match self.regions[region].entry(page) {
+                    Entry::Present(pfn) => pfn,
+                    // Reading ahead has given up before it came here.
+                    _ => self.bring_one(kernel, caller, region, page)?,
+                }
+            }
+        };
+        reader.alone = false;
+        // A mark and the end of a write are one flag; a page that is read is not being written.
+        let marked = kernel.alloc.frames.has(pfn, Flag::Reclaim) && !kernel.alloc.frames.has(pfn, Flag::Writeback);
+        if marked {
+            kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+            if !self.ahead(kernel, caller, (region, reader), page, true)? {
+                return Ok(Touched::Again);
+            }
+        }
+        if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            return Ok(Touched::Wait(until));
+        }
+        kernel.spend(caller.cpu, self.costs.file_call);
+        kernel.mark_accessed(caller.cpu, pfn);
+        reader.ra.note(page);
+        Ok(Touched::Done)
+    }
+
+    /// A call writes a whole page of a file, which need not be read for it.
+    fn write_call(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        page: u64,
+    ) -> Result<Touched, AllocationFailure> {
+        if let Some(until) = self.wait_to_write(kernel, caller, region) {
+            return Ok(Touched::Wait(until));
+        }
+        self.prepare_write(kernel, caller, region, page)?;
+        let pfn = match self.regions[region].entry(page) {
+            Entry::Present(pfn) => pfn,
+            _ => {
+                let pfn = self.bring(kernel, caller, region, page, &WRITTEN)?;
+                kernel.spend(caller.cpu, self.costs.file_create);
+                pfn
+            }
+        };
+        if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            return Ok(Touched::Wait(until));
+        }
+        kernel.spend(caller.cpu, self.costs.file_write);
+        self.dirty(kernel, caller, region, page);
+        self.regions[region].lock.hold(kernel.clock(caller.cpu));
+        Ok(Touched::Done)
+    }
+
+    /// A fault on a page of a file that is not mapped.
+    pub(crate) fn file_fault(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        (region, mapper, reader): (usize, usize, &mut Reader),
+        page: u64,
+        write: bool,
+    ) -> Result<Touched, AllocationFailure> {
+        let limits = (self.readahead_pages, self.regions[region].len());
+        // In 2012 a mapping that was read in order was read ahead like a call's file.
+        let of_2010 = kernel.reclaim.rules.by_zone.is_some();
+        self.use_file(kernel, caller, region, page)?;
+        if !self.finish(kernel, caller, region, reader)? {
+            return Ok(Touched::Again);
+        }
+        self.regions[region].tables.reach(kernel, caller, page)?;
+        let retries = kernel.reclaim.rules.retries;
+        let reads;
+        let pfn = match self.regions[region].entry(page) {
+            Entry::Present(pfn) => {
+                let marked = kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+                reads = marked;
+                kernel.stat.events.faults += u64::from(marked && retries == Retries::Reads);
+                if marked && !self.ahead(kernel, caller, (region, reader), page, true)? {
+                    return Ok(Touched::Again);
+                }
+                pfn
+            }
+            // Reading ahead has given up before it came here, and the fault was counted then.
+            _ if reader.alone => {
+                reads = true;
+                self.bring_one(kernel, caller, region, page)?
+            }
+            _ => {
+                kernel.stat.events.reclaim.pgmajfault += 1;
+                reads = true;
+                kernel.stat.events.faults += u64::from(retries == Retries::Reads);
+                let all = if of_2010 && reader.ra.is_next(page) {
+                    self.ahead(kernel, caller, (region, reader), page, false)?
+                } else {
+                    reader.pending = reader.ra.around(page, limits);
+                    self.finish(kernel, caller, region, reader)?
+                };
+                if !all {
+                    return Ok(Touched::Again);
+                }
+                match self.regions[region].entry(page) {
+                    Entry::Present(pfn) => pfn,
+                    _ => self.bring_one(kernel, caller, region, page)?,
+                }
+            }
+        };
+        reader.alone = false;
+        if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            // Who reads has been counted already; others find the page locked.
+            let again = retries == Retries::Waits || retries == Retries::Reads && !reads;
+            kernel.stat.events.faults += u64::from(again);
+            return Ok(Touched::Wait(until));
+        }
+        kernel.stat.events.faults += 1;
+        kernel.spend(caller.cpu, self.costs.fault);
+        if of_2010 {
+            reader.ra.note(page);
+        }
+        let mapped = self.map_around(kernel, caller.cpu, (region, mapper), page, write);
+        (0..mapped).for_each(|_| reader.ra.hit());
+        if write {
+            self.dirty_mapped(kernel, caller, region, page);
+        }
+        Ok(Touched::Done)
+    }
+
+    /// A mapping of a file or of shared memory gets a page that is in memory. A fault that reads gives it the neighbours
+    /// that are in memory too (`do_fault_around`), but the marked one, which is to be seen when it is touched; one that
+    /// writes does not. How many it got.
+    pub(super) fn map_around(
+        &mut self,
+        kernel: &mut Kernel,
+        cpu: u32,
+        (region, mapper): (usize, usize),
+        page: u64,
+        write: bool,
+    ) -> u64 {
+        let around = if write { 1 } else { self.fault_around };
+        let (first, now, of) = (page / around * around, kernel.clock(cpu), &mut self.regions[region]);
+        let mut mapped = 0;
+        for at in first..(first + around).min(of.len()) {
+            if let Entry::Present(pfn) = of.entry(at)
+                && !of.is_mapped_by(mapper, at)
+                && self.reading.get(&pfn).is_none_or(|&done| done <= now)
+                && (at == page || !of.file || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
+            {
+                if of.map_cached(mapper, at) && of.file {
+                    kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, 1);
+                }
+                mapped += 1;
+            }
+        }
+        // The fault itself has the cost of the page that it is about.
+        kernel.spend(cpu, self.costs.map_around * u64::saturating_sub(mapped, 1));
+        mapped
+    }
+
+    /// Reads ahead of a reader that has come to a missing page or to the marked one; false as [`Self::finish`].
+    fn ahead(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        (region, reader): (usize, &mut Reader),
+        page: u64,
+        marked: bool,
+    ) -> Result<bool, AllocationFailure> {
+        let of = &self.regions[region];
+        let cached = |page| of.is_cached(page);
+        reader.pending = reader.ra.on_demand(page, marked, (self.readahead_pages, of.len()), cached);
+        self.finish(kernel, caller, region, reader)
+    }
+
+    /// Brings in what is left of a window; false: it ends early, because somebody has been woken.
+    fn finish(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        reader: &mut Reader,
+    ) -> Result<bool, AllocationFailure> {
+        // Where zones are reclaimed nobody stops amid a window, and no page is denied, but a block for the index may be.
+        let by_node = kernel.reclaim.rules.by_zone.is_none();
+        let denied = by_node && std::mem::take(&mut self.denied);
+        reader.alone |= denied;
+        let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
+            self.read(kernel, caller.cpu, region, &mut reader.brought);
+            return Ok(true);
+        };
+        while window.start < window.end {
+            let page = window.start;
+            if self.regions[region].is_cached(page) {
+                self.read(kernel, caller.cpu, region, &mut reader.brought);
+            } else {
+                let brought = self.bring(kernel, caller, region, page, &AHEAD);
+                let pfn = brought.inspect_err(|_| reader.pending = Some(window))?;
+                reader.brought.push(pfn);
+                if window.mark == Some(page) {
+                    kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, true);
+                }
+            }
+            window.start += 1;
+            if by_node && window.start < window.end && kernel.wants_attention() {
+                reader.pending = Some(window);
+                return Ok(false);
+            }
+        }
+        self.read(kernel, caller.cpu, region, &mut reader.brought);
+        Ok(true)
+    }
+
+    /// Reads pages that lie one after another, as one request.
+    fn read(&mut self, kernel: &mut Kernel, cpu: u32, region: usize, pages: &mut Vec<Pfn>) {
+        let count = pages.len() as u64;
+        if count == 0 {
+            return;
+        }
+        if self.regions[region].sparse {
+            // A hole is filled as a page of the program's own is.
+            kernel.spend(cpu, self.costs.file_create * count);
+            return pages.clear();
+        }
+        kernel.stat.events.reclaim.pgpgin += 4 * count;
+        kernel.spend(cpu, self.costs.file_request);
+        if self.disk.synchronous {
+            kernel.spend(cpu, self.disk.transfer(count));
+            return pages.clear();
+        }
+        let place = kernel.alloc.frames.content(pages[0]).into();
+        let done = self.disk.submit(kernel.clock(cpu), IoClass::Sync, place, count);
+        self.reading.extend(pages.drain(..).map(|page| (page, done)));
+    }
+
+    /// Brings in a page that somebody waits for, by itself.
+    fn bring_one(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        page: u64,
+    ) -> Result<Pfn, AllocationFailure> {
+        let pfn = self.bring(kernel, caller, region, page, &PAGE)?;
+        self.read(kernel, caller.cpu, region, &mut vec![pfn]);
+        Ok(pfn)
+    }
+
+    /// Allocates a page of a file, to be read.
+    fn bring(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        region: usize,
+        page: u64,
+        request: &Request,
+    ) -> Result<Pfn, AllocationFailure> {
+        self.prepare_index(kernel, (caller.cpu, caller.task), region, page)?;
+        let mut who = caller.for_page(self.regions[region].policy, page);
+        let request = if kernel.reclaim.rules.by_zone.is_some() { &PAGE_2010 } else { request };
+        let pfn = kernel.allocate_charged(&mut who, request)?.page;
+        let node = kernel.node_of_frame(pfn);
+        let gone = self.regions[region].entry(page);
+        kernel.prepare(caller, pfn, self.regions[region].content(page), &[]);
+        // A page that is overwritten as a whole says nothing of what had to be read again.
+        if let (Entry::Gone(shadow), false) = (gone, request.spread_dirty) {
+            kernel.refault(pfn, shadow);
+        }
+        kernel.add_to_lru(caller.cpu, pfn);
+        self.regions[region].put(page, pfn, node);
+        self.enter_index(region, page, matches!(gone, Entry::Gone(_)));
+        kernel.stat.pages.add(node, NodeItem::FilePages, 1);
+        Ok(pfn)
+    }
+
+    /// True if a page is not there yet. Nobody notes that a read has ended until the page is touched.
+    pub(crate) fn is_being_read(&self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> bool {
+        self.reading.get(&pfn).is_some_and(|&done| done > kernel.clock(cpu))
+    }
+
+    /// When a page that is being read will be there; `None` if it is.
+    pub(crate) fn read_ends(&mut self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> Option<Ps> {
+        let done = *self.reading.get(&pfn)?;
+        if done > kernel.clock(cpu) {
+            return Some(done.div_ceil(PS_PER_NS) * PS_PER_NS);
+        }
+        self.reading.remove(&pfn);
+        None
+    }
+}

@@ -1,0 +1,167 @@
+//! Time of CPUs, in picoseconds, because what is timed here is shorter than a nanosecond is fine, and what work takes of it.
+//!
+//! CPUs may share one budget, as those of an emulator with a single thread do: the busy ones take turns in equal slices,
+//! and idle time is skipped. Of N busy CPUs each gets every Nth slice, so its work takes N times as long, however short
+//! the slices are; that is what is charged. A slice is the time to the next tick divided by all CPUs, as QEMU has it
+//! (`icount_percpu_budget`); it counts only while memory is reclaimed, elsewhere the order of slices within an epoch is
+//! left out. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
+
+use super::{Kernel, KernelError, budget};
+use crate::hw::{CounterType, LoopCosts, PageCosts};
+use crate::time::{Ns, OfObject, PS_PER_NS, Ps, Random, Use};
+
+/// Largest cost that is believed: a second.
+const MAX_COST: Ps = 1_000_000_000_000;
+
+/// Picoseconds of an allocation, its free, a page given back to the buddy lists and an increment of each counter type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) allocate: Ps,
+    pub(crate) free: Ps,
+    pub(super) give_back: Ps,
+    counts: [Ps; CounterType::ALL.len()],
+}
+
+impl Times {
+    pub(super) fn of(costs: &PageCosts, of: &LoopCosts) -> Times {
+        let work = costs.picoseconds(of.work);
+        let counts = CounterType::ALL.map(|counter| costs.picoseconds(of.count(counter)));
+        Times { allocate: work / 2, free: work - work / 2, give_back: costs.picoseconds(of.give_back), counts }
+    }
+}
+
+/// How long a CPU waits for a zone's line that another has written. All its readers ask for it at once and are served
+/// one after another in an order that nobody knows: the first hardly waits, the last twice the mean. Fetches that all
+/// took the mean would keep the counters of CPUs in step with each other and with the folds for good, which is up to a
+/// tenth cheaper.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fetches {
+    mean: Ps,
+    random: OfObject,
+    done: u64,
+}
+
+impl Fetches {
+    pub(super) fn of_cpus(cpus: usize, mean: Ps, seed: u64) -> Vec<Fetches> {
+        let random = Random::new(seed, Use::LineFetch);
+        (0..cpus as u64).map(|cpu| Fetches { mean, random: random.of(cpu), done: 0 }).collect()
+    }
+
+    /// Time of the next fetch.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Ps {
+        let time = self.random.below(self.done, 2 * self.mean + 1);
+        self.done += 1;
+        time
+    }
+}
+
+impl Kernel {
+    /// Says what writing an event takes.
+    pub(crate) fn set_event_time(&mut self, time: Ps) {
+        self.event_time = time;
+    }
+
+    /// Lets all CPUs share the time of one, or have a time of their own each.
+    pub fn set_shared_budget(&mut self, shared: bool) {
+        self.shared_budget = shared;
+        self.set_share();
+    }
+
+    /// The busy CPUs have become others: what each of them gets of a shared budget.
+    pub(super) fn set_share(&mut self) {
+        self.share = match self.shared_budget {
+            true => self.busy.iter().filter(|busy| **busy).count().max(1) as u64,
+            false => 1,
+        };
+        if self.share == 1 {
+            self.left.fill(0);
+        }
+    }
+
+    /// True if a CPU has something to run.
+    pub(crate) fn is_busy(&self, cpu: u32) -> bool {
+        self.busy[cpu as usize]
+    }
+
+    /// How many times longer work takes now than it does alone on the machine.
+    pub(crate) fn share(&self) -> u64 {
+        self.share
+    }
+
+    /// What a CPU does at once while others run, from a time on: a slice of the budget that all share, or nothing.
+    pub(crate) fn slice(&self, clock: Ps) -> Ps {
+        let slice = (self.tick - clock % self.tick) / self.clocks.len() as u64;
+        if self.shared_budget { slice * self.share } else { 0 }
+    }
+
+    /// Time of a CPU.
+    pub fn now(&self, cpu: u32) -> Ns {
+        self.clocks[cpu as usize] / PS_PER_NS
+    }
+
+    /// Time of a CPU in picoseconds.
+    #[inline]
+    pub(crate) fn clock(&self, cpu: u32) -> Ps {
+        self.clocks[cpu as usize]
+    }
+
+    /// What an allocation takes alone on the machine that finds everything near.
+    pub(crate) fn allocation_time(&self, cpu: u32) -> Ps {
+        self.times(cpu).allocate + 2 * self.count_time(cpu)
+    }
+
+    /// A CPU does work that takes it some time alone on the machine, with the events that it has written for it.
+    #[inline]
+    pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
+        let time = time + self.probe.take_unpaid() * self.event_time;
+        let left = &mut self.left[cpu as usize];
+        let time = if *left == 0 { time.saturating_mul(self.share) } else { budget::faster(time, self.share, left) };
+        let clock = &mut self.clocks[cpu as usize];
+        *clock = clock.saturating_add(time);
+    }
+
+    /// An interrupt takes some time of a CPU if that is busy: an idle one has it to spare.
+    pub(crate) fn interrupt(&mut self, cpu: u32, time: Ps) {
+        if self.busy[cpu as usize] {
+            self.spend(cpu, time);
+        }
+    }
+
+    /// Work beside the CPUs' own takes a time of the budget that they share, if they do. True if they do.
+    pub(crate) fn spend_beside(&mut self, time: Ps) -> bool {
+        if self.shared_budget {
+            let busy = self.clocks.iter_mut().zip(&self.busy).filter(|(_, busy)| **busy);
+            busy.for_each(|(clock, _)| *clock += time);
+        }
+        self.shared_budget
+    }
+
+    /// A CPU does nothing until a time, if that is still to come.
+    pub(crate) fn wait(&mut self, cpu: u32, until: Ps) {
+        let clock = &mut self.clocks[cpu as usize];
+        *clock = (*clock).max(until);
+    }
+
+    /// What a CPU's allocations take now.
+    #[inline]
+    pub(crate) fn times(&self, cpu: u32) -> &Times {
+        &self.times[usize::from(self.neighbours[cpu as usize] > 0)]
+    }
+
+    /// What an increment of a NUMA counter takes.
+    #[inline]
+    pub(crate) fn count_time(&self, cpu: u32) -> Ps {
+        self.stat.numa.counter_type().map_or(0, |counter| self.times(cpu).counts[counter as usize])
+    }
+}
+
+/// Refuses costs that cannot be.
+pub(super) fn check_costs(costs: &PageCosts) -> Result<(), KernelError> {
+    let of = |at: &LoopCosts| [at.work, at.give_back, at.count_s8, at.count_u16, at.count_word];
+    let all = of(&costs.alone).into_iter().chain(of(&costs.shared_core)).chain([costs.refetch, costs.read_line]);
+    let good = costs.clock_khz > 0 && { all }.all(|cost| cost >= 0.0 && costs.picoseconds(cost) <= MAX_COST);
+    // A loop that takes no time would never end.
+    let moves = costs.picoseconds(costs.alone.work) > 1 && costs.picoseconds(costs.shared_core.work) > 1;
+    if good && moves { Ok(()) } else { Err(KernelError::Costs) }
+}

@@ -1,0 +1,118 @@
+//! Pages that wait for their LRU list in a batch of their CPU: `folio_add_lru`, `folio_activate`,
+//! `folio_rotate_reclaimable`, `lru_add_drain_cpu`, `folio_mark_accessed` (5.8 to 6.18).
+//!
+//! A batch goes to the lists when it is full or holds a huge page; a CPU that reclaims empties its own first. Left out: the
+//! batches of pages that are deactivated by advice; a page that is freed stays in another CPU's batch, where it does nothing
+//! until it is on a list again. Checked against guests event by event (docs/fidelity.md).
+
+use crate::frame::{Flag, Frames, Pfn};
+use crate::mm::vmscan::Reclaim;
+use crate::vmstat::VmStat;
+
+/// The batches of a CPU.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batches {
+    add: Vec<Pfn>,
+    rotate: Vec<Pfn>,
+    activate: Vec<Pfn>,
+}
+
+impl Reclaim {
+    /// A new page is to go to its list.
+    #[inline]
+    pub(crate) fn add_page(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
+        let batch = &mut self.batches[cpu as usize].add;
+        batch.push(page);
+        if batch.len() >= self.rules.lru_batch || frames.order(page) > 0 {
+            self.drain_added(frames, stat, cpu);
+        }
+    }
+
+    fn drain_added(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
+        let mut batch = std::mem::take(&mut self.batches[cpu as usize].add);
+        batch.drain(..).for_each(|page| self.lru.add(frames, &mut stat.pages, page, false));
+        self.batches[cpu as usize].add = batch;
+    }
+
+    /// All batches of a CPU go to the lists.
+    pub(crate) fn drain(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
+        self.drain_added(frames, stat, cpu);
+        for page in std::mem::take(&mut self.batches[cpu as usize].rotate) {
+            self.rotate_now(frames, stat, page);
+        }
+        self.drain_activated(frames, stat, cpu);
+    }
+
+    fn drain_activated(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
+        for page in std::mem::take(&mut self.batches[cpu as usize].activate) {
+            let fits = !frames.has(page, Flag::Active) && !frames.has(page, Flag::Unevictable);
+            if fits && self.lru.remove(frames, &mut stat.pages, page) {
+                frames.set_flag(page, Flag::Active, true);
+                self.lru.add(frames, &mut stat.pages, page, false);
+                stat.events.reclaim.pgactivate += 1 << frames.order(page);
+            }
+        }
+    }
+
+    fn rotate_now(&mut self, frames: &mut Frames, stat: &mut VmStat, page: Pfn) {
+        if !frames.has(page, Flag::Unevictable) && self.lru.remove(frames, &mut stat.pages, page) {
+            frames.set_flag(page, Flag::Active, false);
+            self.lru.add(frames, &mut stat.pages, page, true);
+            stat.events.reclaim.pgrotated += 1 << frames.order(page);
+        }
+    }
+
+    /// A page whose write has ended goes to the tail, to be reclaimed next.
+    pub(crate) fn rotate(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
+        if frames.has(page, Flag::Dirty) || !frames.has(page, Flag::Lru) {
+            return;
+        }
+        self.batches[cpu as usize].rotate.push(page);
+        if self.batches[cpu as usize].rotate.len() >= self.rules.lru_batch {
+            for page in std::mem::take(&mut self.batches[cpu as usize].rotate) {
+                self.rotate_now(frames, stat, page);
+            }
+        }
+    }
+
+    /// A page was read or written by a system call: the first time it is referenced, the second time activated.
+    pub(crate) fn mark_accessed(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
+        if !frames.set_flag(page, Flag::Referenced, true) || frames.has(page, Flag::Unevictable) {
+            return;
+        }
+        if frames.has(page, Flag::Active) {
+            return;
+        }
+        if frames.has(page, Flag::Lru) {
+            self.batches[cpu as usize].activate.push(page);
+            if self.batches[cpu as usize].activate.len() >= self.rules.lru_batch {
+                self.drain_activated(frames, stat, cpu);
+            }
+        } else if self.batches[cpu as usize].add.contains(&page) {
+            // It waits on this CPU for its list, which will be the active one.
+            frames.set_flag(page, Flag::Active, true);
+        }
+        frames.set_flag(page, Flag::Referenced, false);
+        let number = self.lru.number_of(frames, page);
+        self.lru.age(number, 1 << frames.order(page));
+    }
+
+    /// A page is freed or taken to be moved: it leaves its list and all batches.
+    pub(crate) fn forget(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
+        self.held.values_mut().for_each(|held| held.forget(page));
+        if self.lru.remove(frames, &mut stat.pages, page) {
+            let Batches { activate, rotate, .. } = &mut self.batches[cpu as usize];
+            activate.retain(|&at| at != page);
+            rotate.retain(|&at| at != page);
+            return;
+        }
+        let cpus = [cpu as usize].into_iter().chain(0..self.batches.len());
+        for cpu in cpus {
+            let batch = &mut self.batches[cpu].add;
+            if let Some(at) = batch.iter().position(|&at| at == page) {
+                batch.remove(at);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The memory of the processes: regions with their page tables, files, swap, and what of them is on its way to a disk or
+//! back. [`AccessState::fault`] handles a fault.
+
+use crate::frame::Pfn;
+use crate::hw::Device;
+use crate::hw::load::Load;
+use crate::mm::accessed::Log;
+use crate::mm::accessed::pool::Pool;
+use crate::mm::costs::FaultCosts;
+use crate::mm::filemap::index::{Asks, Index};
+use crate::mm::filemap::{Reader, Touched};
+use crate::mm::kernel::Kernel;
+use crate::mm::prot_numa::{HUGE_PAGES, Mapping, Unit};
+use crate::mm::region::{Entry, Region};
+use crate::mm::slab::Slab;
+use crate::mm::slab::dentry::Dentries;
+use crate::mm::slab::inode::Inodes;
+use crate::mm::swap::Swap;
+use crate::mm::writeback::Requests;
+use crate::mm::writeback::dirty;
+use crate::page_alloc::{AllocationFailure, Caller};
+use crate::time::{Ps, Random, Use};
+use std::collections::BTreeMap;
+
+/// Pages of a window of 128 KiB (`VM_READAHEAD_PAGES`).
+const READAHEAD_PAGES: u64 = 32;
+/// Pages of 64 KiB (`fault_around_bytes`).
+pub(crate) const FAULT_AROUND: u64 = 16;
+
+/// Memory and what all accesses share.
+#[derive(Debug)]
+pub(crate) struct AccessState {
+    /// All regions of all processes.
+    pub regions: Vec<Region>,
+    /// Pools of the phases that run; an ended phase leaves its places empty.
+    pub pools: Vec<Option<Pool>>,
+    /// Latencies.
+    pub load: Load,
+    /// What faults cost.
+    pub costs: FaultCosts,
+    /// First touches.
+    pub random: Random,
+    /// Regions as processes map them; empty if nobody balances memory over nodes.
+    pub mappings: Vec<Mapping>,
+    /// First touches of marked pages.
+    pub hint_random: Random,
+    /// Swap space; of size 0 if there is none.
+    pub swap: Swap,
+    /// The disk below files.
+    pub disk: Device,
+    /// Pages that a window holds at most (`read_ahead_kb`).
+    pub readahead_pages: u64,
+    /// Pages that a fault which reads maps together if they are in memory (`fault_around_bytes`).
+    pub fault_around: u64,
+    /// Pages that are being read, and when they will be there.
+    pub reading: BTreeMap<Pfn, Ps>,
+    /// Requests to write that the disk has or that wait for their end.
+    pub requests: Requests,
+    /// Nodes by which pages of files are found.
+    pub index: Index,
+    /// What a file system remembers of each page that was written (`buffer_head`).
+    pub buffers: Slab,
+    /// Names that were looked up.
+    pub dentries: Dentries,
+    /// Inodes and dentries of files that regions are divided into.
+    pub inodes: Inodes,
+    /// Those that have begun since the engine asked, by when the disk will be done.
+    pub ends: Vec<(Ps, u64)>,
+    /// The request that failed last is not tried again.
+    pub denied: bool,
+    /// Touches by epoch, for those who ask which pages are young; somebody has asked.
+    pub(crate) logs: Vec<Log>,
+    pub(crate) looked: bool,
+    /// Epochs since then.
+    pub(crate) epoch: u32,
+    pub(crate) young_random: Random,
+}
+
+impl AccessState {
+    /// No regions yet, on a machine without swap whose disk takes no time.
+    pub(crate) fn new(load: Load, costs: FaultCosts, seed: u64) -> AccessState {
+        let disk = Device::new(0, 0, true);
+        AccessState {
+            regions: Vec::new(),
+            pools: Vec::new(),
+            load,
+            costs,
+            random: Random::new(seed, Use::FirstTouch),
+            mappings: Vec::new(),
+            hint_random: Random::new(seed, Use::HintFault),
+            swap: Swap::new(Some(disk.clone()), 0),
+            disk,
+            readahead_pages: READAHEAD_PAGES,
+            fault_around: FAULT_AROUND,
+            reading: BTreeMap::new(),
+            requests: Requests::default(),
+            index: Index::new(1, 1, Asks::Wakes, true),
+            buffers: Slab::new(dirty::BUFFERS),
+            dentries: Dentries::new(0, 1),
+            inodes: Inodes::default(),
+            ends: Vec::new(),
+            denied: false,
+            logs: Vec::new(),
+            looked: false,
+            epoch: 0,
+            young_random: Random::new(seed, Use::Young),
+        }
+    }
+
+    /// Handles the fault of a touch. After a wait the same touch comes again.
+    pub(crate) fn fault(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        (region, mapper, reader): (usize, usize, &mut Reader),
+        page: u64,
+        write: bool,
+    ) -> Result<Touched, AllocationFailure> {
+        let of = &mut self.regions[region];
+        if of.file {
+            return self.file_fault(kernel, caller, (region, mapper, reader), page, write);
+        }
+        match of.entry(page) {
+            Entry::Gone(_) => return self.swap_in(kernel, caller, (region, mapper), page, write),
+            // Others have brought it in.
+            Entry::Present(_) if !of.is_mapped_by(mapper, page) => {
+                kernel.stat.events.faults += 1;
+                kernel.spend(caller.cpu, self.costs.fault);
+            }
+            Entry::Absent | Entry::Zero | Entry::Present(_) => {
+                let denied = std::mem::take(&mut self.denied);
+                of.fault(kernel, caller, &self.costs, page, (write, denied))?;
+            }
+        }
+        if !self.regions[region].anon {
+            self.map_around(kernel, caller.cpu, (region, mapper), page, write);
+        }
+        Ok(Touched::Done)
+    }
+
+    /// Marks units of one huge page's length for hinting faults and lets them wait for touches in all pools of their
+    /// mapping; those that were marked are left out.
+    pub(crate) fn mark_all<'u>(&mut self, mapping: usize, units: &'u mut Vec<Unit>) -> std::vec::Drain<'u, Unit> {
+        let at = &mut self.mappings[mapping];
+        units.retain(|&unit| at.mark(unit));
+        if let Some(&first) = units.first() {
+            let block = u64::from(first.page) / HUGE_PAGES * HUGE_PAGES;
+            for &pool in &at.pools {
+                let hints = self.pools[pool].as_mut().and_then(|pool| pool.hints.as_mut());
+                if let Some(hints) = hints.filter(|hints| hints.reaches(block..block + HUGE_PAGES)) {
+                    units.iter().for_each(|&unit| hints.list(unit));
+                }
+            }
+        }
+        units.drain(..)
+    }
+
+    /// Lets a marked unit wait for a touch in all pools of its mapping.
+    pub(crate) fn list(&mut self, mapping: usize, unit: Unit) {
+        for &pool in &self.mappings[mapping].pools {
+            let hints = self.pools[pool].as_mut().and_then(|pool| pool.hints.as_mut());
+            hints.into_iter().for_each(|hints| hints.list(unit));
+        }
+    }
+
+    /// The pages of a unit are now those from `pfn` on, on node `to` instead of `from`. No mapping has them marked.
+    pub(crate) fn relocate(&mut self, region: usize, unit: Unit, pfn: Pfn, from: usize, to: usize) {
+        self.regions[region].relocate(unit, pfn, from, to);
+        for mapping in self.mappings.iter_mut().filter(|mapping| mapping.region == region) {
+            mapping.clear(unit);
+            for &pool in &mapping.pools {
+                if let Some(Pool { hints: Some(hints), classes, stale, .. }) = &mut self.pools[pool] {
+                    *stale = true;
+                    hints.moved(classes, unit, from, to);
+                }
+            }
+        }
+    }
+
+    /// A pool is no longer drawn from.
+    pub(crate) fn drop_pool(&mut self, pool: usize) {
+        self.pools[pool] = None;
+        self.regions.iter_mut().for_each(|region| region.pools.retain(|&at| at != pool));
+        self.mappings.iter_mut().for_each(|mapping| mapping.pools.retain(|&at| at != pool));
+    }
+}

@@ -1,0 +1,79 @@
+//! Page tables of a region: `__pte_alloc`, `__pmd_alloc`, `__pud_alloc` (4.13 to 6.18, four levels).
+//!
+//! A table of the lowest level maps 2 MiB, one above it 1 GiB; regions are taken to lie in gibibytes of their own. The
+//! first region of a process has the table above those, for 512 GiB. Each is a page of the kernel's own, allocated by
+//! the policy of the task before the first page that it maps. Left out: the tables of all but the first process that
+//! maps a shared region, and what a process has before its regions. Checked page by page against guests whose state was
+//! recorded (docs/fidelity.md).
+
+use crate::frame::{NO_PAGE, Pfn};
+use crate::mm::kernel::{Kernel, KernelError};
+use crate::page_alloc::{AllocationFailure, Caller, HUGE_ORDER, Request};
+
+/// Entries of a table.
+const ENTRIES: u64 = 512;
+/// Pages that a table of the lowest level maps.
+const LOWEST: u64 = 1 << HUGE_ORDER;
+
+/// A page for a table (`GFP_PGTABLE_USER`).
+const TABLE: Request = Request { gfp: "GFP_KERNEL_ACCOUNT|__GFP_ZERO", ..Request::KERNEL };
+
+/// The tables, [`NO_PAGE`] where there is none yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables {
+    /// By 2 MiB.
+    lowest: Vec<Pfn>,
+    /// By gibibyte.
+    middle: Vec<Pfn>,
+    /// One, if this is the first region of its process.
+    upper: Vec<Pfn>,
+}
+
+impl Tables {
+    /// None yet, for a region of so many pages.
+    pub(crate) fn new(pages: u64) -> Tables {
+        let none = |count: u64| vec![NO_PAGE; count as usize];
+        Tables { lowest: none(pages.div_ceil(LOWEST)), middle: none(pages.div_ceil(LOWEST * ENTRIES)), upper: none(0) }
+    }
+
+    /// The region is the first of its process.
+    pub(crate) fn set_first(&mut self) {
+        self.upper = vec![NO_PAGE];
+    }
+
+    /// Sees to it that a page can be mapped.
+    #[inline]
+    pub(crate) fn reach(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        page: u64,
+    ) -> Result<(), AllocationFailure> {
+        let lowest = page / LOWEST;
+        if self.lowest[lowest as usize] != NO_PAGE {
+            return Ok(());
+        }
+        let middle = (lowest / ENTRIES) as usize;
+        let places = [self.upper.first_mut(), Some(&mut self.middle[middle]), Some(&mut self.lowest[lowest as usize])];
+        for table in places.into_iter().flatten().filter(|table| **table == NO_PAGE) {
+            *table = kernel.allocate_unchecked(caller, &TABLE)?.page;
+        }
+        Ok(())
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        let all = self.lowest.iter().chain(&self.middle).chain(&self.upper);
+        all.filter(|table| **table != NO_PAGE).count() as u64
+    }
+
+    /// Gives all tables back.
+    pub(crate) fn free(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
+        for level in [&mut self.lowest, &mut self.middle, &mut self.upper] {
+            for table in std::mem::take(level).into_iter().filter(|table| *table != NO_PAGE) {
+                kernel.free_unchecked(caller.cpu, caller.task, table)?;
+            }
+        }
+        Ok(())
+    }
+}

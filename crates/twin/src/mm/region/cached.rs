@@ -1,0 +1,79 @@
+//! Pages of a file: which differ from the disk's, and which the file system remembers; what is left of mappings.
+
+use super::{Entry, GONE, Region};
+use crate::frame::{NO_PAGE, Pfn};
+use crate::mm::kernel::Kernel;
+use crate::page_alloc::Caller;
+use crate::vmstat::NodeItem;
+
+impl Region {
+    /// True if a page is in memory.
+    pub(crate) fn is_cached(&self, page: u64) -> bool {
+        self.entries[page as usize] < GONE
+    }
+
+    /// A mapping gets a page of a file that is in the page cache; true if none had it.
+    pub(crate) fn map_cached(&mut self, mapper: usize, page: u64) -> bool {
+        self.touch(mapper, page);
+        self.map_shared(mapper, page)
+    }
+
+    /// A page of a file differs from the disk's; true if no other does.
+    pub(crate) fn set_dirty(&mut self, page: u64) -> bool {
+        self.dirty.insert(page);
+        self.dirty.count() == 1
+    }
+
+    /// A page is going to the disk or away; false if it did not differ.
+    pub(crate) fn set_clean(&mut self, page: u64) -> bool {
+        self.dirty.remove(page)
+    }
+
+    /// The file system remembers a page in a block.
+    pub(crate) fn remember(&mut self, page: u64, block: Pfn) {
+        if self.buffers.is_empty() {
+            self.buffers = vec![NO_PAGE; self.entries.len()];
+        }
+        self.buffers[page as usize] = block;
+    }
+
+    /// The file system forgets a page; the block in which it remembered it.
+    pub(crate) fn forget(&mut self, page: u64) -> Option<Pfn> {
+        let block = std::mem::replace(self.buffers.get_mut(page as usize)?, NO_PAGE);
+        (block != NO_PAGE).then_some(block)
+    }
+
+    /// True if the file system remembers a page.
+    pub(crate) fn remembers(&self, page: u64) -> bool {
+        self.buffers.get(page as usize).is_some_and(|&block| block != NO_PAGE)
+    }
+
+    /// Pages that differ from the disk's.
+    pub(crate) fn dirty(&self) -> u64 {
+        self.dirty.count()
+    }
+
+    /// The first page from one on that differs from the disk's.
+    pub(crate) fn next_dirty(&self, from: u64) -> Option<u64> {
+        self.dirty.next(from)
+    }
+
+    /// A process maps a region no longer that is a file or shared memory: what it has leaves its page tables and stays in
+    /// the page cache; pages of a file that it has used since somebody looked stay as used
+    /// (`zap_pte_range`).
+    pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize) {
+        let mut next = 0;
+        while let Some((page, last, young)) = self.unmap_next(mapper, next) {
+            next = page + 1;
+            if !self.file {
+                continue;
+            }
+            if let Entry::Present(pfn) = self.entry(page) {
+                kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -i64::from(last));
+                if young {
+                    kernel.mark_accessed(caller.cpu, pfn);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Faults of memory without a file, anonymous and shared: `do_anonymous_page`, `do_huge_pmd_anonymous_page`, `wp_page_copy` of
+//! the zero page and `shmem_fault`, 4.13 to 6.18.
+//!
+//! A read of anonymous memory maps the shared zero page and allocates nothing, a write allocates, with a huge page where one
+//! fits and is allowed; shared memory is allocated by either. Left out: khugepaged. Checked through the counters in
+//! `tests/run.rs`.
+
+use super::{HUGE, Region, ZERO};
+use crate::frame::{Flag, NO_PAGE, Pfn};
+use crate::mm::costs::FaultCosts;
+use crate::mm::kernel::Kernel;
+use crate::page_alloc::{Allocated, AllocationFailure, Caller, Request};
+
+/// The page of a process, zeroed.
+const USER: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|__GFP_ZERO", ..Request::USER };
+
+impl Region {
+    /// Handles the fault of an access on the caller's CPU, which spends the time. The page is mapped afterwards; the
+    /// failure of its allocation is given back. `denied`: it was, and waiting did not help.
+    pub(crate) fn fault(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        costs: &FaultCosts,
+        page: u64,
+        (write, denied): (bool, bool),
+    ) -> Result<(), AllocationFailure> {
+        self.tables.reach(kernel, caller, page)?;
+        let block = page / HUGE * HUGE;
+        let fits = self.may_be_huge() && block + HUGE <= self.len();
+        let whole = fits && (block..block + HUGE).all(|page| self.entries[page as usize] == NO_PAGE);
+        if self.anon && !write {
+            note_fault(kernel, caller.cpu, costs);
+            let pages = if whole { block..block + HUGE } else { page..page + 1 };
+            for page in pages {
+                self.entries[page as usize] = ZERO;
+                let part = self.part_mut(page);
+                (part.absent, part.zero) = (part.absent - 1, part.zero + 1);
+            }
+            return Ok(());
+        }
+        if whole && let Some(got) = self.ask_huge(kernel, caller, block, denied)? {
+            note_fault(kernel, caller.cpu, costs);
+            kernel.stat.events.thp_fault_alloc += 1;
+            kernel.spend(caller.cpu, costs.clear_huge);
+            let node = kernel.alloc.zones[got.zone].node;
+            (block..block + HUGE).zip(got.page..).for_each(|(page, pfn)| self.map(page, pfn, node));
+            self.adopt(kernel, caller, block, got.page);
+            return Ok(());
+        }
+        let mut who = caller.for_page(self.policy, page);
+        let got = kernel.allocate_charged(&mut who, &USER)?;
+        note_fault(kernel, caller.cpu, costs);
+        self.map(page, got.page, kernel.alloc.zones[got.zone].node);
+        self.adopt(kernel, caller, page, got.page);
+        self.refused.retain(|(of, _)| *of != block);
+        Ok(())
+    }
+
+    /// Asks for a huge page for a block; `None`: it is refused, and the fault goes on with a base page.
+    fn ask_huge(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        block: u64,
+        denied: bool,
+    ) -> Result<Option<Allocated>, AllocationFailure> {
+        let known = self.refused.iter().position(|(of, _)| *of == block);
+        let mut number = known.map_or(0, |at| self.refused.swap_remove(at).1);
+        if denied {
+            number += 1;
+            kernel.stat.events.thp_fault_fallback += u64::from(number == self.huge.len());
+        }
+        let mut who = caller.for_page(self.policy, block / HUGE);
+        while let Some(request) = self.huge.get(number) {
+            match kernel.allocate_charged(&mut who, request) {
+                Ok(got) => return Ok(Some(got)),
+                Err(failure) if request.may_wait => {
+                    self.refused.push((block, number));
+                    return Err(failure);
+                }
+                Err(_) => number += 1,
+            }
+            kernel.stat.events.thp_fault_fallback += u64::from(number == self.huge.len());
+        }
+        // Its base page may have to wait too; then it is not asked for again.
+        self.refused.push((block, number));
+        Ok(None)
+    }
+
+    /// A block that has been allocated for a page of anonymous or shared memory goes to its list.
+    fn adopt(&mut self, kernel: &mut Kernel, caller: &Caller, page: u64, pfn: Pfn) {
+        // Before 5.9 new anonymous memory was active; so it still is where zones are reclaimed.
+        let active = self.anon && kernel.reclaim.rules.by_zone.is_some();
+        let flags: &[Flag] = if active { &[Flag::Swapbacked, Flag::Active] } else { &[Flag::Swapbacked] };
+        kernel.adopt(caller, pfn, self.content(page), flags, self.locked);
+        self.count(kernel, pfn, 1);
+        if self.anon {
+            self.young.insert(page);
+        }
+    }
+}
+
+/// A fault is handled.
+fn note_fault(kernel: &mut Kernel, cpu: u32, costs: &FaultCosts) {
+    kernel.stat.events.faults += 1;
+    kernel.spend(cpu, costs.fault);
+}

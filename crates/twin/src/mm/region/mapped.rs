@@ -1,0 +1,198 @@
+//! Whose page tables have which pages of a region that several processes may map: files and shared memory.
+//!
+//! Stands for the entries of each mapping (`set_pte_range`, `zap_pte_range`, `page_mapcount`; every release). Anonymous memory
+//! has one mapping, whose entries are the region's own. Not modelled: page tables of all but the first process as memory.
+//! Checked by tests here and through faults and counters in `tests/numa_files.rs`.
+
+use super::{Entry, GONE, Region};
+use crate::mm::prot_numa::Bits;
+
+/// The pages that each mapping of a region has.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mapped {
+    by: Vec<Bits>,
+    /// Of those, the ones that were touched since reclaim looked.
+    young: Vec<Bits>,
+    /// Pages that some mapping has.
+    any: u64,
+}
+
+impl Mapped {
+    fn has(&self, mapper: usize, page: u64) -> bool {
+        self.by.get(mapper).is_some_and(|pages| pages.has(page))
+    }
+
+    fn count(&self, page: u64) -> usize {
+        self.by.iter().filter(|pages| pages.has(page)).count()
+    }
+}
+
+impl Region {
+    /// One more process maps the region, nothing of it yet; the number of its mapping.
+    pub(crate) fn add_mapper(&mut self) -> usize {
+        let pages = if self.anon { 0 } else { self.len() };
+        self.mapped.by.push(Bits::new(pages));
+        self.mapped.young.push(Bits::new(pages));
+        self.mapped.by.len() - 1
+    }
+
+    /// True if a mapping has a page, or would have the page that is there.
+    #[inline]
+    pub(crate) fn is_mapped_by(&self, mapper: usize, page: u64) -> bool {
+        self.anon || self.mapped.has(mapper, page)
+    }
+
+    /// True if an access of a page by a mapping is no fault.
+    #[inline]
+    pub(crate) fn is_mapped(&self, mapper: usize, page: u64, write: bool) -> bool {
+        match self.entry(page) {
+            Entry::Present(_) => self.is_mapped_by(mapper, page),
+            Entry::Zero => !write,
+            Entry::Absent | Entry::Gone(_) => false,
+        }
+    }
+
+    /// True if a page is in some page table.
+    #[inline]
+    pub(crate) fn is_mapped_by_any(&self, page: u64) -> bool {
+        match self.entry(page) {
+            Entry::Present(_) => self.mapcount(page) > 0,
+            Entry::Zero => true,
+            Entry::Absent | Entry::Gone(_) => false,
+        }
+    }
+
+    /// Mappings of the region, one where nobody maps it.
+    pub(crate) fn mappers(&self) -> usize {
+        self.mapped.by.len().max(1)
+    }
+
+    /// A page that several may map is touched by one of them.
+    #[inline]
+    pub(super) fn touch_shared(&mut self, mapper: usize, page: u64) {
+        if let Some(own) = self.mapped.young.get_mut(mapper).filter(|_| !self.anon) {
+            own.insert(page);
+        }
+    }
+
+    /// Which mappings of a page that several may map have touched it since this was asked, one bit for each.
+    pub(super) fn take_touched(&mut self, page: u64) -> u64 {
+        let own = self.mapped.young.iter_mut().enumerate().filter(|(_, own)| own.count() > 0);
+        own.fold(0, |bits, (number, own)| bits | u64::from(own.remove(page)) << number.min(63))
+    }
+
+    /// What a mapping has at a page: nothing where the page is in memory and only others have it.
+    #[inline]
+    pub(crate) fn entry_of(&self, mapper: usize, page: u64) -> Entry {
+        match self.entry(page) {
+            Entry::Present(_) if !self.is_mapped_by(mapper, page) => Entry::Absent,
+            entry => entry,
+        }
+    }
+
+    /// Mappings that have a page (`page_mapcount`).
+    pub(crate) fn mapcount(&self, page: u64) -> usize {
+        if self.anon { usize::from(self.entries[page as usize] < GONE) } else { self.mapped.count(page) }
+    }
+
+    /// Pages of the region that a mapping has: what it adds to its process's resident pages.
+    pub(crate) fn resident(&self, mapper: usize) -> u64 {
+        if self.anon { self.present() } else { self.mapped.by.get(mapper).map_or(0, Bits::count) }
+    }
+
+    /// Pages of a range that a mapping has not.
+    pub(crate) fn unmapped_within(&self, mapper: usize, pages: &std::ops::Range<u64>) -> u64 {
+        let Some(own) = self.mapped.by.get(mapper).filter(|own| !self.anon && own.count() < self.len()) else {
+            return 0;
+        };
+        pages.end - pages.start - own.count_within(pages)
+    }
+
+    /// A mapping gets a page of a file or of shared memory; true if none had it.
+    pub(crate) fn map_shared(&mut self, mapper: usize, page: u64) -> bool {
+        if self.anon {
+            return false;
+        }
+        let first = self.mapped.count(page) == 0;
+        if let Some(own) = self.mapped.by.get_mut(mapper) {
+            own.insert(page);
+            self.mapped.any += u64::from(first);
+        }
+        first
+    }
+
+    /// All mappings lose a page; true if one had it.
+    pub(crate) fn unmap_everywhere(&mut self, page: u64) -> bool {
+        let mut any = false;
+        for own in self.mapped.by.iter_mut().filter(|own| own.count() > 0) {
+            any |= own.remove(page);
+        }
+        self.take_touched(page);
+        self.mapped.any -= u64::from(any);
+        any
+    }
+
+    /// A mapping loses its next page from one on; that page, whether no other mapping has it, and whether this one has
+    /// touched it since reclaim looked.
+    pub(super) fn unmap_next(&mut self, mapper: usize, from: u64) -> Option<(u64, bool, bool)> {
+        let own = self.mapped.by.get_mut(mapper)?;
+        let page = own.next(from)?;
+        own.remove(page);
+        let young = self.mapped.young[mapper].remove(page);
+        let last = self.mapped.count(page) == 0;
+        self.mapped.any -= u64::from(last);
+        Some((page, last, young))
+    }
+
+    /// Pages of a file that processes map.
+    pub(crate) fn mapped_pages(&self) -> u64 {
+        self.mapped.any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Shape;
+    use super::*;
+    use crate::page_alloc::Policy;
+
+    #[test]
+    fn each_process_maps_for_itself() {
+        let shape = |anon| Shape {
+            pages: 200,
+            parts: 1,
+            anon,
+            file: !anon,
+            huge: Vec::new(),
+            exec: false,
+            locked: false,
+            policy: Policy::Default,
+        };
+        let mut file = Region::new(shape(false), 1, 0);
+        let (a, b) = (file.add_mapper(), file.add_mapper());
+        file.put(70, 5, 0);
+        assert_eq!((file.entry(70), file.entry_of(a, 70)), (Entry::Present(5), Entry::Absent), "in the cache alone");
+        assert!(file.map_shared(a, 70) && !file.is_mapped(b, 70, false));
+        assert!(!file.map_shared(b, 70) && file.is_mapped(b, 70, false));
+        assert_eq!((file.mapcount(70), file.mapped_pages(), file.resident(a)), (2, 1, 1));
+        assert_eq!((file.unmapped_within(a, &(60..80)), file.unmapped_within(a, &(0..70))), (19, 70));
+        file.touch(a, 70);
+        assert_eq!((file.unmap_next(a, 0), file.unmap_next(a, 0)), (Some((70, false, true)), None));
+        assert_eq!((file.mapcount(70), file.mapped_pages(), file.resident(b)), (1, 1, 1));
+        assert!(file.unmap_everywhere(70) && !file.unmap_everywhere(70));
+        assert_eq!((file.mapped_pages(), file.resident(b), file.entry(70)), (0, 0, Entry::Present(5)));
+        file.map_shared(a, 70);
+        file.map_shared(b, 70);
+        [(b, 70), (a, 70), (b, 71)].into_iter().for_each(|(mapper, page)| file.touch(mapper, page));
+        assert_eq!([70..71, 70..71, 71..72].map(|pages| file.take_young(pages)), [0b11, 0, 0b10]);
+        file.touch(b, 70);
+        file.unmap_everywhere(70);
+        assert_eq!(file.take_young(70..71), 0, "what is gone is not young when it comes back");
+        let mut heap = Region::new(shape(true), 1, 0);
+        let own = heap.add_mapper();
+        heap.put(7, 5, 0);
+        assert!(!heap.map_shared(own, 7) && !heap.unmap_everywhere(7), "its entries are all there is");
+        assert!(heap.is_mapped(own, 7, true) && !heap.is_mapped(own, 8, false));
+        assert_eq!((heap.resident(own), heap.mapcount(7), heap.unmapped_within(own, &(0..9))), (1, 1, 0));
+    }
+}

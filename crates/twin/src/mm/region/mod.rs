@@ -1,0 +1,291 @@
+//! Regions of memory as their processes map them: what their page tables say ([`Entry`]), and what is known of each page.
+//!
+//! Faults of memory without a file are in `fault`, pages of files in `cached`, who maps what of shared regions in `mapped`, how
+//! many pages are where in `parts`, touches since reclaim looked in `looked`. Page tables as memory are in `tables`, what reclaim has taken in `swap`.
+
+mod cached;
+mod fault;
+mod looked;
+mod mapped;
+mod parts;
+
+pub(crate) use parts::Part;
+
+use crate::frame::{NO_PAGE, Pfn, State};
+use crate::mm::filemap::inode_lock::Lock;
+use crate::mm::kernel::{Kernel, KernelError};
+use crate::mm::page_tables::Tables;
+use crate::mm::prot_numa::Bits;
+use crate::mm::tlb::Cpus;
+use crate::page_alloc::{Caller, HUGE_ORDER, Policy, Request};
+use crate::vmstat::NodeItem;
+use mapped::Mapped;
+
+/// Maps the zero page.
+const ZERO: Pfn = NO_PAGE - 1;
+/// Entries from here on are no page frames: all but the last two are what reclaim left, a place in swap or a shadow of 30
+/// bits.
+const GONE: Pfn = 1 << 31;
+/// Pages of a huge page.
+const HUGE: u64 = 1 << HUGE_ORDER;
+
+/// What a page-table entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Nobody has touched the page.
+    Absent,
+    /// It was read: the zero page is mapped.
+    Zero,
+    /// A page of its own; of a file: in the page cache.
+    Present(Pfn),
+    /// Reclaim has taken it: anonymous and shared memory is at this place in swap, a file's page has left this shadow.
+    Gone(u32),
+}
+
+/// A region; regions of the same file are one.
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    entries: Vec<Pfn>,
+    /// Its page tables.
+    pub tables: Tables,
+    /// By thread for a private region, else one.
+    parts: Vec<Part>,
+    /// Number of its first page among the pages of all regions, by which frames know what they hold.
+    base: u32,
+    /// Anonymous memory; else shared memory or a file.
+    pub anon: bool,
+    /// A file on the disk.
+    pub file: bool,
+    /// Which pages are mapped by whom.
+    mapped: Mapped,
+    /// Pages of a file that differ from the disk's.
+    dirty: Bits,
+    /// Who writes to the file by calls.
+    pub lock: Lock,
+    /// Tick in which a write last changed the file's times.
+    pub changed_at: u64,
+    /// Where the next writing of the file begins (`writeback_index`).
+    pub written_up_to: u64,
+    /// By page of a file that was written: block of what the file system remembers of it, or [`NO_PAGE`]; empty before.
+    buffers: Vec<Pfn>,
+    /// Pages of anonymous memory that were touched since reclaim looked.
+    young: Bits,
+    /// Mapped executable.
+    pub exec: bool,
+    /// Never reclaimed.
+    pub locked: bool,
+    /// Its pages cannot be let go, as others hold them: buffers of a file system.
+    pub held: bool,
+    /// What is asked for a huge page, one request after the other; none where huge pages are not allowed.
+    huge: Vec<Request>,
+    /// Blocks whose faults are under way and have been refused a huge page, and how often.
+    refused: Vec<(u64, usize)>,
+    /// Its policy, or that of its process.
+    pub policy: Policy,
+    /// Processes that map it and have not ended.
+    pub users: u32,
+    /// A file that is deleted when there are none.
+    pub temporary: bool,
+    /// A file whose pages are cleared, not read.
+    pub sparse: bool,
+    /// Files that it is divided into, if their inodes are modelled.
+    pub files: Option<u64>,
+    /// Pools that draw from it.
+    pub pools: Vec<usize>,
+    /// CPUs of the threads that map it: none, one, or several.
+    pub cpus: Cpus,
+    /// Where touches of it are written down.
+    pub logs: Vec<usize>,
+    /// By page and by huge page: 1 + the epoch in which reclaim looked last; empty before the first look.
+    stamps: Vec<u32>,
+    huge_stamps: Vec<u32>,
+}
+
+/// What a region is like.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    /// Pages, and parts of equal size that they are divided into.
+    pub pages: u64,
+    pub parts: u64,
+    /// Anonymous memory, else a file on the disk or in memory.
+    pub anon: bool,
+    pub file: bool,
+    pub huge: Vec<Request>,
+    pub exec: bool,
+    pub locked: bool,
+    pub policy: Policy,
+}
+
+impl Region {
+    /// A region on a machine with `nodes` nodes, whose first page has number `base` among those of all regions; all
+    /// absent.
+    pub(crate) fn new(shape: Shape, nodes: usize, base: u32) -> Region {
+        let Shape { pages, parts, anon, file, huge, exec, locked, policy } = shape;
+        let parts = parts.clamp(1, pages.max(1));
+        let edge = |i: u64| (u128::from(pages) * u128::from(i) / u128::from(parts)) as u64;
+        let part = |i: u64| Part { absent: edge(i + 1) - edge(i), zero: 0, by_node: vec![0; nodes] };
+        let parts = (0..parts).map(part).collect();
+        let tables = Tables::new(pages);
+        let entries = vec![NO_PAGE; pages as usize];
+        let (mapped, dirty, young) =
+            (Mapped::default(), Bits::new(if file { pages } else { 0 }), Bits::new(if anon { pages } else { 0 }));
+        Region {
+            entries,
+            tables,
+            parts,
+            base,
+            anon,
+            file,
+            mapped,
+            dirty,
+            lock: Lock::default(),
+            changed_at: u64::MAX,
+            written_up_to: 0,
+            buffers: Vec::new(),
+            young,
+            exec,
+            locked,
+            held: false,
+            huge,
+            refused: Vec::new(),
+            policy,
+            users: 0,
+            temporary: false,
+            sparse: false,
+            files: None,
+            pools: Vec::new(),
+            cpus: Cpus::None,
+            logs: Vec::new(),
+            stamps: Vec::new(),
+            huge_stamps: Vec::new(),
+        }
+    }
+
+    /// Number of its first page among the pages of all regions.
+    pub(crate) fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// The first page frame of a huge page that maps a block as a whole; blocks are counted in huge pages.
+    #[inline]
+    pub(crate) fn huge_at(&self, block: u64, kernel: &Kernel) -> Option<Pfn> {
+        let pfn = *self.entries.get((block * HUGE) as usize).filter(|_| self.may_be_huge())?;
+        let frames = &kernel.alloc.frames;
+        (pfn < GONE && frames.state(pfn) == State::Allocated && frames.order(pfn) == HUGE_ORDER).then_some(pfn)
+    }
+
+    /// Pages, touched or not.
+    pub(crate) fn len(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// What is mapped at a page.
+    #[inline]
+    pub(crate) fn entry(&self, page: u64) -> Entry {
+        match self.entries[page as usize] {
+            NO_PAGE => Entry::Absent,
+            ZERO => Entry::Zero,
+            pfn if pfn < GONE => Entry::Present(pfn),
+            gone => Entry::Gone(gone & !GONE),
+        }
+    }
+
+    /// A page has come to a place where there was none.
+    pub(crate) fn put(&mut self, page: u64, pfn: Pfn, node: usize) {
+        self.map(page, pfn, node);
+    }
+
+    /// Reclaim takes a page: its place in swap or its shadow stays.
+    pub(crate) fn take(&mut self, page: u64, gone: u32, node: usize) {
+        self.entries[page as usize] = GONE | gone;
+        self.unmap_everywhere(page);
+        let part = self.part_mut(page);
+        part.by_node[node] -= 1;
+        part.absent += 1;
+    }
+
+    /// The first page of the block of memory in which one is, and that block's page frame.
+    pub(crate) fn block(&self, kernel: &Kernel, page: u64, pfn: Pfn) -> (u64, Pfn) {
+        let frames = &kernel.alloc.frames;
+        let (first, head) = (page / HUGE * HUGE, pfn / HUGE as Pfn * HUGE as Pfn);
+        match self.entry(first) == Entry::Present(head) && frames.order(head) == HUGE_ORDER {
+            true => (first, head),
+            false => (page, pfn),
+        }
+    }
+
+    /// A page is given back: nobody has touched it.
+    pub(crate) fn clear(&mut self, page: u64, node: Option<usize>) {
+        let zero = std::mem::replace(&mut self.entries[page as usize], NO_PAGE) == ZERO;
+        if self.anon {
+            self.young.remove(page);
+        }
+        self.unmap_everywhere(page);
+        let part = self.part_mut(page);
+        match node {
+            Some(node) => {
+                part.by_node[node] -= 1;
+                part.absent += 1;
+            }
+            None if zero => (part.zero, part.absent) = (part.zero - 1, part.absent + 1),
+            // Those that reclaim took count as absent.
+            None => {}
+        }
+    }
+
+    /// The number of a page among the pages of all regions.
+    pub(crate) fn content(&self, page: u64) -> u32 {
+        self.base + page as u32
+    }
+
+    /// Huge pages are allowed.
+    pub(crate) fn may_be_huge(&self) -> bool {
+        !self.huge.is_empty()
+    }
+
+    /// Counts a block of the region that has come (1) or goes (-1).
+    pub(super) fn count(&self, kernel: &mut Kernel, pfn: Pfn, sign: i64) {
+        let (node, pages) = (kernel.node_of_frame(pfn), sign << kernel.alloc.frames.order(pfn));
+        self.items().iter().for_each(|&item| kernel.stat.pages.add(node, item, pages));
+    }
+
+    /// The counters of its pages: mapped ones, and those of a file whether they are mapped or not.
+    pub(crate) fn items(&self) -> &'static [NodeItem] {
+        match (self.anon, self.file) {
+            (true, _) => &[NodeItem::AnonPages],
+            (_, true) => &[NodeItem::FilePages],
+            _ => &[NodeItem::FilePages, NodeItem::Shmem, NodeItem::Mapped],
+        }
+    }
+
+    fn map(&mut self, page: u64, pfn: Pfn, node: usize) {
+        let before = std::mem::replace(&mut self.entries[page as usize], pfn);
+        let part = self.part_mut(page);
+        if before == ZERO {
+            part.zero -= 1
+        } else {
+            part.absent -= 1
+        }
+        part.by_node[node] += 1;
+    }
+
+    /// Pages that are in swap.
+    pub(crate) fn swapped(&self) -> u64 {
+        let gone = self.entries.iter().filter(|entry| (GONE..ZERO).contains(entry));
+        if self.file { 0 } else { gone.count() as u64 }
+    }
+
+    /// Gives all pages of memory without a file back, on a caller's CPU. Nothing is mapped afterwards.
+    pub(crate) fn unmap(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
+        for pfn in std::mem::take(&mut self.entries) {
+            // The first page of a huge page stands for all of it.
+            if pfn < GONE && kernel.alloc.frames.state(pfn) == State::Allocated {
+                self.count(kernel, pfn, -1);
+                kernel.release(caller, pfn)?;
+            }
+        }
+        self.tables.free(kernel, caller)?;
+        self.parts.clear();
+        Ok(())
+    }
+}

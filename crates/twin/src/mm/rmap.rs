@@ -1,0 +1,150 @@
+//! From a page frame to what it holds, and what reclaim does to the mappings of a page: `folio_referenced`, `try_to_unmap`,
+//! `__remove_mapping`, `pageout` (6.1 to 6.12).
+//!
+//! A frame has the number of a page among those of all regions. A page is young if it was touched since reclaim looked, by
+//! each mapping for itself. Asking a mapping and taking a page out of it cost the same for each.
+
+use crate::frame::{Flag, Pfn};
+use crate::hw::IoClass;
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
+use crate::mm::region::Entry;
+use crate::mm::tlb::Cpus;
+use crate::probe::Task;
+use crate::vmstat::NodeItem;
+
+/// A page of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    pub region: usize,
+    pub page: u64,
+}
+
+impl At {
+    /// The page is locked in memory.
+    pub(crate) fn locked(self, state: &AccessState) -> bool {
+        state.regions[self.region].locked
+    }
+
+    /// Others hold the page.
+    pub(crate) fn held(self, state: &AccessState) -> bool {
+        state.regions[self.region].held
+    }
+
+    /// The page is mapped executable.
+    pub(crate) fn exec(self, state: &AccessState) -> bool {
+        state.regions[self.region].exec
+    }
+}
+
+impl AccessState {
+    /// What a frame holds.
+    pub(crate) fn of_content(&self, content: u32) -> At {
+        let region = self.regions.partition_point(|region| region.base() <= content) - 1;
+        At { region, page: u64::from(content - self.regions[region].base()) }
+    }
+
+    /// Number that the next region's first page gets.
+    pub(crate) fn next_base(&self) -> u32 {
+        self.regions.last().map_or(0, |region| region.base() + region.len() as u32)
+    }
+
+    /// True if a page is in a page table.
+    pub(crate) fn is_mapped(&self, content: u32) -> bool {
+        let at = self.of_content(content);
+        self.regions[at.region].is_mapped_by_any(at.page)
+    }
+
+    /// CPUs that may have a page in their TLBs.
+    pub(crate) fn cpus_of(&self, content: u32) -> Cpus {
+        self.regions[self.of_content(content).region].cpus
+    }
+
+    /// How many of a page's mappings have been used since reclaim looked.
+    pub(crate) fn take_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> usize {
+        let at = self.of_content(content);
+        if !self.regions[at.region].is_mapped_by_any(at.page) {
+            return 0;
+        }
+        kernel.spend(cpu, self.costs.rmap_page * self.regions[at.region].mapcount(at.page) as u64);
+        let end = at.page + (1 << kernel.alloc.frames.order(page));
+        self.touched(at.region, at.page..end)
+    }
+
+    /// Takes a page out of all page tables; where, if others than this CPU may have it in their TLBs.
+    pub(crate) fn unmap(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> Cpus {
+        let at = self.of_content(content);
+        let node = kernel.node_of_frame(page);
+        let region = &mut self.regions[at.region];
+        let elsewhere = if region.cpus.elsewhere(cpu) { region.cpus } else { Cpus::None };
+        if region.file {
+            let mappings = region.mapcount(at.page) as u64;
+            let mapped = region.unmap_everywhere(at.page);
+            if mapped {
+                kernel.spend(cpu, self.costs.unmap_page * mappings);
+                kernel.stat.pages.add(node, NodeItem::Mapped, -1);
+            }
+            return if mapped { elsewhere } else { Cpus::None };
+        }
+        // In swap's cache it is found by its place there.
+        let pages = 1u64 << kernel.alloc.frames.order(page);
+        if region.entry(at.page) != Entry::Present(page) {
+            return Cpus::None;
+        }
+        // A huge page's entry is split first, and each of the new ones replaced.
+        kernel.spend(cpu, self.costs.unmap_page * pages * region.mapcount(at.page).max(1) as u64);
+        let slots = self.swap.slot_of(page).unwrap_or_default();
+        let items: &[NodeItem] = if region.anon { &[NodeItem::AnonPages] } else { &[NodeItem::Mapped] };
+        items.iter().for_each(|&item| kernel.stat.pages.add(node, item, -(pages as i64)));
+        for i in 0..pages {
+            self.regions[at.region].take(at.page + i, slots + i as u32, node);
+            self.missing(at.region, at.page + i, node);
+        }
+        elsewhere
+    }
+
+    /// A page that reclaim takes leaves the page cache or swap's cache, and a shadow behind.
+    pub(crate) fn detach(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, content: u32, shadow: u32) {
+        let at = self.of_content(content);
+        let node = kernel.node_of_frame(page);
+        let pages = 1i64 << kernel.alloc.frames.order(page);
+        kernel.stat.pages.add(node, NodeItem::FilePages, -pages);
+        if self.regions[at.region].file {
+            self.regions[at.region].take(at.page, shadow, node);
+            self.missing(at.region, at.page, node);
+            if self.forget_page(kernel, by, at.region, at.page) {
+                kernel.spend(by.0, self.costs.free_buffers);
+            }
+            if !self.index.keeps_shadows {
+                self.leave_index(kernel, by, at.region, at.page);
+            }
+        } else {
+            kernel.stat.pages.add(node, NodeItem::SwapCached, -pages);
+            if !self.regions[at.region].anon {
+                kernel.stat.pages.add(node, NodeItem::FilePages, -pages);
+                kernel.stat.pages.add(node, NodeItem::Shmem, -pages);
+            }
+            self.swap.leave_cache(page, shadow);
+        }
+    }
+
+    /// A page is gone: all pools that draw from it have to know.
+    pub(super) fn missing(&mut self, region: usize, page: u64, node: usize) {
+        for &number in &self.regions[region].pools {
+            self.pools[number].iter_mut().for_each(|pool| pool.missing(page, node));
+        }
+    }
+
+    /// Starts the write of a page for reclaim, which wants it when that is over; true if it is over already.
+    pub(crate) fn write_out(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, class: IoClass) -> bool {
+        let file = self.regions[self.of_content(kernel.alloc.frames.content(page)).region].file;
+        if !file {
+            kernel.spend(by.0, self.costs.swap_write);
+        }
+        let done = self.submit(kernel, by, vec![page], (file, class));
+        if !done {
+            kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
+        }
+        done
+    }
+}

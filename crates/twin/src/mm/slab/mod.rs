@@ -1,0 +1,224 @@
+//! Memory that the kernel takes for objects of its own: a cache of SLUB (`new_slab`, `allocate_slab`, `__slab_free`; 5.17
+//! to 6.12).
+//!
+//! Objects lie in blocks of pages. New ones fill a block until it is full, then the one that has had room for longest, else
+//! a new one, of a smaller order where there is none of the usual one. A block that was full comes to the end of the list of
+//! those with room when one of its objects goes; one that is empty is given back unless few have room. So after many come
+//! and go objects are spread over many blocks. SLAB of the kernels before uses blocks in the same order. Left out: that each
+//! CPU fills a block of its own and keeps some for itself; the objects' memory cgroups. Checked by tests here.
+
+pub(crate) mod dentry;
+pub(crate) mod inode;
+pub(crate) mod shrinker;
+
+use crate::frame::Pfn;
+use crate::hw::PAGE_SIZE;
+use crate::mm::kernel::Kernel;
+use crate::page_alloc::{AllocationFailure, Caller, Policy, Request};
+use crate::probe::Task;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Largest order of a block (`slub_max_order`).
+const MAX_ORDER: u32 = 3;
+
+/// log2 of the pages of a block: objects enough for so many CPUs, and little left over.
+fn order(size: u64, cpus: u64) -> u32 {
+    let wanted = 4 * (u64::from(u64::BITS - cpus.leading_zeros()) + 1);
+    let fits = |order: &u32, objects: u64, part: u64| {
+        let bytes = PAGE_SIZE << order;
+        bytes >= objects * size && bytes % size <= bytes / part
+    };
+    let find =
+        |objects: u64| [16, 8, 4].into_iter().find_map(|part| (0..=MAX_ORDER).find(|at| fits(at, objects, part)));
+    (1..=wanted).rev().find_map(find).unwrap_or(0)
+}
+
+/// What a cache's blocks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlabShape {
+    /// The usual block, and how many objects it has room for.
+    pub usual: (Request, u64),
+    /// What is asked for if there is no such block.
+    pub small: (Request, u64),
+    /// Blocks with room that are kept, empty or not (`min_partial`).
+    pub kept: usize,
+}
+
+impl SlabShape {
+    /// Blocks of objects of up to a page on a machine with so many CPUs; the small ones are single pages.
+    pub(crate) fn of(size: u64, cpus: usize, request: Request) -> SlabShape {
+        let order = order(size, cpus as u64);
+        let block = |order: u32| (request.of_order(order), (PAGE_SIZE << order) / size);
+        // set_min_partial
+        let kept = (size.ilog2() / 2).clamp(5, 10) as usize;
+        SlabShape { usual: block(order), small: block(0), kept }
+    }
+
+    /// Blocks as since 4.3: nobody waits for a usual one if a small one is smaller, and kswapd is not woken for it.
+    pub(crate) fn without_waiting(mut self) -> SlabShape {
+        if self.usual.0.order > 0 {
+            (self.usual.0.may_wait, self.usual.0.kswapd) = (false, false);
+        }
+        self
+    }
+}
+
+/// Objects of a block, and where it is on the list of those with room.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    used: u64,
+    room: u64,
+    place: Option<u64>,
+}
+
+/// A cache.
+#[derive(Clone, Debug)]
+pub(crate) struct Slab {
+    shape: SlabShape,
+    blocks: BTreeMap<Pfn, Block>,
+    /// The block that new objects come from; not on the list.
+    current: Option<Pfn>,
+    /// Those with room by place, the longest there first.
+    partial: BTreeMap<u64, Pfn>,
+    /// The next place.
+    next: u64,
+    /// Tasks that were denied a usual block and have not got a small one yet: they do not ask for a usual one again.
+    denied: BTreeSet<i32>,
+}
+
+impl Slab {
+    /// An empty cache.
+    pub(crate) fn new(shape: SlabShape) -> Slab {
+        let (blocks, partial, denied) = Default::default();
+        Slab { shape, blocks, current: None, partial, next: 0, denied }
+    }
+
+    /// What its blocks are.
+    #[cfg(test)]
+    pub(crate) fn shape(&self) -> SlabShape {
+        self.shape
+    }
+
+    /// Takes an object: the block that it is in.
+    pub(crate) fn take(&mut self, kernel: &mut Kernel, by: (u32, Task)) -> Result<Pfn, AllocationFailure> {
+        self.take_after(kernel, by, false)
+    }
+
+    /// The same by who was denied a usual block that is worth waiting for, and takes a small one.
+    pub(crate) fn take_after(
+        &mut self,
+        kernel: &mut Kernel,
+        (cpu, task): (u32, Task),
+        denied: bool,
+    ) -> Result<Pfn, AllocationFailure> {
+        let has_room = |block: &Pfn| self.blocks.get(block).is_some_and(|of| of.used < of.room);
+        let page = match self.current.filter(has_room) {
+            Some(page) => page,
+            None => match self.partial.pop_first() {
+                Some((_, page)) => page,
+                None => {
+                    let SlabShape { usual, small, .. } = self.shape;
+                    let mut caller = Caller::new(cpu, task, Policy::Default);
+                    let waits_for_small = self.denied.contains(&task.pid);
+                    let got =
+                        if waits_for_small { None } else { Some(kernel.allocate_unchecked(&mut caller, &usual.0)) };
+                    let (got, room) = match got {
+                        Some(Ok(got)) => (got, usual.1),
+                        Some(Err(failure)) if usual.0 == small.0 || usual.0.may_wait && !denied => return Err(failure),
+                        None | Some(Err(_)) => {
+                            if usual.0.may_wait {
+                                self.denied.insert(task.pid);
+                            }
+                            let got = kernel.allocate_unchecked(&mut caller, &small.0)?;
+                            self.denied.remove(&task.pid);
+                            (got, small.1)
+                        }
+                    };
+                    self.blocks.insert(got.page, Block { used: 0, room, place: None });
+                    got.page
+                }
+            },
+        };
+        self.current = Some(page);
+        if let Some(block) = self.blocks.get_mut(&page) {
+            (block.used, block.place) = (block.used + 1, None);
+        }
+        Ok(page)
+    }
+
+    /// Gives an object of a block back.
+    pub(crate) fn give(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), page: Pfn) {
+        let Some(block) = self.blocks.get_mut(&page) else { return };
+        block.used -= 1;
+        if self.current == Some(page) {
+            return;
+        }
+        if block.used > 0 || self.partial.len() < self.shape.kept {
+            if block.place.is_none() {
+                block.place = Some(self.next);
+                self.partial.insert(self.next, page);
+                self.next += 1;
+            }
+            return;
+        }
+        if let Some(place) = block.place {
+            self.partial.remove(&place);
+        }
+        self.blocks.remove(&page);
+        let gone = kernel.free_unchecked(cpu, task, page);
+        debug_assert!(gone.is_ok(), "a block of a cache was allocated");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hw::{Cpu, LoopCosts, Machine, PageCosts};
+    use crate::mm::kernel::KernelRules;
+    use crate::page_alloc::Rules;
+    use crate::probe::Probe;
+    use crate::vmstat::{Design, Dialect, VmStatRules};
+
+    /// A kernel, and a cache of eight objects to a block.
+    fn cache() -> (Kernel, Slab) {
+        let machine = Machine::pc(&[1 << 18], 0, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
+        let alone = LoopCosts { work: 100.0, give_back: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
+        let costs = PageCosts { clock_khz: 1_000_000, alone, shared_core: alone, refetch: 0.0, read_line: 0.0 };
+        let (design, dialect) = (Design::Off, Dialect::V6_1);
+        let vmstat = VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, dialect };
+        let rules = KernelRules { alloc: Rules::V6_1, vmstat, reclaim: crate::mm::vmscan::Rules::V6_1 };
+        let kernel = Kernel::new(machine, costs, rules, Probe::off()).unwrap();
+        let request = Request::KERNEL;
+        (kernel, Slab::new(SlabShape { usual: (request.of_order(3), 8), small: (request, 1), kept: 1 }))
+    }
+
+    #[test]
+    fn blocks_are_as_large_as_the_kernels() {
+        // Dentries, nodes of radix_tree_node (28 in 16 KiB on machines of 4 to 7 CPUs), inodes of ext4.
+        let of = |size| [1, 4, 8, 16, 64].map(|cpus| order(size, cpus));
+        assert_eq!((of(192), of(576), of(1088)), ([0, 0, 0, 1, 1], [1, 2, 2, 2, 3], [2, 3, 3, 3, 3]));
+    }
+
+    #[test]
+    fn objects_share_blocks() {
+        let ((mut kernel, mut slab), by) = (cache(), (0, Task::default()));
+        let blocks: Vec<Pfn> = (0..17).map(|_| slab.take(&mut kernel, by).unwrap()).collect();
+        assert_eq!((slab.blocks.len(), blocks[0] == blocks[7], blocks[7] == blocks[8]), (3, true, false));
+        assert_eq!(kernel.stat.events.allocated.iter().sum::<u64>(), 24);
+        blocks.into_iter().for_each(|block| slab.give(&mut kernel, by, block));
+        // The block that is being filled stays.
+        assert_eq!((slab.blocks.len(), slab.partial.len(), kernel.stat.events.freed), (1, 0, 16));
+    }
+
+    #[test]
+    fn the_block_that_has_had_room_for_longest_is_filled() {
+        let ((mut kernel, mut slab), by) = (cache(), (0, Task::default()));
+        let blocks: Vec<Pfn> = (0..32).map(|_| slab.take(&mut kernel, by).unwrap()).collect();
+        for object in [16, 0, 17, 8] {
+            slab.give(&mut kernel, by, blocks[object]);
+        }
+        let next: Vec<Pfn> = (0..5).map(|_| slab.take(&mut kernel, by).unwrap()).collect();
+        assert_eq!(next[..4], [blocks[16], blocks[16], blocks[0], blocks[8]]);
+        assert!(!blocks.contains(&next[4]));
+    }
+}

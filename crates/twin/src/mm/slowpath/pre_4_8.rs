@@ -1,0 +1,136 @@
+//! Tasks that find no memory where zones are reclaimed: `__alloc_pages_slowpath`, `should_alloc_retry`,
+//! `__alloc_pages_direct_compact` (2.6.36 to 3.5).
+//!
+//! A task that wants a block compacts memory first, unless that is put off: in 2010 for large blocks only and always
+//! waiting for pages, later for all, and only after its first reclaim with waiting. Then it reclaims, and begins anew for
+//! as long as that frees anything; for a large block it does not, unless it insists and has not freed as many pages yet,
+//! but from 3.0 on it compacts once more. Who may disturb nobody gives up at once where compaction is put off. Left out:
+//! that the allocator tries again between its wait and the next compaction. Checked by `tests/historic_reclaim.rs`.
+
+use super::{Next, Stall};
+use crate::engine::main_loop::{Engine, Step, Stop};
+use crate::mm::compaction::{TaskCompact, early};
+use crate::mm::vmscan::{COSTLY_ORDER, World};
+use crate::mm::vmscan_zone::Variant;
+use crate::page_alloc::Request;
+
+/// A task compacts for a request.
+fn compacts(variant: Variant, request: &Request) -> bool {
+    let lets_work = !request.gfp.contains("NOFS") && !request.gfp.contains("NOIO");
+    request.order > if variant.compacts_any_order { 0 } else { COSTLY_ORDER } && lets_work
+}
+
+/// What a request has come to after a reclaim that has freed `reclaimed` pages, `total` all in all.
+fn decide(request: &Request, reclaimed: u64, total: u64) -> Next {
+    let costly = request.order > COSTLY_ORDER;
+    let again = !request.no_retry && (!costly || request.repeat && total < 1 << request.order);
+    match reclaimed {
+        0 if !request.no_retry && costly => Next::GiveUp,
+        0 if !request.no_retry => Next::Kill,
+        _ if again => Next::Begin,
+        _ => Next::Compact,
+    }
+}
+
+impl Engine<'_> {
+    /// A thread has found no memory: it does something for it, and tries again; or it is the end.
+    pub(super) fn stalled_by_zone(&mut self, thread: usize, mut stall: Stall, variant: Variant) -> Result<Step, Stop> {
+        let request = stall.failure.request;
+        loop {
+            match stall.next {
+                Next::Begin => {
+                    stall.next = Next::Reclaim;
+                    let sync = stall.again || !variant.compacts_any_order;
+                    if self.compacts_early(thread, &mut stall, variant, sync) {
+                        break;
+                    }
+                    if stall.deferred && !request.kswapd {
+                        stall.next = Next::GiveUp;
+                    }
+                }
+                Next::Reclaim => {
+                    stall.next = Next::Drain;
+                    stall.direct = Some(self.reclaim_for(thread, &stall.failure, stall.again));
+                    stall.again = true;
+                    break;
+                }
+                Next::Drain => {
+                    stall.next = Next::Decide;
+                    if stall.reclaimed > 0 {
+                        self.kernel.drain_all_pages(self.threads[thread].caller.cpu);
+                        break;
+                    }
+                }
+                Next::Decide => {
+                    stall.total += stall.reclaimed;
+                    stall.next = decide(&request, stall.reclaimed, stall.total);
+                }
+                Next::Compact => {
+                    stall.next = Next::GiveUp;
+                    if variant.compacts_any_order && self.compacts_early(thread, &mut stall, variant, true) {
+                        break;
+                    }
+                }
+                Next::GiveUp => return Ok(self.deny(thread)),
+                Next::Kill => return self.kill_for(thread, stall.failure).map(|()| Step::On),
+            }
+        }
+        self.threads[thread].stall = Some(stall);
+        Ok(Step::On)
+    }
+
+    /// Begins to compact for a request, unless that is put off in the zone that it asks first.
+    fn compacts_early(&mut self, thread: usize, stall: &mut Stall, variant: Variant, sync: bool) -> bool {
+        let request = stall.failure.request;
+        let (zones, caller) = (self.zones_for(&stall.failure), self.threads[thread].caller);
+        let Some(&preferred) = zones.first().filter(|_| compacts(variant, &request)) else { return false };
+        let mut world =
+            World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
+        stall.deferred = world.early_deferred(preferred, request.order);
+        if stall.deferred {
+            return false;
+        }
+        stall.sync = sync;
+        stall.compact = Some(TaskCompact::Early(early::Direct::new(&mut world, request, sync, zones)));
+        true
+    }
+
+    /// What a thread has compacted has got it no block (`false`), or has.
+    pub(super) fn compacted_early(&mut self, thread: usize, stall: &Stall, got: bool) {
+        let (caller, order) = (self.threads[thread].caller, stall.failure.request.order);
+        let Some(&preferred) = self.zones_for(&stall.failure).first() else { return };
+        let mut world =
+            World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
+        match got {
+            true => world.early_defer_reset(preferred, order),
+            false if stall.sync => world.early_defer(preferred, order),
+            false => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_blocks_are_tried_for_once_unless_they_are_insisted_on() {
+        let block = |order| Request { repeat: false, ..Request::KERNEL.of_order(order) };
+        assert_eq!((decide(&block(9), 40, 40), decide(&block(3), 1, 900)), (Next::Compact, Next::Begin));
+        let hard = Request { repeat: true, ..block(9) };
+        assert_eq!([511, 512].map(|total| decide(&hard, 40, total)), [Next::Begin, Next::Compact]);
+        // Nothing was freed.
+        assert_eq!((decide(&hard, 0, 40), decide(&block(3), 0, 40)), (Next::GiveUp, Next::Kill));
+        let modest = Request { no_retry: true, ..block(9) };
+        assert_eq!((decide(&modest, 0, 0), decide(&modest, 32, 32)), (Next::Compact, Next::Compact));
+    }
+
+    #[test]
+    fn small_blocks_were_not_compacted_for_in_2010() {
+        let later = Variant { compacts_any_order: true, ..Variant::V2_6_36 };
+        let of = |variant, order| compacts(variant, &Request::KERNEL.of_order(order));
+        assert_eq!([3, 4].map(|order| of(Variant::V2_6_36, order)), [false, true]);
+        assert_eq!([0, 1].map(|order| of(later, order)), [false, true]);
+        assert!(!compacts(later, &Request { gfp: "GFP_NOFS", ..Request::KERNEL.of_order(1) }));
+    }
+}

@@ -1,0 +1,135 @@
+//! Memory that is given back while others go on: `zap_pte_range`, `truncate_inode_pages_range`, `cancel_dirty_page` (2.6.36
+//! to 6.12).
+//!
+//! Anonymous memory is freed with its places in swap, a file loses its pages, of which dirty ones are never written.
+//! A huge page of which only a part is discarded stays, as its memory does in the kernel until it is split. Not modelled: that
+//! the part is unmapped then, the blocks of the file on the disk, page tables, that truncation waits for pages that are being
+//! written: they go at once. Checked by `tests/workloads.rs`.
+
+use crate::frame::{Flag, Pfn};
+use crate::mm::kernel::{Kernel, KernelError};
+use crate::mm::memory::AccessState;
+use crate::mm::region::Entry;
+use crate::page_alloc::Caller;
+use crate::vmstat::NodeItem;
+use crate::workload::accessor::Accessing;
+use std::ops::Range;
+
+impl AccessState {
+    /// An access that renews its pages and has come to their end gives them back.
+    pub(crate) fn renew(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        access: &mut Accessing,
+    ) -> Result<(), KernelError> {
+        let pages = access.touching.pages.clone();
+        let count = access.touching.stream.count;
+        let at_end = count != access.renewed && count.is_multiple_of(pages.end - pages.start);
+        if !access.touching.renew || !at_end || !access.active() {
+            return Ok(());
+        }
+        access.renewed = count;
+        self.discard(kernel, caller, access.region, pages)
+    }
+
+    /// Gives pages of a region back.
+    pub(crate) fn discard(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        region: usize,
+        pages: Range<u64>,
+    ) -> Result<(), KernelError> {
+        let file = self.regions[region].file;
+        let mut page = pages.start;
+        while page < pages.end {
+            let mut length = 1;
+            match self.regions[region].entry(page) {
+                Entry::Present(pfn) if file => self.drop_cached(kernel, caller, (region, page), pfn)?,
+                Entry::Present(pfn) => {
+                    let (first, pfn) = self.regions[region].block(kernel, page, pfn);
+                    let whole = first..first + (1 << kernel.alloc.frames.order(pfn));
+                    length = whole.end - page;
+                    if pages.start <= whole.start && whole.end <= pages.end {
+                        let node = kernel.node_of_frame(pfn);
+                        self.regions[region].count(kernel, pfn, -1);
+                        for page in whole {
+                            self.regions[region].clear(page, Some(node));
+                            self.missing(region, page, node);
+                        }
+                        self.free_slots(kernel, pfn);
+                        self.let_go(kernel, caller, pfn)?;
+                    }
+                }
+                Entry::Gone(slot) if !file => match self.cached(slot) {
+                    Some((cached, first_slot)) => {
+                        let first = page - u64::from(slot - first_slot);
+                        let whole = first..first + (1 << kernel.alloc.frames.order(cached));
+                        length = whole.end - page;
+                        if pages.start <= whole.start && whole.end <= pages.end {
+                            whole.for_each(|page| self.regions[region].clear(page, None));
+                            self.free_slots(kernel, cached);
+                            self.let_go(kernel, caller, cached)?;
+                        }
+                    }
+                    None => {
+                        self.regions[region].clear(page, None);
+                        self.free_slot(kernel, slot);
+                    }
+                },
+                Entry::Absent => {}
+                Entry::Zero => self.regions[region].clear(page, None),
+                Entry::Gone(_) => {
+                    self.regions[region].clear(page, None);
+                    if file && self.index.keeps_shadows {
+                        self.leave_index(kernel, (caller.cpu, caller.task), region, page);
+                    }
+                }
+            }
+            page += length;
+        }
+        if file && self.regions[region].dirty() == 0 {
+            kernel.writeback.file_is_clean(region);
+        }
+        Ok(())
+    }
+
+    /// A page of a file leaves the page cache for good.
+    pub(super) fn drop_cached(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        (region, page): (usize, u64),
+        pfn: Pfn,
+    ) -> Result<(), KernelError> {
+        let node = kernel.node_of_frame(pfn);
+        self.reading.remove(&pfn);
+        if kernel.alloc.frames.set_flag(pfn, Flag::Dirty, false) {
+            kernel.count_dirty(pfn, -1);
+            if self.regions[region].set_clean(page) {
+                kernel.writeback.pages_cleaned(1);
+            }
+        }
+        if self.regions[region].unmap_everywhere(page) {
+            kernel.stat.pages.add(node, NodeItem::Mapped, -1);
+        }
+        kernel.stat.pages.add(node, NodeItem::FilePages, -1);
+        self.regions[region].clear(page, Some(node));
+        self.missing(region, page, node);
+        let by = (caller.cpu, caller.task);
+        self.forget_page(kernel, by, region, page);
+        self.leave_index(kernel, by, region, page);
+        self.let_go(kernel, caller, pfn)
+    }
+
+    /// Frees a page, even if it is being written.
+    fn let_go(&mut self, kernel: &mut Kernel, caller: &Caller, pfn: Pfn) -> Result<(), KernelError> {
+        if kernel.alloc.frames.has(pfn, Flag::Writeback) {
+            self.requests.forget(pfn);
+            kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+            kernel.end_writeback(caller.cpu, pfn);
+        }
+        kernel.release(caller, pfn)
+    }
+}

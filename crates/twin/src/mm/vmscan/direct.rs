@@ -1,0 +1,219 @@
+//! Direct reclaim: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages`, `shrink_zones` (6.1 to 6.12).
+//!
+//! Left out: soft limits, and that 6.12 goes through the cgroups
+//! in turns. Checked against guests (docs/fidelity.md).
+
+use super::shrink_node::NodePass;
+use super::{COSTLY_ORDER, Control, DEF_PRIORITY, Poll, Throttle, World, compact_gap};
+use crate::frame::{ZONES, ZoneKind};
+use crate::mm::compaction::Status;
+use crate::time::Ps;
+use mmtwin_event::vocabulary::{
+    MmVmscanDirectReclaimBegin, MmVmscanDirectReclaimEnd, MmVmscanMemcgReclaimBegin, MmVmscanMemcgReclaimEnd,
+};
+
+/// A task that reclaims.
+#[derive(Clone, Debug)]
+pub(crate) struct Direct {
+    control: Control,
+    /// Zones that the request may use, in order, and which of them is next.
+    zones: Vec<usize>,
+    next: usize,
+    /// When it began, waits for the reserve excepted.
+    begun: Ps,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Begin,
+    /// A new pass from the first priority on.
+    Stall,
+    Zones,
+    Node(Box<NodePass>),
+    Asleep(Throttle),
+    Reserve(Throttle),
+    AfterPriority,
+}
+
+impl Direct {
+    /// A task's reclaim, with the zones that it may take pages of.
+    pub(crate) fn new(world: &World<'_>, control: Control, zones: Vec<usize>) -> Direct {
+        let may_writepage = !world.kernel.reclaim.rules.laptop_mode;
+        Direct { control: Control { may_writepage, ..control }, zones, next: 0, begun: 0, stage: Stage::Begin }
+    }
+
+    /// The sleep that it has begun and not left.
+    pub(crate) fn throttle(&self) -> Option<Throttle> {
+        match &self.stage {
+            Stage::Asleep(throttle) | Stage::Reserve(throttle) => Some(*throttle),
+            Stage::Node(pass) => pass.throttle(),
+            Stage::Begin | Stage::Stall | Stage::Zones | Stage::AfterPriority => None,
+        }
+    }
+
+    /// Goes on; at the end, the pages that were reclaimed, or 1 if compaction can go on.
+    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<u64> {
+        match &mut self.stage {
+            Stage::Begin => {
+                if let Some(node) = self.node_of_reserve(world)
+                    && !world.allows_direct_reclaim(node)
+                {
+                    world.kernel.stat.events.reclaim.pgscan_direct_throttle += 1;
+                    if let Some((throttle, until)) = world.wait_for_reserve(node) {
+                        self.stage = Stage::Reserve(throttle);
+                        return Poll::Sleep(until, Some((node, throttle.reason)));
+                    }
+                }
+                self.write_begin(world);
+                self.stage = Stage::Stall;
+            }
+            Stage::Reserve(throttle) => {
+                let slept = *throttle;
+                world.kernel.reclaim.leave(slept);
+                let gives_up = !self.control.fs && world.is_over(slept);
+                if !gives_up
+                    && !world.allows_direct_reclaim(slept.node)
+                    && let Some((throttle, until)) = world.wait_for_reserve(slept.node)
+                {
+                    self.stage = Stage::Reserve(throttle);
+                    return Poll::Sleep(until, Some((slept.node, throttle.reason)));
+                }
+                self.write_begin(world);
+                self.stage = Stage::Stall;
+            }
+            Stage::Stall => {
+                if !self.control.is_cgroup() {
+                    world.kernel.stat.events.reclaim.allocstall[self.control.highest as usize] += 1;
+                }
+                self.begin_priority();
+            }
+            Stage::Zones => {
+                if !self.next_zone(world)
+                    && let Some(&first) = self.zones.first()
+                    && let Some((throttle, until)) = world.consider_throttle(&self.control, first / ZONES)
+                {
+                    self.stage = Stage::Asleep(throttle);
+                    return Poll::Sleep(until, Some((first / ZONES, throttle.reason)));
+                }
+            }
+            Stage::Node(pass) => match pass.step(world, &mut self.control) {
+                Poll::On => {}
+                Poll::Sleep(until, why) => return Poll::Sleep(until, why),
+                Poll::Done(_) => self.stage = Stage::Zones,
+            },
+            Stage::Asleep(throttle) => {
+                world.unthrottle(*throttle);
+                self.stage = Stage::AfterPriority;
+            }
+            Stage::AfterPriority => return self.after_priority(world),
+        }
+        Poll::On
+    }
+
+    /// The node whose reserve has to do: that of the first zone for the kernel's own memory; none at a cgroup's limit.
+    fn node_of_reserve(&self, world: &World<'_>) -> Option<usize> {
+        let mut zones = self.zones.iter().filter(|_| !self.control.is_cgroup());
+        let zone = zones.find(|&&zone| world.kernel.alloc.zones[zone].kind <= ZoneKind::Normal)?;
+        Some(zone / ZONES)
+    }
+
+    fn begin_priority(&mut self) {
+        self.control.scanned = 0;
+        self.next = 0;
+        self.stage = Stage::Zones;
+    }
+
+    /// The next node that a zone of the request lies on; false at the end of the pass.
+    fn next_zone(&mut self, world: &mut World<'_>) -> bool {
+        self.stage = Stage::AfterPriority;
+        while let Some(&zone) = self.zones.get(self.next) {
+            let seen = self.zones[..self.next].iter().any(|before| before / ZONES == zone / ZONES);
+            self.next += 1;
+            if !self.control.is_cgroup() && self.control.order > COSTLY_ORDER && self.is_ready(world, zone) {
+                self.control.compaction_ready = true;
+            } else if !seen {
+                self.stage = Stage::Node(Box::new(NodePass::new(zone / ZONES)));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// `compaction_ready`: reclaim would not help compaction any further.
+    fn is_ready(&self, world: &mut World<'_>, zone: usize) -> bool {
+        let (order, highest) = (self.control.order, self.control.highest);
+        match world.kernel.compaction_suitable((world.cpu, world.task), zone, order, highest) {
+            Status::Success => return true,
+            Status::Skipped => return false,
+            _ => {}
+        }
+        let of = &world.kernel.alloc.zones[zone];
+        let free = world.kernel.stat.free_pages_safe(zone);
+        of.watermark_ok(0, of.marks.high + compact_gap(order), free, highest, Default::default())
+    }
+
+    fn after_priority(&mut self, world: &mut World<'_>) -> Poll<u64> {
+        let control = &mut self.control;
+        let enough = control.reclaimed >= control.nr_to_reclaim || control.compaction_ready;
+        if !enough && control.priority > 0 {
+            control.may_writepage |= control.priority < DEF_PRIORITY - 2;
+            control.priority -= 1;
+            self.begin_priority();
+            return Poll::On;
+        }
+        let target = control.target();
+        let mut nodes: Vec<usize> = self.zones.iter().map(|zone| zone / ZONES).collect();
+        nodes.dedup();
+        nodes.into_iter().for_each(|node| world.snapshot_refaults(node, target));
+        if control.reclaimed == 0 && !control.compaction_ready {
+            // Active lists that were spared are not spared now.
+            if control.skipped_deactivate {
+                (control.force_deactivate, control.skipped_deactivate) = (true, false);
+                control.priority = DEF_PRIORITY;
+                self.stage = Stage::Stall;
+                return Poll::On;
+            }
+            // Nor are cgroups that are a little protected.
+            if control.low_spared {
+                (control.low_broken, control.low_spared, control.force_deactivate) = (true, false, false);
+                control.priority = DEF_PRIORITY;
+                self.stage = Stage::Stall;
+                return Poll::On;
+            }
+        }
+        if control.reclaimed == 0 {
+            world.spend_fruitless(self.begun);
+        }
+        let reclaimed = if control.reclaimed == 0 { u64::from(control.compaction_ready) } else { control.reclaimed };
+        self.write_end(world, reclaimed);
+        Poll::Done(reclaimed)
+    }
+
+    fn write_begin(&mut self, world: &mut World<'_>) {
+        self.begun = world.kernel.clock(world.cpu);
+        let (gfp, gfp_flags) = world.kernel.probe.gfp(self.control.gfp);
+        let (order, may_writepage) = (self.control.order as i32, Some(self.control.may_writepage.into()));
+        let (at, cpu, task) = (world.now(), world.cpu, world.task);
+        let probe = &mut world.kernel.probe;
+        match self.control.is_cgroup() {
+            true => {
+                let event = MmVmscanMemcgReclaimBegin { order, gfp_flags, may_writepage };
+                probe.write(at, cpu, task, &event, gfp.as_bytes());
+            }
+            false => {
+                let event = MmVmscanDirectReclaimBegin { order, gfp_flags, may_writepage };
+                probe.write(at, cpu, task, &event, gfp.as_bytes());
+            }
+        }
+    }
+
+    fn write_end(&self, world: &mut World<'_>, nr_reclaimed: u64) {
+        let (at, cpu, task) = (world.now(), world.cpu, world.task);
+        let probe = &mut world.kernel.probe;
+        match self.control.is_cgroup() {
+            true => probe.write(at, cpu, task, &MmVmscanMemcgReclaimEnd { nr_reclaimed }, b""),
+            false => probe.write(at, cpu, task, &MmVmscanDirectReclaimEnd { nr_reclaimed }, b""),
+        }
+    }
+}

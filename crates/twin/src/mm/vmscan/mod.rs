@@ -1,0 +1,300 @@
+//! Page reclaim: `mm/vmscan.c`, `mm/swap.c`, `mm/workingset.c`. Reference is 6.1 with the classic LRU; 6.12 by rules.
+//!
+//! | what | file |
+//! |---|---|
+//! | LRU lists, batches of CPUs before them | [`lru`], [`batches`] |
+//! | one reclaim: its target and what it may do | [`control`] |
+//! | how much of each list to scan | [`balance`] |
+//! | pages taken from a list's tail | [`isolate`] |
+//! | what becomes of inactive and of active pages | [`inactive`], [`active`] |
+//! | a lruvec, a node with its cgroups and slabs | [`lruvec`], [`node`] |
+//! | who reclaims: kswapd, and tasks that find no memory | [`kswapd`], [`direct`] |
+//! | sleeping until somebody else makes progress | [`throttle`], [`reserve`] |
+//! | refaults | [`workingset`] |
+//! | shrinkers | [`slab`] |
+//! | a node's page cache before another node's memory | [`node_reclaim`] |
+//! | limits of cgroups; what of them is protected | [`memcg`]; [`protection`] |
+//! | all of this by zones, as it was in 2010 | [`historic`] |
+//! | which of the two a kernel has | [`generation`] |
+//!
+//! A reclaim is a state machine that goes on from batch to batch ([`Poll`]), so that it shares its CPU with others and can
+//! sleep anywhere. The state of lists and nodes is the kernel's ([`Reclaim`]); where pages are mapped, which were
+//! touched and how they are written is said by [`crate::mm::memory`].
+
+mod direct;
+mod isolate;
+pub(crate) mod kswapd;
+mod node_reclaim;
+mod pfmemalloc;
+mod reclaim_throttle;
+mod scan_control;
+mod scan_count;
+mod shrink_active;
+pub(crate) mod shrink_inactive;
+mod shrink_lruvec;
+mod shrink_node;
+
+use crate::mm::lru::Lru;
+use crate::mm::memcg::{Cgroup, Group, Stock};
+use crate::mm::slab::shrinker::Shrinker;
+use crate::mm::vmscan_zone::Variant;
+pub(crate) use direct::Direct;
+pub(crate) use node_reclaim::{NodeReclaim, Tried};
+pub(crate) use reclaim_throttle::{Reason, Throttle};
+pub(crate) use scan_control::{Control, Who};
+pub(crate) use shrink_node::COSTLY_ORDER;
+
+use crate::frame::{Pfn, ZONES, ZoneKind};
+use crate::mm::kernel::Kernel;
+use crate::mm::lru::folio_batch::Batches;
+use crate::mm::memory::AccessState;
+use crate::mm::vmscan_zone;
+use crate::mm::workingset;
+use crate::probe::Task;
+use crate::time::{Ns, Ps};
+use mmtwin_event::Typed;
+use std::collections::BTreeMap;
+
+/// Priority that a scan begins with: 1/4096 of a list.
+pub(crate) const DEF_PRIORITY: u32 = 12;
+/// Pages of a batch, and the least that a reclaim aims at (`SWAP_CLUSTER_MAX`).
+pub(crate) const BATCH: u64 = 32;
+/// Fruitless runs after which kswapd gives up, and of the allocator (`MAX_RECLAIM_RETRIES`).
+pub(crate) const MAX_RETRIES: u32 = 16;
+
+/// Free pages that compaction needs to work for an order (`compact_gap`).
+pub(crate) fn compact_gap(order: u32) -> u64 {
+    2 << order
+}
+
+/// Which faults on pages that have to be read `pgfault` counts again when they are made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retries {
+    /// None: `mm_account_fault` counts a fault when it is done (6.5 and later).
+    None,
+    /// Those that find their page locked (2.6.37 to 5.0, `lock_page_or_retry`).
+    Waits,
+    /// Of files also all that read, or read ahead, as they drop the lock of the address space (5.1 to 6.4,
+    /// `maybe_unlock_mmap_for_io`).
+    Reads,
+}
+
+/// How reclaim of a release differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Pages of a CPU's batch for the LRU lists (`PAGEVEC_SIZE`): 15, from 6.11 on 31.
+    pub lru_batch: usize,
+    /// Compaction scans the rest of a pageblock of which a page could not be moved (6.6 and later).
+    pub finishes_pageblocks: bool,
+    /// Writes cost as many pages as a batch, and pages that were kept cost too (6.2 and later).
+    pub cost_of_rotations: bool,
+    /// Pages of unusable zones that an isolation skips at most; 0: no limit.
+    pub skip_limit: u64,
+    /// Between two flushes of what statistics say of the LRU lists (`FLUSH_TIME`); 0: they say what is so now.
+    pub stats_flush: Ns,
+    /// `vm.swappiness`.
+    pub swappiness: u64,
+    /// `vm.zone_reclaim_mode`.
+    pub node_reclaim_mode: u64,
+    /// `vm.min_unmapped_ratio`, in percent.
+    pub min_unmapped_ratio: u64,
+    /// `vm.vfs_cache_pressure`, in percent.
+    pub vfs_cache_pressure: u64,
+    /// `vm.laptop_mode`.
+    pub laptop_mode: bool,
+    /// What faults count.
+    pub retries: Retries,
+    /// Swap that is memory is read and written page by page (`rw_page`), which `pgpgin` and `pgpgout` do not count (3.16 to 6.2).
+    pub swap_by_page: bool,
+    /// Ticks per second.
+    pub hz: u64,
+    /// Zones are reclaimed, not nodes, by the rules of a kernel of 2010.
+    pub by_zone: Option<Variant>,
+}
+
+impl Rules {
+    /// Kernel 6.1 with default sysctls, 250 ticks a second.
+    pub const V6_1: Rules = Rules {
+        lru_batch: 15,
+        finishes_pageblocks: false,
+        cost_of_rotations: false,
+        skip_limit: 0,
+        stats_flush: 0,
+        swappiness: 60,
+        node_reclaim_mode: 0,
+        min_unmapped_ratio: 1,
+        vfs_cache_pressure: 100,
+        laptop_mode: false,
+        retries: Retries::Reads,
+        swap_by_page: true,
+        hz: 250,
+        by_zone: None,
+    };
+}
+
+/// What reclaim knows of a node (`struct pglist_data`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    /// Largest order that kswapd was asked for, and the highest zone; `None`: nothing is pending.
+    pub kswapd_order: u32,
+    pub kswapd_highest: Option<ZoneKind>,
+    /// kswapd waits to be woken, for good or for a while.
+    pub kswapd_waits: bool,
+    /// Runs in a row that reclaimed nothing.
+    pub kswapd_failures: u32,
+    /// Many dirty pages at the tail: kswapd writes them.
+    pub dirty: bool,
+    /// Many pages under writeback at the tail.
+    pub writeback: bool,
+    /// All dirty pages wait for congested devices.
+    pub congested: bool,
+    /// A task reclaims the node before it takes memory of another.
+    pub reclaim_locked: bool,
+    /// Tasks asleep in [`throttle`], by reason.
+    pub throttled: [u32; 5],
+    /// Pages written since tasks were throttled for writeback began to count.
+    pub written_at_throttle: u64,
+}
+
+/// What the kernel knows for reclaim.
+#[derive(Clone, Debug)]
+pub(crate) struct Reclaim {
+    pub rules: Rules,
+    pub lru: Lru,
+    pub nodes: Vec<Node>,
+    /// Used where zones are reclaimed.
+    pub zones: Vec<vmscan_zone::Zone>,
+    /// By task that sleeps: pages that it has taken. Pages that somebody waits for to be written; whether anybody waits for
+    /// room in a device's queue.
+    pub held: BTreeMap<i32, vmscan_zone::Held>,
+    pub awaited: Vec<Pfn>,
+    pub awaits_room: bool,
+    /// By CPU.
+    pub(crate) batches: Vec<Batches>,
+    /// All cgroups, the root first.
+    pub groups: Vec<Group>,
+    /// By CPU: pages that are charged and not given out.
+    pub(crate) stocks: Vec<Stock>,
+    /// Pages that a task has charged beyond `memory.high` since the engine asked.
+    pub over_high: u64,
+    /// Caches of the kernel that can be shrunk.
+    pub shrinkers: Vec<Shrinker>,
+    /// Pages of swap that are free; `None`: there is no swap.
+    pub free_swap: Option<u64>,
+    /// Bits of the age of evictions that are left out, so that it fits into a shadow.
+    pub(crate) bucket_order: u32,
+    /// Nodes whose kswapd is to be woken.
+    pub wakes: Vec<usize>,
+    /// Sleepers who may go on: node and reason.
+    pub unthrottled: Vec<(usize, Reason)>,
+    /// CPUs on which a worker wakes.
+    pub workers: Vec<u32>,
+    /// Page cache of each node that node reclaim leaves alone.
+    pub min_unmapped: Vec<u64>,
+    /// By CPU, while tasks may reclaim nodes: what the last one has had.
+    pub tried: Vec<Tried>,
+    /// When the last flush of statistics was.
+    flushed: Ns,
+}
+
+/// How far a reclaim came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Poll<T> {
+    /// It has done a batch and goes on.
+    On,
+    /// It sleeps until then, or until it is woken on a node for a reason.
+    Sleep(Ps, Option<(usize, Reason)>),
+    /// It is done.
+    Done(T),
+}
+
+/// All that a reclaim works on, and who does it where.
+pub(crate) struct World<'a> {
+    pub kernel: &'a mut Kernel,
+    pub memory: &'a mut AccessState,
+    pub cpu: u32,
+    pub task: Task,
+}
+
+impl World<'_> {
+    pub(crate) fn now(&self) -> Ns {
+        self.kernel.now(self.cpu)
+    }
+
+    /// Length of a tick.
+    pub(crate) fn jiffy(&self) -> Ns {
+        1_000_000_000 / self.kernel.reclaim.rules.hz
+    }
+
+    /// Writes an event without texts.
+    pub(crate) fn write<T: Typed>(&mut self, event: &T) {
+        let (at, cpu, task) = (self.now(), self.cpu, self.task);
+        self.kernel.probe.write(at, cpu, task, event, b"");
+    }
+
+    /// Work that takes some time.
+    pub(crate) fn spend(&mut self, time: Ps) {
+        self.kernel.spend(self.cpu, time);
+    }
+
+    /// A task's reclaim that began at a time has freed nothing. Going through all zones and caches at every priority takes its
+    /// time even where there is nothing, or whoever could free something would never have the CPU. What that takes was not
+    /// measured: the cost of a fault stands for each priority, if what was done has not taken as long.
+    pub(crate) fn spend_fruitless(&mut self, begun: Ps) {
+        let least = self.memory.costs.fault.max(1) * u64::from(DEF_PRIORITY + 1);
+        let spent = self.kernel.clock(self.cpu).saturating_sub(begun);
+        self.spend(least.saturating_sub(spent));
+    }
+}
+
+impl Reclaim {
+    /// Empty lists; `pages` is the memory of the machine, the first cgroup is the root.
+    pub(crate) fn new(rules: Rules, nodes: usize, cgroups: Vec<Cgroup>, cpus: usize, pages: u64) -> Reclaim {
+        let parents = cgroups.iter().map(|cgroup| cgroup.parent).collect();
+        let lru = Lru::new(nodes, parents, rules.by_zone.is_some());
+        let bits = workingset::age_bits(lru.len());
+        Reclaim {
+            rules,
+            lru,
+            nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
+            zones: vec![vmscan_zone::Zone::default(); nodes * ZONES],
+            held: BTreeMap::new(),
+            awaited: Vec::new(),
+            awaits_room: false,
+            batches: vec![Batches::default(); cpus],
+            groups: cgroups.into_iter().map(|said| Group { said, ..Group::default() }).collect(),
+            stocks: vec![Stock::default(); cpus],
+            over_high: 0,
+            shrinkers: Vec::new(),
+            free_swap: None,
+            bucket_order: (u64::BITS - pages.leading_zeros()).saturating_sub(bits),
+            wakes: Vec::new(),
+            unthrottled: Vec::new(),
+            workers: Vec::new(),
+            min_unmapped: vec![0; nodes],
+            tried: Vec::new(),
+            flushed: Ns::MAX,
+        }
+    }
+
+    /// The periodic flush of statistics (`flush_memcg_stats_dwork`), if one is due at a time or before.
+    pub(crate) fn run_flushes(&mut self, until: Ns) {
+        let period = self.rules.stats_flush;
+        if period > 0 && until / period != self.flushed / period {
+            self.flushed = until;
+            self.lru.flush();
+        }
+    }
+
+    /// Statistics of the cgroups but the root are read (`memory.stat`), which flushes them.
+    pub(crate) fn read_statistics(&mut self) {
+        if self.rules.stats_flush > 0 && self.groups.len() > 1 {
+            self.lru.flush();
+        }
+    }
+
+    /// True if something has happened that others have to hear of at once.
+    pub(crate) fn wants_attention(&self) -> bool {
+        !self.wakes.is_empty() || !self.unthrottled.is_empty() || !self.workers.is_empty() || self.over_high > 0
+    }
+}

@@ -1,0 +1,207 @@
+//! Shrinking a node: `shrink_node`, `shrink_node_memcgs`, `should_continue_reclaim` (6.1 to 6.12).
+//!
+//! Each cgroup below the target is shrunk, its lists first, then its slabs; the pass is repeated while compaction needs
+//! more. Of vmpressure only that a worker is woken: every 512 pages, scanned for the same target. Left out: the multi-generational
+//! LRU. Checked against guests (docs/fidelity.md).
+
+use super::scan_control::Seen;
+use super::scan_count::{counts, prepare};
+use super::shrink_lruvec::Pass;
+use super::{Control, Poll, Reason, Throttle, World, compact_gap};
+use crate::frame::{Pfn, ZONES};
+use crate::mm::compaction::Status;
+use crate::mm::lru::List;
+
+/// Orders above this are costly (`PAGE_ALLOC_COSTLY_ORDER`).
+pub(crate) const COSTLY_ORDER: u32 = 3;
+
+/// Pages that are scanned before their worker is woken (`vmpressure_win`).
+const PRESSURE_WINDOW: u64 = 512;
+
+/// A node that is being shrunk.
+#[derive(Clone, Debug)]
+pub(super) struct NodePass {
+    node: usize,
+    stage: Stage,
+    /// Cgroups of this pass, the target first, and which is next.
+    cgroups: Vec<usize>,
+    next: usize,
+    /// What was reclaimed and scanned before this pass.
+    before: u64,
+    scanned_before: u64,
+    /// Some pass has reclaimed something.
+    reclaimable: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Prepare,
+    Cgroup,
+    Lruvec(Pass),
+    After,
+    Asleep(Throttle),
+    Congested,
+    Continue,
+}
+
+impl NodePass {
+    pub(super) fn new(node: usize) -> NodePass {
+        NodePass {
+            node,
+            stage: Stage::Prepare,
+            cgroups: Vec::new(),
+            next: 0,
+            before: 0,
+            scanned_before: 0,
+            reclaimable: false,
+        }
+    }
+
+    /// The sleep that it has begun and not left.
+    pub(super) fn throttle(&self) -> Option<Throttle> {
+        match self.stage {
+            Stage::Asleep(throttle) => Some(throttle),
+            Stage::Prepare | Stage::Cgroup | Stage::Lruvec(_) | Stage::After | Stage::Congested | Stage::Continue => {
+                None
+            }
+        }
+    }
+
+    /// Goes on; at the end, whether anything was reclaimed.
+    pub(super) fn step(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<bool> {
+        match &mut self.stage {
+            Stage::Prepare => {
+                control.seen = Seen::default();
+                (self.before, self.scanned_before) = (control.reclaimed, control.scanned);
+                prepare(world, control, self.node);
+                (self.cgroups, self.next) = (world.kernel.reclaim.lru.below(control.target()), 0);
+                self.stage = Stage::Cgroup;
+            }
+            Stage::Cgroup => {
+                let Some(&cgroup) = self.cgroups.get(self.next) else {
+                    self.stage = Stage::After;
+                    return Poll::On;
+                };
+                self.next += 1;
+                if world.kernel.reclaim.spares(control, cgroup) {
+                    return Poll::On;
+                }
+                world.spend(world.memory.costs.pass);
+                let number = world.kernel.reclaim.lru.number(self.node, cgroup);
+                let counts = counts(world, control, (number, cgroup));
+                self.stage = Stage::Lruvec(Pass::new(control, number, counts));
+            }
+            Stage::Lruvec(pass) => {
+                if pass.step(world, control) == Poll::Done(()) {
+                    // The kernel's own caches are the root's.
+                    if self.cgroups[self.next - 1] == 0 {
+                        world.shrink_slab(control, self.node);
+                    }
+                    self.stage = Stage::Cgroup;
+                }
+            }
+            Stage::After => {
+                self.reclaimable |= control.reclaimed > self.before;
+                world.note_pressure(control.target(), control.scanned - self.scanned_before);
+                self.stage = Stage::Congested;
+                if control.is_kswapd() && self.set_flags(world, control) {
+                    return self.sleep(world, Reason::Writeback);
+                }
+            }
+            Stage::Asleep(throttle) => {
+                let throttle = *throttle;
+                world.unthrottle(throttle);
+                self.stage = if throttle.reason == Reason::Congested { Stage::Continue } else { Stage::Congested };
+            }
+            Stage::Congested => {
+                let seen = control.seen;
+                if control.is_kswapd() && seen.dirty > 0 && seen.dirty == seen.congested {
+                    world.kernel.reclaim.nodes[self.node].congested = true;
+                }
+                self.stage = Stage::Continue;
+                if !control.is_kswapd() && world.kernel.reclaim.nodes[self.node].congested {
+                    return self.sleep(world, Reason::Congested);
+                }
+            }
+            Stage::Continue => {
+                if self.continues(world, control) {
+                    self.stage = Stage::Prepare;
+                    return Poll::On;
+                }
+                if self.reclaimable {
+                    world.kernel.reclaim.nodes[self.node].kswapd_failures = 0;
+                }
+                return Poll::Done(self.reclaimable);
+            }
+        }
+        Poll::On
+    }
+
+    fn sleep(&mut self, world: &mut World<'_>, reason: Reason) -> Poll<bool> {
+        let Some((throttle, until)) = world.throttle(self.node, reason) else { return Poll::On };
+        self.stage = Stage::Asleep(throttle);
+        Poll::Sleep(until, Some((self.node, reason)))
+    }
+
+    /// What kswapd notes of a node; true if it has to wait for writes.
+    fn set_flags(&self, world: &mut World<'_>, control: &Control) -> bool {
+        let (seen, node) = (&control.seen, &mut world.kernel.reclaim.nodes[self.node]);
+        node.writeback |= seen.writeback > 0 && seen.writeback == seen.taken;
+        node.dirty |= seen.unqueued_dirty > 0 && seen.unqueued_dirty == seen.file_taken;
+        seen.immediate > 0
+    }
+
+    /// A request of a high order needs more pages freed, and there are some.
+    fn continues(&self, world: &mut World<'_>, control: &Control) -> bool {
+        let high = control.order > COSTLY_ORDER || control.priority < super::DEF_PRIORITY - 2;
+        if control.order == 0 || !high || control.reclaimed == self.before {
+            return false;
+        }
+        let by = (world.cpu, world.task);
+        for zone in self.node * ZONES..=self.node * ZONES + control.highest as usize {
+            if world.kernel.alloc.zones[zone].populated()
+                && world.kernel.compaction_suitable(by, zone, control.order, control.highest) != Status::Skipped
+            {
+                return false;
+            }
+        }
+        let reclaim = &world.kernel.reclaim;
+        let number = reclaim.lru.number(self.node, 0);
+        let file = reclaim.lru.pages(number, List::InactiveFile);
+        let swap = control.may_swap && reclaim.free_swap.is_some_and(|free| free > 0);
+        let anon = if swap { reclaim.lru.pages(number, List::InactiveAnon) } else { 0 };
+        file + anon > compact_gap(control.order)
+    }
+}
+
+impl World<'_> {
+    /// The node of a lruvec.
+    pub(super) fn node_of(&self, number: usize) -> usize {
+        number / self.kernel.reclaim.lru.number(1, 0)
+    }
+
+    /// Counts pages that were scanned for a cgroup; a worker is woken to look at them when they are enough.
+    fn note_pressure(&mut self, target: usize, scanned: u64) {
+        let reclaim = &mut self.kernel.reclaim;
+        let noted = &mut reclaim.groups[target].pressure;
+        *noted += scanned;
+        if *noted >= PRESSURE_WINDOW {
+            *noted = 0;
+            reclaim.workers.push(self.cpu);
+        }
+    }
+
+    /// Empties the CPU's batches.
+    pub(crate) fn drain(&mut self) {
+        let kernel = &mut *self.kernel;
+        kernel.reclaim.drain(&mut kernel.alloc.frames, &mut kernel.stat, self.cpu);
+    }
+
+    /// Puts pages that were taken on their lists, the first one first.
+    pub(crate) fn put_back(&mut self, pages: Vec<Pfn>) {
+        let kernel = &mut *self.kernel;
+        for page in pages {
+            kernel.reclaim.lru.add(&mut kernel.alloc.frames, &mut kernel.stat.pages, page, false);
+        }
+    }
+}

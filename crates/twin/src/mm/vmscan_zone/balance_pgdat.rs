@@ -1,0 +1,315 @@
+//! kswapd's loop over the zones of a node: `balance_pgdat` (2.6.36 to 3.5).
+//!
+//! At each priority the zones up to the highest that is below its high mark are shrunk, from low to high, unless they have
+//! enough free; with 32 pages reclaimed it begins anew. A zone that is above its high mark is congested no more. From 2.6.39
+//! on blocks are wanted of a quarter of the node only, single pages of all zones before it ends; 3.4 leaves blocks to
+//! compaction where that could work, and compacts at the end if no zone has one. Left out: soft limits of cgroups. Checked
+//! by tests of [`super`] and `tests/historic_reclaim.rs`.
+
+use super::block::balance_gap;
+use super::congestion_wait::{CONGESTION, Wait};
+use super::shrink_zone::Pass;
+use super::state::NO_RESERVE;
+use super::{Balanced, shrink_active as active};
+use crate::frame::{ZONES, ZoneKind};
+use crate::mm::compaction::{Status, early};
+use crate::mm::lru::List;
+use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, Who, World};
+
+/// In 2010 a zone with so many times its high mark free was left alone.
+const ENOUGH: u64 = 8;
+/// Part of a second that it waits when it gets nowhere.
+const WAIT: u64 = 10;
+
+/// What kswapd is to do: for requests of an order, in zones of a node up to a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Work {
+    pub order: u32,
+    pub highest: usize,
+}
+
+/// The loop under way.
+#[derive(Clone, Debug)]
+pub(super) struct Balance {
+    node: usize,
+    control: Control,
+    total_scanned: u64,
+    /// The highest zone that counts, and at this priority the highest that needs more.
+    highest: usize,
+    end: usize,
+    /// Order of the zone's tests.
+    test_order: u32,
+    /// Pages to reclaim of the zones up to it.
+    pages: u64,
+    all_ok: bool,
+    /// Pages of the zones that are above their high marks.
+    balanced: u64,
+    under_min: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Loop,
+    Priority,
+    /// Zone number so many of the node.
+    Zone(usize),
+    Shrinking(usize, Pass),
+    /// It was shrunk, or not.
+    AfterZone(usize, bool),
+    AfterPriority,
+    Waiting(Wait),
+    NextPriority,
+    Out,
+    Compacting(early::Node),
+}
+
+/// Priorities that a loop goes through. Asking all caches what they could free takes about as long as a fault.
+const PRIORITIES: u64 = 13;
+
+impl Balance {
+    pub(super) fn new(node: usize, Work { order, highest }: Work) -> Balance {
+        let control = Control::new(Who::Kswapd, order, ZoneKind::Device, "GFP_KERNEL");
+        Balance {
+            node,
+            control: Control { nr_to_reclaim: u64::MAX, ..control },
+            total_scanned: 0,
+            highest,
+            end: 0,
+            test_order: order,
+            pages: 0,
+            all_ok: true,
+            balanced: 0,
+            under_min: false,
+            stage: Stage::Loop,
+        }
+    }
+
+    /// Goes on; at the end, what the node is balanced for.
+    pub(super) fn step(&mut self, world: &mut World<'_>) -> Poll<Work> {
+        match &mut self.stage {
+            Stage::Loop => {
+                world.kernel.stat.events.reclaim.pageoutrun += 1;
+                // Looks at the zones take some time, so that looking again and again does not take none: assumed, that of a
+                // page of a list for each zone and priority.
+                world.spend(world.memory.costs.scan_page * PRIORITIES * ZONES as u64);
+                let may_writepage = !world.kernel.reclaim.rules.laptop_mode;
+                (self.total_scanned, self.control.reclaimed) = (0, 0);
+                (self.control.may_writepage, self.control.priority) = (may_writepage, DEF_PRIORITY);
+                self.stage = Stage::Priority;
+            }
+            Stage::Priority => {
+                (self.all_ok, self.balanced, self.under_min) = (true, 0, false);
+                self.stage = if self.find_end(world) { Stage::Zone(0) } else { Stage::Out };
+            }
+            Stage::Zone(number) => {
+                let number = *number;
+                self.stage = match () {
+                    () if number > self.end => Stage::AfterPriority,
+                    () if !self.counts(world, number) => Stage::Zone(number + 1),
+                    () => {
+                        self.control.scanned = 0;
+                        match self.has_enough(world, number) {
+                            true => Stage::AfterZone(number, false),
+                            false => Stage::Shrinking(number, Pass::new(world, &self.control, self.zone(number))),
+                        }
+                    }
+                };
+            }
+            Stage::Shrinking(number, pass) => {
+                let number = *number;
+                match pass.step(world, &mut self.control) {
+                    Poll::On => {}
+                    Poll::Sleep(until, why) => return Poll::Sleep(until, why),
+                    Poll::Done(()) => self.stage = Stage::AfterZone(number, true),
+                }
+            }
+            Stage::AfterZone(number, shrunk) => {
+                let (number, shrunk) = (*number, *shrunk);
+                self.after_zone(world, number, shrunk);
+                self.stage = Stage::Zone(number + 1);
+            }
+            Stage::AfterPriority => {
+                let ok = self.is_ok(world);
+                self.stage = if ok { Stage::Out } else { Stage::NextPriority };
+                if !ok && self.total_scanned > 0 && self.control.priority < DEF_PRIORITY - 2 {
+                    if self.under_min {
+                        world.kernel.stat.events.reclaim.kswapd_skip_congestion_wait += 1;
+                    } else {
+                        let (wait, until) = world.congestion_wait(WAIT);
+                        self.stage = Stage::Waiting(wait);
+                        return Poll::Sleep(until, CONGESTION);
+                    }
+                }
+            }
+            Stage::Waiting(wait) => {
+                world.end_wait(*wait);
+                self.stage = Stage::NextPriority;
+            }
+            Stage::NextPriority => {
+                let out = self.control.reclaimed >= BATCH || self.control.priority == 0;
+                self.control.priority = self.control.priority.saturating_sub(1);
+                self.stage = if out { Stage::Out } else { Stage::Priority };
+            }
+            Stage::Out => return self.out(world),
+            Stage::Compacting(node) => match node.step(world) {
+                Poll::On => {}
+                Poll::Sleep(until, why) => return Poll::Sleep(until, why),
+                Poll::Done(()) => return self.done(),
+            },
+        }
+        Poll::On
+    }
+
+    fn zone(&self, number: usize) -> usize {
+        self.node * ZONES + number
+    }
+
+    /// A zone has pages, and has not been given up, which only counts after the first priority.
+    fn counts(&self, world: &mut World<'_>, number: usize) -> bool {
+        let zone = self.zone(number);
+        let populated = world.kernel.alloc.zones[zone].populated();
+        populated && (self.control.priority == DEF_PRIORITY || !world.is_given_up(zone))
+    }
+
+    /// A zone is above a mark for requests of an order for the highest kind that needs more.
+    fn is_above(&self, world: &World<'_>, number: usize, order: u32, mark: u64) -> bool {
+        world.is_above(self.zone(number), order, mark, ZoneKind::ALL[self.end])
+    }
+
+    /// A zone need not be shrunk.
+    fn has_enough(&mut self, world: &World<'_>, number: usize) -> bool {
+        let (of, variant) = (&world.kernel.alloc.zones[self.zone(number)], world.variant());
+        let mark = match variant.balanced {
+            Balanced::AllZones => ENOUGH * of.marks.high,
+            Balanced::Quarter => of.marks.high + balance_gap(of.marks, of.present),
+        };
+        let order = self.control.order;
+        let compacts = variant.kswapd_order_zero
+            && order > 0
+            && world.kernel.early_suitable(self.zone(number), order) != Status::Skipped;
+        self.test_order = if compacts { 0 } else { order };
+        self.is_above(world, number, self.test_order, mark)
+    }
+
+    /// Finds the highest zone that is below its high mark; false if there is none. On the way anonymous memory ages.
+    fn find_end(&mut self, world: &mut World<'_>) -> bool {
+        for number in (0..ZONES).rev().filter(|&number| self.counts(world, number)).collect::<Vec<_>>() {
+            let zone = self.zone(number);
+            if world.is_inactive_low(zone, false) {
+                active::shrink(world, &self.control, zone, List::ActiveAnon, BATCH);
+            }
+            let high = world.kernel.alloc.zones[zone].marks.high;
+            if !world.is_above(zone, self.control.order, high, NO_RESERVE) {
+                self.end = number;
+                let zones = self.zone(0)..=zone;
+                self.pages = zones.map(|at| world.kernel.reclaim.reclaimable(&world.kernel.stat.pages, at)).sum();
+                return true;
+            }
+            if world.variant().balanced == Balanced::Quarter {
+                world.zone(zone).congested = false;
+            }
+        }
+        false
+    }
+
+    fn after_zone(&mut self, world: &mut World<'_>, number: usize, shrunk: bool) {
+        let (zone, quarter) = (self.zone(number), world.variant().balanced == Balanced::Quarter);
+        if shrunk || !quarter {
+            let freed = world.shrink_caches(&self.control, self.pages);
+            self.total_scanned += self.control.scanned;
+            if !quarter && world.is_given_up(zone) {
+                return;
+            }
+            if freed == 0 && !world.is_hopeful(zone) {
+                world.give_up(zone);
+            }
+        }
+        let reclaimed = self.control.reclaimed;
+        if self.total_scanned > 2 * BATCH && self.total_scanned > reclaimed + reclaimed / 2 {
+            self.control.may_writepage = true;
+        }
+        if quarter && world.is_given_up(zone) {
+            if self.end == number {
+                self.end = number.saturating_sub(1);
+            }
+            return;
+        }
+        let of = &world.kernel.alloc.zones[zone];
+        let (marks, present) = (of.marks, of.present);
+        if !self.is_above(world, number, self.test_order, marks.high) {
+            self.all_ok = false;
+            self.under_min |= !self.is_above(world, number, self.control.order, marks.min);
+        } else {
+            world.zone(zone).congested = false;
+            self.balanced += if number <= self.highest { present } else { 0 };
+        }
+    }
+
+    /// The node is balanced.
+    fn is_ok(&self, world: &World<'_>) -> bool {
+        let quarter = || world.variant().balanced == Balanced::Quarter && self.control.order > 0;
+        self.all_ok || quarter() && is_quarter(self.balanced, world.pages_up_to(self.node, self.highest))
+    }
+
+    fn out(&mut self, world: &mut World<'_>) -> Poll<Work> {
+        if !self.is_ok(world) {
+            if self.control.reclaimed == 0 {
+                // All caches have been asked at every priority for nothing. What that takes was not measured: the cost of a
+                // fault stands for each time.
+                world.spend(world.memory.costs.fault * PRIORITIES);
+            }
+            if self.control.reclaimed < BATCH {
+                // Memory may be in pieces; single pages must do.
+                self.control.order = 0;
+            }
+            self.stage = Stage::Loop;
+            return Poll::On;
+        }
+        if self.control.order == 0 || world.variant().balanced == Balanced::AllZones {
+            return self.done();
+        }
+        let mut has_block = false;
+        for number in 0..=self.end {
+            if !self.counts(world, number) {
+                continue;
+            }
+            let (zone, order) = (self.zone(number), self.control.order);
+            let marks = world.kernel.alloc.zones[zone].marks;
+            // Compaction would fail for want of memory, or single pages are short.
+            let compacts = world.variant().kswapd_order_zero;
+            let too_few = compacts && world.kernel.early_suitable(zone, order) == Status::Skipped;
+            if too_few || !world.is_above(zone, 0, marks.high, NO_RESERVE) {
+                self.control.order = if too_few { order } else { 0 };
+                self.stage = Stage::Loop;
+                return Poll::On;
+            }
+            has_block |= world.is_above(zone, order, marks.low, ZoneKind::ALL[self.highest]);
+            world.zone(zone).congested = false;
+        }
+        if has_block || !world.variant().kswapd_order_zero {
+            return self.done();
+        }
+        self.stage = Stage::Compacting(early::Node::new(world, self.node, self.control.order));
+        Poll::On
+    }
+
+    fn done(&self) -> Poll<Work> {
+        Poll::Done(Work { order: self.control.order, highest: self.end })
+    }
+}
+
+/// Zones with so many pages are enough of a node with so many (`pgdat_balanced`).
+pub(super) fn is_quarter(balanced: u64, pages: u64) -> bool {
+    balanced >= pages >> 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_quarter;
+
+    #[test]
+    fn a_quarter_is_rounded_down() {
+        assert!(is_quarter(2, 11) && !is_quarter(2, 12) && is_quarter(0, 3));
+    }
+}

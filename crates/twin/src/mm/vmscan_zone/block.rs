@@ -1,0 +1,63 @@
+//! Reclaim so that compaction can work: `should_continue_reclaim` (2.6.38 to 3.5), `compaction_ready` (3.3 to 3.5).
+//!
+//! A zone is shrunk until compaction has the free pages that it needs, as long as that frees any; a request that insists
+//! (`__GFP_REPEAT`) goes on until nothing is left to be looked at. A zone that has enough for compaction of a large block is
+//! left alone. In the kernels that have modes it only goes on if the last batch was reclaimed in one to its end. Checked by
+//! tests of [`super`] and by `tests/historic_reclaim.rs`.
+
+use super::Blocks;
+use super::state::NO_RESERVE;
+use crate::mm::compaction::Status;
+use crate::mm::lru::List;
+use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, World, compact_gap};
+use crate::page_alloc::Marks;
+
+/// Parts of a zone one of which may be free above the high mark (`KSWAPD_ZONE_BALANCE_GAP_RATIO`).
+const GAP_RATIO: u64 = 100;
+
+/// What a zone of so many pages may have free above its high mark before it is left alone.
+pub(super) fn balance_gap(marks: Marks, present: u64) -> u64 {
+    marks.low.min(present.div_ceil(GAP_RATIO))
+}
+
+/// A zone of which so many pages have just been looked at and reclaimed is shrunk once more.
+pub(super) fn goes_on(world: &World<'_>, control: &Control, zone: usize, reclaimed: u64, scanned: u64) -> bool {
+    let for_block = match world.variant().blocks {
+        Blocks::Lumpy => false,
+        Blocks::CompactionMode => control.in_mode,
+        Blocks::Compaction => control.order > COSTLY_ORDER || control.order > 0 && control.priority < DEF_PRIORITY - 2,
+    };
+    if !for_block || reclaimed == 0 && !(control.repeat && scanned > 0) {
+        return false;
+    }
+    let anon = if world.has_swap() { world.list_size(zone, List::InactiveAnon) } else { 0 };
+    let (inactive, wanted) = (world.list_size(zone, List::InactiveFile) + anon, compact_gap(control.order));
+    control.reclaimed < wanted && inactive > wanted
+        || world.kernel.early_suitable(zone, control.order) == Status::Skipped
+}
+
+/// A zone has so much free that compaction is to be tried for a large block.
+pub(super) fn compaction_ready(world: &mut World<'_>, zone: usize, order: u32) -> bool {
+    if order <= COSTLY_ORDER || world.variant().blocks == Blocks::Lumpy {
+        return false;
+    }
+    let of = &world.kernel.alloc.zones[zone];
+    let mark = of.marks.high + balance_gap(of.marks, of.present) + compact_gap(order);
+    let has_room = world.is_above(zone, 0, mark, NO_RESERVE);
+    // Asking whether compaction is put off counts as asking for it.
+    if world.early_deferred(zone, order) {
+        return has_room;
+    }
+    has_room && world.kernel.early_suitable(zone, order) != Status::Skipped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gap_is_a_hundredth_of_the_zone_or_the_low_mark() {
+        let marks = Marks { low: 500, ..Marks::default() };
+        assert_eq!([1, 100, 101, 1 << 20].map(|present| balance_gap(marks, present)), [1, 1, 2, 500]);
+    }
+}

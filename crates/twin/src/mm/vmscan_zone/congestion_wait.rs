@@ -1,0 +1,115 @@
+//! Waiting for congested devices: `congestion_wait`, `wait_iff_congested` (2.6.36 and 2.6.37).
+//!
+//! Both end when a device is congested no longer, or when their time is over. Times are whole ticks. Left out: that a task
+//! that need not wait lets others run. Checked by tests of [`super`].
+
+use super::{Held, Waits};
+use crate::frame::{Flag, Pfn};
+use crate::mm::vmscan::{Poll, Reason, Reclaim, World};
+use crate::time::{PS_PER_NS, Ps};
+use mmtwin_event::vocabulary::{WritebackCongestionWait, WritebackWaitIffCongested};
+
+/// Who wakes a sleeper: a device that is congested no longer, or a page that has been written.
+pub(super) const CONGESTION: Option<(usize, Reason)> = Some((0, Reason::Congested));
+pub(super) const WRITTEN: Option<(usize, Reason)> = Some((0, Reason::Writeback));
+
+/// A wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wait {
+    /// Tick in which it began, and how many it lasts.
+    since: u64,
+    ticks: u64,
+    /// It was for a congested device only.
+    conditional: bool,
+}
+
+impl World<'_> {
+    /// Begins to wait for a part of a second; until when.
+    pub(super) fn congestion_wait(&mut self, part: u64) -> (Wait, Ps) {
+        let (since, ticks) = (self.now() / self.jiffy(), self.kernel.reclaim.rules.hz / part);
+        (Wait { since, ticks, conditional: false }, self.tick_after(part))
+    }
+
+    /// The time a part of a second from now, in whole ticks.
+    pub(super) fn tick_after(&self, part: u64) -> Ps {
+        (self.now() / self.jiffy() + self.kernel.reclaim.rules.hz / part) * self.jiffy() * PS_PER_NS
+    }
+
+    /// A wait has ended.
+    pub(super) fn end_wait(&mut self, wait: Wait) {
+        let slept = (self.now() / self.jiffy()).saturating_sub(wait.since);
+        let (usec_timeout, usec_delayed) = (self.microseconds(wait.ticks), self.microseconds(slept));
+        match wait.conditional {
+            false => self.write(&WritebackCongestionWait { usec_timeout, usec_delayed }),
+            true => self.write(&WritebackWaitIffCongested { usec_timeout, usec_delayed }),
+        }
+    }
+
+    /// A task that reclaims may have to wait for a part of a second.
+    pub(super) fn task_waits(&mut self, part: u64, zone: usize) -> Option<(Wait, Ps)> {
+        let device = self.memory.requests.any_congested();
+        let begins = match self.variant().waits {
+            Waits::Always => return Some(self.congestion_wait(part)),
+            Waits::IfDevice => device,
+            Waits::IfZone => device && self.zone(zone).congested,
+        };
+        let (wait, until) = self.congestion_wait(part);
+        let wait = Wait { conditional: true, ..wait };
+        if !begins {
+            self.end_wait(wait);
+            return None;
+        }
+        Some((wait, until))
+    }
+
+    fn microseconds(&self, ticks: u64) -> u32 {
+        (ticks * self.jiffy() / 1000) as u32
+    }
+}
+
+impl Reclaim {
+    /// A request has left a device's queue, which is congested no longer if `uncongested`: who waits for one, or for room,
+    /// goes on.
+    pub(crate) fn request_ended(&mut self, uncongested: bool) {
+        if self.rules.by_zone.is_some() {
+            self.unthrottled.extend(CONGESTION.filter(|_| uncongested));
+        }
+        self.unthrottled.extend(WRITTEN.filter(|_| std::mem::take(&mut self.awaits_room)));
+    }
+
+    /// The write of a page has ended: who waits for one looks whether it was this.
+    pub(crate) fn page_written(&mut self, page: Pfn) {
+        let before = self.awaited.len();
+        self.awaited.retain(|&at| at != page);
+        if self.awaited.len() < before {
+            self.unthrottled.extend(WRITTEN);
+        }
+    }
+}
+
+impl World<'_> {
+    /// Pages in a task's hands are being written: until when it waits; `None`: none is any more. Those that others have freed
+    /// meanwhile are left out.
+    pub(crate) fn wait_for_writes(
+        &mut self,
+        zone: usize,
+        pages: &mut Vec<Pfn>,
+    ) -> Option<(Ps, Option<(usize, Reason)>)> {
+        if let Some(held) = self.kernel.reclaim.held.remove(&self.task.pid) {
+            pages.retain(|page| held.pages.contains(page));
+        }
+        let page = *pages.iter().find(|&&page| self.kernel.alloc.frames.has(page, Flag::Writeback))?;
+        let held = Held { zone, taken: [0; 2], pages: pages.iter().copied().collect(), lost: false };
+        self.kernel.reclaim.held.insert(self.task.pid, held);
+        self.kernel.reclaim.awaited.push(page);
+        Some((self.tick_after(10), WRITTEN))
+    }
+
+    /// The flusher finds no room in the device's queue: until when it waits for some. Later kernels have queues of another
+    /// kind.
+    pub(crate) fn waits_for_room(&mut self) -> Option<Poll<()>> {
+        let full = self.kernel.reclaim.rules.by_zone.is_some() && self.memory.requests.is_full(true);
+        self.kernel.reclaim.awaits_room |= full;
+        full.then(|| Poll::Sleep(self.tick_after(10), WRITTEN))
+    }
+}

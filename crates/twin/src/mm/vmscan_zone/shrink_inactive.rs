@@ -1,0 +1,332 @@
+//! A batch of inactive pages: `shrink_inactive_list`, `set_lumpy_reclaim_mode`, `should_reclaim_stall`,
+//! `too_many_isolated`, `update_isolated_counts`, `putback_lru_pages` (2.6.36 to 3.5).
+//!
+//! For a large block, or a small one that is hard to get, a batch is reclaimed in lumpy mode ([`isolate`]). What a task
+//! could not free of it at once it goes through a second time, waiting for writes. It may sleep with the pages in its
+//! hands; tasks that find too many in the hands of others wait, and from 3.2
+//! on everybody after a batch of pages that are being written. Checked by tests of [`super`] and by
+//! `tests/historic_reclaim.rs`.
+
+use super::congestion_wait::{CONGESTION, WRITTEN, Wait};
+use super::isolate::{Isolated, Mode, isolate};
+use super::shrink_page_list::{Awaited, Fate, Lumpy, Pass};
+use super::{Blocks, Held, SyncPass};
+use crate::frame::{Flag, Pfn, ZONES};
+use crate::mm::lru::List;
+use crate::mm::vmscan::shrink_inactive::flags;
+use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, Poll, World};
+use mmtwin_event::value::ReclaimFlags;
+use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
+use std::collections::VecDeque;
+
+/// Part of a second that is waited for congestion, or looked again after.
+const WAIT: u64 = 10;
+
+/// A batch under way.
+#[derive(Clone, Debug)]
+pub(super) struct Batch {
+    zone: usize,
+    list: List,
+    wanted: u64,
+    isolated: Isolated,
+    pass: Pass,
+    /// Pages that the pass has not come to; that were kept; that are to be freed.
+    left: VecDeque<Pfn>,
+    kept: Vec<Pfn>,
+    freed: Vec<Pfn>,
+    reclaimed: u64,
+    /// Pages that were being written when the first of two passes came to them.
+    writeback: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Begin,
+    /// Others have too many pages in their hands.
+    Crowded(Wait),
+    Pages,
+    /// It waits for a page.
+    Awaiting,
+    BeforeSecond(Wait),
+    /// Too many pages are being written.
+    Throttled(Wait),
+}
+
+/// Lumpy mode of a reclaim at its priority.
+fn lumpy_mode(control: &Control) -> Lumpy {
+    let lumpy = control.order > COSTLY_ORDER || control.order > 0 && control.priority < DEF_PRIORITY - 2;
+    if lumpy { Lumpy::Async } else { Lumpy::Off }
+}
+
+/// What was taken is gone through again: not all of it is free, and the reclaim is for a large block or in trouble.
+fn stalls(control: &Control, lumpy: Lumpy, taken: u64, freed: u64) -> bool {
+    let from = if control.order > COSTLY_ORDER { DEF_PRIORITY } else { DEF_PRIORITY / 3 };
+    !control.is_kswapd() && lumpy != Lumpy::Off && freed != taken && control.priority <= from
+}
+
+/// So many pages of a batch are being written that its reclaimer waits: all at first, half at the next priority.
+fn is_throttled(writeback: u64, taken: u64, priority: u32) -> bool {
+    writeback > 0 && writeback >= taken >> (DEF_PRIORITY - priority)
+}
+
+/// The flags of a batch of a type's list.
+fn batch_flags(file: bool, lumpy: Lumpy) -> ReclaimFlags {
+    const SYNC: u32 = 4;
+    const MIXED: u32 = 16;
+    if lumpy == Lumpy::Sync { ReclaimFlags(MIXED | SYNC) } else { flags(file) }
+}
+
+impl Batch {
+    /// Of so many pages of a zone's inactive list.
+    pub(super) fn new(control: &Control, zone: usize, list: List, wanted: u64) -> Batch {
+        let (isolated, pass) = (Isolated::default(), Pass::new(lumpy_mode(control)));
+        let (left, kept, freed) = Default::default();
+        Batch { zone, list, wanted, isolated, pass, left, kept, freed, reclaimed: 0, writeback: 0, stage: Stage::Begin }
+    }
+
+    /// Goes on; at the end, the pages that were reclaimed. It does not pause between two steps while it has pages that others
+    /// could free.
+    pub(super) fn step(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<u64> {
+        loop {
+            match self.go_on(world, control) {
+                Poll::On if !self.left.is_empty() || !self.kept.is_empty() => {}
+                end => return end,
+            }
+        }
+    }
+
+    fn go_on(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<u64> {
+        match self.stage {
+            Stage::Begin => {
+                if !control.is_kswapd() && world.too_many_isolated(self.zone, self.list) {
+                    let (wait, until) = world.congestion_wait(WAIT);
+                    self.stage = Stage::Crowded(wait);
+                    return Poll::Sleep(until, CONGESTION);
+                }
+                if !self.begin(world, control) {
+                    return Poll::Done(0);
+                }
+                self.stage = Stage::Pages;
+            }
+            Stage::Crowded(wait) => {
+                world.end_wait(wait);
+                self.stage = Stage::Begin;
+            }
+            Stage::Pages => return self.go_through(world, control),
+            Stage::Awaiting => {
+                self.take_up(world);
+                match self.pass.awaited.filter(|(page, _)| self.left.front() == Some(page)) {
+                    Some((page, what)) if world.has_to_wait(page, what) => return self.lay_down(world),
+                    Some(_) => {}
+                    // It has been freed meanwhile.
+                    None => {
+                        if let Some((_, Awaited::OwnWrite(of))) = self.pass.awaited.take() {
+                            world.note_write(of, self.pass.lumpy);
+                        }
+                    }
+                }
+                self.stage = Stage::Pages;
+            }
+            Stage::Throttled(wait) => {
+                world.end_wait(wait);
+                return self.tell(world, control);
+            }
+            Stage::BeforeSecond(wait) => {
+                world.end_wait(wait);
+                self.take_up(world);
+                self.second_pass(world);
+            }
+        }
+        Poll::On
+    }
+
+    /// Takes the pages; false if there are none.
+    fn begin(&mut self, world: &mut World<'_>, control: &mut Control) -> bool {
+        control.in_mode = self.pass.lumpy != Lumpy::Off;
+        let lumpy = self.pass.lumpy != Lumpy::Off && world.variant().blocks == Blocks::Lumpy;
+        let mode = if lumpy { Mode::Both } else { Mode::Inactive };
+        self.isolated = isolate(world, control, self.zone, self.list, self.wanted, mode);
+        let events = &mut world.kernel.stat.events.reclaim;
+        let scans = if control.is_kswapd() { &mut events.pgscan_kswapd_zone } else { &mut events.pgscan_direct_zone };
+        scans[self.zone % ZONES] += self.isolated.scanned;
+        self.left = std::mem::take(&mut self.isolated.pages).into();
+        world.clear_active(self.left.iter().copied());
+        world.kernel.count_isolated(self.zone, self.isolated.taken, 1);
+        !self.left.is_empty()
+    }
+
+    /// Goes through the pages of a pass.
+    fn go_through(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<u64> {
+        let mut activated = 0;
+        while let Some(page) = self.left.pop_front() {
+            match self.pass.see(world, control, page) {
+                Fate::Free => self.freed.push(page),
+                Fate::Keep => self.kept.push(page),
+                Fate::Activate => {
+                    world.kernel.alloc.frames.set_flag(page, Flag::Active, true);
+                    activated += 1;
+                    self.kept.push(page);
+                }
+                Fate::Wait => {
+                    self.left.push_front(page);
+                    world.kernel.stat.events.reclaim.pgactivate += activated;
+                    self.stage = Stage::Awaiting;
+                    return Poll::On;
+                }
+            }
+        }
+        world.kernel.stat.events.reclaim.pgactivate += activated;
+        if self.pass.dirty > 0 && self.pass.dirty == self.pass.refused {
+            world.zone(self.zone).congested = true;
+        }
+        self.free(world);
+        let taken = self.isolated.taken.iter().sum();
+        let second = self.pass.lumpy == Lumpy::Sync;
+        if second || !stalls(control, self.pass.lumpy, taken, self.reclaimed) {
+            return self.end(world, control);
+        }
+        match world.variant().sync_pass {
+            SyncPass::CongestionWait => {
+                let (wait, until) = world.congestion_wait(WAIT);
+                self.stage = Stage::BeforeSecond(wait);
+                self.hand_over(world);
+                Poll::Sleep(until, CONGESTION)
+            }
+            SyncPass::Writeback => {
+                self.second_pass(world);
+                Poll::On
+            }
+            SyncPass::None => self.end(world, control),
+        }
+    }
+
+    fn second_pass(&mut self, world: &mut World<'_>) {
+        self.left = std::mem::take(&mut self.kept).into();
+        // Those that were found in use are not spared either.
+        world.clear_active(self.left.iter().copied());
+        self.writeback += self.pass.writeback;
+        (self.pass, self.stage) = (Pass::new(Lumpy::Sync), Stage::Pages);
+    }
+
+    /// Frees what the pass has detached.
+    fn free(&mut self, world: &mut World<'_>) {
+        let pages: u64 = self.freed.iter().map(|&page| 1 << world.kernel.alloc.frames.order(page)).sum();
+        self.reclaimed += pages;
+        world.spend(world.memory.costs.free_page * pages);
+        for page in std::mem::take(&mut self.freed) {
+            world.kernel.reclaim.held.get_mut(&world.task.pid).map(|held| held.pages.remove(&page));
+            world.kernel.uncharge(page);
+            let gone = world.kernel.free_unchecked(world.cpu, world.task, page);
+            debug_assert!(gone.is_ok(), "what was on a list was allocated");
+        }
+    }
+
+    fn end(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<u64> {
+        let (zone, reclaimed) = (self.zone, self.reclaimed);
+        world.kernel.reclaim.held.remove(&world.task.pid);
+        control.in_mode = self.pass.lumpy != Lumpy::Off;
+        let events = &mut world.kernel.stat.events.reclaim;
+        events.pgsteal_zone[zone % ZONES] += reclaimed;
+        if control.is_kswapd() {
+            events.kswapd_steal += reclaimed;
+            events.pgsteal_kswapd_zone[zone % ZONES] += reclaimed;
+        } else {
+            events.pgsteal_direct_zone[zone % ZONES] += reclaimed;
+        }
+        for &page in &self.kept {
+            let list = List::of(&world.kernel.alloc.frames, page);
+            world.zone(zone).rotated[usize::from(list.is_file())] += u64::from(list.is_active());
+        }
+        world.put_back(std::mem::take(&mut self.kept));
+        world.kernel.count_isolated(zone, self.isolated.taken, -1);
+        let taken = self.isolated.taken.iter().sum();
+        if world.variant().throttles_batch
+            && is_throttled(self.writeback + self.pass.writeback, taken, control.priority)
+            && let Some((wait, until)) = world.task_waits(WAIT, zone)
+        {
+            self.stage = Stage::Throttled(wait);
+            return Poll::Sleep(until, CONGESTION);
+        }
+        self.tell(world, control)
+    }
+
+    fn tell(&self, world: &mut World<'_>, control: &Control) -> Poll<u64> {
+        let (zone, reclaimed, file) = (self.zone, self.reclaimed, self.list.is_file());
+        world.write(&MmVmscanLruShrinkInactive {
+            nid: (zone / ZONES) as i32,
+            zid: Some((zone % ZONES) as i32),
+            nr_scanned: self.isolated.scanned,
+            nr_reclaimed: reclaimed,
+            priority: control.priority as i32,
+            flags: batch_flags(file, self.pass.lumpy),
+            nr_dirty: None,
+            nr_writeback: None,
+            nr_congested: None,
+            nr_immediate: None,
+            nr_activate_anon: None,
+            nr_activate_file: None,
+            nr_ref_keep: None,
+            nr_unmap_fail: None,
+        });
+        Poll::Done(reclaimed)
+    }
+
+    /// Sleeps for a page.
+    fn lay_down(&mut self, world: &mut World<'_>) -> Poll<u64> {
+        self.hand_over(world);
+        let until = world.tick_after(WAIT);
+        Poll::Sleep(until, WRITTEN)
+    }
+
+    /// It is going to sleep: others may free its pages.
+    fn hand_over(&mut self, world: &mut World<'_>) {
+        self.free(world);
+        let (zone, taken) = (self.zone, self.isolated.taken);
+        world.kernel.reclaim.held.entry(world.task.pid).or_insert_with(|| {
+            let pages = self.left.iter().chain(&self.kept).copied().collect();
+            Held { zone, taken, pages, lost: false }
+        });
+    }
+
+    /// It goes on with those that are left.
+    fn take_up(&mut self, world: &mut World<'_>) {
+        let Some(held) = world.kernel.reclaim.held.get_mut(&world.task.pid) else { return };
+        if std::mem::take(&mut held.lost) {
+            self.left.retain(|page| held.pages.contains(page));
+            self.kept.retain(|page| held.pages.contains(page));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::ZoneKind;
+    use crate::mm::vmscan::Who;
+
+    fn control(who: Who, order: u32, priority: u32) -> Control {
+        Control { priority, ..Control::new(who, order, ZoneKind::Normal, "GFP_KERNEL") }
+    }
+
+    #[test]
+    fn large_blocks_are_reclaimed_in_lumpy_mode_small_ones_when_it_is_hard() {
+        let of = |order, priority| lumpy_mode(&control(Who::Direct, order, priority)) != Lumpy::Off;
+        assert_eq!([of(4, 12), of(3, 10), of(3, 9), of(1, 0), of(0, 0)], [true, false, true, true, false]);
+    }
+
+    #[test]
+    fn tasks_stall_if_something_is_left() {
+        let of = |who, order, priority| stalls(&control(who, order, priority), Lumpy::Async, 32, 31);
+        assert!(of(Who::Direct, 4, 12) && of(Who::Direct, 3, 4));
+        assert!(!of(Who::Direct, 3, 5) && !of(Who::Kswapd, 9, 0));
+        let direct = control(Who::Direct, 9, 12);
+        assert!(!stalls(&direct, Lumpy::Async, 32, 32) && !stalls(&direct, Lumpy::Off, 32, 0));
+    }
+
+    #[test]
+    fn the_deeper_the_trouble_the_fewer_writes_are_waited_for() {
+        assert!(is_throttled(32, 32, 12) && !is_throttled(31, 32, 12) && is_throttled(16, 32, 11));
+        assert!(is_throttled(1, 32, 6) && !is_throttled(0, 32, 0));
+    }
+}

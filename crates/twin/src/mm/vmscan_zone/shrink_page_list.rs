@@ -1,0 +1,294 @@
+//! What becomes of a page that was taken: `shrink_page_list`, `page_check_references`, `pageout`, `may_write_to_queue`
+//! (2.6.36 to 3.5).
+//!
+//! A page that was used goes around again, of a file once, anonymous memory as an active page; in lumpy mode that does not
+//! count. Whoever may write writes dirty pages, unless the device is congested; from 3.2 on those of files only kswapd when
+//! it is in trouble, and they are freed as soon as the flusher has written them. The synchronous pass waits for writes, those
+//! of others and its own. Late in 2010 a page that is kept for anything but a write ends lumpy mode for its batch. Each
+//! page that is found in use or taken out of a page table is flushed out of the other CPUs' TLBs by itself. Left out:
+//! locks but those of pages that are being read, and private data. Checked by tests here and
+//! by `tests/historic_reclaim.rs`.
+
+use super::{Blocks, DirtyFiles, SyncPass};
+use crate::frame::{Flag, Pfn, ZONES};
+use crate::hw::IoClass;
+use crate::mm::vmscan::shrink_inactive::flags;
+use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, World};
+use crate::vmstat::NodeItem;
+use mmtwin_event::value::ReclaimFlags;
+use mmtwin_event::vocabulary::MmVmscanWriteFolio;
+
+/// What becomes of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Keep,
+    Activate,
+    Free,
+    /// It is known later.
+    Wait,
+}
+
+/// Whether a batch is reclaimed for a block: in lumpy mode or, later, in that of compaction (`reclaim_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lumpy {
+    Off,
+    Async,
+    /// For the second time, waiting for writes.
+    Sync,
+}
+
+/// A pass over a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass {
+    pub lumpy: Lumpy,
+    /// Dirty pages that could go, and those of them that were refused.
+    pub dirty: u64,
+    pub refused: u64,
+    /// Pages that were being written already.
+    pub writeback: u64,
+    /// The page that it waits for, and why.
+    pub awaited: Option<(Pfn, Awaited)>,
+}
+
+/// A write that a reclaim has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    page: Pfn,
+    node: usize,
+    file: bool,
+    pages: i64,
+}
+
+/// What a page is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// The end of a write that others began; that it began itself.
+    Write,
+    OwnWrite(Written),
+    /// Room in the device's queue.
+    Room,
+}
+
+/// What its references say of a page (`enum page_references`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum References {
+    Activate,
+    Keep,
+    /// It can go, but is not worth a write.
+    Clean,
+    Reclaim,
+}
+
+/// `page_check_references`: `young` page tables have used the page, `referenced` is its flag, which is cleared now and set
+/// again where the page is kept; `exec`: it is of an executable file.
+fn check(rules: super::References, young: bool, referenced: bool, file: bool, exec: bool) -> References {
+    let of_2012 = rules == super::References::Of2012;
+    match (young, referenced) {
+        (true, _) if !file || exec && of_2012 => References::Activate,
+        (true, true) => References::Activate,
+        (true, false) => References::Keep,
+        (false, true) if file || !of_2012 => References::Clean,
+        (false, _) => References::Reclaim,
+    }
+}
+
+/// The flags of events of a type's pages.
+pub(super) fn write_flags(file: bool, lumpy: Lumpy) -> ReclaimFlags {
+    const SYNC: u32 = 4;
+    const ASYNC: u32 = 8;
+    let flags = flags(file);
+    if lumpy == Lumpy::Sync { ReclaimFlags(flags.0 & !ASYNC | SYNC) } else { flags }
+}
+
+impl Pass {
+    pub(super) fn new(lumpy: Lumpy) -> Pass {
+        Pass { lumpy, dirty: 0, refused: 0, writeback: 0, awaited: None }
+    }
+
+    /// What becomes of a page of the batch, or that it has to be awaited first.
+    pub(super) fn see(&mut self, world: &mut World<'_>, control: &mut Control, page: Pfn) -> Fate {
+        let writing = world.kernel.alloc.frames.has(page, Flag::Writeback);
+        let fate = self.judge(world, control, page);
+        let writing = writing || world.kernel.alloc.frames.has(page, Flag::Writeback);
+        let one_fails_all = world.variant().sync_pass == SyncPass::Writeback;
+        if one_fails_all && (fate == Fate::Activate || fate == Fate::Keep && !writing) {
+            self.lumpy = Lumpy::Off;
+        }
+        fate
+    }
+
+    fn wait(&mut self, page: Pfn, what: Awaited) -> Fate {
+        self.awaited = Some((page, what));
+        Fate::Wait
+    }
+
+    fn judge(&mut self, world: &mut World<'_>, control: &mut Control, page: Pfn) -> Fate {
+        let content = world.kernel.alloc.frames.content(page);
+        let at = world.memory.of_content(content);
+        let file = !world.kernel.alloc.frames.has(page, Flag::Swapbacked);
+        let may_enter_fs = control.fs || control.io && world.memory.has_slot(page);
+        match self.awaited.take() {
+            Some((_, Awaited::OwnWrite(of))) => {
+                world.note_write(of, self.lumpy);
+                if world.kernel.alloc.frames.has(page, Flag::Dirty) {
+                    return Fate::Keep;
+                }
+            }
+            Some((_, Awaited::Write | Awaited::Room)) => {}
+            None => {
+                if world.memory.read_ends(world.kernel, world.cpu, page).is_some() {
+                    // It is locked while it is read.
+                    return Fate::Keep;
+                }
+                // Pages that others map press twice on the slabs, and on the writers.
+                let pressing = world.memory.is_mapped(content) || world.memory.has_slot(page);
+                control.scanned += 1 + u64::from(pressing);
+                if world.kernel.alloc.frames.has(page, Flag::Writeback) {
+                    self.writeback += 1;
+                    if self.lumpy != Lumpy::Sync || !may_enter_fs {
+                        return Fate::Keep;
+                    }
+                    return self.wait(page, Awaited::Write);
+                }
+            }
+        }
+        let referenced = world.kernel.alloc.frames.set_flag(page, Flag::Referenced, false);
+        let young = world.memory.take_young(world.kernel, world.cpu, page, content) > 0;
+        if young {
+            let cpus = world.memory.cpus_of(content);
+            world.shoot_down(cpus);
+        }
+        if at.locked(world.memory) {
+            return Fate::Activate;
+        }
+        let variant = world.variant();
+        let references = match variant.blocks {
+            Blocks::Lumpy if self.lumpy != Lumpy::Off => References::Reclaim,
+            _ => check(variant.references, young, referenced, file, file && at.exec(world.memory)),
+        };
+        match references {
+            References::Activate => return Fate::Activate,
+            References::Keep => {
+                world.kernel.alloc.frames.set_flag(page, Flag::Referenced, true);
+                return Fate::Keep;
+            }
+            References::Clean | References::Reclaim => {}
+        }
+        let mut may_enter_fs = may_enter_fs;
+        if !file && !world.memory.has_slot(page) {
+            if !control.io {
+                return Fate::Keep;
+            }
+            if !world.memory.take_slots(world.kernel, page) {
+                return Fate::Activate;
+            }
+            may_enter_fs = true;
+        }
+        let mapped_by = world.memory.unmap(world.kernel, world.cpu, page, content);
+        world.shoot_down(mapped_by);
+        if world.kernel.alloc.frames.has(page, Flag::Dirty) {
+            self.dirty += 1;
+            let troubled = control.is_kswapd() && control.priority < DEF_PRIORITY - 2;
+            if file && variant.dirty_files == DirtyFiles::Kswapd && !troubled {
+                world.leave_to_flusher(page);
+                return Fate::Keep;
+            }
+            if references == References::Clean || !may_enter_fs || !control.may_writepage {
+                return Fate::Keep;
+            }
+            if at.held(world.memory) || world.is_refused(control, file) {
+                self.refused += 1;
+                return Fate::Keep;
+            }
+            if world.memory.requests.is_full(world.memory.is_on_disk(file)) {
+                self.dirty -= 1;
+                return self.wait(page, Awaited::Room);
+            }
+            let frames = &world.kernel.alloc.frames;
+            let (node, pages) = (frames.zone(page) / ZONES, 1 << frames.order(page));
+            let of = Written { page, node, file, pages };
+            let waits = self.lumpy == Lumpy::Sync && variant.blocks == Blocks::Lumpy;
+            let class = if waits { IoClass::Sync } else { IoClass::Async };
+            if !world.memory.write_out(world.kernel, (world.cpu, world.task), page, class) {
+                if waits {
+                    return self.wait(page, Awaited::OwnWrite(of));
+                }
+                world.note_write(of, self.lumpy);
+                return Fate::Keep;
+            }
+            world.note_write(of, self.lumpy);
+        }
+        if at.held(world.memory) {
+            return Fate::Activate;
+        }
+        world.memory.detach(world.kernel, (world.cpu, world.task), page, content, 0);
+        Fate::Free
+    }
+}
+
+impl World<'_> {
+    /// What a page is waited for has not come yet; who waits is to be told of it.
+    pub(super) fn has_to_wait(&mut self, page: Pfn, what: Awaited) -> bool {
+        let frames = &self.kernel.alloc.frames;
+        let waits = match what {
+            Awaited::Write | Awaited::OwnWrite(_) => frames.has(page, Flag::Writeback),
+            Awaited::Room => {
+                let on_disk = self.memory.is_on_disk(!frames.has(page, Flag::Swapbacked));
+                self.memory.requests.is_full(on_disk)
+            }
+        };
+        let reclaim = &mut self.kernel.reclaim;
+        match what {
+            _ if !waits => {}
+            Awaited::Write | Awaited::OwnWrite(_) => reclaim.awaited.push(page),
+            Awaited::Room => reclaim.awaits_room = true,
+        }
+        waits
+    }
+
+    /// A device that is congested takes no writes of files or swap, but from kswapd, and late in 2010 for large blocks.
+    fn is_refused(&self, control: &Control, file: bool) -> bool {
+        let large = self.variant().costly_writes && control.order > COSTLY_ORDER;
+        let on_disk = self.memory.is_on_disk(file);
+        self.memory.requests.is_congested(on_disk) && !control.is_kswapd() && !large
+    }
+
+    /// A dirty page of a file is to be freed when it has been written.
+    fn leave_to_flusher(&mut self, page: Pfn) {
+        let node = self.kernel.alloc.frames.zone(page) / ZONES;
+        self.kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
+        self.kernel.stat.pages.add(node, NodeItem::VmscanImmediate, 1);
+    }
+
+    /// The write of a page has been started, and in the synchronous pass has ended.
+    pub(super) fn note_write(&mut self, of: Written, lumpy: Lumpy) {
+        let Written { page, node, file, pages } = of;
+        self.write(&MmVmscanWriteFolio { flags: write_flags(file, lumpy), pfn: Some(page.into()), page: None });
+        self.kernel.stat.pages.add(node, NodeItem::VmscanWrite, pages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_page_goes_around_once_anonymous_memory_is_active_at_once() {
+        let rules = super::super::References::Of2010;
+        let all = |file| {
+            let seen = [(true, true), (true, false), (false, true), (false, false)];
+            seen.map(|(young, referenced)| check(rules, young, referenced, file, file && young))
+        };
+        assert_eq!(all(true), [References::Activate, References::Keep, References::Clean, References::Reclaim]);
+        assert_eq!(all(false), [References::Activate, References::Activate, References::Clean, References::Reclaim]);
+    }
+
+    #[test]
+    fn executables_stay_and_swap_is_written_since_3_3() {
+        let rules = super::super::References::Of2012;
+        assert_eq!(check(rules, true, false, true, true), References::Activate);
+        assert_eq!(check(rules, true, false, true, false), References::Keep);
+        assert_eq!(check(rules, false, true, true, true), References::Clean);
+        assert_eq!(check(rules, false, true, false, false), References::Reclaim);
+    }
+}

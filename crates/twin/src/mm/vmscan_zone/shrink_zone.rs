@@ -1,0 +1,82 @@
+//! Shrinking a zone: `shrink_zone`, `shrink_list` (2.6.36), `shrink_mem_cgroup_zone` (3.3 to 3.5).
+//!
+//! Batches of all lists in turn until enough is reclaimed, which does not count at the first priority: in 2010 by the whole
+//! reclaim, later of this zone. Then it may go on for compaction ([`crate::mm::vmscan_zone::block`]). Left out: `throttle_vm_writeout`. Checked by `tests/historic_reclaim.rs`.
+
+use super::block::goes_on;
+use super::scan_count::{Counts, counts};
+use super::shrink_inactive::Batch;
+use super::{Blocks, shrink_active as active};
+use crate::mm::lru::List;
+use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, World};
+
+/// A zone that is being shrunk.
+#[derive(Clone, Debug)]
+pub(super) struct Pass {
+    zone: usize,
+    /// Pages still to be scanned by list.
+    left: Counts,
+    /// List whose turn it is; 4: all have had theirs.
+    turn: usize,
+    /// Inactive pages that are being reclaimed.
+    batch: Option<Box<Batch>>,
+    /// Pages that were reclaimed and looked at before.
+    before: (u64, u64),
+}
+
+impl Pass {
+    pub(super) fn new(world: &mut World<'_>, control: &Control, zone: usize) -> Pass {
+        let before = (control.reclaimed, control.scanned);
+        Pass { zone, left: counts(world, control, zone), turn: 0, batch: None, before }
+    }
+
+    /// Goes on with a batch.
+    pub(super) fn step(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<()> {
+        if let Some(batch) = &mut self.batch {
+            match batch.step(world, control) {
+                Poll::On => {}
+                Poll::Sleep(until, why) => return Poll::Sleep(until, why),
+                Poll::Done(reclaimed) => {
+                    control.reclaimed += reclaimed;
+                    self.batch = None;
+                }
+            }
+            return Poll::On;
+        }
+        if self.turn == 4 {
+            self.turn = 0;
+            let before = if world.variant().blocks == Blocks::Lumpy { 0 } else { self.before.0 };
+            if control.reclaimed - before >= control.nr_to_reclaim && control.priority < DEF_PRIORITY {
+                return self.end(world, control);
+            }
+        }
+        let [anon, _, file, active_file] = self.left;
+        if self.turn == 0 && anon == 0 && file == 0 && active_file == 0 {
+            return self.end(world, control);
+        }
+        let (list, wanted) = (List::EVICTABLE[self.turn], self.left[self.turn].min(BATCH));
+        self.left[self.turn] -= wanted;
+        self.turn += 1;
+        if wanted > 0 && !list.is_active() {
+            self.batch = Some(Box::new(Batch::new(control, self.zone, list, wanted)));
+        } else if wanted > 0 && world.is_inactive_low(self.zone, list.is_file()) {
+            control.in_mode = false;
+            active::shrink(world, control, self.zone, list, wanted);
+        }
+        Poll::On
+    }
+
+    fn end(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<()> {
+        let ages = world.has_swap() || !world.variant().ages_without_swap;
+        if ages && world.is_inactive_low(self.zone, false) {
+            control.in_mode = false;
+            active::shrink(world, control, self.zone, List::ActiveAnon, BATCH);
+        }
+        let (reclaimed, scanned) = (control.reclaimed - self.before.0, control.scanned - self.before.1);
+        if !goes_on(world, control, self.zone, reclaimed, scanned) {
+            return Poll::Done(());
+        }
+        *self = Pass::new(world, control, self.zone);
+        Poll::On
+    }
+}

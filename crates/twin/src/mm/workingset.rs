@@ -1,0 +1,81 @@
+//! Refaults: `workingset_eviction`, `workingset_refault`, `workingset_age_nonresident` (5.9 to 6.18).
+//!
+//! An evicted page leaves a shadow: its lruvec, how many evictions and activations that had seen, and whether the page
+//! was part of the working set. A page that comes back before as many others have left as the lists that compete with
+//! it hold is active at once. A shadow here has 30 bits, so that the age is rounded as kernels with small words
+//! round it. Left out: shadows outlive their cgroup here; the memory of the shadows themselves.
+
+use crate::frame::{Flag, Frames, Pfn};
+use crate::mm::lru::List;
+use crate::mm::vmscan::Reclaim;
+use crate::vmstat::{NodeItem, VmStat};
+
+/// Bits of a shadow.
+const SHADOW_BITS: u32 = 30;
+
+/// Bits of the age in a shadow where there are so many lruvecs: what their number and one flag leave.
+pub(super) fn age_bits(lruvecs: usize) -> u32 {
+    SHADOW_BITS - 1 - number_bits(lruvecs)
+}
+
+fn number_bits(lruvecs: usize) -> u32 {
+    usize::BITS - (lruvecs - 1).leading_zeros()
+}
+
+impl Reclaim {
+    /// A page is evicted, by a reclaim of the lruvec's whole node: its shadow.
+    pub(super) fn evict(&mut self, frames: &Frames, page: Pfn) -> u32 {
+        let number = self.lru.number_of(frames, page);
+        let age = self.lru.vec(number).nonresident_age >> self.bucket_order;
+        self.lru.age(number, 1 << frames.order(page));
+        let bits = age_bits(self.lru.len());
+        let age = (age & ((1 << bits) - 1)) as u32;
+        (age << number_bits(self.lru.len()) | number as u32) << 1 | u32::from(frames.has(page, Flag::Workingset))
+    }
+
+    /// A page comes back that has left a shadow. It is on no list yet.
+    pub(crate) fn refault(&mut self, frames: &mut Frames, stat: &mut VmStat, page: Pfn, shadow: u32) {
+        if self.rules.by_zone.is_some() {
+            // Nobody watched refaults before 3.15.
+            return;
+        }
+        let (bits, lruvecs) = (age_bits(self.lru.len()), number_bits(self.lru.len()));
+        let workingset = shadow & 1 == 1;
+        let evicted_from = (shadow >> 1) as usize & ((1 << lruvecs) - 1);
+        let then = u64::from(shadow >> (1 + lruvecs)) << self.bucket_order;
+        let file = !frames.has(page, Flag::Swapbacked);
+        let pages = 1u64 << frames.order(page);
+        let number = self.lru.number_of(frames, page);
+        let node = frames.zone(page) / crate::frame::ZONES;
+        let by_type = |anon, of_file| if file { of_file } else { anon };
+        stat.pages.add(node, by_type(NodeItem::RefaultAnon, NodeItem::RefaultFile), pages as i64);
+        let shown = self.lru.shown(evicted_from);
+        let from = |list| shown.pages(list);
+        let distance =
+            self.lru.vec(evicted_from).nonresident_age.wrapping_sub(then) & ((1 << (bits + self.bucket_order)) - 1);
+        let mut competing = from(List::ActiveFile);
+        if !file {
+            competing += from(List::InactiveFile);
+        }
+        if self.swap_left(evicted_from % self.groups.len()) > 0 {
+            competing += from(List::ActiveAnon);
+            if file {
+                competing += from(List::InactiveAnon);
+            }
+        }
+        if distance > competing {
+            return;
+        }
+        frames.set_flag(page, Flag::Active, true);
+        self.lru.age(number, pages);
+        stat.pages.add(node, by_type(NodeItem::ActivateAnon, NodeItem::ActivateFile), pages as i64);
+        self.lru.vec_mut(number).activated[usize::from(file)] += pages;
+        if workingset {
+            frames.set_flag(page, Flag::Workingset, true);
+            // From 6.2 on a page that had to be read costs as much as a batch.
+            let cost = if self.rules.cost_of_rotations { pages * crate::mm::vmscan::BATCH } else { pages };
+            self.lru.note_cost(number, file, cost);
+            stat.pages.add(node, by_type(NodeItem::RestoreAnon, NodeItem::RestoreFile), pages as i64);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Pages of files that differ from the disk's: `folio_account_dirtied`, `filemap_dirty_folio`, `folio_clear_dirty_for_io`,
+//! `do_wp_page` of shared mappings, `submit_bio` (6.1 to 6.12).
+//!
+//! A page that is on its way to the disk is mapped for reading only, so that the next write to it is a fault, which
+//! makes it dirty again. Left out: pages of the file system's own, and what writing takes of them: journals, inodes.
+//! Checked by tests of `tests/writeback.rs`.
+
+use super::journal::BLOCKS as JOURNAL_BLOCKS;
+use super::{Destination, JOURNAL};
+use crate::frame::{Flag, Migratetype, Pfn};
+use crate::hw::IoClass;
+use crate::mm::filemap::inode_lock::Taken;
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
+use crate::mm::region::Entry;
+use crate::mm::slab::SlabShape;
+use crate::mm::swap::SWAP;
+use crate::mm::vmscan::World;
+use crate::page_alloc::{AllocationFailure, Caller, Request};
+use crate::probe::Task;
+use crate::time::{Ns, PS_PER_NS, Ps};
+use crate::vmstat::NodeItem;
+
+/// What ext4 remembers of a page: an object of 104 bytes, 39 of which share a page.
+pub(crate) const BUFFERS: SlabShape = SlabShape { usual: (BUFFER, 39), small: (BUFFER, 39), kept: 5 };
+const BUFFER: Request = Request {
+    migratetype: Migratetype::Reclaimable,
+    gfp: "GFP_NOFS|__GFP_ACCOUNT|__GFP_RECLAIMABLE",
+    ..Request::KERNEL
+};
+
+impl AccessState {
+    /// Sees to it that the file system can remember a page that is about to be written.
+    pub(crate) fn prepare_write(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        region: usize,
+        page: u64,
+    ) -> Result<(), AllocationFailure> {
+        if !self.regions[region].remembers(page) {
+            let block = self.buffers.take(kernel, (caller.cpu, caller.task))?;
+            self.regions[region].remember(page, block);
+        }
+        Ok(())
+    }
+
+    /// A page of a file leaves memory; true if the file system remembered it.
+    pub(crate) fn forget_page(&mut self, kernel: &mut Kernel, by: (u32, Task), region: usize, page: u64) -> bool {
+        let block = self.regions[region].forget(page);
+        if let Some(block) = block {
+            self.buffers.give(kernel, by, block);
+        }
+        block.is_some()
+    }
+
+    /// A page of a file is written to by a call; true if it was clean.
+    pub(crate) fn dirty(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
+        let Entry::Present(pfn) = self.regions[region].entry(page) else { return false };
+        if kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true) {
+            return false;
+        }
+        kernel.count_dirty(pfn, 1);
+        kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Dirtied, 1);
+        let first = self.regions[region].set_dirty(page);
+        caller.writer.dirtied += 1;
+        let now = kernel.now(caller.cpu);
+        kernel.writeback.page_dirtied(caller.cpu, region, first, now);
+        true
+    }
+
+    /// The same through a mapping, where a page that reclaim wanted is wanted no more.
+    pub(crate) fn dirty_mapped(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
+        let dirtied = self.dirty(kernel, caller, region, page);
+        if let (true, Entry::Present(pfn)) = (dirtied, self.regions[region].entry(page)) {
+            kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+        }
+        dirtied
+    }
+
+    /// True if a page of a file is being written.
+    pub(crate) fn is_under_writeback(&self, kernel: &Kernel, region: usize, page: u64) -> bool {
+        match self.regions[region].entry(page) {
+            Entry::Present(pfn) => kernel.alloc.frames.has(pfn, Flag::Writeback),
+            Entry::Absent | Entry::Zero | Entry::Gone(_) => false,
+        }
+    }
+
+    /// Starts to write pages together, of one file or of swap; true if that is over already.
+    pub(crate) fn submit(
+        &mut self,
+        kernel: &mut Kernel,
+        (cpu, task): (u32, Task),
+        pages: Vec<Pfn>,
+        (file, class): (bool, IoClass),
+    ) -> bool {
+        let mut count = 0;
+        for &pfn in &pages {
+            let at = self.of_content(kernel.alloc.frames.content(pfn));
+            kernel.alloc.frames.set_flag(pfn, Flag::Dirty, false);
+            count += 1u64 << kernel.alloc.frames.order(pfn);
+            if file {
+                kernel.count_dirty(pfn, -1);
+                if self.regions[at.region].set_clean(at.page) {
+                    kernel.writeback.pages_cleaned(1);
+                }
+            }
+        }
+        let device = self.device(file);
+        let synchronous = device.synchronous;
+        let by_page = !file && synchronous && kernel.reclaim.rules.swap_by_page;
+        kernel.stat.events.reclaim.pgpgout += if by_page { 0 } else { count * 4 };
+        kernel.stat.events.reclaim.pswpout += if file { 0 } else { count };
+        let device = self.device(file);
+        if device.synchronous {
+            kernel.spend(cpu, device.transfer(count));
+            for &pfn in &pages {
+                let written = 1 << kernel.alloc.frames.order(pfn);
+                kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Written, written);
+            }
+            if file {
+                let now = kernel.now(cpu);
+                kernel.writeback.pages_written(count, now);
+            }
+            return true;
+        }
+        pages.iter().for_each(|&pfn| kernel.begin_writeback(pfn));
+        let first = pages.first().copied().unwrap_or_default();
+        let place = match self.swap.slot_of(first) {
+            Some(slot) if !file => SWAP + u64::from(slot),
+            _ => kernel.alloc.frames.content(first).into(),
+        };
+        let device = self.device(file);
+        let done = device.submit(kernel.clock(cpu), class, place, count);
+        let held_up = Some(device.held_up()).filter(|_| class == IoClass::Async);
+        let to = Destination { place, held_up, on_disk: self.is_on_disk(file) };
+        let number = self.requests.begin(kernel, (cpu, task), (to, pages), file);
+        self.ends.push((done, number));
+        false
+    }
+
+    /// A task's call writes to a file: until when it has to wait for others that do, or for the file's times.
+    pub(crate) fn wait_to_write(&mut self, kernel: &mut Kernel, caller: &Caller, region: usize) -> Option<Ps> {
+        let (clock, task) = (kernel.clock(caller.cpu), caller.task.pid);
+        let of = &mut self.regions[region];
+        match of.lock.take(task, clock) {
+            Taken::Yes => {}
+            Taken::HandedOn { to, until } => {
+                kernel.writeback.granted.push(to);
+                return Some(until);
+            }
+            Taken::No { until } => return Some(until),
+        }
+        let jiffy = 1_000_000_000 / kernel.writeback.rules.hz;
+        let now = kernel.now(caller.cpu);
+        if of.changed_at == now / jiffy || self.disk.synchronous {
+            return None;
+        }
+        match kernel.writeback.journal.change(now) {
+            Ok(commit_at) => {
+                of.changed_at = now / jiffy;
+                kernel.writeback.commit_at = kernel.writeback.commit_at.or(commit_at);
+                None
+            }
+            // It holds the file meanwhile.
+            Err(()) => {
+                let until = (now / jiffy + 1) * jiffy * PS_PER_NS;
+                of.lock.hold(until);
+                Some(until)
+            }
+        }
+    }
+
+    /// Writes what has changed of files' times to the journal.
+    pub(crate) fn commit(&mut self, kernel: &mut Kernel, at: Ns) {
+        kernel.writeback.journal.commit();
+        kernel.stat.events.reclaim.pgpgout += 4 * JOURNAL_BLOCKS;
+        let done = self.disk.submit(at * PS_PER_NS, IoClass::Sync, JOURNAL, JOURNAL_BLOCKS);
+        self.ends.push((done, self.requests.begin_journal(JOURNAL_BLOCKS)));
+    }
+
+    /// By how much a write that should be done by now is late: what somebody waits for has held it up.
+    pub(crate) fn late_by(&mut self, number: u64) -> Ps {
+        let Some(on_disk) = self.requests.is_on_disk(number) else { return 0 };
+        let held_up = self.device(on_disk).held_up();
+        self.requests.late_by(number, held_up)
+    }
+}
+
+impl World<'_> {
+    /// Starts to write pages of a file that lie one after another.
+    pub(crate) fn write_file(&mut self, region: usize, pages: &[u64]) {
+        let of = &self.memory.regions[region];
+        let pfns = pages.iter().filter_map(|&page| match of.entry(page) {
+            Entry::Present(pfn) => Some(pfn),
+            Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
+        });
+        let pfns = pfns.collect();
+        self.memory.submit(self.kernel, (self.cpu, self.task), pfns, (true, IoClass::Async));
+    }
+}

@@ -1,0 +1,328 @@
+//! The thread that writes dirty files: `wb_workfn`, `wb_do_writeback`, `wb_writeback`, `writeback_sb_inodes`,
+//! `writeback_chunk_size`, `wb_over_bg_thresh`, `ext4_writepages` (3.2 to 6.12).
+//!
+//! Woken, it writes everything if somebody who scans has asked, then what is old, then what is above the background
+//! limit. It writes a file from where it stopped last, in chunks of half a second's bandwidth, and looks after each
+//! whether it has to go on. Left out: sync and other explicit works, allocation of blocks (files are written where they
+//! are), dirty inodes and the file system's own blocks, integrity writes. Checked by counters of guests
+//! (docs/fidelity.md) and tests of `tests/writeback.rs`.
+
+use super::inodes::{Inode, Left};
+use super::request::MOST;
+use super::{BDI, Rules, bdi};
+use crate::mm::vmscan::{Poll, World};
+use crate::time::Ns;
+use mmtwin_event::names::WRITEBACK_REASON;
+use mmtwin_event::value::{Dev, WritebackReason};
+use mmtwin_event::vocabulary::{WritebackPagesWritten, WritebackStart, WritebackWritten};
+
+/// A chunk is a multiple of so many pages: 4 MiB (`MIN_WRITEBACK_PAGES`).
+const CHUNK: u64 = 1024;
+/// Pages that are looked up together.
+const BATCH: u64 = 15;
+
+/// Why something is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// Too much is dirty.
+    Background,
+    /// Reclaim meets only dirty pages.
+    Vmscan,
+    /// It is old.
+    Periodic,
+}
+
+impl Reason {
+    /// Its name; that of reclaim was another before 4.14.
+    fn named(self, then: bool) -> WritebackReason {
+        let word: &[u8] = match self {
+            Reason::Background => b"background",
+            Reason::Vmscan if then => b"try_to_free_pages",
+            Reason::Vmscan => b"vmscan",
+            Reason::Periodic => b"periodic",
+        };
+        WritebackReason(WRITEBACK_REASON.index_of(word).unwrap_or_default() as u32)
+    }
+}
+
+/// A work under way (`struct wb_writeback_work`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Work {
+    reason: Reason,
+    /// Pages that are left of what it wants.
+    left: u64,
+    /// Written, and before this turn; there was none yet if that is more than can be.
+    wrote: u64,
+    before: u64,
+    /// When this turn began.
+    turn: Ns,
+}
+
+impl Work {
+    /// Files that became dirty up to then are its.
+    fn up_to(&self, rules: &Rules, now: Ns) -> Ns {
+        match self.reason {
+            Reason::Periodic => now.saturating_sub(rules.expire),
+            Reason::Background | Reason::Vmscan => now,
+        }
+    }
+}
+
+/// A part of a file that is being written (`struct writeback_control`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Chunk {
+    inode: Inode,
+    size: u64,
+    left: u64,
+    /// Next page to look at, and the end.
+    at: u64,
+    end: u64,
+    /// It has begun with the first page, or gone back to it.
+    cycled: bool,
+}
+
+/// The thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Flusher {
+    stage: Stage,
+    /// Written since it woke.
+    wrote: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Asleep,
+    /// Which work it looks for next.
+    Look(Reason),
+    Work(Work),
+    Chunk(Work, Chunk),
+    Finish,
+}
+
+impl Flusher {
+    /// It sleeps.
+    pub(crate) fn new() -> Flusher {
+        Flusher { stage: Stage::Asleep, wrote: 0 }
+    }
+
+    /// Goes on. `Done`: it sleeps until it is woken.
+    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+        match self.stage {
+            Stage::Asleep => {
+                world.kernel.writeback.running = true;
+                (self.wrote, self.stage) = (0, Stage::Look(Reason::Vmscan));
+            }
+            Stage::Look(reason) => return self.look(world, reason),
+            Stage::Work(work) => self.turn(world, work),
+            Stage::Chunk(work, chunk) => return self.write(world, work, chunk),
+            Stage::Finish => return self.finish(world),
+        }
+        Poll::On
+    }
+
+    /// Looks whether there is work of a kind; after the last kind it sleeps.
+    fn look(&mut self, world: &mut World<'_>, reason: Reason) -> Poll<()> {
+        let now = world.now();
+        let dirty = world.kernel.dirty_pages();
+        let wb = &mut world.kernel.writeback;
+        let wanted = match reason {
+            Reason::Vmscan if wb.start_all => Some(dirty),
+            Reason::Vmscan => Some(std::mem::take(&mut wb.asked)),
+            Reason::Periodic => (wb.rules.interval > 0 && now >= wb.last_old + wb.rules.interval).then(|| {
+                wb.last_old = now;
+                dirty
+            }),
+            Reason::Background => world.over_background().then_some(u64::MAX),
+        };
+        let wb = &mut world.kernel.writeback;
+        if let Some(left) = wanted.filter(|left| *left > 0) {
+            self.stage = Stage::Work(Work { reason, left, wrote: 0, before: u64::MAX, turn: now });
+            return Poll::On;
+        }
+        match reason {
+            Reason::Vmscan => {
+                wb.start_all = false;
+                self.stage = Stage::Look(Reason::Periodic);
+            }
+            Reason::Periodic => self.stage = Stage::Look(Reason::Background),
+            Reason::Background => self.stage = Stage::Finish,
+        }
+        Poll::On
+    }
+
+    /// All works are done: it sleeps, unless it was woken meanwhile.
+    fn finish(&mut self, world: &mut World<'_>) -> Poll<()> {
+        let (at, cpu, task) = (world.now(), world.cpu, world.task);
+        world.kernel.probe.write(at, cpu, task, &WritebackPagesWritten { pages: self.wrote as i64 }, b"");
+        let wb = &mut world.kernel.writeback;
+        (wb.running, self.stage) = (false, Stage::Asleep);
+        if std::mem::take(&mut wb.again) {
+            return Poll::On;
+        }
+        wb.wake_later(at);
+        Poll::Done(())
+    }
+
+    /// A work goes on with the next file, or ends.
+    fn turn(&mut self, world: &mut World<'_>, mut work: Work) {
+        let now = world.now();
+        let wb = &mut world.kernel.writeback;
+        // Files of one turn follow each other for a tenth of a second before it is asked again.
+        let same = work.wrote > work.before && wb.inodes.has_next() && now < work.turn + 100_000_000 && work.left > 0;
+        if !same {
+            if work.turn > 0 && work.wrote > 0 {
+                self.note(world, &work, false);
+            }
+            let ends = work.left == 0 || work.reason == Reason::Background && !world.over_background();
+            // All that is dirty may be under writeback already.
+            let inodes = &world.kernel.writeback.inodes;
+            let last = work.wrote > 0 || !inodes.has_next();
+            let stuck = work.wrote == work.before && last && !inodes.has_more();
+            if ends || stuck {
+                return self.end(world, work);
+            }
+            (work.turn, work.before) = (now, work.wrote);
+            self.note(world, &work, true);
+        }
+        let wb = &mut world.kernel.writeback;
+        let Some(inode) = wb.inodes.next(work.up_to(&wb.rules, now)) else { return self.end(world, work) };
+        if world.kernel.pages_under_writeback() == 0 {
+            let wb = &mut world.kernel.writeback;
+            wb.rate.begin(now * wb.rules.hz / 1_000_000_000, wb.rules.hz, (wb.dirtied, wb.written));
+        }
+        let wb = &mut world.kernel.writeback;
+        let chunk = (wb.rate.average / 2).min(wb.rate.smoothed_limit() / 8).min(work.left);
+        let size = (chunk + CHUNK) / CHUNK * CHUNK;
+        let region = &world.memory.regions[inode.region];
+        let (at, end) = (region.written_up_to, region.len());
+        self.stage = Stage::Chunk(work, Chunk { inode, size, left: size, at, end, cycled: at == 0 });
+    }
+
+    fn end(&mut self, world: &mut World<'_>, work: Work) {
+        self.wrote += work.wrote;
+        let wb = &mut world.kernel.writeback;
+        self.stage = match work.reason {
+            Reason::Vmscan => {
+                wb.start_all = false;
+                Stage::Look(if wb.asked > 0 { Reason::Vmscan } else { Reason::Periodic })
+            }
+            Reason::Periodic => Stage::Look(Reason::Background),
+            Reason::Background => Stage::Finish,
+        };
+    }
+
+    /// Writes the next pages of a file that lie one after another.
+    fn write(&mut self, world: &mut World<'_>, work: Work, mut chunk: Chunk) -> Poll<()> {
+        if let Some(sleep) = world.waits_for_room() {
+            return sleep;
+        }
+        let region = chunk.inode.region;
+        let mut run: Vec<u64> = Vec::new();
+        let mut looked = 0;
+        while chunk.left > 0 && run.len() < MOST && looked < BATCH {
+            let next = world.memory.regions[region].next_dirty(chunk.at).filter(|page| *page < chunk.end);
+            let Some(page) = next else { break };
+            if run.last().is_some_and(|last| last + 1 != page) {
+                break;
+            }
+            looked += 1;
+            chunk.at = page + 1;
+            if !world.memory.is_under_writeback(world.kernel, region, page) {
+                run.push(page);
+                chunk.left -= 1;
+            } else if !run.is_empty() {
+                break;
+            }
+        }
+        if run.is_empty() && looked == 0 {
+            if !chunk.cycled && chunk.left > 0 {
+                // From the beginning to where it began.
+                chunk = Chunk { at: 0, end: world.memory.regions[region].written_up_to, cycled: true, ..chunk };
+                self.stage = Stage::Chunk(work, chunk);
+                return Poll::On;
+            }
+            return self.close(world, work, chunk);
+        }
+        if !run.is_empty() {
+            world.spend(world.memory.costs.write_page * run.len() as u64);
+            world.write_file(region, &run);
+        }
+        if chunk.left == 0 {
+            return self.close(world, work, chunk);
+        }
+        self.stage = Stage::Chunk(work, chunk);
+        Poll::On
+    }
+
+    /// A file's turn is over.
+    fn close(&mut self, world: &mut World<'_>, mut work: Work, chunk: Chunk) -> Poll<()> {
+        let now = world.now();
+        let region = &mut world.memory.regions[chunk.inode.region];
+        region.written_up_to = if chunk.at >= region.len() { 0 } else { chunk.at };
+        let wb = &mut world.kernel.writeback;
+        // Since 6.10 what is not old does not wait for more of this work.
+        let young = wb.rules.only_expired && chunk.inode.since > work.up_to(&wb.rules, now);
+        let left = match (region.dirty() > 0, chunk.left) {
+            (false, _) => Left::Nothing,
+            (true, 0) if !young => Left::More,
+            (true, _) => Left::Held,
+        };
+        wb.inodes.requeue(chunk.inode, left, now);
+        let wrote = chunk.size - chunk.left;
+        work.wrote += wrote;
+        work.left = if work.left == u64::MAX { work.left } else { work.left.saturating_sub(wrote) };
+        let tick = now * wb.rules.hz / 1_000_000_000;
+        if wb.rate.is_due(tick, wb.rules.hz) {
+            let counts = (wb.dirtied, wb.written);
+            wb.rate.update(tick, wb.rules.hz, &Default::default(), counts, None);
+        }
+        self.stage = Stage::Work(work);
+        Poll::On
+    }
+
+    fn note(&self, world: &mut World<'_>, work: &Work, start: bool) {
+        let (at, cpu, task) = (world.now(), world.cpu, world.task);
+        let nr_pages = if work.left == u64::MAX { i64::MAX } else { work.left as i64 };
+        let (kupdate, background) = (work.reason == Reason::Periodic, work.reason == Reason::Background);
+        let (bdi, sb_dev, sync_mode, range_cyclic) = (bdi(), Dev(0), 0, 1);
+        let (kupdate, background) = (kupdate.into(), background.into());
+        let (reason, cgroup_ino) = (Some(work.reason.named(world.kernel.probe.old_events())), Some(1));
+        if start {
+            let event = WritebackStart {
+                bdi,
+                sb_dev,
+                nr_pages,
+                sync_mode,
+                kupdate,
+                range_cyclic,
+                background,
+                reason,
+                cgroup_ino,
+            };
+            world.kernel.probe.write(at, cpu, task, &event, BDI.as_bytes());
+        } else {
+            let event = WritebackWritten {
+                bdi,
+                sb_dev,
+                nr_pages,
+                sync_mode,
+                kupdate,
+                range_cyclic,
+                background,
+                reason,
+                cgroup_ino,
+            };
+            world.kernel.probe.write(at, cpu, task, &event, BDI.as_bytes());
+        }
+    }
+}
+
+impl World<'_> {
+    /// More is dirty than the background limit, of all memory or of the disk's part (`wb_over_bg_thresh`).
+    fn over_background(&mut self) -> bool {
+        let tick = self.now() / self.jiffy();
+        let (background, dirty) = (self.kernel.thresholds().background, self.kernel.dirty_pages());
+        let period = self.kernel.writeback.period(tick);
+        dirty > background || self.kernel.writeback.dirty_now > self.kernel.writeback.rate.part(background, period)
+    }
+}

@@ -1,0 +1,124 @@
+//! How much may be dirty: `global_dirtyable_memory`, `domain_dirty_limits`, `calculate_totalreserve_pages`,
+//! `node_dirtyable_memory`, `node_dirty_ok`, `writeback_set_ratelimit` (3.1 to 6.18).
+//!
+//! Limits are parts of what could become dirty: free pages above the reserves, and pages of files on the LRU lists. Left
+//! out: more room for real-time tasks, limits per cgroup, high memory. Checked against `nr_dirty_threshold` and
+//! `nr_dirty_background_threshold` of guests by a test here, and with the recordings of docs/fidelity.md.
+
+use crate::frame::{ZONES, ZoneKind};
+use crate::page_alloc::PageAllocator;
+use crate::vmstat::{NodeItem, VmStat, ZoneItem};
+
+/// Parts of which a percentage is taken: the kernel counts in 1/4096.
+const PARTS: u64 = 4096;
+
+/// A limit as it was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Percent of the memory that can become dirty (`vm.dirty_ratio`).
+    Percent(u64),
+    /// Pages (`vm.dirty_bytes`).
+    Pages(u64),
+}
+
+/// Limits above this count as this, so that the arithmetic of 64 bits does not overflow (6.10 and later; 16 TiB).
+const MOST_PAGES: u64 = u32::MAX as u64;
+
+impl Limit {
+    /// Pages of so much memory.
+    fn of(self, available: u64) -> u64 {
+        match self {
+            Limit::Percent(percent) => percent.min(100) * PARTS / 100 * available / PARTS,
+            Limit::Pages(pages) => pages.min(MOST_PAGES),
+        }
+    }
+}
+
+/// The limits as they were set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Where background writing begins.
+    pub background: Limit,
+    /// Where writers stop.
+    pub hard: Limit,
+}
+
+/// What the limits come to now, pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Where background writing begins.
+    pub background: u64,
+    /// Where writers stop.
+    pub hard: u64,
+}
+
+impl Thresholds {
+    /// Up to here nobody is slowed down (`dirty_freerun_ceiling`).
+    pub(super) fn freerun(self) -> u64 {
+        (self.background + self.hard) / 2
+    }
+}
+
+impl Limits {
+    /// What they come to if so many pages could become dirty.
+    fn at(&self, available: u64) -> Thresholds {
+        let (background, hard) = (self.background.of(available), self.hard.of(available));
+        Thresholds { background: if background >= hard { hard / 2 } else { background }, hard }
+    }
+
+    /// What they come to now.
+    pub fn now(&self, alloc: &PageAllocator, stat: &VmStat) -> Thresholds {
+        self.at(dirtyable(alloc, stat, 0..alloc.zones.len()) + 1)
+    }
+
+    /// True if a node may get another page that is going to be dirty.
+    pub(crate) fn node_has_room(&self, alloc: &PageAllocator, stat: &VmStat, node: usize) -> bool {
+        let memory = dirtyable(alloc, stat, node * ZONES..(node + 1) * ZONES);
+        let limit = match self.hard {
+            Limit::Percent(percent) => percent.min(100) * memory / 100,
+            Limit::Pages(pages) => pages.min(MOST_PAGES) * memory / (dirtyable(alloc, stat, 0..alloc.zones.len()) + 1),
+        };
+        stat.pages.of(node, NodeItem::Dirty) + stat.pages.of(node, NodeItem::Writeback) <= limit
+    }
+}
+
+/// Pages of whole nodes' zones that could become dirty.
+fn dirtyable(alloc: &PageAllocator, stat: &VmStat, zones: std::ops::Range<usize>) -> u64 {
+    let populated = || zones.clone().filter(|&zone| alloc.zones[zone].managed > 0);
+    let free: u64 = populated().map(|zone| stat.plain(zone, ZoneItem::FreePages)).sum();
+    let reserve: u64 = populated().map(|zone| reserve(alloc, zone)).sum();
+    let nodes = zones.start / ZONES..zones.end / ZONES;
+    let files = [NodeItem::InactiveFile, NodeItem::ActiveFile];
+    let files: u64 = nodes.map(|node| files.map(|item| stat.pages.of(node, item)).iter().sum::<u64>()).sum();
+    free.saturating_sub(reserve) + files
+}
+
+/// Pages of a zone that the kernel keeps for itself.
+fn reserve(alloc: &PageAllocator, zone: usize) -> u64 {
+    let of = &alloc.zones[zone];
+    let most =
+        ZoneKind::ALL.iter().filter(|kind| **kind >= of.kind).map(|kind| of.lowmem_reserve[*kind as usize]).max();
+    (most.unwrap_or(0) + of.marks.high).min(of.managed)
+}
+
+/// Pages that a CPU may dirty until its task looks at the limits (`ratelimit_pages`).
+pub(super) fn pages_per_look(hard: u64, cpus: usize) -> u64 {
+    (hard / (cpus as u64 * 32)).max(16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_the_kernels() {
+        let limits = Limits { background: Limit::Percent(50), hard: Limit::Percent(70) };
+        // A guest with kernel 6.1 printed these two together.
+        assert_eq!(limits.at(72_525), Thresholds { background: 36_262, hard: 50_763 });
+        assert_eq!(limits.at(72_525).freerun(), 43_512);
+        // One that is not below the other is half of it.
+        let limits = Limits { background: Limit::Percent(10), hard: Limit::Pages(1000) };
+        assert_eq!(limits.at(20_000), Thresholds { background: 500, hard: 1000 });
+        assert_eq!([pages_per_look(49_000, 3), pages_per_look(100, 3)], [510, 16]);
+    }
+}

@@ -1,0 +1,220 @@
+//! A request to write pages that lie one after another, the memory that it takes, and its end: `io_submit_add_bh`,
+//! `bio_alloc`, `end_page_writeback`, `folio_rotate_reclaimable` (5.16 to 6.12, ext4).
+//!
+//! A request of a file system has room for 256 pages, a page of memory of its own (`biovec-max`), taken eight at a time
+//! where a block of eight is free. It ends when the disk is done and the CPU has got to it: interrupts and the copying
+//! of emulated disks are work of a thread ([`Ender`]), for which pages wait while their CPU is busy. Left out: what else
+//! requests and their layers take, merging of requests, blocks that CPUs keep for themselves. Checked by a test here, and with the
+//! memory that guests had in `nr_slab_unreclaimable` while they wrote.
+
+use crate::frame::Pfn;
+use crate::hw::Queue;
+use crate::mm::kernel::Kernel;
+use crate::mm::slab::{Slab, SlabShape};
+use crate::mm::vmscan::{Poll, World};
+use crate::page_alloc::Request as Allocation;
+use crate::probe::Task;
+use crate::time::Ps;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Pages that a request can hold (`BIO_MAX_VECS`).
+pub(super) const MOST: usize = 256;
+/// Requests whose memory is taken together.
+const TOGETHER: u64 = 8;
+/// Requests whose other memory, that of the layers below included, fits into a page: 2030 with a page each had 2402 pages
+/// on a guest.
+const REST: u64 = 5;
+/// Where the journal is: nothing else follows it.
+pub(crate) const JOURNAL: u64 = 1 << 40;
+/// Empty blocks that are kept (`min_partial` of objects of a page).
+const KEPT: usize = 6;
+
+/// Memory for requests: eight at a time, for which nobody waits.
+const BLOCK: Allocation = Allocation {
+    order: TOGETHER.ilog2(),
+    may_wait: false,
+    gfp: "GFP_NOWAIT|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_NOMEMALLOC",
+    ..Allocation::KERNEL
+};
+/// For one, if there is no such block.
+const SINGLE: Allocation = Allocation { order: 0, ..BLOCK };
+
+/// Pages that are written together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub pages: Vec<Pfn>,
+    /// Block that its memory is part of, and that of what goes with it; `None`: of a reserve.
+    memory: Option<Pfn>,
+    rest: Option<Pfn>,
+    /// Blocks of the journal.
+    journal: u64,
+    /// The disk has it that holds files, not swap's own.
+    on_disk: bool,
+    /// How long that disk's requests had been held up by what somebody waits for; `None`: this is such a request.
+    held_up: Option<Ps>,
+}
+
+/// Where a request goes, and `held_up` as of [`Request`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destination {
+    pub place: u64,
+    pub on_disk: bool,
+    pub held_up: Option<Ps>,
+}
+
+/// Requests that the disk has, or that wait for their end.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests {
+    all: BTreeMap<u64, Request>,
+    /// Which request a page is part of.
+    of_page: BTreeMap<Pfn, u64>,
+    next: u64,
+    /// Where their memory is, and that of what goes with them.
+    slab: Slab,
+    rest: Slab,
+    /// What the disk is done with.
+    done: VecDeque<u64>,
+    /// Of swap's disk, and that of files.
+    queues: [Queue; 2],
+}
+
+impl Default for Requests {
+    fn default() -> Requests {
+        let shape = SlabShape { usual: (BLOCK, TOGETHER), small: (SINGLE, 1), kept: KEPT };
+        let rest = SlabShape { usual: (SINGLE, REST), small: (SINGLE, REST), kept: KEPT };
+        let (slab, rest) = (Slab::new(shape), Slab::new(rest));
+        Requests {
+            all: BTreeMap::new(),
+            of_page: BTreeMap::new(),
+            next: 0,
+            slab,
+            rest,
+            done: VecDeque::new(),
+            queues: Default::default(),
+        }
+    }
+}
+
+impl Requests {
+    /// A request of pages; with the memory of a file system's if `of_file`.
+    pub(crate) fn begin(
+        &mut self,
+        kernel: &mut Kernel,
+        (cpu, task): (u32, Task),
+        (to, pages): (Destination, Vec<Pfn>),
+        of_file: bool,
+    ) -> u64 {
+        let Destination { place, on_disk, held_up } = to;
+        let count = pages.iter().map(|&page| 1 << kernel.alloc.frames.order(page)).sum();
+        self.queues[usize::from(on_disk)].begin(place, count);
+        // Without memory it is one of the few that a reserve is kept for.
+        let by = (cpu, task);
+        let memory = if of_file { self.slab.take(kernel, by).ok() } else { None };
+        let rest = if of_file { self.rest.take(kernel, by).ok() } else { None };
+        let number = self.next;
+        self.next += 1;
+        self.of_page.extend(pages.iter().map(|&page| (page, number)));
+        self.all.insert(number, Request { pages, memory, rest, journal: 0, on_disk, held_up });
+        number
+    }
+
+    /// A request of blocks of the journal.
+    pub(crate) fn begin_journal(&mut self, blocks: u64) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.queues[1].begin(JOURNAL, blocks);
+        self.all.insert(number, Request { journal: blocks, on_disk: true, ..Request::default() });
+        number
+    }
+
+    /// The disk of files has room for so many requests.
+    pub(crate) fn set_room(&mut self, requests: u64) {
+        self.queues[1] = Queue::new(requests);
+    }
+
+    /// True if the disk that holds files, or swap's own, is congested.
+    pub(crate) fn is_congested(&self, on_disk: bool) -> bool {
+        self.queues[usize::from(on_disk)].is_congested()
+    }
+
+    /// True if it has no room for another write.
+    pub(crate) fn is_full(&self, on_disk: bool) -> bool {
+        self.queues[usize::from(on_disk)].is_full()
+    }
+
+    /// True if any is congested.
+    pub(crate) fn any_congested(&self) -> bool {
+        self.queues.iter().any(Queue::is_congested)
+    }
+
+    /// The disk is done with a request, which leaves its queue; true if that is congested no longer.
+    pub(crate) fn leave_queue(&mut self, number: u64) -> bool {
+        self.all.get(&number).is_some_and(|request| self.queues[usize::from(request.on_disk)].end())
+    }
+
+    /// Which disk has a request.
+    pub(crate) fn is_on_disk(&self, number: u64) -> Option<bool> {
+        self.all.get(&number).map(|request| request.on_disk)
+    }
+
+    /// By how much a request is late, now that its disk's have been held up for so long in all.
+    pub(crate) fn late_by(&mut self, number: u64, held_up: Ps) -> Ps {
+        let known = self.all.get_mut(&number).and_then(|request| request.held_up.as_mut());
+        known.map_or(0, |known| held_up - std::mem::replace(known, held_up))
+    }
+
+    /// A page is gone, whatever request it is part of.
+    pub(crate) fn forget(&mut self, page: Pfn) {
+        if let Some(request) = self.of_page.remove(&page).and_then(|number| self.all.get_mut(&number)) {
+            request.pages.retain(|&of| of != page);
+        }
+    }
+
+    /// The disk is done with a request; true if somebody has to be woken for its end.
+    pub(crate) fn transferred(&mut self, number: u64) -> bool {
+        self.done.push_back(number);
+        self.done.len() == 1
+    }
+
+    /// Requests that the disk is not done with.
+    pub(crate) fn at_disk(&self) -> usize {
+        self.all.len() - self.done.len()
+    }
+
+    /// True if a request waits for its end.
+    pub(crate) fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// A request ends: its pages are no longer under writeback.
+    pub(crate) fn end(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), number: u64) {
+        let Some(Request { pages, memory, rest, journal, .. }) = self.all.remove(&number) else { return };
+        if journal > 0 {
+            kernel.writeback.journal.committed();
+        }
+        for page in pages {
+            self.of_page.remove(&page);
+            kernel.end_writeback(cpu, page);
+        }
+        memory.into_iter().for_each(|block| self.slab.give(kernel, (cpu, task), block));
+        rest.into_iter().for_each(|block| self.rest.give(kernel, (cpu, task), block));
+    }
+}
+
+/// The thread that ends requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ender;
+
+impl Ender {
+    /// Ends the next request. `Done`: there is none.
+    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+        let Some(number) = world.memory.requests.done.pop_front() else { return Poll::Done(()) };
+        let pages =
+            world.memory.requests.all.get(&number).map_or(0, |request| request.pages.len() as u64 + request.journal);
+        world.spend(world.memory.costs.write_end * pages.max(1));
+        let mut requests = std::mem::take(&mut world.memory.requests);
+        requests.end(world.kernel, (world.cpu, world.task), number);
+        world.memory.requests = requests;
+        if world.memory.requests.has_done() { Poll::On } else { Poll::Done(()) }
+    }
+}

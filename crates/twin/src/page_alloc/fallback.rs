@@ -1,0 +1,156 @@
+//! Taking pages of another migratetype: `__rmqueue_fallback`, `steal_suitable_fallback`; 4.13 to 6.12, and before 4.0.
+//!
+//! The largest block of another type is taken, so that types mix rarely, and if it is large or the request cannot be
+//! moved, the free rest of its pageblock is taken too; a pageblock that is then mostly of the new type changes its type.
+//! A movable request that needs little takes the smallest block instead. From 6.10 on a block whose pageblock keeps its type
+//! stays on its list, and only what is asked for is taken of it, each time with a boost.
+//!
+//! Before 4.0 always the largest block was taken; its pageblock's rest went with it if it was large or the request was
+//! reclaimable. Other requests left the rest of a small block where it was, so that pages which cannot be moved came to lie
+//! in many pageblocks; a pageblock changed its type if half of it was free. What counts as alike in a pageblock is what
+//! was allocated as movable there (the kernel looks whether it is on an LRU list). Left out: 6.15 and later, where the
+//! steps are ordered anew. Checked by tests of the events (`tests/allocator.rs`).
+
+use super::buddy::named;
+use super::{Context, MAX_ORDER, PageAllocator, TakesRest};
+use crate::frame::{Migratetype, Pfn, State};
+use Migratetype::{Movable, Reclaimable, Unmovable};
+use mmtwin_event::Kind;
+use mmtwin_event::vocabulary::MmPageAllocExtfrag;
+
+/// What became of a block of another type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stolen {
+    /// It is on the lists of the wanted type.
+    Moved,
+    /// These pages are taken, the rest is where it was.
+    Page(Pfn),
+}
+
+/// From which types a request takes, first choice first.
+fn others(migratetype: Migratetype) -> [Migratetype; 2] {
+    match migratetype {
+        Unmovable => [Reclaimable, Movable],
+        Movable => [Reclaimable, Unmovable],
+        Reclaimable => [Unmovable, Movable],
+    }
+}
+
+impl PageAllocator {
+    /// Moves a block of another type to the lists of this one, or takes a page of it; `None` if there is none of at least order
+    /// `smallest`.
+    pub(super) fn steal(
+        &mut self,
+        ctx: &mut Context<'_>,
+        zone: usize,
+        order: u32,
+        migratetype: Migratetype,
+        smallest: u32,
+    ) -> Option<Stolen> {
+        let other = |this: &Self, at: u32| {
+            let lists = &this.zones[zone].free[at as usize];
+            others(migratetype).into_iter().find_map(|from| Some((from, lists[from as usize].first()?)))
+        };
+        let smallest = smallest.max(order);
+        let largest = (smallest..=MAX_ORDER).rev().find_map(|at| Some((at, other(self, at)?)));
+        let (mut at, (mut from, mut page)) = largest?;
+        let historic = self.rules.takes_rest == TakesRest::LargeOrReclaimable;
+        let small = if historic { migratetype == Reclaimable } else { migratetype != Movable };
+        let whole = at >= self.rules.pageblock_order / 2 || small;
+        if !whole && !historic && at > order {
+            let found = (order..=MAX_ORDER).find_map(|at| Some((at, other(self, at)?)));
+            (at, (from, page)) = found.unwrap_or((at, (from, page)));
+        }
+        let stolen = match self.claim(zone, page, at, migratetype, from, whole) {
+            true => Stolen::Moved,
+            false => Stolen::Page(self.split_free(zone, page, order, from)),
+        };
+        if ctx.probe.on(Kind::MmPageAllocExtfrag) {
+            let (pfn, address) = named(page);
+            let event = MmPageAllocExtfrag {
+                alloc_order: order as i32,
+                fallback_order: at as i32,
+                alloc_migratetype: migratetype as i32,
+                fallback_migratetype: from as i32,
+                change_ownership: Some(i32::from(self.block_type(page) == migratetype)),
+                pfn,
+                page: address,
+            };
+            ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &event, b"");
+        }
+        Some(stolen)
+    }
+
+    /// Moves a free block of type `from`, and if `whole` what is free around it, to the lists of type `to`. False: it stays
+    /// where it is.
+    fn claim(&mut self, zone: usize, page: Pfn, order: u32, to: Migratetype, from: Migratetype, whole: bool) -> bool {
+        let pageblock_order = self.rules.pageblock_order;
+        if order >= pageblock_order {
+            let first = (page >> pageblock_order) as usize;
+            self.blocks[first..first + (1 << (order - pageblock_order))].fill(to);
+            self.retype(zone, page, to);
+            return true;
+        }
+        let historic = self.rules.takes_rest == TakesRest::LargeOrReclaimable;
+        let stays = self.rules.rest_stays || historic && !whole;
+        self.zones[zone].boost_watermark(self.rules.watermark_boost_factor, pageblock_order);
+        let first = page >> pageblock_order << pageblock_order;
+        let last = first + (1 << pageblock_order) - 1;
+        if !whole || !self.zones[zone].spans(u64::from(last)) {
+            if !stays {
+                self.retype(zone, page, to);
+            }
+            return !stays;
+        }
+        let start = if self.zones[zone].spans(u64::from(first)) { first } else { page };
+        let (mut free, mut movable, mut blocks) = (0, 0, Vec::new());
+        let mut at = start;
+        while at <= last {
+            match self.frames.state(at) {
+                State::Free if self.frames.zone(at) == zone => {
+                    blocks.push(at);
+                    free += 1 << self.frames.order(at);
+                    at += 1 << self.frames.order(at);
+                }
+                State::Allocated => {
+                    let pages = 1 << self.frames.order(at);
+                    movable += if self.frames.migratetype(at) == Movable { pages } else { 0 };
+                    at += pages;
+                }
+                State::Free | State::PerCpu | State::None => at += 1,
+            }
+        }
+        let alike = match (to, from) {
+            _ if historic => 0,
+            (Movable, _) => movable,
+            // What is neither free nor movable in a movable block may well be of the new type.
+            (_, Movable) => (1 << pageblock_order) - free - movable,
+            _ => 0,
+        };
+        let most = free + alike >= 1 << (pageblock_order - 1);
+        if most || !stays {
+            blocks.into_iter().for_each(|block| self.retype(zone, block, to));
+        }
+        if most {
+            self.blocks[(page >> pageblock_order) as usize] = to;
+        }
+        most || !stays
+    }
+
+    /// Takes the beginning of a free block; the rest stays with its type.
+    fn split_free(&mut self, zone: usize, page: Pfn, order: u32, of: Migratetype) -> Pfn {
+        let at = self.frames.order(page);
+        self.pull_free(zone, page);
+        for half in (order..at).rev() {
+            self.push_free(zone, page + (1 << half), half, of, false);
+        }
+        page
+    }
+
+    /// Moves a free block to the tail of the list of another type.
+    fn retype(&mut self, zone: usize, page: Pfn, to: Migratetype) {
+        let order = self.frames.order(page);
+        self.pull_free(zone, page);
+        self.push_free(zone, page, order, to, true);
+    }
+}

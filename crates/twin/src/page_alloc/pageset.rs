@@ -1,0 +1,437 @@
+//! Per-CPU page lists: `rmqueue_pcplist`, `free_unref_page_commit`, `free_pcppages_bulk`, `zone_batchsize`,
+//! `zone_highsize`, `nr_pcp_alloc`, `nr_pcp_free`, `nr_pcp_high`, `decay_pcp_high`.
+//!
+//! A CPU allocates from the head of its own list and frees to it; an empty list is refilled with a batch from the buddy
+//! lists, a long one gives a batch back from its tail. How large batches and lists are is what the releases differ in
+//! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages come back.
+//! Left out: `percpu_pagelist_fraction`, and the draining of all lists after a
+//! run of frees of higher order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the
+//! property test of `tests/allocator.rs`, and by `nr_free_pages` after an exit (docs/fidelity.md).
+
+use super::buddy::named;
+use super::watermark::Reserves;
+use super::{Context, HUGE_ORDER, PageAllocator, PerCpuHigh, Rules, Zone};
+use crate::frame::{List, Migratetype, Pfn, State, ZoneKind};
+use crate::vmstat::ZoneItem;
+use mmtwin_event::Kind;
+use mmtwin_event::vocabulary::MmPagePcpuDrain;
+
+const TYPES: usize = Migratetype::ALL.len();
+/// Orders with lists: 0 to this, and the huge page's.
+const LIST_ORDERS: u32 = 3;
+const LISTS: usize = (LIST_ORDERS as usize + 2) * TYPES;
+/// A refill or a return is at most this many doublings of a batch (`CONFIG_PCP_BATCH_SCALE_MAX`).
+const MAX_DOUBLINGS: u32 = 5;
+/// The share of a zone that the lists of all CPUs may have together.
+const AUTO_SHARE: u64 = 8;
+
+/// A CPU's pages of a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerCpuPages {
+    /// Pages on all lists.
+    pub count: u64,
+    /// Pages from which on a free gives some back.
+    pub high: u64,
+    /// Pages that move at once.
+    pub batch: u64,
+    /// Least `high` (6.7 and later).
+    pub high_min: u64,
+    /// Largest `high` (6.7 and later).
+    pub high_max: u64,
+    /// Doublings of the next refill.
+    alloc_doublings: u32,
+    /// Doublings of the next return.
+    free_doublings: u32,
+    /// Pages freed lately.
+    freed: u64,
+    lists: [List; LISTS],
+}
+
+/// What a kernel had on a CPU's lists, and how far the sizes that find their way had come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PerCpuState {
+    /// `high`, where it is not fixed.
+    pub high: u64,
+    /// Doublings of the next refill.
+    pub alloc_doublings: u32,
+    /// Doublings of the next return.
+    pub free_doublings: u32,
+    /// Pages freed lately.
+    pub freed: u64,
+    /// Order, type and blocks of each list.
+    pub lists: Vec<(u32, Migratetype, u64)>,
+}
+
+impl PerCpuState {
+    /// Pages on all lists.
+    pub fn pages(&self) -> u64 {
+        self.lists.iter().map(|(order, _, blocks)| blocks << order).sum()
+    }
+}
+
+/// Pages that move at once between a CPU's list and the buddy lists of a zone; 0 for a small zone.
+fn batch_size(managed: u64, limit: u64) -> u64 {
+    let batch = ((managed / 1024).min(limit) / 4).max(1);
+    // One less than a power of two, so that neighbouring pages do not all share cache sets.
+    (1 << (batch + batch / 2).ilog2()) - 1
+}
+
+/// The kernel's `clamp`, which asks for no order of its bounds: a high low watermark makes a length's least larger than its
+/// most, and then the most counts for all that is longer, the least for what is shorter.
+fn clamp(value: u64, least: u64, most: u64) -> u64 {
+    match () {
+        () if value >= most => most,
+        () => value.max(least),
+    }
+}
+
+impl PerCpuPages {
+    /// Sets the sizes for a zone whose node has `cpus` running CPUs.
+    pub(super) fn set_sizes(&mut self, zone: &Zone, rules: &Rules, cpus: u64) {
+        let batch = batch_size(zone.managed, rules.batch_limit);
+        self.batch = batch.max(1);
+        let low_share = (zone.marks.low / cpus).max(4 * self.batch);
+        match rules.per_cpu_high {
+            PerCpuHigh::SixBatches => (self.high, self.high_min, self.high_max) = (6 * batch, 6 * batch, 6 * batch),
+            PerCpuHigh::LowMark => (self.high, self.high_min, self.high_max) = (low_share, low_share, low_share),
+            // The length itself begins at 0 and finds its way.
+            PerCpuHigh::Auto => {
+                (self.high_min, self.high_max) = (low_share, (zone.managed / AUTO_SHARE / cpus).max(4 * self.batch));
+            }
+        }
+    }
+
+    /// Blocks of an order to take at once for an empty list.
+    fn refill(&mut self, order: u32, how: PerCpuHigh, below_high: bool) -> u64 {
+        if how != PerCpuHigh::Auto {
+            return if self.batch > 1 { (self.batch >> order).max(if order == 0 { 1 } else { 2 }) } else { self.batch };
+        }
+        self.high = clamp(self.high, self.high_min, self.high_max);
+        if self.high < self.batch {
+            return 1;
+        }
+        let mut batch = if order == 0 { self.batch << self.alloc_doublings } else { self.batch };
+        if self.high_min != self.high_max && !below_high {
+            self.high = (self.high + batch).min(self.high_max);
+        }
+        if order == 0 {
+            let most = self.high.saturating_sub(self.count + self.batch).max(self.batch);
+            if batch <= most && self.alloc_doublings < MAX_DOUBLINGS {
+                self.alloc_doublings += 1;
+            }
+            batch = batch.min(most);
+        }
+        if batch > 1 { (batch >> order).max(2) } else { batch }
+    }
+
+    /// Pages to give back after a free; 0 if the list is not too long.
+    fn excess(&mut self, how: PerCpuHigh, below_high: bool, reclaim_active: bool) -> u64 {
+        match how {
+            PerCpuHigh::SixBatches => {
+                if self.count >= self.high {
+                    self.batch
+                } else {
+                    0
+                }
+            }
+            PerCpuHigh::LowMark => {
+                let high = if reclaim_active { self.high.min(4 * self.batch) } else { self.high };
+                if self.count < high {
+                    return 0;
+                }
+                if high < self.batch {
+                    return 1;
+                }
+                let most = high - self.batch;
+                let batch = self.batch << self.free_doublings;
+                if batch < most && self.free_doublings < MAX_DOUBLINGS {
+                    self.free_doublings += 1;
+                }
+                clamp(batch, self.batch, most)
+            }
+            PerCpuHigh::Auto => {
+                let mut high = clamp(self.high, self.high_min, self.high_max);
+                self.high = high;
+                let tuned = self.high_min != self.high_max;
+                if reclaim_active {
+                    self.high = high.saturating_sub(self.freed.max(self.batch)).max(self.high_min);
+                    high = self.high.min(4 * self.batch);
+                } else if below_high && tuned {
+                    self.high = high.saturating_sub(self.freed.max(self.batch)).max(self.high_min);
+                    high = self.count.max(self.high_min);
+                }
+                if self.count < high {
+                    return 0;
+                }
+                if !below_high && !reclaim_active {
+                    // Of what comes next more is kept.
+                    let wanted = self.freed + self.batch;
+                    self.high = if high < wanted { clamp(wanted, self.high_min, self.high_max) } else { high };
+                }
+                if high < self.batch {
+                    return 1;
+                }
+                let most = high - self.batch;
+                clamp(self.freed, self.batch, most)
+            }
+        }
+    }
+
+    /// Lowers `high` when the CPU does little; the pages that are then too many.
+    fn decay(&mut self) -> u64 {
+        if self.high > self.high_min {
+            let near = self.count.saturating_sub(self.batch << MAX_DOUBLINGS);
+            self.high = near.max(self.high - (self.high >> 3)).max(self.high_min);
+        }
+        self.count.saturating_sub(self.high)
+    }
+}
+
+impl PageAllocator {
+    /// The list of blocks of an order and type; `None` if such blocks are not kept per CPU.
+    #[inline]
+    pub(super) fn per_cpu_list(&self, order: u32, migratetype: Migratetype) -> Option<usize> {
+        let row = match order {
+            0 => 0,
+            1..=LIST_ORDERS if self.rules.per_cpu_orders => order as usize,
+            HUGE_ORDER if self.rules.per_cpu_orders => LIST_ORDERS as usize + 1,
+            _ => return None,
+        };
+        Some(row * TYPES + migratetype as usize)
+    }
+
+    /// Sets the sizes of all lists; `online` are the running CPUs' nodes.
+    pub(crate) fn set_pageset_sizes(&mut self, online: &[usize]) {
+        for (zone, sets) in self.zones.iter().zip(&mut self.pagesets) {
+            let local = online.iter().filter(|&&node| node == zone.node).count();
+            // A node without CPUs is used by all.
+            let cpus = if local == 0 { online.len().max(1) } else { local };
+            sets.iter_mut().for_each(|set| set.set_sizes(zone, &self.rules, cpus as u64));
+        }
+    }
+
+    /// Puts on a CPU's lists what a kernel had there, as far as there are blocks and lists.
+    pub(crate) fn fill_per_cpu(&mut self, zone: usize, cpu: u32, state: &PerCpuState) {
+        for &(order, of, blocks) in &state.lists {
+            let Some(list) = self.per_cpu_list(order, of) else { continue };
+            for _ in 0..blocks {
+                let Some(page) = self.take_for(zone, order, of) else { break };
+                self.frames.set(page, State::PerCpu, order, of, zone);
+                let set = &mut self.pagesets[zone][cpu as usize];
+                set.lists[list].push_tail(&mut self.frames, page);
+                set.count += 1 << order;
+            }
+        }
+        let Some(set) = self.pagesets[zone].get_mut(cpu as usize) else { return };
+        set.alloc_doublings = state.alloc_doublings.min(MAX_DOUBLINGS);
+        set.free_doublings = state.free_doublings.min(MAX_DOUBLINGS);
+        set.freed = state.freed;
+        if set.high_min != set.high_max {
+            set.high = state.high;
+        }
+    }
+
+    /// Takes a block from the CPU's list, refilled if it is empty.
+    #[inline]
+    pub(super) fn take_per_cpu(
+        &mut self,
+        ctx: &mut Context<'_>,
+        zone: usize,
+        order: u32,
+        migratetype: Migratetype,
+        list: usize,
+        smallest: u32,
+    ) -> Option<Pfn> {
+        let set = &mut self.pagesets[zone][ctx.cpu as usize];
+        set.free_doublings >>= 1;
+        set.freed >>= 1;
+        if set.lists[list].is_empty() {
+            self.refill(ctx, zone, order, migratetype, list, smallest);
+        }
+        let set = &mut self.pagesets[zone][ctx.cpu as usize];
+        let page = set.lists[list].first()?;
+        set.lists[list].remove(&mut self.frames, page);
+        set.count -= 1 << order;
+        Some(page)
+    }
+
+    fn refill(
+        &mut self,
+        ctx: &mut Context<'_>,
+        zone: usize,
+        order: u32,
+        migratetype: Migratetype,
+        list: usize,
+        smallest: u32,
+    ) {
+        let below_high = self.zones[zone].below_high;
+        let wanted = self.pagesets[zone][ctx.cpu as usize].refill(order, self.rules.per_cpu_high, below_high);
+        let mut taken = 0;
+        while taken < wanted {
+            let Some(page) = self.take_block(ctx, zone, order, migratetype, smallest) else { break };
+            self.frames.set(page, State::PerCpu, order, migratetype, zone);
+            self.pagesets[zone][ctx.cpu as usize].lists[list].push_tail(&mut self.frames, page);
+            taken += 1;
+        }
+        self.pagesets[zone][ctx.cpu as usize].count += taken << order;
+        if taken > 0 {
+            ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -((taken << order) as i64));
+        }
+    }
+
+    /// Puts a block on the CPU's list and gives some pages back, as many as it returns, if it has become too long.
+    #[inline]
+    pub(super) fn free_per_cpu(
+        &mut self,
+        ctx: &mut Context<'_>,
+        zone: usize,
+        page: Pfn,
+        order: u32,
+        list: usize,
+    ) -> u64 {
+        let migratetype = Migratetype::ALL[list % TYPES];
+        self.frames.set(page, State::PerCpu, order, migratetype, zone);
+        let (of, set) = (&self.zones[zone], &mut self.pagesets[zone][ctx.cpu as usize]);
+        set.lists[list].push_head(&mut self.frames, page);
+        set.count += 1 << order;
+        set.alloc_doublings >>= 1;
+        if set.freed < set.batch << MAX_DOUBLINGS {
+            set.freed = (set.freed + (1 << order)).min(set.batch << MAX_DOUBLINGS);
+        }
+        let excess = set.excess(self.rules.per_cpu_high, of.below_high, of.reclaim_active);
+        if excess > 0 {
+            self.give_back(ctx, zone, ctx.cpu, excess, list);
+            let (of, free) = (&self.zones[zone], ctx.stat.plain(zone, ZoneItem::FreePages));
+            if of.below_high && of.watermark_ok(0, of.marks.high, free, ZoneKind::Movable, Reserves::default()) {
+                self.zones[zone].below_high = false;
+            }
+        }
+        excess
+    }
+
+    /// Gives some of a CPU's pages back, from the tails of its lists in turn. Lists are emptied one by one, beginning
+    /// with `first`; kernels without lists of higher orders take one page from each, and more after empty lists.
+    fn give_back(&mut self, ctx: &mut Context<'_>, zone: usize, cpu: u32, pages: u64, first: usize) {
+        let mut left = pages.min(self.pagesets[zone][cpu as usize].count) as i64;
+        let one_by_one = self.rules.per_cpu_orders;
+        let lists = if one_by_one { LISTS } else { TYPES };
+        let (mut list, mut quota) = (if one_by_one { first + lists - 1 } else { 0 } % lists, 0);
+        while left > 0 {
+            loop {
+                quota += 1;
+                list = (list + 1) % lists;
+                if !self.pagesets[zone][cpu as usize].lists[list].is_empty() {
+                    break;
+                }
+            }
+            // The only list that has any gives all.
+            if one_by_one || quota == lists {
+                quota = usize::MAX;
+            }
+            while left > 0 && quota > 0 {
+                let set = &mut self.pagesets[zone][cpu as usize];
+                let Some(page) = set.lists[list].last() else { break };
+                set.lists[list].remove(&mut self.frames, page);
+                let order = self.frames.order(page);
+                set.count -= 1 << order;
+                self.free_block(ctx, zone, page, order);
+                (left, quota) = (left - (1 << order), quota - 1);
+                if ctx.probe.on(Kind::MmPagePcpuDrain) {
+                    let (pfn, address) = named(page);
+                    let event = MmPagePcpuDrain { order, migratetype: (list % TYPES) as i32, pfn, page: address };
+                    ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &event, b"");
+                }
+            }
+            if one_by_one {
+                quota = 0;
+            }
+        }
+    }
+
+    /// Gives all pages of a CPU's lists back.
+    pub(crate) fn drain_pages(&mut self, ctx: &mut Context<'_>, cpu: u32) {
+        for zone in 0..self.zones.len() {
+            let count = self.pageset(zone, cpu).map_or(0, |set| set.count);
+            if count > 0 {
+                self.give_back(ctx, zone, cpu, count, 0);
+            }
+        }
+    }
+
+    /// What the periodic work of a CPU does to its lists; true if it gave pages back or lowered a length.
+    pub(crate) fn decay_pagesets(&mut self, ctx: &mut Context<'_>, cpu: u32) -> bool {
+        if self.rules.per_cpu_high != PerCpuHigh::Auto {
+            return false;
+        }
+        let mut changed = false;
+        for zone in 0..self.zones.len() {
+            let Some(set) = self.pagesets[zone].get_mut(cpu as usize) else { continue };
+            let before = set.high;
+            let excess = set.decay();
+            changed |= set.high != before;
+            if excess > 0 {
+                self.give_back(ctx, zone, cpu, excess, 0);
+            }
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_a_power_of_two_less_one() {
+        assert_eq!([3840, 116_655, 128_858, 1 << 24].map(|managed| batch_size(managed, 256)), [0, 31, 31, 63]);
+        assert_eq!([3840, 1 << 24].map(|managed| batch_size(managed, 128)), [0, 31]);
+    }
+
+    #[test]
+    fn returns_double_while_nothing_is_allocated() {
+        let mut set = PerCpuPages { count: 500, high: 218, batch: 31, ..PerCpuPages::default() };
+        let excess: Vec<u64> = (0..5).map(|_| set.excess(PerCpuHigh::LowMark, false, false)).collect();
+        assert_eq!(excess, [31, 62, 124, 187, 187]);
+        assert_eq!(set.excess(PerCpuHigh::SixBatches, false, false), 31);
+        set.count = 217;
+        assert_eq!([PerCpuHigh::SixBatches, PerCpuHigh::LowMark].map(|how| set.excess(how, false, false)), [0, 0]);
+    }
+
+    #[test]
+    fn a_least_length_may_be_above_the_largest() {
+        // As marks of a tenth of the zone and more make it: the largest counts for what is as long, the least for the rest.
+        assert_eq!([0, 40, 50, 80, 200].map(|value| clamp(value, 100, 50)), [100, 100, 50, 50, 50]);
+        let mut set = PerCpuPages { batch: 7, high_min: 100, high_max: 50, ..PerCpuPages::default() };
+        assert_eq!((set.refill(0, PerCpuHigh::Auto, true), set.high), (7, 100));
+        assert_eq!((set.refill(0, PerCpuHigh::Auto, true), set.high), (14, 50));
+        (set.count, set.freed) = (60, 5);
+        assert_eq!((set.excess(PerCpuHigh::Auto, false, false), set.high), (7, 50));
+        (set.count, set.high) = (150, 120);
+        assert_eq!((set.decay(), set.high), (45, 105));
+    }
+
+    #[test]
+    fn automatic_lists_grow_with_use_and_shrink_without() {
+        let sizes = PerCpuPages { batch: 63, high_min: 1000, high_max: 10_000, ..PerCpuPages::default() };
+        let mut set = sizes;
+        let refills: Vec<u64> = (0..7).map(|_| set.refill(0, PerCpuHigh::Auto, false)).collect();
+        assert_eq!(refills, [63, 126, 252, 504, 1008, 2016, 2016]);
+        assert_eq!(
+            (set.high, set.refill(2, PerCpuHigh::Auto, false)),
+            (1000 + 63 * (1 + 2 + 4 + 8 + 16 + 32 + 32), 15)
+        );
+        set.count = 100;
+        let high = set.high;
+        assert_eq!((set.decay(), set.high), (0, high - high / 8));
+        set.count = 9000;
+        assert_eq!((set.decay(), set.high), (9000 - 6984, 6984));
+        set.freed = 3000;
+        assert_eq!(set.excess(PerCpuHigh::Auto, false, false), 3000);
+        // In want of pages the length falls by what was freed, and what is there goes back as if the list were full.
+        set.count = 500;
+        assert_eq!((set.excess(PerCpuHigh::Auto, true, false), set.high), (0, 6984 - 3000));
+        set.count = 2000;
+        assert_eq!((set.excess(PerCpuHigh::Auto, true, false), set.high), (2000 - 63, 1000));
+        assert_eq!((set.refill(0, PerCpuHigh::Auto, true), set.high), (63, 1000));
+    }
+}

@@ -1,0 +1,170 @@
+//! What is asked of the allocator, by whom, and what may go wrong.
+
+use super::{NodeMask, Policy};
+use crate::frame::{Migratetype, Pfn, ZoneKind};
+use crate::mm::writeback::Writer;
+use crate::probe::{Probe, Task};
+use crate::time::Ns;
+use crate::vmstat::VmStat;
+use thiserror::Error;
+
+/// A request for pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// log2 of the pages.
+    pub order: u32,
+    /// What they are for.
+    pub migratetype: Migratetype,
+    /// Highest kind of zone that may serve it.
+    pub highest: ZoneKind,
+    /// May wait, so that the pages of all CPUs' lists can be taken back before it fails.
+    pub may_wait: bool,
+    /// May take half of the reserve below the minimum (`__GFP_HIGH`).
+    pub high: bool,
+    /// Cannot wait and may take more of it (`GFP_ATOMIC`).
+    pub atomic: bool,
+    /// Must be served by the node that was asked (`__GFP_THISNODE`).
+    pub this_node: bool,
+    /// kswapd is woken for it (`__GFP_KSWAPD_RECLAIM`).
+    pub kswapd: bool,
+    /// One reclaim is all it waits for (`__GFP_NORETRY`).
+    pub no_retry: bool,
+    /// A block that is hard to get is worth more than one reclaim (`__GFP_REPEAT`, `__GFP_RETRY_MAYFAIL`).
+    pub repeat: bool,
+    /// The page is going to be dirty, so that nodes with many dirty pages are passed over at first (`__GFP_WRITE`).
+    pub spread_dirty: bool,
+    /// The flags as the kernel prints them in events.
+    pub gfp: &'static str,
+}
+
+impl Request {
+    /// A page for the kernel itself.
+    pub const KERNEL: Request = Request {
+        order: 0,
+        migratetype: Migratetype::Unmovable,
+        highest: ZoneKind::Normal,
+        may_wait: true,
+        high: false,
+        atomic: false,
+        this_node: false,
+        kswapd: true,
+        no_retry: false,
+        repeat: false,
+        spread_dirty: false,
+        gfp: "GFP_KERNEL",
+    };
+    /// A page for a process.
+    pub const USER: Request = Request {
+        migratetype: Migratetype::Movable,
+        highest: ZoneKind::Movable,
+        gfp: "GFP_HIGHUSER_MOVABLE",
+        ..Request::KERNEL
+    };
+    /// A page for the kernel where it cannot wait.
+    pub const ATOMIC: Request =
+        Request { may_wait: false, high: true, atomic: true, gfp: "GFP_ATOMIC", ..Request::KERNEL };
+
+    /// The same for another number of pages.
+    pub const fn of_order(self, order: u32) -> Request {
+        Request { order, ..self }
+    }
+}
+
+/// Who asks: a task, where it runs and its policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// CPU it runs on.
+    pub cpu: u32,
+    /// Task that events name.
+    pub task: Task,
+    /// NUMA policy.
+    pub policy: Policy,
+    /// Cgroup that its memory is charged to; 0 is the root.
+    pub(crate) cgroup: usize,
+    /// Node that interleaving took last.
+    pub(crate) interleaved: u32,
+    /// What it has dirtied.
+    pub(crate) writer: Writer,
+}
+
+impl Caller {
+    /// A task on a CPU.
+    pub fn new(cpu: u32, task: Task, policy: Policy) -> Caller {
+        // Interleaving goes on after this node, so it begins with the first.
+        Caller { cpu, task, policy, cgroup: 0, interleaved: u32::MAX, writer: Writer::default() }
+    }
+
+    /// The same task for page number `index` of a memory area under a policy: interleaving goes by the page's place
+    /// in the area (`interleave_nid`), not by what was allocated before.
+    pub fn for_page(&self, policy: Policy, index: u64) -> Caller {
+        let interleaved = match policy {
+            Policy::Interleave(mask) => mask.nth(index).map_or(u32::MAX, |node| (node as u32).wrapping_sub(1)),
+            _ => self.interleaved,
+        };
+        Caller { policy, interleaved, ..*self }
+    }
+}
+
+/// Where and when the allocator works, and what it leaves traces in.
+pub struct Context<'a> {
+    /// Events.
+    pub probe: &'a mut Probe,
+    /// Counters.
+    pub stat: &'a mut VmStat,
+    /// Time.
+    pub at: Ns,
+    /// CPU that runs.
+    pub cpu: u32,
+    /// Task that runs.
+    pub task: Task,
+}
+
+/// No zone could serve a request.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", self.said())]
+pub struct AllocationFailure {
+    /// What was asked for.
+    pub request: Request,
+    /// The cgroup whose limit is met; `None`: memory is short.
+    pub over_limit: Option<usize>,
+    /// CPU that asked.
+    pub cpu: u32,
+    /// Node whose zonelist was walked.
+    pub from: usize,
+    /// Nodes that were allowed.
+    pub nodes: NodeMask,
+    /// Free pages of all zones at that moment.
+    pub free: u64,
+    /// A node is to be reclaimed before the search goes on.
+    pub asks: Option<Asked>,
+}
+
+/// A zone below the mark whose node is to be reclaimed before a walk goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The zone.
+    pub zone: usize,
+    /// Its place in the zonelist.
+    pub place: usize,
+    /// The walk is that which goes down to the minimum.
+    pub urgent: bool,
+}
+
+impl AllocationFailure {
+    fn said(&self) -> String {
+        let AllocationFailure { request, over_limit, cpu, nodes, free, .. } = self;
+        let Request { order, gfp, .. } = request;
+        match over_limit {
+            Some(number) => format!("memory cgroup {number} is at its limit: order:{order}, mode:{gfp}, CPU {cpu}"),
+            None => format!(
+                "page allocation failure: order:{order}, mode:{gfp}, CPU {cpu}, nodemask={nodes}, {free} pages free in \
+                 all zones"
+            ),
+        }
+    }
+}
+
+/// A page was to be freed that is not the first of an allocated block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("page frame {0} is not the first page of an allocation")]
+pub struct NotAllocated(pub Pfn);

@@ -1,0 +1,16 @@
+//! Virtual time: nanoseconds, timers, random numbers, and the check that two runs are one.
+
+pub mod determinism;
+mod timers;
+
+pub use mmtwin_scenario::program::random::{Chance, OfObject, Random, Use};
+pub use timers::{Timer, Timers};
+
+/// Nanoseconds since the simulated kernel booted.
+pub type Ns = u64;
+
+/// Picoseconds.
+pub type Ps = u64;
+
+/// Picoseconds of a nanosecond.
+pub const PS_PER_NS: Ps = 1000;

@@ -1,0 +1,138 @@
+//! A thread's accesses in a phase, and how they are run: drawn in bulk, touch by touch, or as a trace has them.
+
+use super::ahead::Ahead;
+use super::replay::Replay;
+use super::sampled::Rest;
+use super::{explicit, replay, sampled};
+use crate::mm::filemap::Reader;
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
+use crate::mm::prot_numa::Unit;
+use crate::page_alloc::{AllocationFailure, Caller};
+use crate::time::Ps;
+use mmtwin_scenario::program::Touching;
+
+/// A thread's accesses in a phase.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Accessor {
+    /// By turn.
+    pub list: Vec<Accessing>,
+    /// Whose turn it is; explicit touches only.
+    pub turn: usize,
+    /// Touch by touch.
+    pub explicit: bool,
+    /// The touches are those of a trace; each of the list stands for a region.
+    pub replay: Option<Replay>,
+    /// Picoseconds that a turn took last; 0 before the first. Sampled touches only.
+    pub pace: f64,
+    /// What is left of turns that were interrupted. Sampled touches only.
+    pub rest: Rest,
+    /// CPU time of its thread since the touches began, faults and reclaim for them included, without waiting.
+    pub ran: Ps,
+}
+
+/// One access of a thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Accessing {
+    /// What it does. Its stream counts the touches.
+    pub touching: Touching,
+    /// Number of the region among all.
+    pub region: usize,
+    /// Number of the process's mapping among those of the region.
+    pub mapper: usize,
+    /// Number of the process's mapping of it among all that may be marked; `None` if nobody marks pages.
+    pub mapping: Option<usize>,
+    /// Marked pages that it will come to. Sampled touches only.
+    pub ahead: Ahead,
+    /// Number of the pool it draws from; `None`: it walks, or is explicit.
+    pub pool: Option<usize>,
+    /// Touches after which it has given its pages back.
+    pub renewed: u64,
+    /// Faults so far, on marked pages too; one that waits for the disk is one.
+    pub faults: u64,
+    /// CPU time so far, without what is done for it outside, and what of it the program itself has had.
+    pub time: Ps,
+    pub user: Ps,
+    /// What it reads ahead.
+    pub reader: Reader,
+    /// Where its touches are written down, and how many were.
+    pub log: Option<usize>,
+    pub logged: u64,
+}
+
+/// How far a thread came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// To the end of its time.
+    On,
+    /// It sleeps until then.
+    Asleep(Ps),
+    /// All accesses have reached their counts.
+    Done,
+    /// To a marked page of a mapping.
+    Marked(usize, Unit),
+}
+
+impl Accessing {
+    /// Touches that are left; `None`: no end.
+    pub(crate) fn left(&self) -> Option<u64> {
+        self.touching.count.map(|count| count.saturating_sub(self.touching.stream.count))
+    }
+
+    /// Touches until its pages are given back.
+    pub(crate) fn to_renewal(&self) -> u64 {
+        let pages = self.touching.pages.end - self.touching.pages.start;
+        if self.touching.renew { pages - self.touching.stream.count % pages } else { u64::MAX }
+    }
+
+    pub(crate) fn active(&self) -> bool {
+        self.left() != Some(0)
+    }
+}
+
+impl Accessor {
+    /// An access's part in the CPU time of the thread: as its share in what is known by access.
+    pub(crate) fn cpu_time(&self, access: &Accessing) -> Ps {
+        let all: Ps = self.list.iter().map(|access| access.time).sum();
+        match all {
+            0 => self.ran / self.list.len().max(1) as Ps,
+            all => (u128::from(self.ran) * u128::from(access.time) / u128::from(all)) as Ps,
+        }
+    }
+
+    /// CPU time that the program itself has had for its touches: thinking, and waiting for memory.
+    pub(crate) fn user(&self) -> Ps {
+        self.list.iter().map(|access| access.user).sum::<Ps>().min(self.ran)
+    }
+
+    /// Notes faults on a marked unit of a mapping.
+    pub(crate) fn note_hints(&mut self, mapping: usize, unit: Unit, faults: u64) {
+        let (begin, end) = (u64::from(unit.page), u64::from(unit.page) + unit.pages());
+        let of = |access: &Accessing| {
+            let pages = &access.touching.pages;
+            access.mapping == Some(mapping) && pages.start < end && begin < pages.end
+        };
+        // Those on the program's own pages are of what it does first.
+        let at = self.list.iter().position(of).unwrap_or(0);
+        self.list.get_mut(at).into_iter().for_each(|access| access.faults += faults);
+    }
+
+    /// Runs a thread on its caller's CPU until a time, or for a touch more.
+    pub(crate) fn run(
+        &mut self,
+        state: &mut AccessState,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        until: Ps,
+    ) -> Result<Came, AllocationFailure> {
+        if let Some(mut replay) = self.replay.take() {
+            let came = replay::run((self, &mut replay), state, kernel, caller, until);
+            self.replay = Some(replay);
+            return came;
+        }
+        match self.explicit {
+            false => sampled::run(self, state, kernel, caller, until),
+            true => explicit::run(self, state, kernel, caller, until),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Tight loops of one allocation and its free on several CPUs, as page_bench03 runs them.
+//!
+//! CPUs begin together and run in order of (time, CPU). One at a time is the plain way ([`Kernel::run_loops_singly`]);
+//! [`Kernel::run_loops`] takes many loops at once where it can ([`crate::workload::alloc_loop_batched`]) and gives the same counters, lists
+//! and times.
+
+use crate::mm::kernel::{Kernel, KernelError};
+use crate::page_alloc::{Caller, PerCpuPages, Policy, Request};
+use crate::probe::Task;
+use crate::time::{PS_PER_NS, Ps};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What every CPU does.
+#[derive(Clone, Debug)]
+pub struct AllocLoop {
+    /// CPUs, each with a task of its own.
+    pub cpus: Vec<u32>,
+    /// Loops of each.
+    pub loops: u64,
+    /// What is allocated.
+    pub request: Request,
+    /// Policy of every task.
+    pub policy: Policy,
+}
+
+/// What a CPU has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuLoops {
+    /// The CPU.
+    pub cpu: u32,
+    /// Loops.
+    pub loops: u64,
+    /// Time from the common begin to its end.
+    pub time: Ps,
+}
+
+/// What all have done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopResult {
+    /// By CPU, in the order of [`AllocLoop::cpus`].
+    pub cpus: Vec<CpuLoops>,
+    /// Loops that were taken many at once.
+    pub batched: u64,
+    clock_khz: u64,
+}
+
+impl Looper {
+    /// A task on its CPU with so many loops to do.
+    pub fn new(caller: Caller, left: u64) -> Looper {
+        Looper { cpu: caller.cpu, caller, left, list: None, steady: None }
+    }
+
+    /// The task, for its policy's state.
+    pub fn caller(&self) -> Caller {
+        self.caller
+    }
+
+    /// Something else may have changed its list.
+    fn unsettle(&mut self) {
+        (self.list, self.steady) = (None, None);
+    }
+}
+
+impl LoopResult {
+    /// Cycles per loop, the mean of all CPUs.
+    pub fn cycles(&self) -> f64 {
+        let cycles = |at: &CpuLoops| at.time as f64 / at.loops.max(1) as f64 * self.clock_khz as f64 / 1e9;
+        self.cpus.iter().map(cycles).sum::<f64>() / self.cpus.len().max(1) as f64
+    }
+
+    /// Loops per second of all CPUs together.
+    pub fn throughput(&self) -> f64 {
+        self.cpus.iter().filter(|at| at.time > 0).map(|at| at.loops as f64 / at.time as f64 * 1e12).sum()
+    }
+}
+
+/// A CPU in its loops.
+#[derive(Clone, Debug)]
+pub struct Looper {
+    pub(super) cpu: u32,
+    pub(super) caller: Caller,
+    /// Loops still to do.
+    pub left: u64,
+    /// Zone and list after its last loop.
+    list: Option<(usize, PerCpuPages)>,
+    /// What its last loop did, if that left everything but counters as it was.
+    pub(super) steady: Option<Steady>,
+}
+
+/// A loop that leaves everything but counters as it was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steady {
+    pub zone: usize,
+    /// Node of the zone is the CPU's.
+    pub local: bool,
+}
+
+impl Kernel {
+    /// Runs loops, many at once where nothing but counters changes.
+    pub fn run_loops(&mut self, work: &AllocLoop) -> Result<LoopResult, KernelError> {
+        self.run(work, true)
+    }
+
+    /// Runs loops one by one.
+    pub fn run_loops_singly(&mut self, work: &AllocLoop) -> Result<LoopResult, KernelError> {
+        self.run(work, false)
+    }
+
+    fn run(&mut self, work: &AllocLoop, batched: bool) -> Result<LoopResult, KernelError> {
+        self.check_order(work.request.order)?;
+        let mut seen = vec![false; self.stat.cpus() as usize];
+        for &cpu in &work.cpus {
+            self.check_cpu(cpu)?;
+            if std::mem::replace(&mut seen[cpu as usize], true) {
+                return Err(KernelError::CpuTwice(cpu));
+            }
+        }
+        let begin = self.clocks.iter().copied().max().unwrap_or(0);
+        self.run_timers(begin / PS_PER_NS);
+        self.clocks.fill(begin);
+        for &cpu in &work.cpus {
+            self.leave_idle(cpu)?;
+        }
+        let mut loopers: Vec<Looper> = (1..)
+            .zip(&work.cpus)
+            .map(|(pid, &cpu)| Looper::new(Caller::new(cpu, Task { pid, tgid: pid }, work.policy), work.loops))
+            .collect();
+        let mut many = 0;
+        let outcome = self.run_loopers(&mut loopers, &work.request, Ps::MAX, batched, &mut many);
+        for &cpu in &work.cpus {
+            self.enter_idle(cpu)?;
+        }
+        outcome?;
+        let of_cpu = |&cpu: &u32| CpuLoops { cpu, loops: work.loops, time: self.clocks[cpu as usize] - begin };
+        Ok(LoopResult { cpus: work.cpus.iter().map(of_cpu).collect(), batched: many, clock_khz: self.costs.clock_khz })
+    }
+
+    /// Runs the loops that begin before `until`, timer by timer; how many were taken at once is added to `many`.
+    pub(crate) fn run_loopers(
+        &mut self,
+        loopers: &mut [Looper],
+        request: &Request,
+        until: Ps,
+        batched: bool,
+        many: &mut u64,
+    ) -> Result<(), KernelError> {
+        let batched = batched && self.can_batch(loopers);
+        let waiting = |this: &Self, loopers: &[Looper]| {
+            let clocks = loopers.iter().filter(|at| at.left > 0).map(|at| this.clocks[at.cpu as usize]);
+            clocks.min().filter(|&first| first < until)
+        };
+        while let Some(first) = waiting(self, loopers) {
+            self.run_timers(first / PS_PER_NS);
+            // Timers go off at whole nanoseconds, before the loops that begin then or later.
+            let timer = self.refresh.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
+            let end = timer.min(until);
+            loopers.iter_mut().for_each(Looper::unsettle);
+            self.run_singly(loopers, request, end, batched)?;
+            if batched && loopers.iter().all(|at| at.left == 0 || at.steady.is_some()) {
+                *many += self.run_many(loopers, request.order, end);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs loops that begin before a time, in order; if asked, only until every CPU's loop is steady.
+    fn run_singly(
+        &mut self,
+        loopers: &mut [Looper],
+        request: &Request,
+        end: Ps,
+        until_steady: bool,
+    ) -> Result<(), KernelError> {
+        let waiting = loopers.iter().enumerate().filter(|(_, looper)| looper.left > 0);
+        let mut next: BinaryHeap<_> =
+            waiting.map(|(at, looper)| Reverse((self.clocks[looper.cpu as usize], looper.cpu, at))).collect();
+        let mut unsteady = next.len();
+        while let Some(Reverse((clock, cpu, at))) = next.pop() {
+            if clock >= end || until_steady && unsteady == 0 {
+                break;
+            }
+            let locked = self.alloc.lock_count();
+            let steady = self.run_one(&mut loopers[at], request, until_steady)?;
+            if until_steady {
+                loopers[at].steady = steady;
+                if self.alloc.lock_count() != locked {
+                    // Free pages have changed: nobody's last loop tells what the next will be like.
+                    loopers.iter_mut().for_each(Looper::unsettle);
+                }
+                unsteady = loopers.iter().filter(|at| at.left > 0 && at.steady.is_none()).count();
+            }
+            if loopers[at].left > 0 {
+                next.push(Reverse((self.clocks[cpu as usize], cpu, at)));
+            }
+        }
+        Ok(())
+    }
+
+    /// One loop of a CPU; if asked, what it was like if it left all but counters as they were.
+    #[inline]
+    fn run_one(
+        &mut self,
+        looper: &mut Looper,
+        request: &Request,
+        compare: bool,
+    ) -> Result<Option<Steady>, KernelError> {
+        let got = self.allocate_unchecked(&mut looper.caller, request)?;
+        self.free_unchecked(looper.cpu, looper.caller.task, got.page)?;
+        looper.left -= 1;
+        if !compare {
+            return Ok(None);
+        }
+        // The list after the loop before is the list before this loop.
+        let after = self.alloc.pageset(got.zone, looper.cpu).map(|set| (got.zone, *set));
+        let same = after.is_some() && std::mem::replace(&mut looper.list, after) == after;
+        Ok((same && got.looked_at == 1).then(|| Steady {
+            zone: got.zone,
+            local: self.alloc.zones[got.zone].node == self.machine.node_of(looper.cpu),
+        }))
+    }
+}

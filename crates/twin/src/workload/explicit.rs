@@ -1,0 +1,138 @@
+//! Every touch by itself, in the order of the program.
+
+use super::accessor::{Accessing, Accessor, Came};
+use crate::mm::filemap::Touched;
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
+use crate::mm::region::Entry;
+use crate::page_alloc::{AllocationFailure, Caller};
+use crate::time::{PS_PER_NS, Ps};
+use mmtwin_scenario::workload::Via;
+
+/// Touches until a time, or until others have to hear of something. A touch that has begun is completed, with its think
+/// time; one that fails or has to wait is made again.
+pub(super) fn run(
+    accessor: &mut Accessor,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+    until: Ps,
+) -> Result<Came, AllocationFailure> {
+    let (cpu, count) = (caller.cpu, accessor.list.len());
+    while kernel.clock(cpu) < until && !kernel.wants_attention() {
+        if let Some(until) = kernel.go_on_writing(cpu, caller.task, &mut caller.writer) {
+            return Ok(Came::Asleep(until * PS_PER_NS));
+        }
+        let turn = (0..count).map(|i| (accessor.turn + i) % count).find(|&i| accessor.list[i].active());
+        let Some(turn) = turn else { return Ok(Came::Done) };
+        let access = &mut accessor.list[turn];
+        // What it gives back is its own.
+        let given = state.renew(kernel, caller, access);
+        debug_assert!(given.is_ok());
+        let Some(next) = access.touching.stream.next() else { return Ok(Came::Done) };
+        let next = Touch { page: access.touching.pages.start + next.page, ..next };
+        match touch(access, state, kernel, caller, next) {
+            Ok(None) => {}
+            again => {
+                access.touching.stream.count -= 1;
+                accessor.turn = turn;
+                return Ok(again?.unwrap_or(Came::On));
+            }
+        }
+        accessor.turn = (turn + 1) % count;
+        if let Some(until) = after(access, state, kernel, caller, next) {
+            return Ok(Came::Asleep(until));
+        }
+        if access.touching.sleep > 0 {
+            return Ok(Came::Asleep(kernel.clock(cpu) + access.touching.sleep * PS_PER_NS));
+        }
+    }
+    Ok(if accessor.list.iter().any(|access| access.active()) { Came::On } else { Came::Done })
+}
+
+/// Makes a touch of a page of the region; `None`: done, with its think time. Else it has to be made again after this.
+pub(super) fn touch(
+    access: &mut Accessing,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+    touch: Touch,
+) -> Result<Option<Came>, AllocationFailure> {
+    let (cpu, start) = (caller.cpu, kernel.clock(caller.cpu));
+    let from = kernel.machine.node_of(cpu);
+    let came = come_to(access, state, kernel, caller, touch);
+    // What a touch has done that has to be made again is not done again.
+    let there = kernel.clock(cpu);
+    access.time += there - start;
+    match came? {
+        Touched::Done => {}
+        Touched::Wait(until) => return Ok(Some(Came::Asleep(until))),
+        Touched::Again => return Ok(Some(Came::On)),
+    }
+    // Calls do not go through page tables.
+    let via_table = access.touching.via == Via::Mmap || !state.regions[access.region].file;
+    if let Some(mapping) = access.mapping.filter(|_| via_table)
+        && let Some(unit) = state.mappings[mapping].marked_at(touch.page)
+    {
+        return Ok(Some(Came::Marked(mapping, unit)));
+    }
+    let node = match state.regions[access.region].entry(touch.page) {
+        Entry::Present(pfn) => kernel.machine.node_of_page(pfn.into()).unwrap_or(from),
+        // The zero page is in every cache.
+        Entry::Absent | Entry::Zero | Entry::Gone(_) => from,
+    };
+    let lines = f64::from(access.touching.lines);
+    state.load.touch(from, node, lines, f64::from(u8::from(touch.write)));
+    // A touch takes some time, so that the loop ends.
+    let time = (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS;
+    kernel.spend(cpu, time.max(1));
+    let own = kernel.clock(cpu) - there;
+    (access.time, access.user) = (access.time + own, access.user + own);
+    Ok(None)
+}
+
+/// What follows a touch: who has written much to files pauses until then.
+pub(super) fn after(
+    access: &Accessing,
+    state: &AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+    touch: Touch,
+) -> Option<Ps> {
+    let writes = touch.write && state.regions[access.region].file;
+    let until = writes.then(|| kernel.balance_dirty_pages(caller.cpu, caller.task, &mut caller.writer));
+    until.flatten().map(|until| until * PS_PER_NS)
+}
+
+/// Sees to it that a page is there, and touches it.
+fn come_to(
+    access: &mut Accessing,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+    touch: Touch,
+) -> Result<Touched, AllocationFailure> {
+    let (region, mapper, page) = (access.region, access.mapper, touch.page);
+    if access.touching.via == Via::Syscall && state.regions[region].file {
+        return state.file_call(kernel, caller, (region, &mut access.reader), page, touch.write);
+    }
+    while !state.regions[region].is_mapped(mapper, page, touch.write) {
+        match state.fault(kernel, caller, (region, mapper, &mut access.reader), page, touch.write)? {
+            Touched::Done => access.faults += 1,
+            later @ (Touched::Wait(_) | Touched::Again) => {
+                // A page that comes from swap is mapped when it is asked for.
+                access.faults += u64::from(state.regions[region].is_mapped(mapper, page, touch.write));
+                return Ok(later);
+            }
+        }
+    }
+    let of = &mut state.regions[region];
+    of.touch(mapper, page);
+    if of.file && touch.write && state.dirty_mapped(kernel, caller, region, page) {
+        // It was mapped for reading only.
+        access.faults += 1;
+        kernel.stat.events.faults += 1;
+        kernel.spend(caller.cpu, state.costs.fault);
+    }
+    Ok(Touched::Done)
+}

@@ -1,0 +1,354 @@
+//! Touches by their rates: how many fit into a time, and which pages they touch for the first time.
+//!
+//! A thread takes turns, one touch of each access; a turn takes think time, the mean latency over classes and nodes,
+//! and the faults that are to be expected. `n` turns leave a page of a class with P pages and share s untouched with
+//! probability (1 - s/P)^n and unwritten with (1 - sw/P)^n, so the pages that leave a list are a binomial number of
+//! random picks. Walks are followed touch by touch while a page of their part is missing, and not at all afterwards.
+//! Within a chunk faults are spread evenly.
+
+use super::accessor::{Accessing, Accessor, Came};
+use crate::hw::MAX_NODES;
+use crate::mm::accessed::binomial::binomial;
+use crate::mm::accessed::hints::Hints;
+use crate::mm::accessed::pool::{Class, Pool, take};
+use crate::mm::filemap::Touched;
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
+use crate::mm::region::{Entry, Region};
+use crate::page_alloc::{AllocationFailure, Caller};
+use crate::time::{PS_PER_NS, Ps, Random};
+use mmtwin_scenario::program::Stream;
+
+/// A page to bring in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    /// Place in the accessor's list.
+    access: usize,
+    /// Class of its pool; 0 for walks.
+    class: usize,
+    page: u32,
+    /// It is read, then written if both.
+    read: bool,
+    write: bool,
+}
+
+/// Faults of turns that were taken, and the time between them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rest {
+    /// The next one last.
+    faults: Vec<Fault>,
+    /// Time before each, and after the last.
+    gap: Ps,
+    last: Ps,
+    /// The thread sleeps afterwards.
+    asleep: Option<Ps>,
+    /// The next fault was begun.
+    begun: bool,
+}
+
+/// What a turn of all active accesses takes, in picoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// CPU time alone on the machine, without faults.
+    busy: f64,
+    asleep: f64,
+    /// Faults to be expected.
+    faults: f64,
+}
+
+/// Runs a thread until a time, or for one turn more.
+pub(super) fn run(
+    accessor: &mut Accessor,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+    until: Ps,
+) -> Result<Came, AllocationFailure> {
+    let cpu = caller.cpu;
+    let from = kernel.machine.node_of(cpu);
+    let (fault_time, share) = ((state.costs.fault + kernel.allocation_time(cpu)) as f64, kernel.share() as f64);
+    loop {
+        if let Some(came) = finish(accessor, state, kernel, caller, until)? {
+            return Ok(came);
+        }
+        if kernel.clock(cpu) >= until || kernel.wants_attention() {
+            break;
+        }
+        let start = kernel.clock(cpu);
+        for access in &mut accessor.list {
+            // What it gives back is its own.
+            let given = state.renew(kernel, caller, access);
+            debug_assert!(given.is_ok());
+        }
+        for pool in accessor.list.iter().filter_map(|access| access.pool) {
+            state.pools[pool].as_mut().into_iter().for_each(Pool::refresh);
+        }
+        let mut turn = Turn::default();
+        let mut most = None;
+        for access in accessor.list.iter().filter(|access| access.active()) {
+            turn.busy += busy(access, state, from);
+            turn.asleep += (access.touching.sleep * PS_PER_NS) as f64;
+            turn.faults += expected(access, state);
+            most = most.into_iter().chain([access.left().unwrap_or(u64::MAX), access.to_renewal()]).min();
+        }
+        let Some(most) = most else { return Ok(Came::Done) };
+        accessor.pace = ((turn.busy + turn.faults * fault_time) * share + turn.asleep).max(1.0);
+        let fit = (until - start) as f64 / accessor.pace;
+        let mut turns = (fit as u64).clamp(1, most);
+        match accessor.next_marked(state, turns) {
+            Some((0, mapping, unit)) => return Ok(Came::Marked(mapping, unit)),
+            Some((before, ..)) => turns = before,
+            None => {}
+        }
+        let mut faults = std::mem::take(&mut accessor.rest.faults);
+        for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
+            let own = (turns as f64 * busy(access, state, from) * share) as Ps;
+            (access.time, access.user) = (access.time + own, access.user + own);
+            note_load(access, state, from, turns);
+            find_missing(access, number, state, kernel, turns, &mut faults);
+            access.touching.stream.count += turns;
+        }
+        // A turn takes some time, so that the loop ends.
+        let busy = ((turns as f64 * turn.busy) as Ps).max(1);
+        let gap = busy / (faults.len() as Ps + 1);
+        let (last, asleep) = (busy - gap * faults.len() as Ps, (turns as f64 * turn.asleep) as Ps);
+        faults.reverse();
+        accessor.rest = Rest { faults, gap, last, asleep: (turn.asleep > 0.0).then_some(asleep), begun: false };
+    }
+    Ok(if accessor.list.iter().any(Accessing::active) { Came::On } else { Came::Done })
+}
+
+/// Has the faults of the turns that were taken, up to a time or until others have to hear of something.
+fn finish(
+    accessor: &mut Accessor,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+    until: Ps,
+) -> Result<Option<Came>, AllocationFailure> {
+    let cpu = caller.cpu;
+    while let Some(&fault) = accessor.rest.faults.last() {
+        if kernel.clock(cpu) >= until || kernel.wants_attention() {
+            return Ok(Some(Came::On));
+        }
+        // A fault that failed or waited has had its time.
+        if !std::mem::replace(&mut accessor.rest.begun, true) {
+            kernel.spend(cpu, accessor.rest.gap);
+        }
+        match bring_in(&fault, &mut accessor.list[fault.access], state, kernel, caller)? {
+            Touched::Done => {}
+            Touched::Wait(until) => return Ok(Some(Came::Asleep(until))),
+            Touched::Again => return Ok(Some(Came::On)),
+        }
+        accessor.rest.begun = false;
+        accessor.rest.faults.pop();
+    }
+    kernel.spend(cpu, std::mem::take(&mut accessor.rest.last));
+    Ok(accessor.rest.asleep.take().map(|time| Came::Asleep(kernel.clock(cpu).saturating_add(time))))
+}
+
+/// The share of an access's touches that goes to each node, from those of its pages that have one; to `None` those of
+/// pages that nobody has written.
+fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Option<usize>, f64)) {
+    if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_ref()) {
+        if pool.mean.nowhere > 0.0 {
+            take(None, pool.mean.nowhere);
+        }
+        let shares = pool.mean.by_node.iter().enumerate().filter(|(_, share)| **share > 0.0);
+        return shares.for_each(|(node, &share)| take(Some(node), share));
+    }
+    let part = state.regions[access.region].within(&access.touching.pages);
+    let by_node = &part.by_node;
+    let placed: u64 = by_node.iter().sum();
+    if placed == 0 {
+        return take(None, 1.0);
+    }
+    for (node, &pages) in by_node.iter().enumerate().filter(|(_, pages)| **pages > 0) {
+        take(Some(node), pages as f64 / placed as f64);
+    }
+}
+
+/// CPU time of a touch without faults. Pages that nobody has written are near.
+fn busy(access: &Accessing, state: &AccessState, from: usize) -> f64 {
+    let mut latency = 0.0;
+    each_share(access, state, |node, share| latency += share * state.load.latency(from, node.unwrap_or(from)));
+    (access.touching.think * PS_PER_NS) as f64 + latency * f64::from(access.touching.lines)
+}
+
+fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: u64) {
+    let writes = access.touching.stream.writes().get();
+    let lines = touches as f64 * f64::from(access.touching.lines);
+    let mut shares = [0.0; MAX_NODES];
+    each_share(access, state, |node, share| shares[node.unwrap_or(from)] += if node.is_some() { share } else { 0.0 });
+    for (node, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+        state.load.touch(from, node, lines * share, writes);
+    }
+}
+
+/// Faults of the next touch to be expected.
+fn expected(access: &Accessing, state: &AccessState) -> f64 {
+    let writes = access.touching.stream.writes().get();
+    let of_class = |class: &Class| {
+        class.share * (class.absent.len() as f64 + class.zero.len() as f64 * writes) / class.pages as f64
+    };
+    match access.pool.and_then(|number| state.pools[number].as_ref()) {
+        Some(pool) if !pool.mean.missing => 0.0,
+        Some(pool) => pool.classes.iter().map(of_class).sum(),
+        // Where a walk comes to missing pages they follow each other.
+        None => {
+            let (region, pages) = (&state.regions[access.region], &access.touching.pages);
+            match region.within(pages) {
+                part if part.absent > 0 => 1.0,
+                part if part.zero > 0 => writes,
+                _ if region.unmapped_within(access.mapper, pages) > 0 => 1.0,
+                _ => 0.0,
+            }
+        }
+    }
+}
+
+/// The missing pages that some touches of an access come to.
+fn find_missing(
+    access: &Accessing,
+    number: usize,
+    state: &mut AccessState,
+    kernel: &Kernel,
+    turns: u64,
+    faults: &mut Vec<Fault>,
+) {
+    let (region, stream) = (&state.regions[access.region], &access.touching.stream);
+    if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
+        if !pool.mean.missing {
+            return;
+        }
+        pool.stale = true;
+        for class in 0..pool.classes.len() {
+            let base = Fault { access: number, class, page: 0, read: false, write: true };
+            pick(pool, base, stream.writes().get(), turns, region, kernel, &state.random, faults);
+        }
+    } else if expected(access, state) > 0.0 {
+        let seen = (&state.regions[access.region], access.mapper);
+        follow(stream, number, access.touching.pages.start, turns, seen, faults);
+    }
+}
+
+/// Follows a walk touch by touch.
+fn follow(
+    stream: &Stream,
+    access: usize,
+    first: u64,
+    turns: u64,
+    (region, mapper): (&Region, usize),
+    faults: &mut Vec<Fault>,
+) {
+    for touch in (stream.count..stream.count + turns).map(|count| stream.at(count)) {
+        let page = first + touch.page;
+        if !region.is_mapped(mapper, page, touch.write) {
+            let (read, write) = (!touch.write, touch.write);
+            faults.push(Fault { access, class: 0, page: page as u32, read, write });
+        }
+    }
+}
+
+/// Picks the pages of a class that leave its lists.
+#[allow(clippy::too_many_arguments)] // what is borrowed apart cannot come together
+fn pick(
+    pool: &mut Pool,
+    base: Fault,
+    writes: f64,
+    turns: u64,
+    region: &Region,
+    kernel: &Kernel,
+    random: &Random,
+    faults: &mut Vec<Fault>,
+) {
+    let of = &pool.classes[base.class];
+    let each = of.share / of.pages as f64;
+    let (zero, absent) = (of.zero.len() as u64, of.absent.len() as u64);
+    if zero + absent == 0 {
+        return;
+    }
+    let touched = at_least_once(each, turns);
+    let written = at_least_once(each * writes, turns);
+    let (object, seen) = (pool.number, (region, pool.mapper));
+    let mut count = |among, p| {
+        let draw = pool.draw();
+        pool.draws += 1;
+        binomial(among, p, random, object, draw)
+    };
+    let (zero, absent) = (count(zero, written), count(absent, touched));
+    for _ in 0..zero {
+        let draw = pool.draw();
+        let class = &mut pool.classes[base.class];
+        let at = random.below(object, draw, class.zero.len() as u64);
+        let page = take(&mut class.zero, at);
+        keep(Fault { page, ..base }, class, seen, kernel, pool.hints.as_mut(), faults);
+    }
+    for _ in 0..absent {
+        let (draw, kind) = (pool.draw(), pool.draw());
+        let at = random.below(object, draw, pool.classes[base.class].absent.len() as u64);
+        let page = pool.pick_absent(base.class, at);
+        let class = &mut pool.classes[base.class];
+        // Of the touched pages some are written first, some read first and written later, the others only read.
+        let kind = random.fraction(object, kind) * touched;
+        let first = writes * touched;
+        let (read, write) = (kind >= first, kind < written.max(first));
+        keep(Fault { page, read, write, ..base }, class, seen, kernel, pool.hints.as_mut(), faults);
+    }
+}
+
+/// Probability that a thing of probability `each` happens in `times` trials.
+pub(crate) fn at_least_once(each: f64, times: u64) -> f64 {
+    if each >= 1.0 { 1.0 } else { -libm::expm1(times as f64 * libm::log1p(-each)) }
+}
+
+/// Keeps a fault if its page is still missing; else the page is noted as it is.
+fn keep(
+    fault: Fault,
+    class: &mut Class,
+    seen: (&Region, usize),
+    kernel: &Kernel,
+    hints: Option<&mut Hints>,
+    faults: &mut Vec<Fault>,
+) {
+    match seen.0.entry_of(seen.1, fault.page.into()) {
+        Entry::Zero if fault.write => faults.push(fault),
+        Entry::Absent | Entry::Gone(_) => faults.push(fault),
+        Entry::Zero | Entry::Present(_) => class.add(fault.page, seen, kernel, hints),
+    }
+}
+
+/// Brings a page in.
+fn bring_in(
+    fault: &Fault,
+    access: &mut Accessing,
+    state: &mut AccessState,
+    kernel: &mut Kernel,
+    caller: &mut Caller,
+) -> Result<Touched, AllocationFailure> {
+    let number = access.region;
+    let (page, start) = (u64::from(fault.page), kernel.clock(caller.cpu));
+    for (wanted, write) in [(fault.read, false), (fault.write, true)] {
+        while wanted && !state.regions[number].is_mapped(access.mapper, page, write) {
+            let came = state.fault(kernel, caller, (number, access.mapper, &mut access.reader), page, write);
+            if !matches!(came, Ok(Touched::Done)) {
+                access.time += kernel.clock(caller.cpu) - start;
+            }
+            match came? {
+                Touched::Done => access.faults += 1,
+                later @ (Touched::Wait(_) | Touched::Again) => {
+                    // A page that comes from swap is mapped when it is asked for.
+                    access.faults += u64::from(state.regions[number].is_mapped(access.mapper, page, write));
+                    return Ok(later);
+                }
+            }
+        }
+    }
+    let region = &state.regions[number];
+    access.time += kernel.clock(caller.cpu) - start;
+    if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
+        pool.stale = true;
+        pool.classes[fault.class].add(fault.page, (region, access.mapper), kernel, pool.hints.as_mut());
+    }
+    Ok(Touched::Done)
+}

@@ -1,0 +1,135 @@
+//! Access traces: touches of a scenario's processes that were given one by one.
+//!
+//! A pid is that of a thread in recordings of the scenario: 1000 for the first thread of the first process, and so on. A
+//! page is one of the thread's process, whose regions are counted through in their order. All threads of a process that
+//! is in the trace do what is there and nothing else, after they have populated their regions; a thread makes its
+//! touches in their order, each at its time or, if it is behind, at once.
+
+use super::replay::{Replay, Step};
+use crate::engine::main_loop::Engine;
+use crate::engine::process::{FIRST_PID, What};
+use crate::time::{Ns, PS_PER_NS, Ps};
+use mmtwin_scenario::Scenario;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Why a touch cannot be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// No thread has the pid.
+    #[error("the scenario has no pid {pid}: its threads are {FIRST_PID} to {last}")]
+    Pid {
+        /// That pid.
+        pid: i32,
+        /// Pid of the last thread.
+        last: i64,
+    },
+    /// The process does something else.
+    #[error("pid {pid} is of process \"{process}\", which has phases of its own")]
+    Busy {
+        /// Thread.
+        pid: i32,
+        /// Its process.
+        process: String,
+    },
+    /// The process has no such page.
+    #[error("pid {pid} has no page {page}: the regions of process \"{process}\" have {pages} pages, from 0 on")]
+    Page {
+        /// Thread.
+        pid: i32,
+        /// Its process.
+        process: String,
+        /// That page.
+        page: u64,
+        /// Pages of all regions.
+        pages: u64,
+    },
+}
+
+/// The touches of a scenario's threads.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    processes: Vec<Known>,
+    /// By thread of the workload: its process and its touches.
+    threads: Vec<(usize, Arc<Vec<Step>>)>,
+}
+
+/// A process as a trace knows it.
+#[derive(Clone, Debug)]
+struct Known {
+    name: String,
+    busy: bool,
+    /// Pages of each region.
+    regions: Vec<u64>,
+}
+
+impl Trace {
+    /// An empty trace for a scenario.
+    pub fn new(scenario: &Scenario) -> Trace {
+        let processes = scenario.processes.iter().map(|said| Known {
+            name: said.name.clone(),
+            busy: !said.phases.is_empty(),
+            regions: said.regions.iter().map(|region| region.size.pages()).collect(),
+        });
+        let threads = scenario.processes.iter().enumerate();
+        let threads = threads.flat_map(|(process, said)| (0..said.threads).map(move |_| (process, Arc::default())));
+        Trace { processes: processes.collect(), threads: threads.collect() }
+    }
+
+    /// Adds a touch. Those of a thread come in order of time.
+    pub fn add(&mut self, at: Ns, pid: i32, page: u64, write: bool) -> Result<(), TraceError> {
+        let last = i64::from(FIRST_PID) + self.threads.len() as i64 - 1;
+        let thread = usize::try_from(i64::from(pid) - i64::from(FIRST_PID)).ok();
+        let thread = thread.and_then(|thread| self.threads.get_mut(thread));
+        let Some((process, steps)) = thread else { return Err(TraceError::Pid { pid, last }) };
+        let known = &self.processes[*process];
+        let process = || known.name.clone();
+        if known.busy {
+            return Err(TraceError::Busy { pid, process: process() });
+        }
+        let mut rest = page;
+        for (&pages, region) in known.regions.iter().zip(0u16..) {
+            if rest < pages {
+                Arc::make_mut(steps).push(Step { at, page: rest as u32, region, write });
+                return Ok(());
+            }
+            rest -= pages;
+        }
+        Err(TraceError::Page { pid, process: process(), page, pages: known.regions.iter().sum() })
+    }
+
+    /// True if one of some threads is in the trace.
+    pub(crate) fn concerns(&self, threads: Range<usize>) -> bool {
+        self.threads[threads].iter().any(|(_, steps)| !steps.is_empty())
+    }
+}
+
+/// What has been replayed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Replayed {
+    made: usize,
+    late: Ps,
+}
+
+impl Replayed {
+    /// Notes how far a thread came.
+    pub(crate) fn add(&mut self, replay: &Replay) {
+        (self.made, self.late) = (self.made + replay.made, self.late.max(replay.late));
+    }
+
+    /// What is said of it.
+    pub(crate) fn note(&self, trace: &Trace) -> String {
+        let all: usize = trace.threads.iter().map(|(_, steps)| steps.len()).sum();
+        let late = self.late / PS_PER_NS;
+        format!("access trace: {} of {all} touches were made, at most {late} ns after their time", self.made)
+    }
+}
+
+impl Engine<'_> {
+    /// The touches of a thread in a phase that come from the trace.
+    pub(crate) fn replay(&self, thread: usize, phase: usize) -> Option<Replay> {
+        let process = &self.processes[self.threads[thread].process];
+        let trace = self.options.trace.as_ref().filter(|_| process.phases[phase].what == What::Replay)?;
+        Some(Replay::new(trace.threads[thread].1.clone(), self.options.state.at))
+    }
+}
