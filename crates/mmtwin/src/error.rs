@@ -1,7 +1,8 @@
 //! What can go wrong.
 
-use mmtwin_twin::clock::determinism::Difference;
-use mmtwin_twin::run::{RunError, TraceError};
+use mmtwin_twin::time::determinism::Difference;
+use mmtwin_twin::engine::RunError;
+use mmtwin_twin::workload::trace::TraceError;
 use std::path::PathBuf;
 
 /// Why something could not be opened, run or written. Its text names the file and, where there is one, the place in it.

@@ -11,7 +11,7 @@ use mmtwin_event::manifest::{Manifest, State};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::units::Time;
 use mmtwin_trace::Outcome;
-use mmtwin_twin::run::{Options, run as simulate};
+use mmtwin_twin::engine::{Options, run as simulate};
 use std::sync::LazyLock;
 
 fn stored_state() -> Vec<u8> {

@@ -10,7 +10,7 @@ use mmtwin_trace::Outcome;
 use mmtwin_trace::access::AccessTrace;
 use mmtwin_trace::recording::EventWriter;
 use mmtwin_twin::build;
-use mmtwin_twin::engine::{Options, Ran, RunError, State, check_state, kinds, run};
+use mmtwin_twin::engine::{Options, Ran, RunError, State, check_state, kinds};
 use mmtwin_twin::time::determinism::{Digest, Hashing};
 use mmtwin_twin::workload::trace::Trace;
 use std::path::Path;
@@ -99,7 +99,7 @@ pub fn run(scenario: &Scenario, request: Request<'_>, progress: &mut dyn FnMut(u
         let mut all = All(sinks);
         all.start(&source(scenario, request.name));
         let mut hashing = Hashing::new(&mut all, first.clone());
-        let ran = mmtwin_twin::run::run(scenario, options(scenario, &request, progress), &mut hashing)?;
+        let ran = mmtwin_twin::engine::run(scenario, options(scenario, &request, progress), &mut hashing)?;
         let compared = hashing.finish();
         if first.is_some() {
             compared?;
@@ -150,7 +150,7 @@ impl Sink for Counting {
 fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Error> {
     let mut sink = NullSink;
     let mut hashing = Hashing::new(&mut sink, None);
-    mmtwin_twin::run::run(scenario, options(scenario, request, &mut |_| {}), &mut hashing)?;
+    mmtwin_twin::engine::run(scenario, options(scenario, request, &mut |_| {}), &mut hashing)?;
     Ok(hashing.finish()?)
 }
 

@@ -255,7 +255,11 @@ impl Engine<'_> {
             if let Some(of) = node_reclaim {
                 self.kernel.reclaim.nodes[of.node].reclaim_locked = false;
             }
-            self.kernel.give_up_held(this.caller.task.pid);
+            let pid = this.caller.task.pid;
+            self.kernel.give_up_held(pid);
+            self.kernel.writeback.granted.retain(|&to| to != pid);
+            let regions = &self.processes[process].regions;
+            regions.iter().for_each(|&region| self.memory.regions[region].lock.leave(pid));
             match std::mem::take(&mut this.doing) {
                 Doing::Action(number, Some(working)) => self.end_action(thread, number, working),
                 Doing::Touching(accessor) => this.touched = Some(accessor),

@@ -141,6 +141,7 @@ mod tests {
     use super::*;
     use crate::probe;
     use crate::probe::Probe;
+    use mmtwin_event::NullSink;
     use mmtwin_event::vocabulary::MmVmscanKswapdSleep;
 
     fn run(nids: &[i32], counter: u64, first: Option<Digest>) -> Result<Digest, Difference> {

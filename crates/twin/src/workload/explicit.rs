@@ -7,6 +7,7 @@ use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use crate::page_alloc::{AllocationFailure, Caller};
 use crate::time::{PS_PER_NS, Ps};
+use mmtwin_scenario::program::Access as Touch;
 use mmtwin_scenario::workload::Via;
 
 /// Touches until a time, or until others have to hear of something. A touch that has begun is completed, with its think

@@ -4,14 +4,14 @@ use super::Found;
 use mmtwin_event::NullSink;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::published::Histogram;
-use mmtwin_twin::run::{Options, State};
+use mmtwin_twin::engine::{Options, State};
 use std::collections::BTreeMap;
 
 /// Runs the page loop.
 pub(super) fn run(scenario: &Scenario, _: Option<&Histogram>) -> Result<Found, String> {
     let options =
         Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} };
-    let ran = mmtwin_twin::run::run(scenario, options, &mut NullSink).map_err(|error| error.to_string())?;
+    let ran = mmtwin_twin::engine::run(scenario, options, &mut NullSink).map_err(|error| error.to_string())?;
     if let Some(halted) = ran.halted {
         return Err(halted.to_string());
     }

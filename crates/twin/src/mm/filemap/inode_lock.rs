@@ -50,7 +50,7 @@ impl Lock {
             return Taken::HandedOn { to, until: clock + PATIENCE + GRACE };
         }
         if clock >= self.until {
-            self.waiting.retain(|at| *at != task);
+            self.leave(task);
             (self.holder, self.since) = (task, clock);
             return Taken::Yes;
         }
@@ -58,6 +58,11 @@ impl Lock {
             self.waiting.push_back(task);
         }
         Taken::No { until: self.until.max(self.since + PATIENCE) + GRACE }
+    }
+
+    /// A task no longer waits.
+    pub(crate) fn leave(&mut self, task: i32) {
+        self.waiting.retain(|at| *at != task);
     }
 
     /// The holder has it until a time.
@@ -83,5 +88,15 @@ mod tests {
         // It has gone away: whoever comes may write.
         assert_eq!(lock.take(1, 4 * PATIENCE), Taken::Yes);
         assert_eq!(lock.take(1, 9 * PATIENCE), Taken::Yes, "nobody waits");
+    }
+
+    #[test]
+    fn a_task_that_has_left_is_not_given_the_lock() {
+        let mut lock = Lock::default();
+        assert_eq!(lock.take(1, 0), Taken::Yes);
+        lock.hold(3 * PATIENCE);
+        assert_eq!(lock.take(2, PATIENCE), Taken::No { until: 3 * PATIENCE + GRACE });
+        lock.leave(2);
+        assert_eq!(lock.take(1, 3 * PATIENCE), Taken::Yes);
     }
 }
