@@ -1,4 +1,4 @@
-//! The value types of typed events, and how each is read from an [`Event`](crate::Event).
+//! The value types of typed events, and how each is read from an [`Event`].
 //!
 //! A field is read lazily, from a ring-buffer record or from a parsed text line, through one slot number.
 //! `Option<T>` marks a field that some kernel releases do not have; everything else must be there for an
@@ -139,7 +139,7 @@ wrapped_fields! {
     Hex(u64) = Shape::Hex;
     /// A code address in binary events, a [`Bytes`] slot in text events; see [`Event::symbol`].
     Sym(u64) = Shape::Sym;
-    /// GFP flags: the number in binary events, a [`Bytes`] slot in text events; see [`Event::gfp_text`].
+    /// GFP flags: the number in binary events, a [`Bytes`] slot in text events; see [`gfp_text`](crate::era::gfp_text).
     Gfp(u64) = Shape::Gfp;
     /// Characters; see [`Str::bytes`].
     Str(u64) = Shape::Str;

@@ -4,7 +4,7 @@
 //! it can take and the smallest cure for what it cannot. Both use the same parts: [`tracefs`] finds event tracing and
 //! [`instance`] owns a part of it, [`events`] chooses, [`sample`] and [`cgroup`] read counters, [`evidence`] says
 //! what machine and kernel this is. [`workload`] runs a scenario's workload and records it, and
-//! [`restore`] puts back what that changes of the machine. [`bench`] runs designs of
+//! [`restore`] puts back what that changes of the machine. [`mod@bench`] runs designs of
 //! the kernel with real threads and atomics, and [`calibrate`] measures this machine for the twin.
 
 pub mod bench;

@@ -71,7 +71,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // And all tables of a report as Arrow record batches, for dataframes and databases.
     let report = ran.analysed.report();
-    for table in batches(&mmtwin::report::compare::single(report))? {
+    let tables = batches(&mmtwin::report::compare::single(report))?;
+    for table in tables.iter().filter(|table| table.rows.num_rows() > 0) {
         println!("{}: {} rows of {} columns", table.name, table.rows.num_rows(), table.rows.num_columns());
     }
     Ok(())

@@ -21,7 +21,7 @@ use std::ffi::OsStr;
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/host-6.18.dat");
 /// let mut trace = mmtwin::Trace::open(path)?;
 /// let report = trace.analyse(&mut |_events| {})?.report();
-/// assert_eq!(report.input.kernel.as_deref(), Some("6.18.5"));
+/// assert!(report.input.kernel.is_some_and(|kernel| kernel.starts_with("6.18")));
 /// for finding in &report.findings {
 ///     println!("{}", finding.sentence);
 /// }

@@ -1,4 +1,4 @@
-//! Memory of each node as CPUs of each node see it: [`latency`](super::latency) and [`bandwidth`](super::bandwidth).
+//! Memory of each node as CPUs of each node see it: [`latency`] and [`bandwidth`].
 //!
 //! Both are measured on one buffer per node, four times as large as the caches of the CPUs that read it. It is bound to its
 //! node (`MPOL_BIND`) and asks for huge pages, so that address translation adds little. On a machine of one node

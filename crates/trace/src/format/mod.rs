@@ -1,7 +1,7 @@
 //! Event formats: what tracefs shows as `events/SYSTEM/EVENT/format`, compiled.
 //!
 //! A recording brings its own formats, so nothing here depends on the kernel that reads it. [`parse`] reads the text;
-//! [`layout`] maps fields to the slots of the vocabulary; [`expr`], [`eval`], [`text`], [`pointer`] and [`program`]
+//! [`layout`] maps fields to the slots of the vocabulary; [`expr`], [`eval`], [`text`], `pointer` and [`program`]
 //! turn `print fmt` into a program that prints records, compiled when the first record of its kind is printed.
 
 pub mod common;

@@ -1,6 +1,6 @@
 //! vmalloc: areas of kernel address space, lazy freeing, and the purge that gives them back.
 //!
-//! [`space`] is the address space with its rules and no time. [`stress`] runs the three stress tests of `test_vmalloc`
+//! [`space`] is the address space with its rules and no time. [`mod@stress`] runs the three stress tests of `test_vmalloc`
 //! on a machine in one of two forms, which share the programs ([`stress::program`]), the rules of a pass ([`pass`])
 //! and the parameters ([`params`]): single events for short runs and traces, rates for the minutes of the published
 //! ones. [`feedback`] holds the mean-value forms that both are compared with.
