@@ -215,7 +215,7 @@ impl Engine<'_> {
                 }
                 let (online, now) = (|cpu| stat.is_online(cpu), clock / PS_PER_NS);
                 let place = (cpu, level);
-                for thread in balancer.balance(place, &self.queues, numa, online, &mut self.kernel.probe, now) {
+                for thread in numa.balance(balancer, place, &self.queues, online, &mut self.kernel.probe, now) {
                     self.move_thread(thread, cpu)?;
                 }
             }
@@ -501,7 +501,7 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError>
     let own = |of: &super::process::Process| of.regions.iter().copied().zip(of.mappers.iter().copied()).collect();
     let processes: Vec<Vec<(usize, usize)>> = engine.processes.iter().map(own).collect();
     engine.memory.mappings = build::mappings(scenario, &processes, &engine.memory.regions);
-    let image = crate::lab_guest::image::load(engine)?;
+    let image = super::image::load(engine)?;
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
     let threads: Vec<_> = engine.threads[..engine.workload_threads()].iter().map(thread).collect();
     let mut numa = build::numa(scenario, &engine.memory.mappings, &threads);

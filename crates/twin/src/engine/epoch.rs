@@ -5,6 +5,7 @@ use super::main_loop::Engine;
 use super::process::Doing;
 use crate::mm::tlb::Cpus;
 use crate::time::{PS_PER_NS, Ps};
+use crate::workload::accessor::Accessor;
 
 impl Engine<'_> {
     /// Ends the epoch that ends at a time, and begins the next.
@@ -20,7 +21,7 @@ impl Engine<'_> {
             | Doing::Flusher(_)
             | Doing::Ender(_) => None,
         });
-        self.memory.end_epoch(accessors);
+        self.memory.end_epoch(accessors.flat_map(Accessor::take_touches));
         self.note_cpus();
         // No CPU can be at work before this time any more.
         self.kernel.probe.drain(clock / PS_PER_NS, self.sink);

@@ -6,14 +6,13 @@
 use super::RunError;
 use super::main_loop::{Engine, Step};
 use super::process::{Doing, Process, Thread};
-use super::watch::Watch;
 use crate::frame::ZONES;
 use crate::mm::compaction::Kcompactd;
 use crate::mm::reclaim::NodeThread;
 use crate::mm::vmscan::{Poll, World};
 use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
-use crate::time::{PS_PER_NS, Ps};
+use crate::time::{PS_PER_NS, Ps, Watch};
 
 /// Ids of the first kswapd and, behind those of 64 nodes, of the first kcompactd.
 const FIRST_KSWAPD: i32 = 60;

@@ -6,9 +6,11 @@
 //! have seen the shared lists as they are at the end of their own steps, at most an epoch ahead.
 
 use super::balancing::Balancing;
+use super::oom::Killed;
 use super::process::{Doing, Process, Thread};
 use super::sample::Sampler;
-use super::watch::Watch;
+use super::slowpath::{SHORTEST_TURN, turn};
+use super::watch::MANY_EVENTS;
 use super::writeback::WritersBack;
 use super::{Halted, Options, Ran, RunError, balancing, process};
 use crate::build;
@@ -17,14 +19,12 @@ use crate::hw::load::Load;
 use crate::lab_guest::host::Host;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
-use crate::mm::oom::Killed;
 use crate::mm::slab::dentry::Dentries;
-use crate::mm::slowpath as stall;
-use crate::mm::slowpath::{SHORTEST_TURN, Stall};
+use crate::mm::slowpath::Stall;
 use crate::page_alloc::AllocationFailure;
 use crate::probe::Probe;
 use crate::sched::RunQueues;
-use crate::time::{Ns, PS_PER_NS, Ps, Timers};
+use crate::time::{Ns, PS_PER_NS, Ps, Timers, Watch};
 use crate::workload::trace::Replayed;
 use mmtwin_event::results::{Ending, PhaseResult, Results};
 use mmtwin_event::{Sink, Times};
@@ -139,6 +139,8 @@ pub(crate) struct Engine<'a> {
     pub(super) unended: usize,
     /// That virtual time goes on.
     pub(super) watch: Watch,
+    /// Bytes of events that wait from which on those that are final are written early.
+    pub(super) drain_at: usize,
 }
 
 impl<'a> Engine<'a> {
@@ -190,7 +192,7 @@ impl<'a> Engine<'a> {
             sampler: Sampler::new(&scenario.run.counters),
             results: Vec::new(),
             balancing: None,
-            turn: stall::turn(&kernel.alloc),
+            turn: turn(&kernel.alloc),
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
             writers_back: None,
@@ -198,6 +200,7 @@ impl<'a> Engine<'a> {
             killed: Vec::new(),
             unended: scenario.processes.len(),
             watch: Watch::new(cpus, 0),
+            drain_at: MANY_EVENTS,
             kernel,
         };
         if let Some(lru) = engine.options.state.lru.take() {
@@ -399,10 +402,7 @@ impl<'a> Engine<'a> {
         let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
         let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
-        let reclaims = self.pay_for_high(thread, together);
-        let reclaims = reclaims.or_else(|| self.reclaim_node(thread, together));
-        let reclaims = reclaims.or_else(|| self.reclaim(thread, together));
-        let step = match reclaims {
+        let step = match self.reclaim(thread, together) {
             Some(step) => step,
             None => self.step_on(thread, in_order, together)?,
         };

@@ -221,9 +221,12 @@ impl Engine<'_> {
                 logged,
             });
         }
-        let replay = self.replay(thread, phase);
+        let process = &self.processes[self.threads[thread].process];
+        let replays = process.phases[phase].what == What::Replay;
+        let trace = self.options.trace.as_ref().filter(|_| replays);
+        let replay = trace.map(|trace| trace.of_thread(thread, self.options.state.at));
         let mut accessor = Accessor { list, turn: 0, explicit, replay, pace: 0.0, rest: Rest::default(), ran: 0 };
-        self.memory.open_logs(&mut accessor);
+        accessor.open_logs(&mut self.memory);
         accessor
     }
 

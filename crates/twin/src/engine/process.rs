@@ -15,6 +15,7 @@ use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
 use crate::time::{Ns, Ps};
 use crate::workload::accessor::Accessor;
+use crate::workload::trace::FIRST_PID;
 use crate::workload::trace::Trace;
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
 use mmtwin_scenario::workload::{Phase, RegionKind, Sharing, Via};
@@ -23,8 +24,6 @@ use mmtwin_workload::program::{ThreadPhase, Touching};
 use mmtwin_workload::{Cursor, Pattern, Stream, program};
 use std::collections::BTreeMap;
 
-/// Id of the first process; threads and later processes follow.
-pub(crate) const FIRST_PID: i32 = 1000;
 /// Name of what comes before the first phase.
 const POPULATE: &str = "populate";
 /// Name of the phase in which a trace is replayed.

@@ -62,7 +62,7 @@ impl Engine<'_> {
             "vm.dirty_writeback_centisecs" => rules.interval = value.saturating_mul(NS_PER_CS),
             _ => return,
         }
-        self.kernel.stat.dirty_limits = Some(rules.limits);
+        self.kernel.alloc.dirty_limits = Some(rules.limits);
         self.kernel.set_dirty_limits();
     }
 

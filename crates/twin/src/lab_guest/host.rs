@@ -11,10 +11,9 @@
 //!
 //! Left out: that a wake-up may go to the waker's CPU (`wake_affine`), the emulator's own threads and other programs on the
 //! host, ticks elsewhere than at the epochs' ends, that a CPU whose turn has gone on past the wake-up of another has had its
-//! time at once. Page loops of all CPUs together ([`crate::engine::loops`]) do not wait. Checked by tests here, and by how long phases
+//! time at once. Page loops of all CPUs together ([`crate::workload::alloc_loop`]) do not wait. Checked by tests here, and by how long phases
 //! take in guests and how late kswapd begins there (docs/model.md, Reclaim).
 
-use crate::engine::main_loop::Engine;
 use crate::time::Ps;
 use std::cmp::Reverse;
 
@@ -69,11 +68,13 @@ impl Host {
         (cpus > 0 && cpus < threads).then(|| Host { cpus, slice, ticks: 0, threads: vec![Thread::default(); threads] })
     }
 
-    fn runs(&self, cpu: u32) -> bool {
+    /// A CPU of the guest has one of the host's.
+    pub(crate) fn runs(&self, cpu: u32) -> bool {
         self.threads[cpu as usize].doing == Doing::Runs
     }
 
-    fn sleeps(&self, cpu: u32) -> bool {
+    /// A CPU of the guest has nothing to do.
+    pub(crate) fn sleeps(&self, cpu: u32) -> bool {
         self.threads[cpu as usize].doing == Doing::Sleeps
     }
 
@@ -95,7 +96,7 @@ impl Host {
     }
 
     /// Notes how far the threads that run have come; who has come to its deadline gets the next.
-    fn note(&mut self, clock: impl Fn(u32) -> Ps) {
+    pub(crate) fn note(&mut self, clock: impl Fn(u32) -> Ps) {
         for (cpu, thread) in (0..).zip(&mut self.threads).filter(|(_, thread)| thread.doing == Doing::Runs) {
             let now = clock(cpu).max(thread.clock);
             thread.ran += (now - thread.clock) as i64;
@@ -130,7 +131,8 @@ impl Host {
         Some(first)
     }
 
-    fn begin(&mut self, cpu: u32, clock: Ps) {
+    /// A thread runs from a time on.
+    pub(crate) fn begin(&mut self, cpu: u32, clock: Ps) {
         let thread = &mut self.threads[cpu as usize];
         (thread.doing, thread.kept, thread.clock) = (Doing::Runs, thread.deadline, clock);
     }
@@ -145,7 +147,7 @@ impl Host {
     }
 
     /// A thread goes to sleep; who runs in its place, if anybody waits, there or elsewhere.
-    fn sleep(&mut self, cpu: u32) -> Option<u32> {
+    pub(crate) fn sleep(&mut self, cpu: u32) -> Option<u32> {
         let (had_cpu, on) = (self.runs(cpu), self.threads[cpu as usize].on);
         let lag = self.mean(on).1 - self.threads[cpu as usize].ran;
         let thread = &mut self.threads[cpu as usize];
@@ -159,7 +161,7 @@ impl Host {
     }
 
     /// A thread wakes; true if it runs at once.
-    fn wake(&mut self, cpu: u32) -> bool {
+    pub(crate) fn wake(&mut self, cpu: u32) -> bool {
         let Thread { on: before, lag, ran, .. } = self.threads[cpu as usize];
         let on = std::iter::once(before).chain(0..self.cpus).find(|&on| self.is_idle(on)).unwrap_or(before);
         self.threads[cpu as usize].deadline = ran + self.slice;
@@ -168,7 +170,7 @@ impl Host {
     }
 
     /// A tick: the threads that run now and waited before.
-    fn tick(&mut self) -> Vec<u32> {
+    pub(crate) fn tick(&mut self) -> Vec<u32> {
         self.ticks += 1;
         if self.ticks.is_multiple_of(UNEVEN_TICKS * self.cpus as u64) {
             self.even_out();
@@ -187,47 +189,6 @@ impl Host {
             self.threads[cpu as usize].doing = Doing::Sleeps;
             self.place(cpu, least, lag);
         }
-    }
-}
-
-impl Engine<'_> {
-    /// True if a CPU of the machine has one of the host's.
-    pub(crate) fn has_host_cpu(&self, cpu: u32) -> bool {
-        self.host.as_ref().is_none_or(|host| host.runs(cpu))
-    }
-
-    /// Gives the host's CPUs to those that have begun or ceased to be busy since it was last asked.
-    pub(crate) fn share_host(&mut self) {
-        let Some(mut host) = self.host.take() else { return };
-        host.note(|cpu| self.kernel.clock(cpu));
-        let cpus = 0..self.is_ready.len() as u32;
-        let (busy, idle): (Vec<u32>, Vec<u32>) = cpus.partition(|&cpu| self.kernel.is_busy(cpu));
-        for cpu in idle {
-            let next = if host.sleeps(cpu) { None } else { host.sleep(cpu) };
-            next.into_iter().for_each(|next| self.begin_on_host(&mut host, next, self.kernel.clock(cpu)));
-        }
-        for cpu in busy {
-            if host.sleeps(cpu) && host.wake(cpu) {
-                self.begin_on_host(&mut host, cpu, self.kernel.clock(cpu));
-            }
-        }
-        self.host = Some(host);
-    }
-
-    /// The host's tick.
-    pub(crate) fn tick_host(&mut self, at: Ps) {
-        let Some(mut host) = self.host.take() else { return };
-        host.note(|cpu| self.kernel.clock(cpu));
-        for cpu in host.tick() {
-            self.begin_on_host(&mut host, cpu, at);
-        }
-        self.host = Some(host);
-    }
-
-    fn begin_on_host(&mut self, host: &mut Host, cpu: u32, at: Ps) {
-        self.kernel.wait(cpu, at);
-        host.begin(cpu, self.kernel.clock(cpu));
-        self.make_ready(cpu);
     }
 }
 

@@ -128,7 +128,7 @@ fn pulled(at: &Scene, balancer: &mut Balancer, place: (u32, Level), ticks: u64) 
     let mut last = Vec::new();
     for tick in 0..ticks {
         let now = 1_000_000_000 + tick * 4_000_000;
-        last = balancer.balance(place, &at.queues, &at.numa, |_| true, &mut Probe::off(), now);
+        last = at.numa.balance(balancer, place, &at.queues, |_| true, &mut Probe::off(), now);
     }
     last
 }

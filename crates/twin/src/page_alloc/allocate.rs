@@ -127,7 +127,7 @@ impl PageAllocator {
             // A node that has as many dirty pages as it may is asked again when all others are short of memory.
             if request.spread_dirty
                 && search.urgent.is_none()
-                && let Some(limits) = ctx.stat.dirty_limits
+                && let Some(limits) = self.dirty_limits
                 && !limits.node_has_room(self, ctx.stat, self.zones[zone].node)
             {
                 continue;

@@ -2,7 +2,6 @@
 
 use super::{NodeMask, Policy};
 use crate::frame::{Migratetype, Pfn, ZoneKind};
-use crate::mm::writeback::Writer;
 use crate::probe::{Probe, Task};
 use crate::time::Ns;
 use crate::vmstat::VmStat;
@@ -67,6 +66,25 @@ impl Request {
     /// The same for another number of pages.
     pub const fn of_order(self, order: u32) -> Request {
         Request { order, ..self }
+    }
+}
+
+/// What a task has dirtied (fields of `struct task_struct`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Writer {
+    /// Pages since the last look, and how many it may until the next.
+    pub dirtied: u64,
+    pub until_look: u64,
+    /// Tick in which it paused last, or would have.
+    pub paused_at: u64,
+    /// Its pause is to be followed by another look.
+    pub again: bool,
+}
+
+impl Default for Writer {
+    fn default() -> Writer {
+        // 128 KiB, as a new task has it.
+        Writer { dirtied: 0, until_look: 32, paused_at: 0, again: false }
     }
 }
 

@@ -8,7 +8,7 @@
 
 use super::accessor::{Accessing, Accessor, Came};
 use crate::hw::MAX_NODES;
-use crate::mm::accessed::binomial::binomial;
+use crate::mm::accessed::binomial::{at_least_once, binomial};
 use crate::mm::accessed::hints::Hints;
 use crate::mm::accessed::pool::{Class, Pool, take};
 use crate::mm::filemap::Touched;
@@ -77,7 +77,7 @@ pub(super) fn run(
         let start = kernel.clock(cpu);
         for access in &mut accessor.list {
             // What it gives back is its own.
-            let given = state.renew(kernel, caller, access);
+            let given = access.renew(state, kernel, caller);
             debug_assert!(given.is_ok());
         }
         for pool in accessor.list.iter().filter_map(|access| access.pool) {
@@ -295,11 +295,6 @@ fn pick(
         let (read, write) = (kind >= first, kind < written.max(first));
         keep(Fault { page, read, write, ..base }, class, seen, kernel, pool.hints.as_mut(), faults);
     }
-}
-
-/// Probability that a thing of probability `each` happens in `times` trials.
-pub(crate) fn at_least_once(each: f64, times: u64) -> f64 {
-    if each >= 1.0 { 1.0 } else { -libm::expm1(times as f64 * libm::log1p(-each)) }
 }
 
 /// Keeps a fault if its page is still missing; else the page is noted as it is.

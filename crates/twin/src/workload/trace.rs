@@ -6,12 +6,13 @@
 //! touches in their order, each at its time or, if it is behind, at once.
 
 use super::replay::{Replay, Step};
-use crate::engine::main_loop::Engine;
-use crate::engine::process::{FIRST_PID, What};
 use crate::time::{Ns, PS_PER_NS, Ps};
 use mmtwin_scenario::Scenario;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Id of the first process; threads and later processes follow.
+pub(crate) const FIRST_PID: i32 = 1000;
 
 /// Why a touch cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,6 +99,11 @@ impl Trace {
         Err(TraceError::Page { pid, process: process(), page, pages: known.regions.iter().sum() })
     }
 
+    /// The touches of a thread, in a run that begins at a time.
+    pub(crate) fn of_thread(&self, thread: usize, begin: Ns) -> Replay {
+        Replay::new(self.threads[thread].1.clone(), begin)
+    }
+
     /// True if one of some threads is in the trace.
     pub(crate) fn concerns(&self, threads: Range<usize>) -> bool {
         self.threads[threads].iter().any(|(_, steps)| !steps.is_empty())
@@ -122,14 +128,5 @@ impl Replayed {
         let all: usize = trace.threads.iter().map(|(_, steps)| steps.len()).sum();
         let late = self.late / PS_PER_NS;
         format!("access trace: {} of {all} touches were made, at most {late} ns after their time", self.made)
-    }
-}
-
-impl Engine<'_> {
-    /// The touches of a thread in a phase that come from the trace.
-    pub(crate) fn replay(&self, thread: usize, phase: usize) -> Option<Replay> {
-        let process = &self.processes[self.threads[thread].process];
-        let trace = self.options.trace.as_ref().filter(|_| process.phases[phase].what == What::Replay)?;
-        Some(Replay::new(trace.threads[thread].1.clone(), self.options.state.at))
     }
 }

@@ -126,7 +126,7 @@ impl Kernel {
         }
         let siblings = machine.siblings();
         let cpus = siblings.len();
-        let mut stat = VmStat::new(rules.vmstat, &alloc.zones, siblings.clone());
+        let mut stat = VmStat::new(rules.vmstat, &alloc.zone_sizes(), siblings.clone());
         for zone in 0..alloc.zones.len() {
             if alloc.zones[zone].managed > 0 {
                 stat.add(zone, 0, ZoneItem::FreePages, alloc.zones[zone].managed as i64);
@@ -174,7 +174,7 @@ impl Kernel {
     /// Says when and how much is written back. Nothing may be dirty yet.
     pub(crate) fn set_writeback(&mut self, rules: writeback::Rules) {
         self.writeback = Writeback::new(rules, self.clocks.len());
-        self.stat.dirty_limits = Some(rules.limits);
+        self.alloc.dirty_limits = Some(rules.limits);
     }
 
     /// True if something has happened that others have to hear of at once.
@@ -196,7 +196,7 @@ impl Kernel {
     pub fn set_watermarks(&mut self, change: impl FnOnce(&mut Rules)) {
         self.alloc.set_marks(change);
         self.alloc.set_pageset_sizes(&running_nodes(&self.machine, &self.stat));
-        self.stat.set_thresholds(&self.alloc.zones);
+        self.stat.set_thresholds(&self.alloc.zone_sizes());
     }
 
     /// An error for an order that no block of this kernel has.
@@ -303,7 +303,7 @@ impl Kernel {
     /// kswapd of a node wakes or sleeps, which changes the thresholds of its zones.
     pub fn set_pressure(&mut self, node: usize, awake: bool) {
         if node < self.machine.nodes.len() {
-            self.stat.set_pressure(node, awake, &self.alloc.zones);
+            self.stat.set_pressure(node, awake, &self.alloc.zone_sizes());
         }
     }
 

@@ -221,6 +221,11 @@ impl World<'_> {
         self.kernel.now(self.cpu)
     }
 
+    /// Time of its CPU.
+    pub(crate) fn clock(&self) -> Ps {
+        self.kernel.clock(self.cpu)
+    }
+
     /// Length of a tick.
     pub(crate) fn jiffy(&self) -> Ns {
         1_000_000_000 / self.kernel.reclaim.rules.hz

@@ -2,7 +2,7 @@
 //!
 //! | what | file |
 //! |---|---|
-//! | how much may be dirty | [`limits`] |
+//! | how much may be dirty | [`dirty_limits`](crate::page_alloc::dirty_limits) |
 //! | how fast the disk writes and tasks may dirty | [`rate`], [`position`] |
 //! | writers that are slowed down | [`throttle`] |
 //! | files with dirty pages | [`inodes`] |
@@ -17,19 +17,18 @@ pub(crate) mod dirty;
 mod flusher;
 mod inodes;
 mod journal;
-mod limits;
 mod position;
 mod rate;
 mod request;
 mod throttle;
 
+pub use crate::page_alloc::dirty_limits::{Limit, Limits, Thresholds};
 pub(crate) use flusher::Flusher;
 pub(crate) use journal::Journal;
-pub use limits::{Limit, Limits, Thresholds};
 pub(crate) use request::{Destination, Ender, JOURNAL, Requests};
-pub(crate) use throttle::Writer;
 
 use crate::mm::kernel::Kernel;
+use crate::page_alloc::dirty_limits;
 use crate::time::Ns;
 use crate::vmstat::NodeItem;
 use inodes::Inodes;
@@ -233,7 +232,7 @@ impl Kernel {
     /// Limits have been set, or CPUs have started.
     pub(crate) fn set_dirty_limits(&mut self) {
         let hard = self.thresholds().hard;
-        self.writeback.pages_per_look = limits::pages_per_look(hard, self.stat.online().len());
+        self.writeback.pages_per_look = dirty_limits::pages_per_look(hard, self.stat.online().len());
         self.writeback.rate.set_limit(hard);
     }
 

@@ -8,31 +8,13 @@
 use super::rate::{ONE, State};
 use super::{Writeback, position};
 use crate::mm::kernel::Kernel;
+use crate::page_alloc::Writer;
 use crate::probe::Task;
 use crate::time::Ns;
 use mmtwin_event::vocabulary::BalanceDirtyPages;
 
 /// Pages between two looks of a task while a limit is exceeded: 32 KiB.
 const FEW: u64 = 8;
-
-/// What a task has dirtied (fields of `struct task_struct`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Writer {
-    /// Pages since the last look, and how many it may until the next.
-    pub dirtied: u64,
-    until_look: u64,
-    /// Tick in which it paused last, or would have.
-    paused_at: u64,
-    /// Its pause is to be followed by another look.
-    again: bool,
-}
-
-impl Default for Writer {
-    fn default() -> Writer {
-        // 128 KiB, as a new task has it.
-        Writer { dirtied: 0, until_look: 32, paused_at: 0, again: false }
-    }
-}
 
 /// What a look came to, in ticks.
 struct Pause {
