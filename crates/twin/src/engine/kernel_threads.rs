@@ -71,7 +71,7 @@ impl Engine<'_> {
         let (cpu, task) = (at.caller.cpu, at.caller.task);
         let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
         let mut watch = Watch::within(world.kernel.clock(cpu));
-        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
+        while world.kernel.clock(cpu) < until && !world.kernel.has_effects() {
             if !watch.goes_on(world.kernel.clock(cpu)) {
                 return Step::Still;
             }
@@ -94,15 +94,15 @@ impl Engine<'_> {
         Step::On
     }
 
-    /// Does at once what reclaim, faults and writes have left to be done on a CPU, whose clock may be behind `now` if it
-    /// was idle.
-    pub(super) fn attend(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
+    /// Does what a step of a CPU wants done, whose clock may be behind `now` if it was idle.
+    pub(super) fn process_effects(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
         let at = self.kernel.clock(cpu).max(now);
-        self.attend_writeback(cpu, at)?;
-        for node in std::mem::take(&mut self.kernel.compaction.wakes) {
+        let effects = self.kernel.take_effects(&mut self.memory);
+        self.process_writeback(cpu, at, &effects)?;
+        for node in effects.kcompactd {
             self.wake_node_thread(node, |engine| &engine.kcompactds, at)?;
         }
-        for (node, reason) in std::mem::take(&mut self.kernel.reclaim.unthrottled) {
+        for (node, reason) in effects.unthrottled {
             let sleepers = self.threads.iter().enumerate();
             let woken: Vec<usize> =
                 sleepers.filter(|(_, thread)| thread.throttled == Some((node, reason))).map(|(i, _)| i).collect();
@@ -110,10 +110,10 @@ impl Engine<'_> {
                 self.wake(thread, at)?;
             }
         }
-        for cpu in std::mem::take(&mut self.kernel.reclaim.workers) {
+        for cpu in effects.reschedule {
             self.queues.reschedule(cpu);
         }
-        for node in std::mem::take(&mut self.kernel.reclaim.wakes) {
+        for node in effects.kswapd {
             self.wake_node_thread(node, |engine| &engine.kswapds, at)?;
         }
         Ok(())

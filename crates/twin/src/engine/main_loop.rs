@@ -343,12 +343,12 @@ impl<'a> Engine<'a> {
             Due::PhaseEnd(..) | Due::Wake(..) => {}
             Due::Written(request) => {
                 self.transferred(timer.cpu, request, timer.at)?;
-                self.attend(timer.cpu, timer.at * PS_PER_NS)?;
+                self.process_effects(timer.cpu, timer.at * PS_PER_NS)?;
             }
             Due::Flush => self.flusher_is_due(timer.at)?,
             Due::Commit => {
                 self.memory.commit(&mut self.kernel, timer.at);
-                self.attend(timer.cpu, timer.at * PS_PER_NS)?;
+                self.process_effects(timer.cpu, timer.at * PS_PER_NS)?;
             }
             Due::Sample => {
                 self.sample(timer.at)?;
@@ -422,7 +422,7 @@ impl<'a> Engine<'a> {
             Step::Still => return Err(self.stands_still(Some(thread)).into()),
             Step::Waits => return Err(self.waits_for_ever(thread).into()),
         }
-        self.attend(cpu, clock)?;
+        self.process_effects(cpu, clock)?;
         self.make_ready(cpu);
         Ok(())
     }

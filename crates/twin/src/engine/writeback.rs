@@ -9,6 +9,7 @@ use super::RunError;
 use super::main_loop::{Due, Engine};
 use super::process::Doing;
 use crate::hw::PAGE_SIZE;
+use crate::mm::effects::Effects;
 use crate::mm::writeback::{Ender, Flusher, Limit, Wake};
 use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
@@ -66,29 +67,29 @@ impl Engine<'_> {
         self.kernel.set_dirty_limits();
     }
 
-    /// Does at once what writing back has left to be done.
-    pub(super) fn attend_writeback(&mut self, cpu: u32, at: Ps) -> Result<(), RunError> {
-        let ends = std::mem::take(&mut self.memory.ends);
+    /// Does what writeback wants done after a step of a CPU.
+    pub(super) fn process_writeback(&mut self, cpu: u32, at: Ps, effects: &Effects) -> Result<(), RunError> {
+        let ends = &effects.submitted;
         if let Some(of) = &mut self.writers_back
             && !ends.is_empty()
             && self.memory.requests.at_disk() == ends.len()
         {
             of.ends_on = cpu;
         }
-        for (done, request) in ends {
+        for &(done, request) in ends {
             self.due.set(done.div_ceil(PS_PER_NS), cpu, Due::Written(request));
         }
-        for task in std::mem::take(&mut self.kernel.writeback.granted) {
+        for &task in &effects.lock_granted {
             if let Some(thread) = self.threads.iter().position(|thread| thread.caller.task.pid == task)
                 && !self.queues.holds(self.threads[thread].caller.cpu, thread)
             {
                 self.wake(thread, at)?;
             }
         }
-        if let Some(due) = self.kernel.writeback.commit_at.take() {
+        if let Some(due) = effects.commit_at {
             self.due.set(due, cpu, Due::Commit);
         }
-        match self.kernel.writeback.wake.take() {
+        match effects.flusher {
             Some(Wake::Now) => self.wake_flusher(at),
             Some(Wake::At(due)) => {
                 self.due.set(due, 0, Due::Flush);

@@ -64,7 +64,7 @@ pub(crate) struct AccessState {
     pub dentries: Dentries,
     /// Inodes and dentries of files that regions are divided into.
     pub inodes: Inodes,
-    /// Those that have begun since the engine asked, by when the disk will be done.
+    /// Those that have begun ([`Effects`](super::effects::Effects)), by when the disk will be done.
     pub ends: Vec<(Ps, u64)>,
     /// The request that failed last is not tried again.
     pub denied: bool,

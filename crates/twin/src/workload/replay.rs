@@ -46,7 +46,7 @@ pub(super) fn run(
     until: Ps,
 ) -> Result<Came, AllocationFailure> {
     let cpu = caller.cpu;
-    while kernel.clock(cpu) < until && !kernel.wants_attention() {
+    while kernel.clock(cpu) < until && !kernel.has_effects() {
         if let Some(until) = kernel.go_on_writing(cpu, caller.task, &mut caller.writer) {
             return Ok(Came::Asleep(until * PS_PER_NS));
         }

@@ -71,7 +71,7 @@ pub(super) fn run(
         if let Some(came) = finish(accessor, state, kernel, caller, until)? {
             return Ok(came);
         }
-        if kernel.clock(cpu) >= until || kernel.wants_attention() {
+        if kernel.clock(cpu) >= until || kernel.has_effects() {
             break;
         }
         let start = kernel.clock(cpu);
@@ -128,7 +128,7 @@ fn finish(
 ) -> Result<Option<Came>, AllocationFailure> {
     let cpu = caller.cpu;
     while let Some(&fault) = accessor.rest.faults.last() {
-        if kernel.clock(cpu) >= until || kernel.wants_attention() {
+        if kernel.clock(cpu) >= until || kernel.has_effects() {
             return Ok(Some(Came::On));
         }
         // A fault that failed or waited has had its time.

@@ -280,7 +280,7 @@ impl AccessState {
                 }
             }
             window.start += 1;
-            if by_node && window.start < window.end && kernel.wants_attention() {
+            if by_node && window.start < window.end && kernel.has_effects() {
                 reader.pending = Some(window);
                 return Ok(false);
             }

@@ -177,11 +177,6 @@ impl Kernel {
         self.alloc.dirty_limits = Some(rules.limits);
     }
 
-    /// True if something has happened that others have to hear of at once.
-    pub(crate) fn wants_attention(&self) -> bool {
-        self.reclaim.wants_attention() || self.writeback.wants_attention() || !self.compaction.wakes.is_empty()
-    }
-
     /// What allocations cost on this machine.
     pub fn costs(&self) -> &PageCosts {
         &self.costs

@@ -40,7 +40,7 @@ impl High {
 pub(crate) fn reclaim(world: &mut World<'_>, task_high: &mut Option<High>, own: usize, until: Ps) -> Option<Progress> {
     let high = task_high.as_mut()?;
     let mut watch = Watch::within(world.clock());
-    while world.clock() < until && !world.kernel.reclaim.wants_attention() {
+    while world.clock() < until && !world.kernel.reclaim.has_effects() {
         if !watch.goes_on(world.clock()) {
             return Some(Progress::Still);
         }

@@ -191,7 +191,7 @@ pub(crate) fn reclaim_node(
 ) -> Option<Progress> {
     let at = node_reclaim.as_mut()?;
     let mut watch = Watch::within(world.clock());
-    while world.clock() < until && !world.kernel.wants_attention() {
+    while world.clock() < until && !world.kernel.has_effects() {
         if !watch.goes_on(world.clock()) {
             return Some(Progress::Still);
         }
@@ -362,7 +362,7 @@ impl Stall {
             return None;
         }
         let mut watch = Watch::within(world.clock());
-        while world.clock() < until && !world.kernel.wants_attention() {
+        while world.clock() < until && !world.kernel.has_effects() {
             if !watch.goes_on(world.clock()) {
                 return Some(Progress::Still);
             }

@@ -108,7 +108,8 @@ pub(crate) struct Writeback {
     pub timer: Option<Ns>,
     /// When it last looked for old pages.
     last_old: Ns,
-    /// What the engine has to do: wake the flusher, tasks that have been given a file's lock, write the journal.
+    /// To be done ([`Effects`](super::effects::Effects)): wake the flusher, tasks that have been given a file's lock, write
+    /// the journal.
     pub wake: Option<Wake>,
     pub granted: Vec<i32>,
     pub commit_at: Option<Ns>,
@@ -174,8 +175,8 @@ impl Writeback {
         tick / (3 * self.rules.hz)
     }
 
-    /// True if the engine has something to do.
-    pub(crate) fn wants_attention(&self) -> bool {
+    /// True if something is to be done at once.
+    pub(crate) fn has_effects(&self) -> bool {
         self.wake.is_some() || !self.granted.is_empty() || self.commit_at.is_some()
     }
 
