@@ -18,11 +18,11 @@ impl Engine<'_> {
         let (busy, idle): (Vec<u32>, Vec<u32>) = cpus.partition(|&cpu| self.kernel.is_busy(cpu));
         for cpu in idle {
             let next = if host.sleeps(cpu) { None } else { host.sleep(cpu) };
-            next.into_iter().for_each(|next| self.begin_on_host(&mut host, next, self.kernel.clock(cpu)));
+            next.into_iter().for_each(|next| self.run_on_host(&mut host, next, self.kernel.clock(cpu)));
         }
         for cpu in busy {
             if host.sleeps(cpu) && host.wake(cpu) {
-                self.begin_on_host(&mut host, cpu, self.kernel.clock(cpu));
+                self.run_on_host(&mut host, cpu, self.kernel.clock(cpu));
             }
         }
         self.host = Some(host);
@@ -33,12 +33,12 @@ impl Engine<'_> {
         let Some(mut host) = self.host.take() else { return };
         host.note(|cpu| self.kernel.clock(cpu));
         for cpu in host.tick() {
-            self.begin_on_host(&mut host, cpu, at);
+            self.run_on_host(&mut host, cpu, at);
         }
         self.host = Some(host);
     }
 
-    fn begin_on_host(&mut self, host: &mut Host, cpu: u32, at: Ps) {
+    fn run_on_host(&mut self, host: &mut Host, cpu: u32, at: Ps) {
         self.kernel.wait(cpu, at);
         host.begin(cpu, self.kernel.clock(cpu));
         self.make_ready(cpu);

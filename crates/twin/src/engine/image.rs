@@ -47,8 +47,8 @@ pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, R
 /// The policy under which a process's memory is first needed; for stacks that are used while it `populates`, that of the
 /// first region it populates.
 fn policy(engine: &Engine<'_>, process: usize, populates: bool) -> Result<Policy, BuildError> {
-    let said = &engine.scenario.processes[process];
-    let populated = said.regions.iter().find(|region| region.populate && populates);
-    let policy = populated.and_then(|region| region.populate_policy.as_ref()).unwrap_or(&said.policy);
+    let config = &engine.scenario.processes[process];
+    let populated = config.regions.iter().find(|region| region.populate && populates);
+    let policy = populated.and_then(|region| region.populate_policy.as_ref()).unwrap_or(&config.policy);
     build::policy(policy, &engine.scenario.machine)
 }

@@ -7,11 +7,11 @@
 
 use super::balancing::Balancing;
 use super::oom::Killed;
-use super::process::{Doing, Process, Thread};
+use super::process::{Activity, Process, Thread};
 use super::sample::Sampler;
 use super::slowpath::{SHORTEST_TURN, turn};
 use super::watch::MANY_EVENTS;
-use super::writeback::WritersBack;
+use super::writeback::WritebackThreads;
 use super::{Halted, Options, Ran, RunError, balancing, process};
 use crate::build;
 use crate::build::BuildError;
@@ -20,7 +20,7 @@ use crate::lab_guest::host::Host;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::slab::dentry::Dentries;
-use crate::mm::slowpath::Stall;
+use crate::mm::slowpath::AllocSlowpath;
 use crate::page_alloc::AllocationFailure;
 use crate::probe::Probe;
 use crate::sched::RunQueues;
@@ -115,7 +115,7 @@ pub(crate) struct Engine<'a> {
     pub(super) ready: BinaryHeap<Reverse<(Ps, u32)>>,
     pub(crate) is_ready: Vec<bool>,
     /// The threads that run are known not to be in one and the same page loop.
-    pub(crate) apart: bool,
+    pub(crate) not_batchable: bool,
     pub(super) epoch_end: Ps,
     /// When the last process that has ended had given its memory back.
     pub(super) exited: Ns,
@@ -130,7 +130,7 @@ pub(crate) struct Engine<'a> {
     /// Nodes and the threads of their kcompactds.
     pub(super) kcompactds: Vec<(usize, usize)>,
     /// The threads that write back, if there are files.
-    pub(super) writers_back: Option<WritersBack>,
+    pub(super) writeback_threads: Option<WritebackThreads>,
     /// What has been replayed of a trace.
     pub(super) replayed: Replayed,
     /// Processes that were killed for want of memory.
@@ -164,7 +164,7 @@ impl<'a> Engine<'a> {
         let mut memory = AccessState::new(load, costs, scenario.run.seed);
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
         let (nodes, cpus) = (kernel.machine.nodes.len(), kernel.machine.cpus.len());
-        memory.index = build::index(&scenario.kernel, kernel.reclaim.rules.by_zone.is_some(), nodes, cpus);
+        memory.index = build::index(&scenario.kernel, kernel.reclaim.rules.per_zone_lru.is_some(), nodes, cpus);
         memory.fault_around = build::fault_around(&scenario.kernel);
         memory.dentries = Dentries::new(nodes, cpus);
         for (number, region) in memory.regions.iter().enumerate() {
@@ -186,7 +186,7 @@ impl<'a> Engine<'a> {
             fixed: BTreeSet::new(),
             ready: BinaryHeap::new(),
             is_ready: vec![false; cpus],
-            apart: false,
+            not_batchable: false,
             epoch_end: 0,
             exited: 0,
             sampler: Sampler::new(&scenario.run.counters),
@@ -195,7 +195,7 @@ impl<'a> Engine<'a> {
             turn: turn(&kernel.alloc),
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
-            writers_back: None,
+            writeback_threads: None,
             replayed: Replayed::default(),
             killed: Vec::new(),
             unended: scenario.processes.len(),
@@ -204,12 +204,12 @@ impl<'a> Engine<'a> {
             kernel,
         };
         if let Some(lru) = engine.options.state.lru.take() {
-            engine.begin_with_lru(&lru)?;
+            engine.restore_lru(&lru)?;
         }
         let shrinkers = std::mem::take(&mut engine.options.state.shrinkers);
-        engine.begin_with_shrinkers(&shrinkers);
+        engine.restore_shrinkers(&shrinkers);
         let state = &engine.options.state;
-        state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
+        state.zones.iter().try_for_each(|zone| engine.kernel.restore_zone(zone))?;
         engine.start_node_threads();
         engine.start_writeback();
         if let Some(rules) = build::fair_rules(&scenario.kernel, cpus) {
@@ -253,7 +253,7 @@ impl<'a> Engine<'a> {
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::OutOfMemory(thread, failure)) => {
                     now = now.max(self.kernel.now(self.threads[thread].caller.cpu));
-                    break self.nobody_killed(thread, &failure, now);
+                    break self.oom_no_victim(thread, &failure, now);
                 }
                 Err(Stop::Halted(why)) => {
                     halted = Some(*why.clone());
@@ -409,7 +409,7 @@ impl<'a> Engine<'a> {
         self.note_high(thread);
         let ran = self.kernel.clock(cpu) - begin;
         self.threads[thread].ran += ran;
-        if let Doing::Touching(accessor) = &mut self.threads[thread].doing {
+        if let Activity::Touching(accessor) = &mut self.threads[thread].activity {
             accessor.ran += ran;
         }
         self.numa_ran(thread, ran);
@@ -443,9 +443,9 @@ impl<'a> Engine<'a> {
 
     /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
-        let awaited = self.threads[thread].stall.as_ref().map(Stall::request);
+        let awaited = self.threads[thread].slowpath.as_ref().map(AllocSlowpath::request);
         // What it did for the memory may have taken it past its turn: it tries in its next one, and has got nothing yet.
-        let sampled = matches!(&self.threads[thread].doing, Doing::Touching(of) if of.replay.is_none())
+        let sampled = matches!(&self.threads[thread].activity, Activity::Touching(of) if of.replay.is_none())
             && !(self.options.explicit && self.balancing.is_some());
         let end = if sampled { until } else { in_order };
         if awaited.is_some() && self.kernel.clock(self.threads[thread].caller.cpu) >= end {
@@ -453,27 +453,27 @@ impl<'a> Engine<'a> {
         }
         self.kernel.awaited = awaited;
         self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
-        let step = match &mut self.threads[thread].doing {
-            Doing::Nothing => Ok(Step::Ended),
-            Doing::Kswapd(_) | Doing::Kcompactd(_) | Doing::Flusher(_) | Doing::Ender(_) => {
+        let step = match &mut self.threads[thread].activity {
+            Activity::Nothing => Ok(Step::Ended),
+            Activity::Kswapd(_) | Activity::Kcompactd(_) | Activity::Flusher(_) | Activity::BioEndIo(_) => {
                 Ok(self.work_of_kernel(thread, until))
             }
-            Doing::Action(..) => self.act(thread, end),
-            Doing::Touching(_) => self.touch(thread, end),
+            Activity::Action(..) => self.act(thread, end),
+            Activity::Touching(_) => self.touch(thread, end),
         };
         let got = awaited.is_some() && self.kernel.awaited.take().is_none();
         match step {
             Err(Stop::OutOfMemory(thread, failure)) => {
                 if got {
                     // This is the next request.
-                    self.stall_ends(thread);
+                    self.alloc_slowpath_ends(thread);
                 }
-                self.stalled(thread, failure)
+                self.alloc_slowpath(thread, failure)
             }
             step => {
                 if awaited.is_some() {
                     // It has got its memory.
-                    self.stall_ends(thread);
+                    self.alloc_slowpath_ends(thread);
                 }
                 step
             }

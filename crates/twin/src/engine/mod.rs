@@ -4,6 +4,7 @@
 //! a thread draws in bulk, to the end of the epoch ([`main_loop`]). What a thread does is one of the actions of
 //! [`actions`] or touches of memory ([`crate::mm::memory`]). Processes, their phases and their memory are in [`process`].
 
+mod action_stats;
 mod actions;
 mod balancing;
 pub mod check_state;
@@ -21,7 +22,6 @@ mod process;
 mod recorder;
 mod sample;
 mod slowpath;
-mod tally;
 mod vmalloc_test;
 mod wake;
 mod watch;

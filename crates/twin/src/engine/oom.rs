@@ -51,7 +51,7 @@ impl Engine<'_> {
     }
 
     /// How a run ends for want of memory for which nobody could be killed.
-    pub(super) fn nobody_killed(&self, thread: usize, failure: &AllocationFailure, at: Ns) -> Ending {
+    pub(super) fn oom_no_victim(&self, thread: usize, failure: &AllocationFailure, at: Ns) -> Ending {
         let thread = &self.threads[thread];
         let comm = self.processes[thread.process].name.clone();
         Ending::OutOfMemory { at, pid: thread.caller.task.pid, comm, message: failure.to_string() }
@@ -63,7 +63,7 @@ impl Engine<'_> {
         // That a run was stopped is more than that memory ran out before.
         let stopped = matches!(ending, Ending::Stopped { .. });
         let too = if stopped { "" } else { " too" };
-        let said = |of: Killed| {
+        let config = |of: Killed| {
             format!(
                 "out of memory after {:.3} s{too}: {} (pid {}) was killed: {}",
                 of.at as f64 / 1e9,
@@ -73,9 +73,9 @@ impl Engine<'_> {
             )
         };
         if stopped {
-            return (ending, killed.map(said).collect());
+            return (ending, killed.map(config).collect());
         }
         let Some(Killed { at, pid, comm, why }) = killed.next() else { return (ending, Vec::new()) };
-        (Ending::OutOfMemory { at, pid, comm, message: why }, killed.map(said).collect())
+        (Ending::OutOfMemory { at, pid, comm, message: why }, killed.map(config).collect())
     }
 }

@@ -40,7 +40,7 @@ impl Engine<'_> {
                 self.kernel.wait(cpu, at * PS_PER_NS);
                 self.kernel.leave_idle(cpu)?;
             }
-            self.apart = true;
+            self.not_batchable = true;
             self.make_ready(cpu);
         }
         Ok(true)

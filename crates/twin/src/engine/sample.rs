@@ -114,8 +114,8 @@ pub(super) fn cgroups(scenario: &Scenario, kernel: &Kernel) -> Vec<Row> {
         return Vec::new();
     }
     let groups = scenario.cgroups.iter().zip(kernel.reclaim.groups.iter().skip(1));
-    let row = |(said, of): (&Cgroup, &Group)| {
-        let (mut row, events) = (Row::new(said.name.clone()), of.events);
+    let row = |(config, of): (&Cgroup, &Group)| {
+        let (mut row, events) = (Row::new(config.name.clone()), of.events);
         for (name, value) in [
             ("memory.current", of.usage << PAGE_SHIFT),
             ("memory.swap.current", of.swap << PAGE_SHIFT),

@@ -4,7 +4,7 @@ use super::main_loop::{Engine, Step, Stop};
 use crate::frame::ZONES;
 use crate::mm::memcg::high::{self, High};
 use crate::mm::slowpath::{self, Outcome, Progress};
-use crate::mm::vmscan::World;
+use crate::mm::vmscan::TaskCtx;
 use crate::page_alloc::{AllocationFailure, PageAllocator, Zone};
 use crate::time::Ps;
 
@@ -24,11 +24,11 @@ pub(super) fn turn(alloc: &PageAllocator) -> Ps {
 
 impl Engine<'_> {
     /// A thread has found no memory: it does something for it, and tries again; or it is the end.
-    pub(super) fn stalled(&mut self, thread: usize, failure: AllocationFailure) -> Result<Step, Stop> {
+    pub(super) fn alloc_slowpath(&mut self, thread: usize, failure: AllocationFailure) -> Result<Step, Stop> {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);
-        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        match slowpath::stalled(&mut world, (&mut at.stall, &mut at.node_reclaim), failure) {
+        let mut ctx = TaskCtx { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        match slowpath::alloc_slowpath(&mut ctx, (&mut at.slowpath, &mut at.node_reclaim), failure) {
             Outcome::Retry => Ok(Step::On),
             Outcome::Deny => Ok(self.deny(thread)),
             Outcome::Kill(failure) => self.kill_for(thread, failure).map(|()| Step::On),
@@ -43,11 +43,11 @@ impl Engine<'_> {
     }
 
     /// A thread has got its memory.
-    pub(super) fn stall_ends(&mut self, thread: usize) {
+    pub(super) fn alloc_slowpath_ends(&mut self, thread: usize) {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);
-        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        slowpath::stall_ends(&mut world, at.stall.take());
+        let mut ctx = TaskCtx { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        slowpath::alloc_slowpath_ends(&mut ctx, at.slowpath.take());
     }
 
     /// Notes what a thread has charged beyond `memory.high` in its last step.
@@ -64,10 +64,10 @@ impl Engine<'_> {
     pub(super) fn reclaim(&mut self, thread: usize, until: Ps) -> Option<Step> {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);
-        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        let progress = high::reclaim(&mut world, &mut at.high, at.caller.cgroup, until);
-        let progress = progress.or_else(|| slowpath::reclaim_node(&mut world, &mut at.node_reclaim, until));
-        let progress = progress.or_else(|| at.stall.as_mut()?.reclaim(&mut world, until));
+        let mut ctx = TaskCtx { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        let progress = high::reclaim(&mut ctx, &mut at.high, at.caller.cgroup, until);
+        let progress = progress.or_else(|| slowpath::reclaim_node(&mut ctx, &mut at.node_reclaim, until));
+        let progress = progress.or_else(|| at.slowpath.as_mut()?.reclaim(&mut ctx, until));
         progress.map(|progress| match progress {
             Progress::On => Step::On,
             Progress::Asleep(until, why) => {

@@ -7,7 +7,7 @@
 //! `tests/watch.rs`.
 
 use super::main_loop::Engine;
-use super::process::Doing;
+use super::process::Activity;
 use crate::time::{Ns, PS_PER_NS, Ps};
 
 /// Bytes of events that wait from which on those that are final are given out early; that may wait at most.
@@ -18,7 +18,7 @@ const MOST_EVENTS: usize = 512 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Halted {
     /// Work went on while virtual time did not.
-    #[error("the run got nowhere: {steps} steps of work within a microsecond at {:.9} s, last {doing} for {comm} (pid {pid}); this is an error of the twin: what was recorded until then is kept", *at as f64 / 1e9)]
+    #[error("the run got nowhere: {steps} steps of work within a microsecond at {:.9} s, last {activity} for {comm} (pid {pid}); this is an error of the twin: what was recorded until then is kept", *at as f64 / 1e9)]
     StandsStill {
         /// Virtual time.
         at: Ns,
@@ -29,10 +29,10 @@ pub enum Halted {
         /// Its process.
         comm: String,
         /// The mechanism at work.
-        doing: String,
+        activity: String,
     },
     /// A task waits for memory that nobody frees.
-    #[error("the run got nowhere: at {:.9} s {comm} (pid {pid}) has slept 10,000 times for one request for memory, last {doing}; what was recorded until then is kept", *at as f64 / 1e9)]
+    #[error("the run got nowhere: at {:.9} s {comm} (pid {pid}) has slept 10,000 times for one request for memory, last {activity}; what was recorded until then is kept", *at as f64 / 1e9)]
     WaitsForEver {
         /// Virtual time.
         at: Ns,
@@ -41,10 +41,10 @@ pub enum Halted {
         /// Its process.
         comm: String,
         /// The mechanism at work.
-        doing: String,
+        activity: String,
     },
     /// More is to be kept than memory is meant for.
-    #[error("the run wants too much memory: {bytes} bytes of {what} at {:.9} s, {limit} are allowed, last {doing} for {comm} (pid {pid}); name fewer events, or a shorter epoch", *at as f64 / 1e9)]
+    #[error("the run wants too much memory: {bytes} bytes of {what} at {:.9} s, {limit} are allowed, last {activity} for {comm} (pid {pid}); name fewer events, or a shorter epoch", *at as f64 / 1e9)]
     TooLarge {
         /// Virtual time.
         at: Ns,
@@ -59,7 +59,7 @@ pub enum Halted {
         /// Its process.
         comm: String,
         /// The mechanism at work.
-        doing: String,
+        activity: String,
     },
 }
 
@@ -81,23 +81,23 @@ impl Engine<'_> {
             return Ok(());
         }
         let (at, what) = (now / PS_PER_NS, "events that wait for their order");
-        let (pid, comm, doing) = self.whose_turn(thread);
+        let (pid, comm, activity) = self.whose_turn(thread);
         let (bytes, limit) = (left as u64, MOST_EVENTS as u64);
-        Err(Box::new(Halted::TooLarge { at, what, bytes, limit, pid, comm, doing }))
+        Err(Box::new(Halted::TooLarge { at, what, bytes, limit, pid, comm, activity }))
     }
 
     /// The run has got nowhere.
     pub(super) fn stands_still(&self, thread: Option<usize>) -> Box<Halted> {
         let at = self.watch.since() / PS_PER_NS;
         let at = thread.map_or(at, |thread| at.max(self.kernel.now(self.cpu_of(thread))));
-        let (pid, comm, doing) = self.whose_turn(thread);
-        Box::new(Halted::StandsStill { at, steps: self.watch.most(), pid, comm, doing })
+        let (pid, comm, activity) = self.whose_turn(thread);
+        Box::new(Halted::StandsStill { at, steps: self.watch.most(), pid, comm, activity })
     }
 
     /// A thread waits for ever.
     pub(super) fn waits_for_ever(&self, thread: usize) -> Box<Halted> {
-        let (pid, comm, doing) = self.whose_turn(Some(thread));
-        Box::new(Halted::WaitsForEver { at: self.kernel.now(self.cpu_of(thread)), pid, comm, doing })
+        let (pid, comm, activity) = self.whose_turn(Some(thread));
+        Box::new(Halted::WaitsForEver { at: self.kernel.now(self.cpu_of(thread)), pid, comm, activity })
     }
 
     /// The thread id, the process and the mechanism at work.
@@ -111,22 +111,22 @@ impl Engine<'_> {
     /// What a thread is at.
     fn mechanism(&self, thread: usize) -> String {
         let at = &self.threads[thread];
-        if let Some(stall) = &at.stall {
-            let request = stall.request();
-            let what = if stall.compact.is_some() { "direct compaction" } else { "direct reclaim" };
+        if let Some(slowpath) = &at.slowpath {
+            let request = slowpath.request();
+            let what = if slowpath.compact.is_some() { "direct compaction" } else { "direct reclaim" };
             return format!("{what}, order {}, {}", request.order, request.gfp);
         }
-        match (&at.node_reclaim, &at.high, &at.doing) {
+        match (&at.node_reclaim, &at.high, &at.activity) {
             (Some(_), ..) => "node reclaim".into(),
             (None, Some(_), _) => "reclaim above memory.high".into(),
-            (None, None, doing) => match doing {
-                Doing::Nothing => "waiting for its phase to end".into(),
-                Doing::Action(number, _) => format!("action number {number}"),
-                Doing::Touching(_) => "touching memory".into(),
-                Doing::Kswapd(_) => "kswapd".into(),
-                Doing::Kcompactd(_) => "kcompactd".into(),
-                Doing::Flusher(_) => "the flusher".into(),
-                Doing::Ender(_) => "ending writes".into(),
+            (None, None, activity) => match activity {
+                Activity::Nothing => "waiting for its phase to end".into(),
+                Activity::Action(number, _) => format!("action number {number}"),
+                Activity::Touching(_) => "touching memory".into(),
+                Activity::Kswapd(_) => "kswapd".into(),
+                Activity::Kcompactd(_) => "kcompactd".into(),
+                Activity::Flusher(_) => "the flusher".into(),
+                Activity::BioEndIo(_) => "ending writes".into(),
             },
         }
     }

@@ -27,7 +27,7 @@ const UNEVEN_TICKS: u64 = 8;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Doing {
+enum RunState {
     #[default]
     Sleeps,
     Waits,
@@ -37,7 +37,7 @@ enum Doing {
 /// A CPU of the guest as a thread of the host. Times are in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
-    doing: Doing,
+    state: RunState,
     /// The host's CPU that it runs on, waits for or ran on last.
     on: usize,
     /// Its clock when it was last looked at.
@@ -70,34 +70,34 @@ impl Host {
 
     /// A CPU of the guest has one of the host's.
     pub(crate) fn runs(&self, cpu: u32) -> bool {
-        self.threads[cpu as usize].doing == Doing::Runs
+        self.threads[cpu as usize].state == RunState::Runs
     }
 
     /// A CPU of the guest has nothing to do.
     pub(crate) fn sleeps(&self, cpu: u32) -> bool {
-        self.threads[cpu as usize].doing == Doing::Sleeps
+        self.threads[cpu as usize].state == RunState::Sleeps
     }
 
     /// Threads of one of the host's CPUs that do something.
-    fn doing(&self, on: usize, what: Doing) -> impl Iterator<Item = u32> + use<'_> {
+    fn state(&self, on: usize, what: RunState) -> impl Iterator<Item = u32> + use<'_> {
         let threads = (0..).zip(&self.threads);
-        threads.filter(move |(_, thread)| (thread.on, thread.doing) == (on, what)).map(|(cpu, _)| cpu)
+        threads.filter(move |(_, thread)| (thread.on, thread.state) == (on, what)).map(|(cpu, _)| cpu)
     }
 
     fn is_idle(&self, on: usize) -> bool {
-        self.doing(on, Doing::Runs).next().is_none()
+        self.state(on, RunState::Runs).next().is_none()
     }
 
     /// Threads that want to run on one of the host's CPUs, and the mean of what they have had.
     fn mean(&self, on: usize) -> (i64, i64) {
-        let awake = self.threads.iter().filter(|thread| thread.on == on && thread.doing != Doing::Sleeps);
+        let awake = self.threads.iter().filter(|thread| thread.on == on && thread.state != RunState::Sleeps);
         let (count, sum) = awake.fold((0, 0), |(count, sum), thread| (count + 1, sum + i128::from(thread.ran)));
         (count, (sum / i128::from(count.max(1))) as i64)
     }
 
     /// Notes how far the threads that run have come; who has come to its deadline gets the next.
     pub(crate) fn note(&mut self, clock: impl Fn(u32) -> Ps) {
-        for (cpu, thread) in (0..).zip(&mut self.threads).filter(|(_, thread)| thread.doing == Doing::Runs) {
+        for (cpu, thread) in (0..).zip(&mut self.threads).filter(|(_, thread)| thread.state == RunState::Runs) {
             let now = clock(cpu).max(thread.clock);
             thread.ran += (now - thread.clock) as i64;
             thread.clock = now;
@@ -114,19 +114,19 @@ impl Host {
     }
 
     fn first(&self, on: usize) -> Option<u32> {
-        self.doing(on, Doing::Waits).min_by_key(|&cpu| self.rank(cpu))
+        self.state(on, RunState::Waits).min_by_key(|&cpu| self.rank(cpu))
     }
 
     /// Lets the first that waits for one of the host's CPUs have it, if it comes before who runs there.
     fn preempt(&mut self, on: usize) -> Option<u32> {
         let first = self.first(on)?;
-        let running = self.doing(on, Doing::Runs).next();
+        let running = self.state(on, RunState::Runs).next();
         if let Some(running) = running {
             let thread = &self.threads[running as usize];
             if thread.ran < thread.kept || self.rank(first) >= self.rank(running) {
                 return None;
             }
-            self.threads[running as usize].doing = Doing::Waits;
+            self.threads[running as usize].state = RunState::Waits;
         }
         Some(first)
     }
@@ -134,7 +134,7 @@ impl Host {
     /// A thread runs from a time on.
     pub(crate) fn begin(&mut self, cpu: u32, clock: Ps) {
         let thread = &mut self.threads[cpu as usize];
-        (thread.doing, thread.kept, thread.clock) = (Doing::Runs, thread.deadline, clock);
+        (thread.state, thread.kept, thread.clock) = (RunState::Runs, thread.deadline, clock);
     }
 
     /// A thread comes to one of the host's CPUs, and waits; what it is behind stays when it is one of those there.
@@ -143,7 +143,7 @@ impl Host {
         let thread = &mut self.threads[cpu as usize];
         let ran = if others > 0 { mean - lag * (others + 1) / others } else { thread.ran };
         thread.deadline += ran - thread.ran;
-        (thread.on, thread.doing, thread.ran) = (on, Doing::Waits, ran);
+        (thread.on, thread.state, thread.ran) = (on, RunState::Waits, ran);
     }
 
     /// A thread goes to sleep; who runs in its place, if anybody waits, there or elsewhere.
@@ -151,7 +151,7 @@ impl Host {
         let (had_cpu, on) = (self.runs(cpu), self.threads[cpu as usize].on);
         let lag = self.mean(on).1 - self.threads[cpu as usize].ran;
         let thread = &mut self.threads[cpu as usize];
-        (thread.doing, thread.lag) = (Doing::Sleeps, lag.clamp(0, MOST_LAG));
+        (thread.state, thread.lag) = (RunState::Sleeps, lag.clamp(0, MOST_LAG));
         if !had_cpu {
             return None;
         }
@@ -186,7 +186,7 @@ impl Host {
         let moves = if count(&most) > count(&least) { self.first(most) } else { None };
         if let Some(cpu) = moves {
             let lag = (self.mean(most).1 - self.threads[cpu as usize].ran).clamp(-MOST_LAG, MOST_LAG);
-            self.threads[cpu as usize].doing = Doing::Sleeps;
+            self.threads[cpu as usize].state = RunState::Sleeps;
             self.place(cpu, least, lag);
         }
     }
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(host.threads[1].lag, 1_250_000_000);
         // So it runs at once the next time, unless the first has just got the CPU.
         assert!(!host.wake(1));
-        host.threads[1].doing = Doing::Sleeps;
+        host.threads[1].state = RunState::Sleeps;
         host.note(|_| 6 * MS);
         assert!(host.wake(1) && !host.runs(0));
         host.begin(1, 6 * MS);

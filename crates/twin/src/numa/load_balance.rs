@@ -29,7 +29,7 @@ impl Numa {
             cpus: &self.topology.cpus,
             task: &task,
             may_run_on: &|task, cpu| self.tasks[task].may_run_on(cpu),
-            locality: &|to| match self.rules.said.balancer_hook {
+            locality: &|to| match self.rules.config.balancer_hook {
                 BalancerHook::Pair => self.improves_locality(to),
                 BalancerHook::Weights => self.degrades_locality(to),
             },

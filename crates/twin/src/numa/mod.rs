@@ -98,7 +98,7 @@ impl Costs {
 }
 
 /// What a hinting fault works on.
-pub(crate) struct Env<'a> {
+pub(crate) struct NumaCtx<'a> {
     pub kernel: &'a mut Kernel,
     pub memory: &'a mut AccessState,
     pub queues: &'a RunQueues,

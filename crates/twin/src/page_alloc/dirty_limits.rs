@@ -102,7 +102,7 @@ fn reserve(alloc: &PageAllocator, zone: usize) -> u64 {
 }
 
 /// Pages that a CPU may dirty until its task looks at the limits (`ratelimit_pages`).
-pub(crate) fn pages_per_look(hard: u64, cpus: usize) -> u64 {
+pub(crate) fn ratelimit_pages(hard: u64, cpus: usize) -> u64 {
     (hard / (cpus as u64 * 32)).max(16)
 }
 
@@ -119,6 +119,6 @@ mod tests {
         // One that is not below the other is half of it.
         let limits = Limits { background: Limit::Percent(10), hard: Limit::Pages(1000) };
         assert_eq!(limits.at(20_000), Thresholds { background: 500, hard: 1000 });
-        assert_eq!([pages_per_look(49_000, 3), pages_per_look(100, 3)], [510, 16]);
+        assert_eq!([ratelimit_pages(49_000, 3), ratelimit_pages(100, 3)], [510, 16]);
     }
 }

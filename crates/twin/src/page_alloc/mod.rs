@@ -20,12 +20,12 @@ pub use allocate::Allocated;
 pub(crate) use allocate::Search;
 use capture::Capture;
 use dirty_limits::Limits;
-pub use free_by_type::Apart;
+pub use free_by_type::FreeBlocksByType;
 pub use pageset::{PerCpuPages, PerCpuState};
 pub use policy::{NodeMask, Policy};
-pub(crate) use request::Writer;
-pub use request::{AllocationFailure, Asked, Caller, Context, NotAllocated, Request};
-pub use rules::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
+pub(crate) use request::TaskDirty;
+pub use request::{AllocationFailure, Caller, Context, NodeReclaimRequest, NotAllocated, Request};
+pub use rules::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
 pub use watermark::Marks;
 pub use zone::{HUGE_ORDER, MAX_ORDER, Zone};
 
@@ -69,7 +69,7 @@ impl PageAllocator {
         let mut allocator = PageAllocator {
             frames: Frames::new(machine.end_pfn()),
             blocks: vec![first; blocks],
-            zonelists: zonelist::of_machine(machine, &zones, rules.spread_load),
+            zonelists: zonelist::of_machine(machine, &zones, rules.node_order),
             pagesets: zones
                 .iter()
                 .map(|zone| Vec::with_capacity(if zone.populated() { machine.cpus.len() } else { 0 }))

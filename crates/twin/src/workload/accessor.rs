@@ -64,7 +64,7 @@ pub(crate) struct Accessing {
 
 /// How far a thread came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Came {
+pub(crate) enum AccessProgress {
     /// To the end of its time.
     On,
     /// It sleeps until then.
@@ -164,7 +164,7 @@ impl Accessor {
         kernel: &mut Kernel,
         caller: &mut Caller,
         until: Ps,
-    ) -> Result<Came, AllocationFailure> {
+    ) -> Result<AccessProgress, AllocationFailure> {
         if let Some(mut replay) = self.replay.take() {
             let came = replay::run((self, &mut replay), state, kernel, caller, until);
             self.replay = Some(replay);

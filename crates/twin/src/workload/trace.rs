@@ -67,13 +67,13 @@ struct Known {
 impl Trace {
     /// An empty trace for a scenario.
     pub fn new(scenario: &Scenario) -> Trace {
-        let processes = scenario.processes.iter().map(|said| Known {
-            name: said.name.clone(),
-            busy: !said.phases.is_empty(),
-            regions: said.regions.iter().map(|region| region.size.pages()).collect(),
+        let processes = scenario.processes.iter().map(|config| Known {
+            name: config.name.clone(),
+            busy: !config.phases.is_empty(),
+            regions: config.regions.iter().map(|region| region.size.pages()).collect(),
         });
         let threads = scenario.processes.iter().enumerate();
-        let threads = threads.flat_map(|(process, said)| (0..said.threads).map(move |_| (process, Arc::default())));
+        let threads = threads.flat_map(|(process, config)| (0..config.threads).map(move |_| (process, Arc::default())));
         Trace { processes: processes.collect(), threads: threads.collect() }
     }
 

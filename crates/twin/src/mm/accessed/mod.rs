@@ -87,7 +87,7 @@ impl AccessState {
     /// How many mappings have touched pages of a region since this was asked last.
     pub(crate) fn touched(&mut self, region: usize, pages: Range<u64>) -> usize {
         self.looked = true;
-        let young = self.regions[region].take_young(pages.clone());
+        let young = self.regions[region].test_and_clear_young(pages.clone());
         let before = self.regions[region].stamp(&pages, self.epoch);
         let (of, all) = (&self.regions[region], 0..self.regions[region].mappers());
         match before {

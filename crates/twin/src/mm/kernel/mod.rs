@@ -136,7 +136,7 @@ impl Kernel {
         let managed: u64 = alloc.zones.iter().map(|zone| zone.managed).sum();
         let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![Cgroup::default()], cpus, managed);
         let blocks = machine.end_pfn().div_ceil(1 << rules.alloc.pageblock_order) as usize;
-        let early = rules.reclaim.by_zone.is_some();
+        let early = rules.reclaim.per_zone_lru.is_some();
         let compaction = Compaction::new(&alloc, machine.nodes.len(), blocks, early);
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
         Ok(Kernel {
@@ -252,8 +252,8 @@ impl Kernel {
             }
         }
         let mut search = self.alloc.begin(caller, local, request);
-        if !self.reclaim.tried.is_empty() {
-            let tried = std::mem::take(&mut self.reclaim.tried[cpu as usize]);
+        if !self.reclaim.node_reclaim_history.is_empty() {
+            let tried = std::mem::take(&mut self.reclaim.node_reclaim_history[cpu as usize]);
             let from = if tried.pid == caller.task.pid { tried.from } else { [0; 2] };
             let preferred = self.alloc.zones_of(&search).next().map_or(local, |zone| self.alloc.zones[zone].node);
             search.reclaim_first(self.nodes_to_reclaim(local, preferred, request), from);
@@ -285,7 +285,7 @@ impl Kernel {
         let (alloc, mut ctx) = self.split(cpu, task);
         let given_back = alloc.free(&mut ctx, page)?;
         let times = self.times(cpu);
-        self.spend(cpu, times.free + given_back * times.give_back);
+        self.spend(cpu, times.free + given_back * times.free_to_buddy);
         Ok(())
     }
 

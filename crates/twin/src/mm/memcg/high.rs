@@ -6,7 +6,7 @@
 
 use crate::frame::ZoneKind;
 use crate::mm::slowpath::Progress;
-use crate::mm::vmscan::{BATCH, Control, Direct, MAX_RETRIES, Poll, Throttle, Who, World};
+use crate::mm::vmscan::{BATCH, Control, Direct, MAX_RETRIES, Poll, TaskCtx, Throttle, Who};
 use crate::time::{PS_PER_NS, Ps, Watch};
 
 /// A task that is beyond `memory.high`.
@@ -37,40 +37,40 @@ impl High {
 }
 
 /// Lets a task of a cgroup that is beyond `memory.high` reclaim until a time; `None` if it is not, or may go on.
-pub(crate) fn reclaim(world: &mut World<'_>, task_high: &mut Option<High>, own: usize, until: Ps) -> Option<Progress> {
+pub(crate) fn reclaim(ctx: &mut TaskCtx<'_>, task_high: &mut Option<High>, own: usize, until: Ps) -> Option<Progress> {
     let high = task_high.as_mut()?;
-    let mut watch = Watch::within(world.clock());
-    while world.clock() < until && !world.kernel.reclaim.has_effects() {
-        if !watch.goes_on(world.clock()) {
+    let mut watch = Watch::within(ctx.clock());
+    while ctx.clock() < until && !ctx.kernel.reclaim.has_effects() {
+        if !watch.goes_on(ctx.clock()) {
             return Some(Progress::Still);
         }
         if let Some(direct) = &mut high.direct {
-            match direct.step(world) {
+            match direct.step(ctx) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => return Some(Progress::Asleep(until, why)),
                 Poll::Done(reclaimed) => {
                     (high.direct, high.reclaimed) = (None, high.reclaimed + reclaimed);
-                    high.cgroup = world.kernel.reclaim.groups[high.cgroup].said.parent;
+                    high.cgroup = ctx.kernel.reclaim.groups[high.cgroup].config.parent;
                 }
             }
             continue;
         }
         if high.cgroup != 0 {
-            let group = &world.kernel.reclaim.groups[high.cgroup];
-            if group.said.high.is_none_or(|limit| group.usage <= limit) {
-                high.cgroup = group.said.parent;
+            let group = &ctx.kernel.reclaim.groups[high.cgroup];
+            if group.config.high.is_none_or(|limit| group.usage <= limit) {
+                high.cgroup = group.config.parent;
                 continue;
             }
-            world.kernel.reclaim.note(high.cgroup, |events| events.high += 1);
-            let node = world.kernel.machine.node_of(world.cpu);
-            let zones = world.kernel.alloc.zonelist(node).iter().map(|&zone| zone as usize).collect();
+            ctx.kernel.reclaim.note(high.cgroup, |events| events.high += 1);
+            let node = ctx.kernel.machine.node_of(ctx.cpu);
+            let zones = ctx.kernel.alloc.zonelist(node).iter().map(|&zone| zone as usize).collect();
             let control = Control::new(Who::Cgroup(high.cgroup), 0, ZoneKind::Device, "GFP_KERNEL");
             let control = Control { nr_to_reclaim: high.wanted, ..control };
-            high.direct = Some(Direct::new(world, control, zones));
+            high.direct = Some(Direct::new(ctx, control, zones));
             continue;
         }
-        let (hz, jiffy) = (world.kernel.reclaim.rules.hz, world.jiffy());
-        let delay = world.kernel.reclaim.high_delay(own, high.pages);
+        let (hz, jiffy) = (ctx.kernel.reclaim.rules.hz, ctx.jiffy());
+        let delay = ctx.kernel.reclaim.high_delay(own, high.pages);
         if delay <= hz / 100 {
             *task_high = None;
             return None;
@@ -81,7 +81,7 @@ pub(crate) fn reclaim(world: &mut World<'_>, task_high: &mut Option<High>, own: 
             continue;
         }
         *task_high = None;
-        return Some(Progress::Asleep((world.now() / jiffy + delay) * jiffy * PS_PER_NS, None));
+        return Some(Progress::Asleep((ctx.now() / jiffy + delay) * jiffy * PS_PER_NS, None));
     }
     Some(Progress::On)
 }

@@ -12,7 +12,7 @@ use crate::frame::{Migratetype, ZONES, ZoneKind};
 use crate::mm::compaction::{Compact, Priority, Status, TaskCompact, Tries};
 use crate::mm::kernel::Kernel;
 use crate::mm::reclaim::TaskReclaim;
-use crate::mm::vmscan::{COSTLY_ORDER, Control, MAX_RETRIES, NodeReclaim, Poll, Reason, Who, World};
+use crate::mm::vmscan::{COSTLY_ORDER, Control, MAX_RETRIES, NodeReclaim, Poll, Reason, TaskCtx, Who};
 use crate::page_alloc::{AllocationFailure, Request};
 use crate::time::{PS_PER_NS, Ps, Watch};
 use crate::vmstat::ZoneItem;
@@ -26,7 +26,7 @@ const LONG_ENOUGH: Ps = 500_000_000 * PS_PER_NS;
 
 /// An allocation that has failed and goes on.
 #[derive(Clone, Debug)]
-pub(crate) struct Stall {
+pub(crate) struct AllocSlowpath {
     pub failure: AllocationFailure,
     pub next: Next,
     pub direct: Option<TaskReclaim>,
@@ -94,52 +94,52 @@ pub(crate) enum Progress {
 }
 
 /// A task has found no memory: what it does for it.
-pub(crate) fn stalled(
-    world: &mut World<'_>,
-    (task_stall, node_reclaim): (&mut Option<Stall>, &mut Option<NodeReclaim>),
+pub(crate) fn alloc_slowpath(
+    ctx: &mut TaskCtx<'_>,
+    (task_stall, node_reclaim): (&mut Option<AllocSlowpath>, &mut Option<NodeReclaim>),
     failure: AllocationFailure,
 ) -> Outcome {
     if !failure.request.may_wait {
         return Outcome::Fail(failure);
     }
     if let Some(asked) = failure.asks {
-        *node_reclaim = Some(NodeReclaim::new(world, &failure.request, asked));
+        *node_reclaim = Some(NodeReclaim::new(ctx, &failure.request, asked));
         return Outcome::Retry;
     }
-    let known = task_stall.take().filter(|stall| stall.failure.request == failure.request);
-    let mut stall = known.unwrap_or_else(|| Stall::new(failure.clone()));
-    stall.failure = failure;
-    let by_zone = world.kernel.reclaim.rules.by_zone;
-    if std::mem::take(&mut stall.unseen) {
-        world.kernel.stat.events.reclaim.compact_fail += 1;
-        if by_zone.is_some() {
-            pre_4_8::compacted(world, &stall, false);
+    let known = task_stall.take().filter(|slowpath| slowpath.failure.request == failure.request);
+    let mut slowpath = known.unwrap_or_else(|| AllocSlowpath::new(failure.clone()));
+    slowpath.failure = failure;
+    let per_zone_lru = ctx.kernel.reclaim.rules.per_zone_lru;
+    if std::mem::take(&mut slowpath.unseen) {
+        ctx.kernel.stat.events.reclaim.compact_fail += 1;
+        if per_zone_lru.is_some() {
+            pre_4_8::compacted(ctx, &slowpath, false);
         }
     }
-    let next = match by_zone {
-        Some(variant) => pre_4_8::begin_next(world, &mut stall, variant),
-        None => stall.begin_next(world),
+    let next = match per_zone_lru {
+        Some(variant) => pre_4_8::begin_next(ctx, &mut slowpath, variant),
+        None => slowpath.begin_next(ctx),
     };
     match next {
-        Some(Next::Kill) => Outcome::Kill(stall.failure),
+        Some(Next::Kill) => Outcome::Kill(slowpath.failure),
         Some(_) => Outcome::Deny,
         None => {
-            *task_stall = Some(stall);
+            *task_stall = Some(slowpath);
             Outcome::Retry
         }
     }
 }
 
 /// A task has got its memory.
-pub(crate) fn stall_ends(world: &mut World<'_>, stall: Option<Stall>) {
-    let Some(stall) = stall.filter(|stall| stall.unseen) else { return };
-    world.kernel.stat.events.reclaim.compact_success += 1;
-    if world.kernel.reclaim.rules.by_zone.is_some() {
-        return pre_4_8::compacted(world, &stall, true);
+pub(crate) fn alloc_slowpath_ends(ctx: &mut TaskCtx<'_>, slowpath: Option<AllocSlowpath>) {
+    let Some(slowpath) = slowpath.filter(|slowpath| slowpath.unseen) else { return };
+    ctx.kernel.stat.events.reclaim.compact_success += 1;
+    if ctx.kernel.reclaim.rules.per_zone_lru.is_some() {
+        return pre_4_8::compacted(ctx, &slowpath, true);
     }
-    let order = stall.failure.request.order;
-    if let Some(&zone) = zones_for(world.kernel, &stall.failure).first() {
-        world.compaction_defer_reset(zone, order, true);
+    let order = slowpath.failure.request.order;
+    if let Some(&zone) = zones_for(ctx.kernel, &slowpath.failure).first() {
+        ctx.compaction_defer_reset(zone, order, true);
     }
 }
 
@@ -154,19 +154,19 @@ pub(crate) fn zones_for(kernel: &Kernel, failure: &AllocationFailure) -> Vec<usi
 }
 
 /// A task's reclaim for a request; `again`: it has reclaimed for it before.
-pub(crate) fn reclaim_for(world: &World<'_>, failure: &AllocationFailure, again: bool) -> TaskReclaim {
-    let (zones, request) = (zones_for(world.kernel, failure), failure.request);
+pub(crate) fn reclaim_for(ctx: &TaskCtx<'_>, failure: &AllocationFailure, again: bool) -> TaskReclaim {
+    let (zones, request) = (zones_for(ctx.kernel, failure), failure.request);
     let control = match failure.over_limit {
         Some(cgroup) => Control::new(Who::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
         None => Control::new(Who::Direct, request.order, request.highest, request.gfp),
     };
     let control = Control { repeat: request.repeat, ..control };
-    TaskReclaim::new(world, control, zones, again)
+    TaskReclaim::new(ctx, control, zones, again)
 }
 
-fn compaction_for(world: &mut World<'_>, failure: &AllocationFailure, priority: Priority) -> TaskCompact {
-    let zones = zones_for(world.kernel, failure);
-    TaskCompact::Today(Compact::new(world, failure.request, priority, zones))
+fn compaction_for(ctx: &mut TaskCtx<'_>, failure: &AllocationFailure, priority: Priority) -> TaskCompact {
+    let zones = zones_for(ctx.kernel, failure);
+    TaskCompact::Today(Compact::new(ctx, failure.request, priority, zones))
 }
 
 /// With all that could be reclaimed some zone would have a block of an order.
@@ -185,17 +185,17 @@ fn is_worth_retrying(kernel: &Kernel, failure: &AllocationFailure, order: u32) -
 /// Lets a task that reclaims a node before it takes memory of another do so until a time; `None` if it does not, or is
 /// done.
 pub(crate) fn reclaim_node(
-    world: &mut World<'_>,
+    ctx: &mut TaskCtx<'_>,
     node_reclaim: &mut Option<NodeReclaim>,
     until: Ps,
 ) -> Option<Progress> {
     let at = node_reclaim.as_mut()?;
-    let mut watch = Watch::within(world.clock());
-    while world.clock() < until && !world.kernel.has_effects() {
-        if !watch.goes_on(world.clock()) {
+    let mut watch = Watch::within(ctx.clock());
+    while ctx.clock() < until && !ctx.kernel.has_effects() {
+        if !watch.goes_on(ctx.clock()) {
             return Some(Progress::Still);
         }
-        match at.step(world) {
+        match at.step(ctx) {
             Poll::On => {}
             Poll::Sleep(until, why) => return Some(Progress::Asleep(until, why)),
             Poll::Done(()) => {
@@ -207,14 +207,14 @@ pub(crate) fn reclaim_node(
     Some(Progress::On)
 }
 
-impl Stall {
+impl AllocSlowpath {
     /// What was asked for.
     pub(crate) fn request(&self) -> Request {
         self.failure.request
     }
 
-    fn new(failure: AllocationFailure) -> Stall {
-        Stall {
+    fn new(failure: AllocationFailure) -> AllocSlowpath {
+        AllocSlowpath {
             failure,
             next: Next::Begin,
             direct: None,
@@ -234,7 +234,7 @@ impl Stall {
     }
 
     /// Begins what is done next; if there is nothing more, what becomes of the request.
-    fn begin_next(&mut self, world: &mut World<'_>) -> Option<Next> {
+    fn begin_next(&mut self, ctx: &mut TaskCtx<'_>) -> Option<Next> {
         let (request, of_cgroup) = (self.failure.request, self.failure.over_limit.is_some());
         let (costly, compacts) = (request.order > COSTLY_ORDER, request.order > 0);
         loop {
@@ -242,7 +242,7 @@ impl Stall {
                 Next::Begin => {
                     self.next = Next::Reclaim;
                     if compacts && (costly || request.migratetype != Migratetype::Movable) {
-                        self.compact = Some(compaction_for(world, &self.failure, Priority::Async));
+                        self.compact = Some(compaction_for(ctx, &self.failure, Priority::Async));
                         break;
                     }
                 }
@@ -254,8 +254,8 @@ impl Stall {
                     }
                     self.next = Next::Drain;
                     let limit = self.failure.over_limit;
-                    limit.iter().for_each(|&cgroup| world.kernel.reclaim.note(cgroup, |events| events.max += 1));
-                    self.direct = Some(reclaim_for(world, &self.failure, self.again));
+                    limit.iter().for_each(|&cgroup| ctx.kernel.reclaim.note(cgroup, |events| events.max += 1));
+                    self.direct = Some(reclaim_for(ctx, &self.failure, self.again));
                     self.again = true;
                     break;
                 }
@@ -263,18 +263,18 @@ impl Stall {
                     self.next = Next::Compact;
                     if let Some(cgroup) = self.failure.over_limit {
                         self.next = Next::Decide;
-                        world.kernel.reclaim.drain_stocks(cgroup);
+                        ctx.kernel.reclaim.drain_stocks(cgroup);
                         break;
                     }
                     if self.reclaimed > 0 {
-                        world.kernel.drain_all_pages(world.cpu);
+                        ctx.kernel.drain_all_pages(ctx.cpu);
                         break;
                     }
                 }
                 Next::Compact => {
                     self.next = Next::Decide;
                     if compacts {
-                        self.compact = Some(compaction_for(world, &self.failure, self.tries.priority));
+                        self.compact = Some(compaction_for(ctx, &self.failure, self.tries.priority));
                         break;
                     }
                 }
@@ -286,9 +286,9 @@ impl Stall {
                         continue;
                     }
                     self.fruitless = if self.reclaimed > 0 { 0 } else { self.fruitless + 1 };
-                    let reclaims = of_cgroup || self.fruitless <= MAX_RETRIES && self.should_reclaim_retry(world);
+                    let reclaims = of_cgroup || self.fruitless <= MAX_RETRIES && self.should_reclaim_retry(ctx);
                     let goes_on = self.fruitless <= MAX_RETRIES && reclaims;
-                    let goes_on = goes_on || self.reclaimed > 0 && self.compacts_again(world);
+                    let goes_on = goes_on || self.reclaimed > 0 && self.compacts_again(ctx);
                     self.next = match goes_on {
                         true => Next::Reclaim,
                         // Nobody is killed for a large block.
@@ -303,13 +303,13 @@ impl Stall {
     }
 
     /// `should_compact_retry`, with what there is if all is reclaimed that can be.
-    fn compacts_again(&mut self, world: &mut World<'_>) -> bool {
+    fn compacts_again(&mut self, ctx: &mut TaskCtx<'_>) -> bool {
         let (order, failure, result) = (self.failure.request.order, &self.failure, self.compacted);
         if order == 0 {
             return false;
         }
         let Tries { priority, retries } = self.tries;
-        let goes_on = self.tries.go_on(order, result, || is_worth_retrying(world.kernel, failure, 0));
+        let goes_on = self.tries.go_on(order, result, || is_worth_retrying(ctx.kernel, failure, 0));
         let event = CompactRetry {
             order: order as i32,
             priority: CompactPriority(priority as u32),
@@ -325,18 +325,18 @@ impl Stall {
             max_retries: (if order > COSTLY_ORDER { MAX_RETRIES / 4 } else { MAX_RETRIES }) as i32,
             should_retry: goes_on,
         };
-        world.write(&event);
+        ctx.write(&event);
         goes_on
     }
 
     /// `should_reclaim_retry`: with all that could be reclaimed some zone would have enough.
-    fn should_reclaim_retry(&self, world: &mut World<'_>) -> bool {
+    fn should_reclaim_retry(&self, ctx: &mut TaskCtx<'_>) -> bool {
         let request = self.failure.request;
-        for zone in zones_for(world.kernel, &self.failure) {
-            let of = &world.kernel.alloc.zones[zone];
+        for zone in zones_for(ctx.kernel, &self.failure) {
+            let of = &ctx.kernel.alloc.zones[zone];
             let (min_wmark, kind) = (of.marks.min, of.kind);
-            let reclaimable = world.kernel.reclaim.reclaimable(&world.kernel.stat.pages, zone);
-            let available = reclaimable + world.kernel.stat.snapshot(zone, ZoneItem::FreePages);
+            let reclaimable = ctx.kernel.reclaim.reclaimable(&ctx.kernel.stat.pages, zone);
+            let available = reclaimable + ctx.kernel.stat.snapshot(zone, ZoneItem::FreePages);
             let enough = of.watermark_ok(request.order, min_wmark, available, request.highest, Default::default());
             let event = ReclaimRetryZone {
                 node: (zone / ZONES) as i32,
@@ -348,7 +348,7 @@ impl Stall {
                 no_progress_loops: self.fruitless as i32,
                 wmark_check: enough,
             };
-            world.write(&event);
+            ctx.write(&event);
             if enough {
                 return true;
             }
@@ -357,20 +357,20 @@ impl Stall {
     }
 
     /// Lets a task that has to reclaim or compact do so until a time; `None` if it has not, or is done.
-    pub(crate) fn reclaim(&mut self, world: &mut World<'_>, until: Ps) -> Option<Progress> {
+    pub(crate) fn reclaim(&mut self, ctx: &mut TaskCtx<'_>, until: Ps) -> Option<Progress> {
         if self.direct.is_none() && self.compact.is_none() {
             return None;
         }
-        let mut watch = Watch::within(world.clock());
-        while world.clock() < until && !world.kernel.has_effects() {
-            if !watch.goes_on(world.clock()) {
+        let mut watch = Watch::within(ctx.clock());
+        while ctx.clock() < until && !ctx.kernel.has_effects() {
+            if !watch.goes_on(ctx.clock()) {
                 return Some(Progress::Still);
             }
-            match self.step(world) {
+            match self.step(ctx) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => {
                     self.sleeps += 1;
-                    let now = world.clock();
+                    let now = ctx.clock();
                     if self.sleeps > MOST_SLEEPS && now - *self.asleep_since.get_or_insert(now) > LONG_ENOUGH {
                         // The throttle that has just begun is undone with the run.
                         return Some(Progress::Waits);
@@ -384,9 +384,9 @@ impl Stall {
     }
 
     /// Goes on with what is done for memory.
-    fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+    fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         if let Some(direct) = &mut self.direct {
-            return match direct.step(world) {
+            return match direct.step(ctx) {
                 Poll::On => Poll::On,
                 Poll::Sleep(until, why) => Poll::Sleep(until, why),
                 Poll::Done(reclaimed) => {
@@ -396,14 +396,14 @@ impl Stall {
             };
         }
         let Some(compact) = &mut self.compact else { return Poll::Done(()) };
-        match compact.step(world) {
+        match compact.step(ctx) {
             Poll::On => Poll::On,
             Poll::Sleep(until, why) => Poll::Sleep(until, why),
             Poll::Done(status) => {
                 self.unseen = status != Status::Skipped;
                 // What zones are reclaimed for has been counted when it began.
                 let counted = matches!(compact, TaskCompact::Early(_));
-                world.kernel.stat.events.reclaim.compact_stall += u64::from(self.unseen && !counted);
+                ctx.kernel.stat.events.reclaim.compact_stall += u64::from(self.unseen && !counted);
                 (self.compact, self.compacted) = (None, status);
                 Poll::Done(())
             }

@@ -7,9 +7,9 @@
 //! but from 3.0 on it compacts once more. Who may disturb nobody gives up at once where compaction is put off. Left out:
 //! that the allocator tries again between its wait and the next compaction. Checked by `tests/historic_reclaim.rs`.
 
-use super::{Next, Stall, reclaim_for, zones_for};
+use super::{AllocSlowpath, Next, reclaim_for, zones_for};
 use crate::mm::compaction::{TaskCompact, early};
-use crate::mm::vmscan::{COSTLY_ORDER, World};
+use crate::mm::vmscan::{COSTLY_ORDER, TaskCtx};
 use crate::mm::vmscan_zone::Variant;
 use crate::page_alloc::Request;
 
@@ -32,70 +32,70 @@ fn decide(request: &Request, reclaimed: u64, total: u64) -> Next {
 }
 
 /// Begins what is done next for a request; if there is nothing more, what becomes of it.
-pub(super) fn begin_next(world: &mut World<'_>, stall: &mut Stall, variant: Variant) -> Option<Next> {
-    let request = stall.failure.request;
+pub(super) fn begin_next(ctx: &mut TaskCtx<'_>, slowpath: &mut AllocSlowpath, variant: Variant) -> Option<Next> {
+    let request = slowpath.failure.request;
     loop {
-        match stall.next {
+        match slowpath.next {
             Next::Begin => {
-                stall.next = Next::Reclaim;
-                let sync = stall.again || !variant.compacts_any_order;
-                if compacts_early(world, stall, variant, sync) {
+                slowpath.next = Next::Reclaim;
+                let sync = slowpath.again || !variant.compacts_any_order;
+                if compacts_early(ctx, slowpath, variant, sync) {
                     break;
                 }
-                if stall.deferred && !request.kswapd {
-                    stall.next = Next::GiveUp;
+                if slowpath.deferred && !request.kswapd {
+                    slowpath.next = Next::GiveUp;
                 }
             }
             Next::Reclaim => {
-                stall.next = Next::Drain;
-                stall.direct = Some(reclaim_for(world, &stall.failure, stall.again));
-                stall.again = true;
+                slowpath.next = Next::Drain;
+                slowpath.direct = Some(reclaim_for(ctx, &slowpath.failure, slowpath.again));
+                slowpath.again = true;
                 break;
             }
             Next::Drain => {
-                stall.next = Next::Decide;
-                if stall.reclaimed > 0 {
-                    world.kernel.drain_all_pages(world.cpu);
+                slowpath.next = Next::Decide;
+                if slowpath.reclaimed > 0 {
+                    ctx.kernel.drain_all_pages(ctx.cpu);
                     break;
                 }
             }
             Next::Decide => {
-                stall.total += stall.reclaimed;
-                stall.next = decide(&request, stall.reclaimed, stall.total);
+                slowpath.total += slowpath.reclaimed;
+                slowpath.next = decide(&request, slowpath.reclaimed, slowpath.total);
             }
             Next::Compact => {
-                stall.next = Next::GiveUp;
-                if variant.compacts_any_order && compacts_early(world, stall, variant, true) {
+                slowpath.next = Next::GiveUp;
+                if variant.compacts_any_order && compacts_early(ctx, slowpath, variant, true) {
                     break;
                 }
             }
-            Next::GiveUp | Next::Kill => return Some(stall.next),
+            Next::GiveUp | Next::Kill => return Some(slowpath.next),
         }
     }
     None
 }
 
 /// Begins to compact for a request, unless that is put off in the zone that it asks first.
-fn compacts_early(world: &mut World<'_>, stall: &mut Stall, variant: Variant, sync: bool) -> bool {
-    let request = stall.failure.request;
-    let zones = zones_for(world.kernel, &stall.failure);
+fn compacts_early(ctx: &mut TaskCtx<'_>, slowpath: &mut AllocSlowpath, variant: Variant, sync: bool) -> bool {
+    let request = slowpath.failure.request;
+    let zones = zones_for(ctx.kernel, &slowpath.failure);
     let Some(&preferred) = zones.first().filter(|_| compacts(variant, &request)) else { return false };
-    stall.deferred = world.early_deferred(preferred, request.order);
-    if stall.deferred {
+    slowpath.deferred = ctx.early_deferred(preferred, request.order);
+    if slowpath.deferred {
         return false;
     }
-    stall.sync = sync;
-    stall.compact = Some(TaskCompact::Early(early::Direct::new(world, request, sync, zones)));
+    slowpath.sync = sync;
+    slowpath.compact = Some(TaskCompact::Early(early::Direct::new(ctx, request, sync, zones)));
     true
 }
 
 /// What a task has compacted has got it no block (`false`), or has.
-pub(super) fn compacted(world: &mut World<'_>, stall: &Stall, got: bool) {
-    let order = stall.failure.request.order;
-    let Some(&preferred) = zones_for(world.kernel, &stall.failure).first() else { return };
+pub(super) fn compacted(ctx: &mut TaskCtx<'_>, slowpath: &AllocSlowpath, got: bool) {
+    let order = slowpath.failure.request.order;
+    let Some(&preferred) = zones_for(ctx.kernel, &slowpath.failure).first() else { return };
     match got {
-        true => world.early_defer_reset(preferred, order),
-        false if stall.sync => world.early_defer(preferred, order),
+        true => ctx.early_defer_reset(preferred, order),
+        false if slowpath.sync => ctx.early_defer(preferred, order),
         false => {}
     }
 }

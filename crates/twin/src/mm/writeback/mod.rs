@@ -25,7 +25,7 @@ mod throttle;
 pub use crate::page_alloc::dirty_limits::{Limit, Limits, Thresholds};
 pub(crate) use flusher::Flusher;
 pub(crate) use journal::Journal;
-pub(crate) use request::{Destination, Ender, JOURNAL, Requests};
+pub(crate) use request::{BioEndIo, Destination, JOURNAL, Requests};
 
 use crate::mm::kernel::Kernel;
 use crate::page_alloc::dirty_limits;
@@ -88,7 +88,7 @@ pub(crate) struct Writeback {
     pub rules: Rules,
     pub(crate) rate: Rate,
     /// Pages that a CPU may dirty until its task looks, and what each has.
-    pages_per_look: u64,
+    ratelimit_pages: u64,
     by_cpu: Vec<u64>,
     /// Writers are above the hard limit.
     exceeded: bool,
@@ -123,7 +123,7 @@ impl Writeback {
         Writeback {
             rules,
             rate: Rate::new(),
-            pages_per_look: 32,
+            ratelimit_pages: 32,
             by_cpu: vec![0; cpus],
             exceeded: false,
             dirty_now: 0,
@@ -233,7 +233,7 @@ impl Kernel {
     /// Limits have been set, or CPUs have started.
     pub(crate) fn set_dirty_limits(&mut self) {
         let hard = self.thresholds().hard;
-        self.writeback.pages_per_look = dirty_limits::pages_per_look(hard, self.stat.online().len());
+        self.writeback.ratelimit_pages = dirty_limits::ratelimit_pages(hard, self.stat.online().len());
         self.writeback.rate.set_limit(hard);
     }
 
