@@ -32,10 +32,10 @@ fn a_trace_is_what_the_same_touches_are() {
     };
     let heap = of("heap", "pattern = \"uniform\"\nwrite = 0.7\ncount = 400000");
     let file = of("file", "pattern = \"sequential\"\ncount = 40000");
-    let said = format!("{SMALL}[[process.phase]]\n{heap}{file}");
-    let explicit = ran_explicitly(&said);
+    let config = format!("{SMALL}[[process.phase]]\n{heap}{file}");
+    let explicit = ran_explicitly(&config);
 
-    let scenario = mmtwin_scenario::parse("test", &said, Path::new(""), &[]).unwrap();
+    let scenario = mmtwin_scenario::parse("test", &config, Path::new(""), &[]).unwrap();
     let threads = program::threads(&scenario.processes[0], 0, 1, scenario.run.seed);
     let phase = &threads[0].phases[0];
     let touches = program::Touches::new(phase).map(|touch| {
@@ -51,14 +51,14 @@ fn a_trace_is_what_the_same_touches_are() {
     };
     assert_eq!(touched(&run), touched(&explicit));
     let note = "access trace: 440000 of 440000 touches were made, at most ";
-    assert!(run.results.notes.iter().any(|said| said.starts_with(note)), "{:?}", run.results.notes);
+    assert!(run.results.notes.iter().any(|config| config.starts_with(note)), "{:?}", run.results.notes);
 }
 
 #[test]
 fn touches_come_at_their_times() {
-    let said = SMALL.replace("pin = true", "threads = 2\npin = true").replace("\"0\"", "\"0-1\"");
+    let config = SMALL.replace("pin = true", "threads = 2\npin = true").replace("\"0\"", "\"0-1\"");
     let touches = [(0, 1000, 0), (70_000, 1001, 1), (90_000, 1000, 2), (100_000_000, 1001, 3), (100_000_100, 1000, 4)];
-    let run = replayed(&said, touches.map(|(at, pid, page)| (at, pid, page, true)));
+    let run = replayed(&config, touches.map(|(at, pid, page)| (at, pid, page, true)));
     let allocated = run.events.iter().filter(|event| event.2 == "mm_page_alloc");
     // Page tables are allocated too, just before the first page.
     let found: Vec<(u64, u32)> = allocated.map(|event| (event.0, event.1)).collect();
@@ -74,11 +74,11 @@ fn touches_come_at_their_times() {
 
 #[test]
 fn a_run_that_ends_before_its_trace_says_so() {
-    let said = SMALL.replace("[run]\n", "[run]\nduration = \"1 s\"\n");
-    let run = replayed(&said, [(0, 1000, 0, true), (900_000_000, 1000, 1, true), (1_100_000_000, 1000, 2, true)]);
+    let config = SMALL.replace("[run]\n", "[run]\nduration = \"1 s\"\n");
+    let run = replayed(&config, [(0, 1000, 0, true), (900_000_000, 1000, 1, true), (1_100_000_000, 1000, 2, true)]);
     assert_eq!(run.results.ending, Ending::TimeUp);
     let note = "access trace: 2 of 3 touches were made";
-    assert!(run.results.notes.iter().any(|said| said.starts_with(note)), "{:?}", run.results.notes);
+    assert!(run.results.notes.iter().any(|config| config.starts_with(note)), "{:?}", run.results.notes);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use mmtwin_event::{Event, Kind, Sink};
 use mmtwin_twin::frame::{Migratetype, Pfn, State, ZONES, ZoneKind};
 use mmtwin_twin::hw::{Cpu, LoopCosts, Machine, Node, PageCosts};
 use mmtwin_twin::mm::kernel::{Kernel, KernelError, KernelRules};
-use mmtwin_twin::page_alloc::{Caller, NodeMask, Policy, Request, Rules, TakesRest};
+use mmtwin_twin::page_alloc::{Caller, NodeMask, Policy, Request, Rules, StealPolicy};
 use mmtwin_twin::probe::{Probe, Task};
 use mmtwin_twin::vmstat::{Design, NUMA_ITEMS, NumaItem, Separate, ZoneItem};
 use mmtwin_twin::workload::alloc_loop::AllocLoop;
@@ -24,8 +24,8 @@ fn caller(cpu: u32, policy: Policy) -> Caller {
 /// A free takes longer where the CPU's list is too long and gives pages back.
 #[test]
 fn pages_that_are_given_back_take_time() {
-    let elapsed = |give_back: f64| {
-        let alone = LoopCosts { give_back, ..BROADWELL.alone };
+    let elapsed = |free_to_buddy: f64| {
+        let alone = LoopCosts { free_to_buddy, ..BROADWELL.alone };
         let costs = PageCosts { alone, ..BROADWELL };
         let reclaim = mmtwin_twin::mm::vmscan::Rules::V6_1;
         let rules = KernelRules { alloc: Rules::V4_13, vmstat: vmstat(Design::Off, None), reclaim };
@@ -605,10 +605,10 @@ fn what_is_left_of_a_foreign_block_stays_with_its_type_from_6_10_on() {
 
 #[test]
 fn before_4_0_pages_that_cannot_be_moved_left_the_rest_of_small_blocks() {
-    let stolen = |takes_rest: TakesRest, migratetype: Migratetype| {
+    let stolen = |steal_policy: StealPolicy, migratetype: Migratetype| {
         let nodes = vec![Node { memory: vec![Range { start: 512, end: 9 * 512 }], reserved: Vec::new() }];
         let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
-        let alloc = Rules { transparent_hugepage: false, min_free_kbytes: Some(0), takes_rest, ..Rules::V4_13 };
+        let alloc = Rules { transparent_hugepage: false, min_free_kbytes: Some(0), steal_policy, ..Rules::V4_13 };
         let rules =
             KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1 };
         let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::new([Kind::MmPageAllocExtfrag])).unwrap();
@@ -629,11 +629,11 @@ fn before_4_0_pages_that_cannot_be_moved_left_the_rest_of_small_blocks() {
         (pages.len() + listed, seen.stolen.len(), changed)
     };
     // Every page is taken by itself; or the free half of the pageblock becomes the new type's, and the pageblock with it.
-    let (pages, steals, changed) = stolen(TakesRest::LargeOrReclaimable, Migratetype::Unmovable);
+    let (pages, steals, changed) = stolen(StealPolicy::LargeOrReclaimable, Migratetype::Unmovable);
     assert_eq!((steals, changed), (pages, false));
-    let (pages, steals, changed) = stolen(TakesRest::LargeOrReclaimable, Migratetype::Reclaimable);
+    let (pages, steals, changed) = stolen(StealPolicy::LargeOrReclaimable, Migratetype::Reclaimable);
     assert!(pages >= 20 && (steals, changed) == (1, true), "{steals} of {pages}");
-    let (_, steals, changed) = stolen(TakesRest::LargeOrUnmovable, Migratetype::Unmovable);
+    let (_, steals, changed) = stolen(StealPolicy::LargeOrUnmovable, Migratetype::Unmovable);
     assert_eq!((steals, changed), (1, true));
 }
 

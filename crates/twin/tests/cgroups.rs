@@ -58,8 +58,8 @@ fn what_cannot_be_reclaimed_is_slowed_down_above_high() {
     // square of the overage.
     let cgroup = |high: &str| format!("[[cgroup]]\nname = \"/a\"\n{high}memory.swap.max = \"0 B\"\n");
     let time = |high: &str| {
-        let said = format!("{}{}", machine(&cgroup(high)), heap("hog", "/a", 40, ""));
-        let run = ran(&said);
+        let config = format!("{}{}", machine(&cgroup(high)), heap("hog", "/a", 40, ""));
+        let run = ran(&config);
         assert_eq!(run.results.ending, Ending::Completed);
         assert_eq!(run.counter("vmstat", "", "pswpout"), 0);
         run.results.phases[0].end - run.results.phases[0].start

@@ -5,7 +5,7 @@ mod common;
 use common::scenario::ran;
 
 /// A reader scatters pages of its file over 512 MiB; then a program writes 128 MiB, and asks for huge pages or does not.
-fn text(defrag: &str, said: &str) -> String {
+fn text(defrag: &str, config: &str) -> String {
     format!(
         "[machine]\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"512 MiB\"\n\
          [kernel]\nrelease = \"6.1\"\nthp_defrag = \"{defrag}\"\nsysctl = {{ \"kernel.numa_balancing\" = 0 }}\n\
@@ -14,7 +14,7 @@ fn text(defrag: &str, said: &str) -> String {
          [[process.phase]]\n[[process.phase.access]]\nregion = \"file\"\npattern = \"uniform\"\nvia = \"syscall\"\n\
          count = 400_000\n\
          [[process]]\nname = \"writer\"\nstart = \"40 s\"\n\
-         [[process.region]]\nname = \"heap\"\nsize = \"128 MiB\"\nhuge = \"{said}\"\n\
+         [[process.region]]\nname = \"heap\"\nsize = \"128 MiB\"\nhuge = \"{config}\"\n\
          [[process.phase]]\n[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\nwrite = 1.0\n\
          count = 32_768\n[run]\nseed = 1\n"
     )

@@ -10,7 +10,7 @@ const FOUR: &str = "[machine]\nname = \"m\"\ndistance = [[10, 20, 20, 20], [20, 
     memory = \"512 MiB\"\n[[machine.node]]\ncpus = \"4-5\"\nmemory = \"512 MiB\"\n[[machine.node]]\ncpus = \"6-7\"\n\
     memory = \"512 MiB\"\n";
 
-fn said(kernel: &str, rest: &str) -> String {
+fn config(kernel: &str, rest: &str) -> String {
     format!("{FOUR}[kernel]\n{kernel}\n{rest}")
 }
 
@@ -21,7 +21,7 @@ fn vmstat(run: &Finished, name: &str) -> u64 {
 /// A process whose memory was populated on node 0 and that works on node 2.
 fn far(kernel: &str, huge: bool) -> String {
     let thp = if huge { "always" } else { "never" };
-    said(
+    config(
         &format!("release = \"{kernel}\"\nthp = \"{thp}\""),
         "[[process]]\nname = \"filler\"\ncpus = \"0\"\n[[process.region]]\nname = \"heap\"\nkind = \"shmem\"\nfile = \"heap\"\n\
          policy = \"bind-balancing:all\"\nsize = \"64 MiB\"\npopulate = true\n[[process.phase]]\nduration = \"100 s\"\n[[process.phase.action]]\nkind = \"sleep\"\n\
@@ -60,7 +60,7 @@ fn two(kernel: &str, seed: u64, thp: &str) -> String {
              region = \"heap\"\npattern = \"hot-cold\"\nhot = 0.2\nhot_touches = 0.6\nwrite = 0.5\nthink = \"100 us\"\n"
         )
     };
-    said(
+    config(
         &format!(
             "release = \"{kernel}\"\nthp = \"{thp}\"\n[kernel.numa_balancing]\nscan_delay_ms = 200\nscan_period_min_ms = 200\n\
              scan_size_mb = 8"
@@ -138,7 +138,7 @@ fn areas_that_a_task_does_not_use_are_skipped() {
         })
         .collect();
     let marked = |kernel: &str| {
-        let text = said(
+        let text = config(
             &format!(
                 "release = \"{kernel}\"\nthp = \"never\"\n[kernel.numa_balancing]\nscan_delay_ms = 100\n\
                  scan_period_min_ms = 100\nscan_period_max_ms = 200\nscan_size_mb = 8"
@@ -167,7 +167,7 @@ fn processes_that_share_memory_share_a_group() {
         )
     };
     let kernel = "release = \"6.1\"\n[kernel.numa_balancing]\nscan_delay_ms = 100\nscan_period_min_ms = 100";
-    let run = ran(&said(kernel, &format!("{}{}", process("a"), process("b"))));
+    let run = ran(&config(kernel, &format!("{}{}", process("a"), process("b"))));
     let groups = [1000, 1001, 1002, 1003].map(|pid: u32| run.counter("sched", &pid.to_string(), "numa_group_id"));
     assert!(groups[0] >= 1000 && groups.iter().all(|&group| group == groups[0]), "{groups:?}");
 }

@@ -5,7 +5,7 @@ mod common;
 use common::scenario::{Finished, ran, ran_explicitly, ran_with};
 
 /// Four nodes with two CPUs and 512 MiB each, scanned four times a second.
-fn said(rest: &str) -> String {
+fn config(rest: &str) -> String {
     let node = |cpus: &str| format!("[[machine.node]]\ncpus = \"{cpus}\"\nmemory = \"512 MiB\"\n");
     format!(
         "[machine]\nname = \"m\"\ndistance = [[10, 20, 20, 20], [20, 10, 20, 20], [20, 20, 10, 20], [20, 20, 20, 10]]\n\
@@ -40,18 +40,18 @@ fn faults(run: &Finished, process: &str) -> u64 {
 
 #[test]
 fn pages_in_the_cache_that_nobody_maps_are_not_marked() {
-    let run = ran(&said(&reader("r", "file", "syscall", "0 s", "0", 60)));
+    let run = ran(&config(&reader("r", "file", "syscall", "0 s", "0", 60)));
     // What is left are the pages of the program itself.
     let updates = vmstat(&run, "numa_pte_updates");
     assert!(updates < 500, "{updates}");
     assert!(vmstat(&run, "numa_pages_migrated") < 200 && vmstat(&run, "nr_file_pages") >= 4096);
-    let mapped = ran(&said(&reader("r", "file", "mmap", "0 s", "0", 60)));
+    let mapped = ran(&config(&reader("r", "file", "mmap", "0 s", "0", 60)));
     assert!(vmstat(&mapped, "numa_pte_updates") > 10_000, "the same file through a mapping");
 }
 
 #[test]
 fn dirty_pages_of_a_mapped_file_are_not_marked() {
-    let text = said(&reader("r", "file", "mmap", "0 s", "0", 30).replace("think", "write = 1.0\nthink"));
+    let text = config(&reader("r", "file", "mmap", "0 s", "0", 30).replace("think", "write = 1.0\nthink"));
     // Nothing is written back so soon.
     let run = ran(&text);
     assert!(vmstat(&run, "numa_pte_updates") < 500, "{}", vmstat(&run, "numa_pte_updates"));
@@ -66,7 +66,7 @@ fn each_process_maps_a_cached_file_for_itself() {
             let stays = "[[process]]\nname = \"keeper\"\ncpus = \"6\"\n[[process.region]]\nname = \"data\"\n\
                 kind = \"KIND\"\nfile = \"data\"\nsize = \"16 MiB\"\n[[process.phase]]\nduration = \"6 s\"\n\
                 [[process.phase.action]]\nkind = \"sleep\"\ntime = \"5 s\"\n";
-            let text = said(&format!("{}{}", both.concat(), stays.replace("KIND", kind)));
+            let text = config(&format!("{}{}", both.concat(), stays.replace("KIND", kind)));
             let run = if explicit { ran_explicitly(&text) } else { ran(&text) };
             // A fault that reads maps the 16 pages around it, once per process.
             assert_eq!(faults(&run, "b"), 256, "{kind} {explicit}");
@@ -85,7 +85,7 @@ fn each_page_that_a_fault_maps_besides_its_own_takes_time() {
     let both = [reader("a", "file", "syscall", "0 s", "0", 1), reader("b", "file", "mmap", "3 s", "4", 1)];
     let took = |cost: &str| {
         let sets = [format!("machine.cost.map_around=\"{cost}\""), "kernel.sysctl.kernel.numa_balancing=0".to_string()];
-        let run = ran_with(&said(&both.concat()), &sets);
+        let run = ran_with(&config(&both.concat()), &sets);
         assert_eq!(faults(&run, "b"), 256);
         run.results.phases.iter().filter(|phase| phase.process == "b").map(|phase| phase.end - phase.start).sum::<u64>()
     };
@@ -95,7 +95,7 @@ fn each_page_that_a_fault_maps_besides_its_own_takes_time() {
 
 #[test]
 fn a_file_is_mapped_until_its_last_process_ends() {
-    let text = said(&format!(
+    let text = config(&format!(
         "{}{}",
         reader("a", "file", "mmap", "0 s", "0", 1),
         reader("b", "file", "mmap", "1 s", "4", 200)

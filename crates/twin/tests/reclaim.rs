@@ -34,13 +34,13 @@ fn agrees(run: &Finished) {
 #[test]
 fn a_reader_of_more_than_memory_reads_on() {
     for (via, pattern) in [("syscall", "sequential"), ("mmap", "sequential")] {
-        let said = format!(
+        let config = format!(
             "{}[[process]]\nname = \"reader\"\n{}[[process.phase]]\n{}",
             small(256, "0 B"),
             region("file", 512, "file"),
             access("file", &format!("pattern = \"{pattern}\"\nvia = \"{via}\"\ncount = 131072"))
         );
-        let run = ran(&said);
+        let run = ran(&config);
         agrees(&run);
         let (read, steal) = (run.counter("vmstat", "", "pgpgin") / 4, run.counter("vmstat", "", "pgsteal_file"));
         // A fault reads around its page, so that a mapped reader may read a page again.
@@ -56,13 +56,13 @@ fn a_reader_of_more_than_memory_reads_on() {
 
 #[test]
 fn a_second_pass_over_a_file_refaults() {
-    let said = format!(
+    let config = format!(
         "{}[[process]]\nname = \"reader\"\n{}[[process.phase]]\n{}",
         small(256, "0 B"),
         region("file", 300, "file"),
         access("file", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 153600")
     );
-    let run = ran(&said);
+    let run = ran(&config);
     agrees(&run);
     // LRU keeps nothing of a loop that is longer than memory.
     let refaults = run.counter("vmstat", "", "workingset_refault_file");
@@ -100,13 +100,13 @@ fn pages_that_two_mappings_have_touched_are_activated_at_the_first_look() {
 #[test]
 fn anonymous_memory_overflows_to_swap() {
     let hot = "pattern = \"hot-cold\"\nhot = 0.2\nhot_touches = 0.9\nthink = \"5 us\"\nwrite = 1\ncount = 400000";
-    let said = format!(
+    let config = format!(
         "{}[[process]]\nname = \"heap\"\n{}populate = true\n[[process.phase]]\n{}",
         small(256, "1 GiB"),
         region("heap", 300, "anon"),
         access("heap", hot)
     );
-    let (sampled, explicit) = (ran(&said), ran_explicitly(&said));
+    let (sampled, explicit) = (ran(&config), ran_explicitly(&config));
     for run in [&sampled, &explicit] {
         agrees(run);
         let count = |name: &str| run.counter("vmstat", "", name);
@@ -126,13 +126,13 @@ fn anonymous_memory_overflows_to_swap() {
 #[test]
 fn kswapd_interrupts_those_whose_pages_it_takes() {
     let [quiet, interrupted] = ["0 ns", "50 us"].map(|cost| {
-        let said = format!(
+        let config = format!(
             "{}[[process]]\nname = \"writer\"\ncpus = \"0\"\npin = true\n{}[[process.phase]]\n{}",
             small(256, "1 GiB").replace("[kernel]", &format!("[machine.cost]\ntlb_interrupt = \"{cost}\"\n[kernel]")),
             region("heap", 384, "anon"),
             access("heap", "pattern = \"sequential\"\nwrite = 1.0\ncount = 98304")
         );
-        let run = ran(&said);
+        let run = ran(&config);
         agrees(&run);
         let phase = &run.results.phases[0];
         (phase.end - phase.start, run.counter("vmstat", "", "pgsteal_kswapd"))
@@ -144,9 +144,9 @@ fn kswapd_interrupts_those_whose_pages_it_takes() {
 
 #[test]
 fn without_swap_anonymous_memory_ends_the_run() {
-    let said =
+    let config =
         format!("{}[[process]]\nname = \"hog\"\n{}populate = true\n", small(256, "0 B"), region("heap", 300, "anon"));
-    let run = ran(&said);
+    let run = ran(&config);
     assert!(matches!(run.results.ending, Ending::OutOfMemory { .. }));
     assert_eq!((run.counter("vmstat", "", "oom_kill"), run.counter("vmstat", "", "pgsteal_anon")), (1, 0));
     agrees(&run);
@@ -155,7 +155,7 @@ fn without_swap_anonymous_memory_ends_the_run() {
 /// What is recorded slows down who records it, and nobody else.
 #[test]
 fn events_take_time_where_they_are_recorded() {
-    let said = |events: &str, time: &str| {
+    let config = |events: &str, time: &str| {
         let reader = format!(
             "{}[machine.cost]\ntrace_event = \"{time}\"\n[[process]]\nname = \"reader\"\ncpus = \"0\"\n{}\
              [[process.phase]]\n{}",
@@ -165,7 +165,7 @@ fn events_take_time_where_they_are_recorded() {
         );
         ran(&reader)
     };
-    let (none, free, dear) = (said("", "1 ms"), said("\"vmscan:*\"", "0 ns"), said("\"vmscan:*\"", "100 us"));
+    let (none, free, dear) = (config("", "1 ms"), config("\"vmscan:*\"", "0 ns"), config("\"vmscan:*\"", "100 us"));
     assert_eq!(none.end, free.end, "events alone change nothing");
     let longer = dear.end - free.end;
     // What kswapd's events take is not the reader's where each has a CPU.
@@ -174,13 +174,13 @@ fn events_take_time_where_they_are_recorded() {
 
 #[test]
 fn a_full_node_is_reclaimed_and_the_other_left_alone() {
-    let said = format!(
+    let config = format!(
         "{MACHINE}[[process]]\nname = \"reader\"\ncpus = \"0\"\npolicy = \"bind:0\"\n{}policy = \"bind:0\"\n\
          [[process.phase]]\n{}[run]\nevents = [\"vmscan:*\"]\n",
         region("file", 1400, "file"),
         access("file", "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 358400")
     );
-    let run = ran(&said);
+    let run = ran(&config);
     agrees(&run);
     assert!(run.counter("vmstat", "", "pgsteal_kswapd") > 80_000);
     let wakes: Vec<_> = run.events.iter().filter(|event| event.2 == "mm_vmscan_wakeup_kswapd").collect();
@@ -190,7 +190,7 @@ fn a_full_node_is_reclaimed_and_the_other_left_alone() {
 
 #[test]
 fn a_cgroup_at_its_limit_reclaims_its_own() {
-    let said = format!(
+    let config = format!(
         "{}[[cgroup]]\nname = \"/web\"\nmemory.max = \"64 MiB\"\n[[process]]\nname = \"in\"\ncgroup = \"/web\"\n{}\
          [[process.phase]]\n{}[[process]]\nname = \"out\"\n{}populate = true\n[[process.phase]]\nduration = \"1 s\"\n{}",
         small(512, "0 B"),
@@ -199,7 +199,7 @@ fn a_cgroup_at_its_limit_reclaims_its_own() {
         region("heap", 64, "anon"),
         access("heap", "pattern = \"uniform\"\nthink = \"1 ms\""),
     );
-    let run = ran(&said);
+    let run = ran(&config);
     let count = |name: &str| run.counter("vmstat", "", name);
     // What is over 64 MiB of 128 goes, in passes of 32 pages or a few more, and nobody else's.
     assert!((16_384..16_384 + 100).contains(&count("pgsteal_file")), "{}", count("pgsteal_file"));
@@ -212,7 +212,7 @@ fn a_cgroup_at_its_limit_reclaims_its_own() {
 
 #[test]
 fn blocks_are_made_of_memory_that_is_full() {
-    let said = format!(
+    let config = format!(
         "{}[[process]]\nname = \"orders\"\n{}{}[[process.phase]]\n{}{}[[process.phase]]\n{}[[process.phase]]\n\
          [[process.phase.action]]\nkind = \"page-loop\"\norder = 3\ngfp = \"GFP_KERNEL\"\nhold = 3000\ncount = 6000\n",
         small(256, "0 B").replace("\"vmscan:*\"", "\"vmscan:*\", \"compaction:*\""),
@@ -222,7 +222,7 @@ fn blocks_are_made_of_memory_that_is_full() {
         access("heap", "pattern = \"uniform\"\nwrite = 1\ncount = 81920"),
         access("file", "pattern = \"uniform\"\nvia = \"syscall\"\ncount = 40000")
     );
-    let run = ran(&said);
+    let run = ran(&config);
     agrees(&run);
     let count = |name: &str| run.counter("vmstat", "", name);
     let action = &run.results.phases[2].actions[0];

@@ -49,9 +49,9 @@ fn sampled_touches_are_explicit_touches_in_the_mean() {
         "pattern = \"hot-cold\"\nhot = 0.1\nhot_touches = 0.9",
     ];
     for (pattern, sharing) in patterns.iter().flat_map(|p| [(p, "shared"), (p, "private")]) {
-        let said = touching("uniform", sharing, "count = 40000\nwrite = 0.3\nthink = \"500 ns\"");
-        let said = said.replace("pattern = \"uniform\"", pattern);
-        let (sampled, explicit) = (ran(&said), ran_explicitly(&said));
+        let config = touching("uniform", sharing, "count = 40000\nwrite = 0.3\nthink = \"500 ns\"");
+        let config = config.replace("pattern = \"uniform\"", pattern);
+        let (sampled, explicit) = (ran(&config), ran_explicitly(&config));
         let both = [&sampled, &explicit].map(|run| &run.results.phases[0]);
         let pages = both.map(|phase| phase.placement[0].nodes.iter().sum::<u64>() as f64);
         let faults = both.map(|phase| phase.accesses[0].faults as f64);
@@ -67,13 +67,13 @@ fn sampled_touches_are_explicit_touches_in_the_mean() {
 
 #[test]
 fn phases_follow_each_other_and_memory_is_given_back() {
-    let said = format!(
+    let config = format!(
         "{MACHINE}[[process]]\nname = \"p\"\nstart = \"10 ms\"\n[[process.region]]\nname = \"r\"\nsize = \"4 MiB\"\n\
          populate = true\n[[process.phase]]\nname = \"rest\"\n[[process.phase.action]]\nkind = \"sleep\"\n\
          time = \"100 ms\"\n[[process.phase]]\nduration = \"50 ms\"\n[[process.phase.access]]\nregion = \"r\"\n\
          pattern = \"uniform\"\nthink = \"1 us\"\n"
     );
-    let run = ran(&said);
+    let run = ran(&config);
     let phases = &run.results.phases;
     assert_eq!(phases.iter().map(|phase| phase.phase.as_str()).collect::<Vec<_>>(), ["populate", "rest", "1"]);
     assert_eq!((phases[0].start, phases[0].accesses[0].faults), (10_000_000, 1024));
@@ -89,13 +89,13 @@ fn phases_follow_each_other_and_memory_is_given_back() {
 
 #[test]
 fn page_loops_hold_rate_and_fill() {
-    let said = format!(
+    let config = format!(
         "{MACHINE}[[process]]\nname = \"p\"\nthreads = 2\npin = true\n[[process.phase]]\n[[process.phase.action]]\n\
          kind = \"page-loop\"\nhold = 64\ncount = 1000\nthreads = \"0\"\n[[process.phase.action]]\n\
          kind = \"page-loop\"\norder = 1\nrate = \"200k pages/s\"\ncount = 1000\nthreads = \"1\"\n\
          [[process.phase]]\n[[process.phase.action]]\nkind = \"page-fill\"\norder = 2\ncount = 10\n"
     );
-    let run = ran(&said);
+    let run = ran(&config);
     let (loops, fill) = (&run.results.phases[0], &run.results.phases[1]);
     assert_eq!(loops.actions.iter().map(|action| action.operations).collect::<Vec<_>>(), [1000, 1000]);
     // 1000 pairs of pages at 200,000 pages a second, nearly all of it pauses.
@@ -109,10 +109,10 @@ fn page_loops_hold_rate_and_fill() {
 
 #[test]
 fn memory_that_is_full_ends_the_run_with_the_counters_so_far() {
-    let said = format!(
+    let config = format!(
         "{MACHINE}[[process]]\nname = \"hog\"\n[[process.region]]\nname = \"r\"\nsize = \"3 GiB\"\npopulate = true\n"
     );
-    let run = ran(&said);
+    let run = ran(&config);
     let Ending::OutOfMemory { pid, comm, message, .. } = &run.results.ending else {
         panic!("{:?}", run.results.ending)
     };
@@ -121,17 +121,17 @@ fn memory_that_is_full_ends_the_run_with_the_counters_so_far() {
     let placed: u64 = run.results.phases[0].placement[0].nodes.iter().sum();
     assert!(placed > 450_000 && run.counter("vmstat", "", "pgfault") == placed, "{placed}");
     // A loop that cannot wait only notes the failure.
-    let said = format!(
+    let config = format!(
         "{MACHINE}[[process]]\nname = \"fill\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"page-fill\"\n\
          gfp = \"GFP_ATOMIC\"\ncount = 1000000\n"
     );
-    let run = ran(&said);
+    let run = ran(&config);
     assert_eq!((run.results.ending.clone(), run.results.phases[0].actions[0].failures), (Ending::Completed, 1));
 }
 
 #[test]
 fn cpus_go_and_come_and_sysctls_are_written() {
-    let said = format!(
+    let config = format!(
         "{MACHINE}[[process]]\nname = \"loop\"\ncpus = \"3\"\npin = true\n[[process.phase]]\nduration = \"40 ms\"\n\
          [[process.phase.action]]\nkind = \"page-loop\"\n[[process]]\nname = \"admin\"\ncpus = \"0\"\n\
          [[process.phase]]\n[[process.phase.action]]\nkind = \"sleep\"\ntime = \"10 ms\"\n[[process.phase.action]]\n\
@@ -139,7 +139,7 @@ fn cpus_go_and_come_and_sysctls_are_written() {
          [[process.phase.action]]\nkind = \"cpu-online\"\ncpus = \"3\"\n[[process.phase.action]]\nkind = \"sysctl\"\n\
          name = \"vm.numa_stat\"\nvalue = 0\n[[process.phase.action]]\nkind = \"read\"\nfile = \"numastat\"\ncount = 2\n"
     );
-    let run = ran(&said);
+    let run = ran(&config);
     assert_eq!(run.counter("numastat", "0", "numa_hit"), 0);
     assert!(run.kernel.stat.is_online(3));
     let looped = run.results.phases[0].actions[0].operations;
@@ -166,12 +166,12 @@ fn what_is_not_modelled_is_refused_by_name() {
 #[test]
 fn the_vmalloc_test_takes_its_threads_time() {
     let machine = MACHINE.replace("6.1", "6.12");
-    let said = format!(
+    let config = format!(
         "{machine}[[process]]\nname = \"vmalloc_test\"\nthreads = 4\npin = true\n[[process.phase]]\n\
          [[process.phase.action]]\nkind = \"vmalloc-test\"\ntests = [\"fix_size_alloc_test\"]\nloops = 5000\n\
          [run]\nevents = [\"vmalloc:*\"]\n"
     );
-    let run = ran(&said);
+    let run = ran(&config);
     let action = &run.results.phases[0].actions[0];
     assert_eq!((action.threads, action.operations), (4, 20_000));
     assert_eq!(
@@ -184,12 +184,12 @@ fn the_vmalloc_test_takes_its_threads_time() {
 #[test]
 fn threads_of_one_cpu_share_it() {
     let one = |threads: u32| {
-        let said = format!(
+        let config = format!(
             "{MACHINE}[[process]]\nname = \"p\"\nthreads = {threads}\ncpus = \"0\"\n[[process.region]]\nname = \"r\"\n\
              size = \"1 MiB\"\n[[process.phase]]\nduration = \"400 ms\"\n[[process.phase.access]]\nregion = \"r\"\n\
              pattern = \"uniform\"\nthink = \"1 us\"\n"
         );
-        ran(&said).results.phases[0].accesses[0].touches as f64
+        ran(&config).results.phases[0].accesses[0].touches as f64
     };
     assert!((one(4) / one(1) - 1.0).abs() < 0.02);
 }
@@ -201,11 +201,11 @@ fn busy_cpus_share_one_budget_if_the_machine_says_so() {
     let shared = MACHINE.replace("[kernel]", one_budget);
     let end = |machine: &str, threads: u32, work: &str| {
         let cpus = ["0", "0,1", "0-2", "0-3"][threads as usize - 1];
-        let said = format!(
+        let config = format!(
             "{machine}[[process]]\nname = \"p\"\nthreads = {threads}\npin = true\ncpus = \"{cpus}\"\n\
              [[process.region]]\nname = \"r\"\nsize = \"64 MiB\"\nsharing = \"private\"\n[[process.phase]]\n{work}"
         );
-        let run = ran(&said);
+        let run = ran(&config);
         let phase = &run.results.phases[0];
         (phase.end as f64, phase.accesses.iter().map(|access| access.cpu_time).sum::<u64>() as f64)
     };
@@ -237,13 +237,13 @@ fn busy_cpus_share_one_budget_if_the_machine_says_so() {
 fn samples_take_from_a_shared_budget_what_they_cost() {
     let touches = |shared: bool, sample: &str| {
         let cost = format!("[machine.cpu]\nshared_budget = {shared}\n[machine.cost]\nsample = \"20 ms\"\n[kernel]");
-        let said = format!(
+        let config = format!(
             "{}[[process]]\nname = \"p\"\ncpus = \"0\"\n[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\n\
              [[process.phase]]\nduration = \"1 s\"\n[[process.phase.access]]\nregion = \"r\"\n\
              pattern = \"uniform\"\nthink = \"10 us\"\n[run]\nsample = \"{sample}\"\n",
             MACHINE.replace("[kernel]", &cost)
         );
-        ran(&said).results.phases[0].accesses[0].touches as f64
+        ran(&config).results.phases[0].accesses[0].touches as f64
     };
     let all = touches(true, "0 s");
     // Ten while it runs; the first of all is taken before the process starts.
@@ -255,11 +255,11 @@ fn samples_take_from_a_shared_budget_what_they_cost() {
 fn an_atomic_request_leaves_its_bound_node_when_that_is_full() {
     // On kernel 6.1 a page-fill bound to node 1 got its pages from node 0 too, counted as hits.
     let fill = |gfp: &str| {
-        let said = format!(
+        let config = format!(
             "{MACHINE}[[process]]\nname = \"fill\"\npolicy = \"bind:1\"\ncpus = \"0\"\n[[process.phase]]\n\
              [[process.phase.action]]\nkind = \"page-fill\"\ngfp = \"{gfp}\"\ncount = 400000\n"
         );
-        ran(&said)
+        ran(&config)
     };
     let atomic = fill("GFP_ATOMIC");
     assert_eq!(atomic.results.phases[0].actions[0].operations, 400_000);
@@ -278,12 +278,12 @@ fn a_scenario_without_processes_ends_at_once() {
 
 #[test]
 fn a_cpu_that_stops_takes_no_place_from_threads_that_have_not_begun() {
-    let said = format!(
+    let config = format!(
         "{MACHINE}[[process]]\nname = \"admin\"\ncpus = \"1\"\n[[process.phase]]\n[[process.phase.action]]\n\
          kind = \"cpu-offline\"\ncpus = \"0\"\n[[process]]\nname = \"later\"\nstart = \"10 ms\"\nthreads = 2\n\
          cpus = \"0,2-3\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"page-loop\"\ncount = 1000\n"
     );
-    let run = ran(&said);
+    let run = ran(&config);
     // Each has a CPU of its own, so both take as long as one.
     let action = &run.results.phases[1].actions[0];
     let duration = run.results.phases[1].end - run.results.phases[1].start;

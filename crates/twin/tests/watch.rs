@@ -15,8 +15,8 @@ const STILL: &str = "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.no
 #[test]
 fn a_run_ends_whose_time_stands_still() {
     let run = ran(STILL);
-    let Some(Halted::StandsStill { at, pid, comm, doing, .. }) = &run.halted else { panic!("{:?}", run.halted) };
-    assert_eq!((*at, *pid, comm.as_str(), doing.as_str()), (3_000_000, 1000, "reader", "action number 0"));
+    let Some(Halted::StandsStill { at, pid, comm, activity, .. }) = &run.halted else { panic!("{:?}", run.halted) };
+    assert_eq!((*at, *pid, comm.as_str(), activity.as_str()), (3_000_000, 1000, "reader", "action number 0"));
     let Ending::Stopped { at, message, .. } = &run.results.ending else { panic!("{:?}", run.results.ending) };
     assert!(
         *at == 3_000_000 && message.contains("0.003000000 s") && message.contains("reader (pid 1000)"),

@@ -31,9 +31,9 @@ fn seconds(run: &Finished) -> f64 {
 #[test]
 fn what_is_dirtied_is_written_or_dirty() {
     for (via, kernel) in [("syscall", "6.1"), ("mmap", "6.1"), ("syscall", "6.12")] {
-        let said = machine(256, "200 MB/s", "").replace("\"6.1\"", &format!("\"{kernel}\""));
+        let config = machine(256, "200 MB/s", "").replace("\"6.1\"", &format!("\"{kernel}\""));
         let access = format!("pattern = \"sequential\"\nvia = \"{via}\"\ncount = 131072");
-        let run = ran(&(said + &writer(512, &access)));
+        let run = ran(&(config + &writer(512, &access)));
         assert_eq!(run.results.ending, Ending::Completed, "{via}");
         // Twice the memory has been written page by page; the file stays when its writer has ended.
         let [written, dirty, under] = ["nr_written", "nr_dirty", "nr_writeback"].map(|name| count(&run, name));
@@ -106,8 +106,8 @@ fn a_page_on_its_way_to_the_disk_faults_when_it_is_mapped_and_written() {
 
 #[test]
 fn memory_used_as_a_disk_is_written_at_once() {
-    let said = machine(256, "1 GB/s", "").replace("2 ms", "0 ns");
-    let run = ran(&(said + &writer(512, "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 131072")));
+    let config = machine(256, "1 GB/s", "").replace("2 ms", "0 ns");
+    let run = ran(&(config + &writer(512, "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 131072")));
     assert_eq!(run.results.ending, Ending::Completed);
     let written = count(&run, "nr_written");
     assert!((131_072 - 20_000..=131_072).contains(&written), "{written}");
@@ -116,9 +116,9 @@ fn memory_used_as_a_disk_is_written_at_once() {
 
 #[test]
 fn files_can_be_populated() {
-    let said = writer(64, "pattern = \"sequential\"\nvia = \"mmap\"\ncount = 16384");
-    let said = said.replace("kind = \"file\"", "kind = \"file\"\npopulate = true");
-    let run = ran(&(machine(512, "100 MB/s", "") + &said));
+    let config = writer(64, "pattern = \"sequential\"\nvia = \"mmap\"\ncount = 16384");
+    let config = config.replace("kind = \"file\"", "kind = \"file\"\npopulate = true");
+    let run = ran(&(machine(512, "100 MB/s", "") + &config));
     assert_eq!((run.results.ending.clone(), run.results.phases.len()), (Ending::Completed, 2));
     assert!(count(&run, "nr_dirtied") >= 16_384);
 }

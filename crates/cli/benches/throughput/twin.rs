@@ -24,7 +24,8 @@ use std::path::Path;
 const PAGES: u64 = 50_000_000;
 /// Loops of one thread on 448 CPUs that free 20 million areas.
 const AREA_LOOPS: u64 = 44_643;
-const COSTS: LoopCosts = LoopCosts { work: 342.0, give_back: 0.0, count_s8: 26.0, count_u16: 13.0, count_word: 10.0 };
+const COSTS: LoopCosts =
+    LoopCosts { work: 342.0, free_to_buddy: 0.0, count_s8: 26.0, count_u16: 13.0, count_word: 10.0 };
 
 /// All rows.
 pub fn rows(runs: usize) -> Result<Vec<Row>> {

@@ -8,7 +8,7 @@ use mmtwin_event::{counters, manifest};
 use mmtwin_twin::engine::State;
 use mmtwin_twin::frame::{Migratetype, ZoneKind};
 use mmtwin_twin::mm::kernel::{ListState, ZoneState};
-use mmtwin_twin::page_alloc::{Apart, PerCpuState};
+use mmtwin_twin::page_alloc::{FreeBlocksByType, PerCpuState};
 
 /// What has to be known of a zone.
 const SIZES: [&str; 5] = ["start_pfn", "spanned", "present", "managed", "free"];
@@ -120,7 +120,7 @@ fn zone_state(
         present: value("present")?,
         managed: value("managed")?,
         free: value("free")?,
-        apart: apart(node, kind, blocks),
+        free_by_type: free_by_type(node, kind, blocks),
         free_diffs: sets().map(|set| (set.cpu, set.free_diff)).collect(),
         lists: match sets().next() {
             None => ListState::Sum { pages: sum("pagesets_count")?, high: sum("pagesets_high")? },
@@ -130,14 +130,14 @@ fn zone_state(
 }
 
 /// Free blocks of a zone that are not for pages that can be moved.
-fn apart(node: usize, kind: ZoneKind, blocks: &[FreeBlocks]) -> Vec<Apart> {
+fn free_by_type(node: usize, kind: ZoneKind, blocks: &[FreeBlocks]) -> Vec<FreeBlocksByType> {
     let here = blocks.iter().filter(|of| of.node as usize == node && of.zone == kind.name());
     let typed = here.filter_map(|of| match of.of.as_str() {
         "Unmovable" => Some((Migratetype::Unmovable, of)),
         "Reclaimable" => Some((Migratetype::Reclaimable, of)),
         _ => None,
     });
-    typed.map(|(of, said)| Apart { of, blocks: said.blocks.clone(), pageblocks: said.pageblocks }).collect()
+    typed.map(|(of, said)| FreeBlocksByType { of, blocks: said.blocks.clone(), pageblocks: said.pageblocks }).collect()
 }
 
 /// The lists of a CPU. Only pages of the types that the page allocator knows are kept by CPU.

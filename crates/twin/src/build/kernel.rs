@@ -1,12 +1,12 @@
 //! The kernel: rules of the allocator and of the counters.
 
 use super::BuildError;
-use crate::mm::filemap::index::{Asks, Index};
+use crate::mm::filemap::index::{Index, SlabAllocMode};
 use crate::mm::kernel::KernelRules;
 use crate::mm::memory::FAULT_AROUND;
 use crate::mm::writeback::{Limit, Limits};
 use crate::mm::{reclaim, writeback};
-use crate::page_alloc::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
+use crate::page_alloc::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
 use crate::sched::FairRules;
 use crate::time::Ns;
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
@@ -42,8 +42,12 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
         per_cpu_orders: pageset != Pageset::BatchTimesSix,
         // The boost came with the rule that it serves.
         avoid_fragmentation: sysctl.vm_watermark_boost_factor.is_some(),
-        takes_rest: if is_at_least(of, 4, 0) { TakesRest::LargeOrUnmovable } else { TakesRest::LargeOrReclaimable },
-        rest_stays: is_at_least(of, 6, 10),
+        steal_policy: if is_at_least(of, 4, 0) {
+            StealPolicy::LargeOrUnmovable
+        } else {
+            StealPolicy::LargeOrReclaimable
+        },
+        no_whole_block_steal: is_at_least(of, 6, 10),
         watermark_boost_factor: sysctl.vm_watermark_boost_factor.unwrap_or(0).into(),
         // Without the factor the marks are quarters, as a factor of 0 makes them.
         watermark_scale_factor: sysctl.vm_watermark_scale_factor.unwrap_or(0).into(),
@@ -51,9 +55,9 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
         min_free_limit_kb: min_free_kbytes_max,
         transparent_hugepage: of.thp != Thp::Never,
         marks_by_order: by_zone(of).is_some(),
-        movable_apart: watermarks == Watermarks::ScaleFactorMovable,
+        movable_excluded_from_lowmem: watermarks == Watermarks::ScaleFactorMovable,
         lowmem_reserve_ratio: [0, 1, 2, 3].map(|i| ratios.get(i).copied().unwrap_or(0).into()),
-        spread_load: if is_at_least(of, 5, 18) { SpreadLoad::ByCount } else { SpreadLoad::ByPlace },
+        node_order: if is_at_least(of, 5, 18) { NodeOrder::ByCount } else { NodeOrder::ByPlace },
     }
 }
 
@@ -115,7 +119,7 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
         defers_by_order: since(3, 4),
         ages_without_swap: !since(3, 0),
         saves_scans: !since(3, 0),
-        references: if since(3, 3) { reclaim::References::Of2012 } else { reclaim::References::Of2010 },
+        references: if since(3, 3) { reclaim::References::Since3_3 } else { reclaim::References::Pre3_3 },
         trusts_kswapd: since(3, 0),
         slabs: if since(3, 1) { reclaim::Slabs::Bounded } else { reclaim::Slabs::WindUp },
         isolate_modes,
@@ -134,7 +138,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
     reclaim::Rules {
         retries,
         swap_by_page: is_at_least(of, 3, 16) && !is_at_least(of, 6, 3),
-        lru_batch: if is_at_least(of, 6, 11) { 31 } else { 15 - usize::from(by_zone.is_some()) },
+        folio_batch_size: if is_at_least(of, 6, 11) { 31 } else { 15 - usize::from(by_zone.is_some()) },
         finishes_pageblocks: of.reclaim.pageblocks == Pageblocks::Finished,
         cost_of_rotations: of.reclaim.scan_balance == ScanBalance::CostRotations,
         skip_limit: of.reclaim.skip_limit.into(),
@@ -145,7 +149,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         vfs_cache_pressure: of.sysctl.vm_vfs_cache_pressure.into(),
         laptop_mode: of.sysctl.vm_laptop_mode != 0,
         hz: of.hz.into(),
-        by_zone,
+        per_zone_lru: by_zone,
     }
 }
 
@@ -217,9 +221,9 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
 /// How pages of files are found on a machine of so many nodes and CPUs; `by_zone`: zones are reclaimed.
 pub(crate) fn index(of: &Kernel, by_zone: bool, nodes: usize, cpus: usize) -> Index {
     let asks = match is_at_least(of, 4, 20) {
-        true => Asks::Wakes,
-        false if by_zone => Asks::Waits,
-        false => Asks::Lightly,
+        true => SlabAllocMode::Wakes,
+        false if by_zone => SlabAllocMode::Waits,
+        false => SlabAllocMode::Lightly,
     };
     Index::new(nodes, cpus, asks, !by_zone)
 }
@@ -258,8 +262,8 @@ mod tests {
         assert_eq!(alloc(&kernel("4.13"), HUGE), Rules::V4_13);
         assert_eq!(alloc(&kernel("6.1"), HUGE), Rules::V6_1);
         assert_eq!(alloc(&kernel("6.12"), HUGE), Rules::V6_12);
-        let takes_rest = |release| alloc(&kernel(release), HUGE).takes_rest;
-        assert_eq!(["2.6.36", "3.13"].map(takes_rest), [TakesRest::LargeOrReclaimable; 2]);
+        let steal_policy = |release| alloc(&kernel(release), HUGE).steal_policy;
+        assert_eq!(["2.6.36", "3.13"].map(steal_policy), [StealPolicy::LargeOrReclaimable; 2]);
         assert_eq!(vmstat(&kernel("4.13")).unwrap().design, Design::InZone);
         assert!(matches!(vmstat(&kernel("6.1")).unwrap().design, Design::Event { zoneinfo_folds: false }));
     }

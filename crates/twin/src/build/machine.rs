@@ -135,7 +135,7 @@ pub fn costs(of: &say::Machine) -> PageCosts {
     let cost = &of.cost;
     let alone = LoopCosts {
         work: cycles(cost.page_alloc_free),
-        give_back: cycles(cost.page_bulk),
+        free_to_buddy: cycles(cost.page_bulk),
         count_s8: count(cost.numa_counters_s8),
         count_u16: count(cost.numa_counters_u16),
         count_word: count(cost.numa_counters_events),
@@ -143,7 +143,7 @@ pub fn costs(of: &say::Machine) -> PageCosts {
     let slow = of.cpu.smt_slowdown;
     let shared_core = LoopCosts {
         work: alone.work * slow,
-        give_back: alone.give_back * slow,
+        free_to_buddy: alone.free_to_buddy * slow,
         count_s8: alone.count_s8 * slow,
         count_u16: alone.count_u16 * slow,
         count_word: alone.count_word * slow,

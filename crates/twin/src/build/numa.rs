@@ -25,7 +25,7 @@ pub fn balances(scenario: &Scenario) -> bool {
 pub(crate) fn numa_rules(of: &Kernel) -> Rules {
     let deferred = of.sysctl.kernel_numa_balancing_migrate_deferred.unwrap_or(16);
     Rules {
-        said: of.numa_balancing,
+        config: of.numa_balancing,
         era: Rules::era_of(of.numa_balancing.rules),
         hz: of.hz.into(),
         cpu_bits: of.nr_cpus.max(1).next_power_of_two().trailing_zeros(),

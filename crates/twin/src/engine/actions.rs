@@ -6,7 +6,7 @@
 
 use super::RunError;
 use super::main_loop::{Engine, Step, Stop};
-use super::process::{Doing, Working};
+use super::process::{Activity, Working};
 use crate::build;
 use crate::frame::{Migratetype, ZoneKind};
 use crate::page_alloc::{Caller, Policy, Request};
@@ -96,12 +96,12 @@ impl Engine<'_> {
     /// Runs an action of a thread until a time. `Step::Ended`: the action is over.
     pub(super) fn act(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
         let at = &mut self.threads[thread];
-        let Doing::Action(number, working) = std::mem::take(&mut at.doing) else { return Ok(Step::Ended) };
+        let Activity::Action(number, working) = std::mem::take(&mut at.activity) else { return Ok(Step::Ended) };
         let process = &self.processes[at.process];
         let phase = process.phase.unwrap_or(0);
-        let Some(said) = process.phases[phase].what.said() else { return Ok(Step::Ended) };
+        let Some(config) = process.phases[phase].what.number() else { return Ok(Step::Ended) };
         let scenario = self.scenario;
-        let action = &scenario.processes[at.process].phases[said].actions[at.places[phase][number]];
+        let action = &scenario.processes[at.process].phases[config].actions[at.places[phase][number]];
         let begun = self.kernel.clock(at.caller.cpu);
         let mut working = working.unwrap_or_else(|| Working { begun, ..Working::default() });
         working.resume(begun);
@@ -109,7 +109,7 @@ impl Engine<'_> {
             Ok(step) => step,
             Err(stop) => {
                 // It may get its memory yet, and goes on then.
-                self.threads[thread].doing = Doing::Action(number, Some(working));
+                self.threads[thread].activity = Activity::Action(number, Some(working));
                 return Err(stop);
             }
         };
@@ -124,7 +124,7 @@ impl Engine<'_> {
             }
             Step::On | Step::Waiting | Step::Still | Step::Waits => Some(working),
         };
-        self.threads[thread].doing = Doing::Action(number, working);
+        self.threads[thread].activity = Activity::Action(number, working);
         Ok(step)
     }
 
@@ -142,7 +142,7 @@ impl Engine<'_> {
         working.part.time = now.saturating_sub(working.begun + working.paused);
         let process = &mut self.processes[at.process];
         if let Some(phase) = process.phase {
-            process.tallies[at.places[phase][number]].add(&working.part);
+            process.action_stats[at.places[phase][number]].add(&working.part);
         }
     }
 

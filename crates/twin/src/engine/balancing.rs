@@ -8,7 +8,7 @@
 
 use super::RunError;
 use super::main_loop::{Engine, Step, Stop};
-use super::process::Doing;
+use super::process::Activity;
 use crate::build;
 use crate::hw::PAGE_SIZE;
 use crate::lab_guest::recorder::Recorder;
@@ -16,10 +16,10 @@ use crate::mm::accessed::hints::Hit;
 use crate::mm::memory::AccessState;
 use crate::mm::prot_numa::Unit;
 use crate::numa::task_migrate::Move;
-use crate::numa::{Env, Mm, Numa, Spent, Task, write_group, write_period};
+use crate::numa::{Mm, Numa, NumaCtx, Spent, Task, write_group, write_period};
 use crate::sched::{Balancer, Level};
 use crate::time::{Ns, PS_PER_NS, Ps};
-use crate::workload::accessor::{Accessor, Came};
+use crate::workload::accessor::{AccessProgress, Accessor};
 use mmtwin_event::Kind;
 use mmtwin_event::results::BalancingTime;
 use mmtwin_event::rules::Rule;
@@ -129,7 +129,8 @@ impl Engine<'_> {
     pub(super) fn numa_forget(&mut self, thread: usize) {
         let Some(balancing) = &mut self.balancing else { return };
         let of = &mut self.threads[thread];
-        let accessor = if let Doing::Touching(accessor) = &mut of.doing { Some(accessor) } else { of.touched.as_mut() };
+        let accessor =
+            if let Activity::Touching(accessor) = &mut of.activity { Some(accessor) } else { of.touched.as_mut() };
         forget_ahead(accessor, &mut self.memory);
         for Pending { mapping, unit, .. } in balancing.pending[thread].drain(..) {
             if self.memory.mappings[mapping].has(unit) {
@@ -215,7 +216,7 @@ impl Engine<'_> {
                 }
                 let (online, now) = (|cpu| stat.is_online(cpu), clock / PS_PER_NS);
                 let place = (cpu, level);
-                for thread in balancer.balance(place, &self.queues, numa, online, &mut self.kernel.probe, now) {
+                for thread in numa.balance(balancer, place, &self.queues, online, &mut self.kernel.probe, now) {
                     self.move_thread(thread, cpu)?;
                 }
             }
@@ -232,7 +233,7 @@ impl Engine<'_> {
             return;
         }
         for thread in &mut self.threads {
-            if let Doing::Touching(accessor) = &mut thread.doing {
+            if let Activity::Touching(accessor) = &mut thread.activity {
                 forget_ahead(Some(accessor), &mut self.memory);
             }
         }
@@ -249,7 +250,7 @@ impl Engine<'_> {
         let mut paces = vec![0; self.memory.mappings.len()];
         let mut by_pool: BTreeMap<usize, (usize, Vec<Share>)> = BTreeMap::new();
         for (thread, at) in self.threads.iter_mut().enumerate() {
-            let Doing::Touching(accessor) = &mut at.doing else { continue };
+            let Activity::Touching(accessor) = &mut at.activity else { continue };
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
             let from = if runs { self.kernel.clock(at.caller.cpu).max(clock) } else { clock };
             if runs {
@@ -295,7 +296,7 @@ impl Engine<'_> {
                 by_thread[hit.who].push(hit);
             }
             for (&((thread, number), touches), hits) in threads.iter().zip(by_thread) {
-                let Doing::Touching(accessor) = &mut self.threads[thread].doing else { continue };
+                let Activity::Touching(accessor) = &mut self.threads[thread].activity else { continue };
                 let access = &mut accessor.list[number];
                 let count = access.touching.stream.count;
                 let hits = hits.iter().map(|hit| (hit.touch(count, touches), hit.unit)).collect();
@@ -341,12 +342,12 @@ impl Engine<'_> {
     fn touch_unmarked(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
         loop {
             let at = &mut self.threads[thread];
-            let Doing::Touching(accessor) = &mut at.doing else { return Ok(Step::Ended) };
+            let Activity::Touching(accessor) = &mut at.activity else { return Ok(Step::Ended) };
             match accessor.run(&mut self.memory, &mut self.kernel, &mut at.caller, until) {
-                Ok(Came::On) => return Ok(Step::On),
-                Ok(Came::Asleep(until)) => return Ok(Step::Asleep(until)),
-                Ok(Came::Done) => return Ok(Step::Ended),
-                Ok(Came::Marked(mapping, unit)) => {
+                Ok(AccessProgress::On) => return Ok(Step::On),
+                Ok(AccessProgress::Asleep(until)) => return Ok(Step::Asleep(until)),
+                Ok(AccessProgress::Done) => return Ok(Step::Ended),
+                Ok(AccessProgress::Marked(mapping, unit)) => {
                     if self.hint_fault(thread, mapping, unit)? {
                         return Ok(Step::On);
                     }
@@ -362,16 +363,16 @@ impl Engine<'_> {
         if !self.memory.mappings[mapping].has(unit) {
             return Ok(false);
         }
-        let mut env = Env { kernel: &mut self.kernel, memory: &mut self.memory, queues: &self.queues };
-        let before = env.kernel.stat.events.faults;
-        let asks = numa.do_numa_page(&mut env, thread, mapping, unit);
-        if let Doing::Touching(accessor) = &mut self.threads[thread].doing {
-            accessor.note_hints(mapping, unit, env.kernel.stat.events.faults - before);
+        let mut ctx = NumaCtx { kernel: &mut self.kernel, memory: &mut self.memory, queues: &self.queues };
+        let before = ctx.kernel.stat.events.faults;
+        let asks = numa.do_numa_page(&mut ctx, thread, mapping, unit);
+        if let Activity::Touching(accessor) = &mut self.threads[thread].activity {
+            accessor.note_hints(mapping, unit, ctx.kernel.stat.events.faults - before);
         }
         if !asks {
             return Ok(false);
         }
-        match numa.numa_migrate_preferred(&mut env, thread) {
+        match numa.numa_migrate_preferred(&mut ctx, thread) {
             None => return Ok(false),
             Some(Move::To(cpu)) => self.move_thread(thread, cpu)?,
             Some(Move::Swap(cpu, with)) => {
@@ -383,7 +384,7 @@ impl Engine<'_> {
                 self.make_ready(cpu);
             }
         }
-        self.apart = false;
+        self.not_batchable = false;
         Ok(true)
     }
 
@@ -501,7 +502,7 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError>
     let own = |of: &super::process::Process| of.regions.iter().copied().zip(of.mappers.iter().copied()).collect();
     let processes: Vec<Vec<(usize, usize)>> = engine.processes.iter().map(own).collect();
     engine.memory.mappings = build::mappings(scenario, &processes, &engine.memory.regions);
-    let image = crate::lab_guest::image::load(engine)?;
+    let image = super::image::load(engine)?;
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
     let threads: Vec<_> = engine.threads[..engine.workload_threads()].iter().map(thread).collect();
     let mut numa = build::numa(scenario, &engine.memory.mappings, &threads);

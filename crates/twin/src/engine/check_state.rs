@@ -63,7 +63,7 @@ pub fn check(state: &State, machine: &Machine) -> Result<(), StateError> {
     }
     state.zones.iter().try_for_each(check_sizes)?;
     same_machine(state, machine)?;
-    apart(&state.zones)?;
+    free_by_type(&state.zones)?;
     let cpus = machine.cpus.len() as u32;
     for zone in &state.zones {
         check_lists(zone, cpus)?;
@@ -100,25 +100,25 @@ fn same_machine(state: &State, machine: &Machine) -> Result<(), StateError> {
     let nodes: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.node).collect();
     if !state.cpu_nodes.is_empty() && state.cpu_nodes.len() != nodes.len() {
         differ.push(format!("CPUs: {} recorded, {} in the scenario", state.cpu_nodes.len(), nodes.len()));
-    } else if let Some(cpu) = state.cpu_nodes.iter().zip(&nodes).position(|(recorded, said)| recorded != said) {
+    } else if let Some(cpu) = state.cpu_nodes.iter().zip(&nodes).position(|(recorded, config)| recorded != config) {
         differ.push(format!("CPU {cpu}: of node {} recorded, {} in the scenario", state.cpu_nodes[cpu], nodes[cpu]));
     }
     for (number, node) in machine.nodes.iter().enumerate() {
         let zones: Vec<&ZoneState> = state.zones.iter().filter(|zone| zone.node == number).collect();
         let recorded: u64 = zones.iter().map(|zone| zone.present).sum();
-        let said: u64 = node.zones.iter().map(|zone| zone.present).sum();
-        if recorded.abs_diff(said) > recorded.max(said) / FIRMWARE_PART {
+        let config: u64 = node.zones.iter().map(|zone| zone.present).sum();
+        if recorded.abs_diff(config) > recorded.max(config) / FIRMWARE_PART {
             let of_zone = |zone: &&ZoneState| format!("{} {}", zone.kind.name(), zone.present);
             let by_zone: Vec<String> = zones.iter().map(of_zone).collect();
             let by_zone = if by_zone.is_empty() { "no zone".into() } else { by_zone.join(", ") };
-            differ.push(format!("node {number}: {recorded} pages recorded ({by_zone}), {said} in the scenario"));
+            differ.push(format!("node {number}: {recorded} pages recorded ({by_zone}), {config} in the scenario"));
         }
     }
     if differ.is_empty() { Ok(()) } else { Err(StateError::OtherMachine(differ)) }
 }
 
 /// No zone is there twice, and none lies in another.
-fn apart(zones: &[ZoneState]) -> Result<(), StateError> {
+fn free_by_type(zones: &[ZoneState]) -> Result<(), StateError> {
     let mut by_place: Vec<&ZoneState> = zones.iter().collect();
     by_place.sort_by_key(|zone| zone.start_pfn);
     for pair in by_place.windows(2) {
@@ -178,7 +178,7 @@ fn check_lists(zone: &ZoneState, cpus: u32) -> Result<(), StateError> {
 /// Free blocks of types other than movable.
 fn check_blocks(zone: &ZoneState) -> Result<(), StateError> {
     let (mut pages, mut pageblocks) = (Some(0u64), 0u64);
-    for of in &zone.apart {
+    for of in &zone.free_by_type {
         let place = || format!("{}, type {:?}", name(zone), of.of);
         let orders = of.blocks.len() <= MAX_ORDER as usize + 1;
         require(orders, place, || format!("free blocks of {} orders", of.blocks.len()))?;

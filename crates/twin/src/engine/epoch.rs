@@ -2,25 +2,26 @@
 
 use super::RunError;
 use super::main_loop::Engine;
-use super::process::Doing;
+use super::process::Activity;
 use crate::mm::tlb::Cpus;
 use crate::time::{PS_PER_NS, Ps};
+use crate::workload::accessor::Accessor;
 
 impl Engine<'_> {
     /// Ends the epoch that ends at a time, and begins the next.
     pub(super) fn end_epoch(&mut self, clock: Ps) -> Result<(), RunError> {
-        self.apart = false;
+        self.not_batchable = false;
         self.memory.load.end_epoch(clock);
-        let accessors = self.threads.iter_mut().filter_map(|thread| match &mut thread.doing {
-            Doing::Touching(accessor) => Some(accessor),
-            Doing::Nothing
-            | Doing::Action(..)
-            | Doing::Kswapd(_)
-            | Doing::Kcompactd(_)
-            | Doing::Flusher(_)
-            | Doing::Ender(_) => None,
+        let accessors = self.threads.iter_mut().filter_map(|thread| match &mut thread.activity {
+            Activity::Touching(accessor) => Some(accessor),
+            Activity::Nothing
+            | Activity::Action(..)
+            | Activity::Kswapd(_)
+            | Activity::Kcompactd(_)
+            | Activity::Flusher(_)
+            | Activity::BioEndIo(_) => None,
         });
-        self.memory.end_epoch(accessors);
+        self.memory.end_epoch(accessors.flat_map(Accessor::take_touches));
         self.note_cpus();
         // No CPU can be at work before this time any more.
         self.kernel.probe.drain(clock / PS_PER_NS, self.sink);

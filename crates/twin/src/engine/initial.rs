@@ -24,7 +24,7 @@ const OF_SUPERBLOCK: u64 = 1024;
 
 impl Engine<'_> {
     /// Takes over the lists. Their pages are taken from what is free, so zones must still have more than they had.
-    pub(super) fn begin_with_lru(&mut self, lru: &Lru) -> Result<(), RunError> {
+    pub(super) fn restore_lru(&mut self, lru: &Lru) -> Result<(), RunError> {
         let lists = || lru.lruvecs.iter().flat_map(|vec| vec.lists.iter().flatten().map(|run| (vec.node, run)));
         let batches = || lru.batches.iter().filter(|batch| batch.name == "lru_add");
         let waiting = || batches().flat_map(|batch| &batch.runs);
@@ -105,24 +105,24 @@ impl Engine<'_> {
     }
 
     /// Takes over what can be shrunk besides; names that are looked up will be there.
-    pub(super) fn begin_with_shrinkers(&mut self, shrinkers: &[mmtwin_event::counters::Shrinker]) {
+    pub(super) fn restore_shrinkers(&mut self, shrinkers: &[mmtwin_event::counters::Shrinker]) {
         let nodes = self.kernel.machine.nodes.len();
         let mut all: Vec<(&str, Option<&str>, Shrinker)> = Vec::new();
-        for said in shrinkers {
-            let key = (said.name.as_str(), said.of.as_deref());
-            let of_first_node = said.node == 0;
+        for config in shrinkers {
+            let key = (config.name.as_str(), config.of.as_deref());
+            let of_first_node = config.node == 0;
             let known = all.iter_mut().rev().find(|(name, of, _)| (*name, *of) == key && !of_first_node);
-            let number = said.node as usize;
+            let number = config.node as usize;
             let shrinker = match known {
                 Some((_, _, shrinker)) => shrinker,
                 None => {
-                    all.push((key.0, key.1, Shrinker::new(&said.name, said.seeks.into(), said.batch, nodes)));
+                    all.push((key.0, key.1, Shrinker::new(&config.name, config.seeks.into(), config.batch, nodes)));
                     let Some((_, _, shrinker)) = all.last_mut() else { continue };
                     shrinker
                 }
             };
             if number < nodes {
-                (shrinker.freeable[number], shrinker.deferred[number]) = (said.objects, said.deferred);
+                (shrinker.freeable[number], shrinker.deferred[number]) = (config.objects, config.deferred);
             }
         }
         let looks_up = |process: &Process| {

@@ -5,15 +5,14 @@
 
 use super::RunError;
 use super::main_loop::{Engine, Step};
-use super::process::{Doing, Process, Thread};
-use super::watch::Watch;
+use super::process::{Activity, Process, Thread};
 use crate::frame::ZONES;
 use crate::mm::compaction::Kcompactd;
-use crate::mm::reclaim::NodeThread;
-use crate::mm::vmscan::{Poll, World};
+use crate::mm::reclaim::KswapdImpl;
+use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
-use crate::time::{PS_PER_NS, Ps};
+use crate::time::{PS_PER_NS, Ps, Watch};
 
 /// Ids of the first kswapd and, behind those of 64 nodes, of the first kcompactd.
 const FIRST_KSWAPD: i32 = 60;
@@ -30,21 +29,22 @@ impl Engine<'_> {
             Caller::new(cpu, Task { pid, tgid: pid }, Policy::Default)
         };
         for &node in &nodes {
-            let doing = Doing::Kswapd(Box::new(NodeThread::new(&self.kernel.reclaim.rules, node)));
-            let thread = self.add_kernel_thread(format!("kswapd{node}"), caller(self, FIRST_KSWAPD, node), doing);
+            let activity = Activity::Kswapd(Box::new(KswapdImpl::new(&self.kernel.reclaim.rules, node)));
+            let thread = self.add_kernel_thread(format!("kswapd{node}"), caller(self, FIRST_KSWAPD, node), activity);
             self.kswapds.push((node, thread));
         }
         for &node in &nodes {
-            let doing = Doing::Kcompactd(Box::new(Kcompactd::new(node)));
-            let thread = self.add_kernel_thread(format!("kcompactd{node}"), caller(self, FIRST_KCOMPACTD, node), doing);
+            let activity = Activity::Kcompactd(Box::new(Kcompactd::new(node)));
+            let thread =
+                self.add_kernel_thread(format!("kcompactd{node}"), caller(self, FIRST_KCOMPACTD, node), activity);
             self.kcompactds.push((node, thread));
         }
     }
 
     /// Adds a thread of the kernel.
-    pub(super) fn add_kernel_thread(&mut self, name: String, caller: Caller, doing: Doing) -> usize {
+    pub(super) fn add_kernel_thread(&mut self, name: String, caller: Caller, activity: Activity) -> usize {
         let thread = self.threads.len();
-        self.threads.push(Thread::of_kernel(self.processes.len(), caller, doing));
+        self.threads.push(Thread::of_kernel(self.processes.len(), caller, activity));
         self.processes.push(Process::of_kernel(name, thread));
         thread
     }
@@ -52,7 +52,7 @@ impl Engine<'_> {
     /// Threads of the kernel: kswapds, kcompactds and those that write back.
     pub(super) fn kernel_threads(&self) -> impl Iterator<Item = usize> + use<'_> {
         let of_nodes = self.kswapds.iter().chain(&self.kcompactds).map(|of| of.1);
-        of_nodes.chain(self.writers_back.iter().flat_map(|of| [of.flusher, of.ender]))
+        of_nodes.chain(self.writeback_threads.iter().flat_map(|of| [of.flusher, of.end_io]))
     }
 
     /// Threads of the workload; those of the kernel come behind them.
@@ -70,18 +70,18 @@ impl Engine<'_> {
     pub(super) fn work_of_kernel(&mut self, thread: usize, until: Ps) -> Step {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);
-        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        let mut watch = Watch::within(world.kernel.clock(cpu));
-        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
-            if !watch.goes_on(world.kernel.clock(cpu)) {
+        let mut ctx = TaskCtx { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        let mut watch = Watch::within(ctx.kernel.clock(cpu));
+        while ctx.kernel.clock(cpu) < until && !ctx.kernel.has_effects() {
+            if !watch.goes_on(ctx.kernel.clock(cpu)) {
                 return Step::Still;
             }
-            let came = match &mut at.doing {
-                Doing::Kswapd(kswapd) => kswapd.step(&mut world),
-                Doing::Kcompactd(kcompactd) => kcompactd.step(&mut world),
-                Doing::Flusher(flusher) => flusher.step(&mut world),
-                Doing::Ender(ender) => ender.step(&mut world),
-                Doing::Nothing | Doing::Action(..) | Doing::Touching(_) => return Step::Ended,
+            let came = match &mut at.activity {
+                Activity::Kswapd(kswapd) => kswapd.step(&mut ctx),
+                Activity::Kcompactd(kcompactd) => kcompactd.step(&mut ctx),
+                Activity::Flusher(flusher) => flusher.step(&mut ctx),
+                Activity::BioEndIo(end_io) => end_io.step(&mut ctx),
+                Activity::Nothing | Activity::Action(..) | Activity::Touching(_) => return Step::Ended,
             };
             match came {
                 Poll::On => {}
@@ -95,15 +95,15 @@ impl Engine<'_> {
         Step::On
     }
 
-    /// Does at once what reclaim, faults and writes have left to be done on a CPU, whose clock may be behind `now` if it
-    /// was idle.
-    pub(super) fn attend(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
+    /// Does what a step of a CPU wants done, whose clock may be behind `now` if it was idle.
+    pub(super) fn process_effects(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
         let at = self.kernel.clock(cpu).max(now);
-        self.attend_writeback(cpu, at)?;
-        for node in std::mem::take(&mut self.kernel.compaction.wakes) {
+        let effects = self.kernel.take_effects(&mut self.memory);
+        self.process_writeback(cpu, at, &effects)?;
+        for node in effects.kcompactd {
             self.wake_node_thread(node, |engine| &engine.kcompactds, at)?;
         }
-        for (node, reason) in std::mem::take(&mut self.kernel.reclaim.unthrottled) {
+        for (node, reason) in effects.unthrottled {
             let sleepers = self.threads.iter().enumerate();
             let woken: Vec<usize> =
                 sleepers.filter(|(_, thread)| thread.throttled == Some((node, reason))).map(|(i, _)| i).collect();
@@ -111,10 +111,10 @@ impl Engine<'_> {
                 self.wake(thread, at)?;
             }
         }
-        for cpu in std::mem::take(&mut self.kernel.reclaim.workers) {
+        for cpu in effects.reschedule {
             self.queues.reschedule(cpu);
         }
-        for node in std::mem::take(&mut self.kernel.reclaim.wakes) {
+        for node in effects.kswapd {
             self.wake_node_thread(node, |engine| &engine.kswapds, at)?;
         }
         Ok(())
@@ -138,7 +138,7 @@ impl Engine<'_> {
             self.set_cpu(thread, to, at / PS_PER_NS);
         }
         self.threads[thread].sleeps += 1;
-        self.apart = false;
+        self.not_batchable = false;
         let idle = self.queues.enqueue_first(to, thread);
         if idle {
             self.kernel.wait(to, at);

@@ -6,10 +6,12 @@
 //! have seen the shared lists as they are at the end of their own steps, at most an epoch ahead.
 
 use super::balancing::Balancing;
-use super::process::{Doing, Process, Thread};
+use super::oom::Killed;
+use super::process::{Activity, Process, Thread};
 use super::sample::Sampler;
-use super::watch::Watch;
-use super::writeback::WritersBack;
+use super::slowpath::{SHORTEST_TURN, turn};
+use super::watch::MANY_EVENTS;
+use super::writeback::WritebackThreads;
 use super::{Halted, Options, Ran, RunError, balancing, process};
 use crate::build;
 use crate::build::BuildError;
@@ -17,14 +19,12 @@ use crate::hw::load::Load;
 use crate::lab_guest::host::Host;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
-use crate::mm::oom::Killed;
 use crate::mm::slab::dentry::Dentries;
-use crate::mm::slowpath as stall;
-use crate::mm::slowpath::{SHORTEST_TURN, Stall};
+use crate::mm::slowpath::AllocSlowpath;
 use crate::page_alloc::AllocationFailure;
 use crate::probe::Probe;
 use crate::sched::RunQueues;
-use crate::time::{Ns, PS_PER_NS, Ps, Timers};
+use crate::time::{Ns, PS_PER_NS, Ps, Timers, Watch};
 use crate::workload::trace::Replayed;
 use mmtwin_event::results::{Ending, PhaseResult, Results};
 use mmtwin_event::{Sink, Times};
@@ -115,7 +115,7 @@ pub(crate) struct Engine<'a> {
     pub(super) ready: BinaryHeap<Reverse<(Ps, u32)>>,
     pub(crate) is_ready: Vec<bool>,
     /// The threads that run are known not to be in one and the same page loop.
-    pub(crate) apart: bool,
+    pub(crate) not_batchable: bool,
     pub(super) epoch_end: Ps,
     /// When the last process that has ended had given its memory back.
     pub(super) exited: Ns,
@@ -130,7 +130,7 @@ pub(crate) struct Engine<'a> {
     /// Nodes and the threads of their kcompactds.
     pub(super) kcompactds: Vec<(usize, usize)>,
     /// The threads that write back, if there are files.
-    pub(super) writers_back: Option<WritersBack>,
+    pub(super) writeback_threads: Option<WritebackThreads>,
     /// What has been replayed of a trace.
     pub(super) replayed: Replayed,
     /// Processes that were killed for want of memory.
@@ -139,6 +139,8 @@ pub(crate) struct Engine<'a> {
     pub(super) unended: usize,
     /// That virtual time goes on.
     pub(super) watch: Watch,
+    /// Bytes of events that wait from which on those that are final are written early.
+    pub(super) drain_at: usize,
 }
 
 impl<'a> Engine<'a> {
@@ -162,7 +164,7 @@ impl<'a> Engine<'a> {
         let mut memory = AccessState::new(load, costs, scenario.run.seed);
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
         let (nodes, cpus) = (kernel.machine.nodes.len(), kernel.machine.cpus.len());
-        memory.index = build::index(&scenario.kernel, kernel.reclaim.rules.by_zone.is_some(), nodes, cpus);
+        memory.index = build::index(&scenario.kernel, kernel.reclaim.rules.per_zone_lru.is_some(), nodes, cpus);
         memory.fault_around = build::fault_around(&scenario.kernel);
         memory.dentries = Dentries::new(nodes, cpus);
         for (number, region) in memory.regions.iter().enumerate() {
@@ -184,29 +186,30 @@ impl<'a> Engine<'a> {
             fixed: BTreeSet::new(),
             ready: BinaryHeap::new(),
             is_ready: vec![false; cpus],
-            apart: false,
+            not_batchable: false,
             epoch_end: 0,
             exited: 0,
             sampler: Sampler::new(&scenario.run.counters),
             results: Vec::new(),
             balancing: None,
-            turn: stall::turn(&kernel.alloc),
+            turn: turn(&kernel.alloc),
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
-            writers_back: None,
+            writeback_threads: None,
             replayed: Replayed::default(),
             killed: Vec::new(),
             unended: scenario.processes.len(),
             watch: Watch::new(cpus, 0),
+            drain_at: MANY_EVENTS,
             kernel,
         };
         if let Some(lru) = engine.options.state.lru.take() {
-            engine.begin_with_lru(&lru)?;
+            engine.restore_lru(&lru)?;
         }
         let shrinkers = std::mem::take(&mut engine.options.state.shrinkers);
-        engine.begin_with_shrinkers(&shrinkers);
+        engine.restore_shrinkers(&shrinkers);
         let state = &engine.options.state;
-        state.zones.iter().try_for_each(|zone| engine.kernel.go_on_from(zone))?;
+        state.zones.iter().try_for_each(|zone| engine.kernel.restore_zone(zone))?;
         engine.start_node_threads();
         engine.start_writeback();
         if let Some(rules) = build::fair_rules(&scenario.kernel, cpus) {
@@ -250,7 +253,7 @@ impl<'a> Engine<'a> {
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::OutOfMemory(thread, failure)) => {
                     now = now.max(self.kernel.now(self.threads[thread].caller.cpu));
-                    break self.nobody_killed(thread, &failure, now);
+                    break self.oom_no_victim(thread, &failure, now);
                 }
                 Err(Stop::Halted(why)) => {
                     halted = Some(*why.clone());
@@ -340,12 +343,12 @@ impl<'a> Engine<'a> {
             Due::PhaseEnd(..) | Due::Wake(..) => {}
             Due::Written(request) => {
                 self.transferred(timer.cpu, request, timer.at)?;
-                self.attend(timer.cpu, timer.at * PS_PER_NS)?;
+                self.process_effects(timer.cpu, timer.at * PS_PER_NS)?;
             }
             Due::Flush => self.flusher_is_due(timer.at)?,
             Due::Commit => {
                 self.memory.commit(&mut self.kernel, timer.at);
-                self.attend(timer.cpu, timer.at * PS_PER_NS)?;
+                self.process_effects(timer.cpu, timer.at * PS_PER_NS)?;
             }
             Due::Sample => {
                 self.sample(timer.at)?;
@@ -399,17 +402,14 @@ impl<'a> Engine<'a> {
         let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
         let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
-        let reclaims = self.pay_for_high(thread, together);
-        let reclaims = reclaims.or_else(|| self.reclaim_node(thread, together));
-        let reclaims = reclaims.or_else(|| self.reclaim(thread, together));
-        let step = match reclaims {
+        let step = match self.reclaim(thread, together) {
             Some(step) => step,
             None => self.step_on(thread, in_order, together)?,
         };
         self.note_high(thread);
         let ran = self.kernel.clock(cpu) - begin;
         self.threads[thread].ran += ran;
-        if let Doing::Touching(accessor) = &mut self.threads[thread].doing {
+        if let Activity::Touching(accessor) = &mut self.threads[thread].activity {
             accessor.ran += ran;
         }
         self.numa_ran(thread, ran);
@@ -422,7 +422,7 @@ impl<'a> Engine<'a> {
             Step::Still => return Err(self.stands_still(Some(thread)).into()),
             Step::Waits => return Err(self.waits_for_ever(thread).into()),
         }
-        self.attend(cpu, clock)?;
+        self.process_effects(cpu, clock)?;
         self.make_ready(cpu);
         Ok(())
     }
@@ -443,9 +443,9 @@ impl<'a> Engine<'a> {
 
     /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
-        let awaited = self.threads[thread].stall.as_ref().map(Stall::request);
+        let awaited = self.threads[thread].slowpath.as_ref().map(AllocSlowpath::request);
         // What it did for the memory may have taken it past its turn: it tries in its next one, and has got nothing yet.
-        let sampled = matches!(&self.threads[thread].doing, Doing::Touching(of) if of.replay.is_none())
+        let sampled = matches!(&self.threads[thread].activity, Activity::Touching(of) if of.replay.is_none())
             && !(self.options.explicit && self.balancing.is_some());
         let end = if sampled { until } else { in_order };
         if awaited.is_some() && self.kernel.clock(self.threads[thread].caller.cpu) >= end {
@@ -453,27 +453,27 @@ impl<'a> Engine<'a> {
         }
         self.kernel.awaited = awaited;
         self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
-        let step = match &mut self.threads[thread].doing {
-            Doing::Nothing => Ok(Step::Ended),
-            Doing::Kswapd(_) | Doing::Kcompactd(_) | Doing::Flusher(_) | Doing::Ender(_) => {
+        let step = match &mut self.threads[thread].activity {
+            Activity::Nothing => Ok(Step::Ended),
+            Activity::Kswapd(_) | Activity::Kcompactd(_) | Activity::Flusher(_) | Activity::BioEndIo(_) => {
                 Ok(self.work_of_kernel(thread, until))
             }
-            Doing::Action(..) => self.act(thread, end),
-            Doing::Touching(_) => self.touch(thread, end),
+            Activity::Action(..) => self.act(thread, end),
+            Activity::Touching(_) => self.touch(thread, end),
         };
         let got = awaited.is_some() && self.kernel.awaited.take().is_none();
         match step {
             Err(Stop::OutOfMemory(thread, failure)) => {
                 if got {
                     // This is the next request.
-                    self.stall_ends(thread);
+                    self.alloc_slowpath_ends(thread);
                 }
-                self.stalled(thread, failure)
+                self.alloc_slowpath(thread, failure)
             }
             step => {
                 if awaited.is_some() {
                     // It has got its memory.
-                    self.stall_ends(thread);
+                    self.alloc_slowpath_ends(thread);
                 }
                 step
             }

@@ -4,22 +4,27 @@
 //! a thread draws in bulk, to the end of the epoch ([`main_loop`]). What a thread does is one of the actions of
 //! [`actions`] or touches of memory ([`crate::mm::memory`]). Processes, their phases and their memory are in [`process`].
 
+mod action_stats;
 mod actions;
 mod balancing;
 pub mod check_state;
 mod epoch;
 mod high_alloc;
+mod host;
+mod image;
 mod initial;
 mod kernel_threads;
-pub(crate) mod loops;
-pub(crate) mod main_loop;
+mod loops;
+mod main_loop;
+mod oom;
 mod phases;
-pub(crate) mod process;
+mod process;
+mod recorder;
 mod sample;
-mod tally;
+mod slowpath;
 mod vmalloc_test;
 mod wake;
-pub(crate) mod watch;
+mod watch;
 mod writeback;
 
 use crate::workload::trace::Trace;

@@ -1,9 +1,9 @@
 //! How processes start, go from phase to phase and end, and what happens to their threads when a CPU stops.
 
 use super::RunError;
+use super::action_stats::ActionStats;
 use super::main_loop::{Due, Engine};
-use super::process::{Doing, What};
-use super::tally::Tally;
+use super::process::{Activity, What};
 use crate::build;
 use crate::mm::accessed::pool::Pool;
 use crate::mm::filemap::Reader;
@@ -41,16 +41,16 @@ impl Engine<'_> {
     /// A CPU for a thread: its own, one of its node, one of its process's, or any.
     fn choose_cpu(&mut self, thread: usize) -> u32 {
         let at = &self.threads[thread];
-        let said = &self.scenario.processes[at.process];
+        let config = &self.scenario.processes[at.process];
         let (stat, machine) = (&self.kernel.stat, &self.kernel.machine);
         let all = || (0..stat.cpus()).filter(|&cpu| stat.is_online(cpu));
-        let own: Vec<u32> = match (&at.pinned, &said.cpus) {
+        let own: Vec<u32> = match (&at.pinned, &config.cpus) {
             (Some(cpu), _) => vec![*cpu],
             (None, Some(cpus)) => cpus.numbers().to_vec(),
             (None, None) => all().collect(),
         };
         let own: Vec<u32> = own.into_iter().filter(|&cpu| stat.is_online(cpu)).collect();
-        let near = |cpu: &u32| said.start_node.is_some_and(|node| machine.node_of(*cpu) == node as usize);
+        let near = |cpu: &u32| config.start_node.is_some_and(|node| machine.node_of(*cpu) == node as usize);
         let near: Vec<u32> = own.iter().copied().filter(near).collect();
         let queues = &mut self.queues;
         let place = queues.place(near.into_iter(), machine);
@@ -70,9 +70,9 @@ impl Engine<'_> {
         }
         let this = &mut self.processes[process];
         (this.phase, this.begun, this.reached) = (Some(phase), at, at);
-        let (duration, number) = (this.phases[phase].duration, this.phases[phase].what.said());
+        let (duration, number) = (this.phases[phase].duration, this.phases[phase].what.number());
         let actions = number.map_or(0, |number| self.scenario.processes[process].phases[number].actions.len());
-        this.tallies = vec![Tally::default(); actions];
+        this.action_stats = vec![ActionStats::default(); actions];
         if let Some(duration) = duration {
             self.fix(at.saturating_add(duration), Due::PhaseEnd(process, phase));
         }
@@ -94,9 +94,9 @@ impl Engine<'_> {
 
     /// Regions that had a policy of their own while they were populated have it no more.
     fn populated(&mut self, process: usize) {
-        let said = &self.scenario.processes[process];
-        for (number, region) in said.regions.iter().enumerate() {
-            let policy = build::policy(program::policy(said, number), &self.scenario.machine);
+        let config = &self.scenario.processes[process];
+        for (number, region) in config.regions.iter().enumerate() {
+            let policy = build::policy(program::policy(config, number), &self.scenario.machine);
             if let (Some(_), Ok(policy)) = (&region.populate_policy, policy) {
                 self.memory.regions[self.processes[process].regions[number]].policy = policy;
             }
@@ -117,16 +117,16 @@ impl Engine<'_> {
         let at = &mut self.threads[thread];
         let process = at.process;
         let Some(phase) = self.processes[process].phase else { return Ok(()) };
-        let next = match &at.doing {
-            Doing::Action(number, _) => Some(number + 1),
-            Doing::Touching(_)
-            | Doing::Nothing
-            | Doing::Kswapd(_)
-            | Doing::Kcompactd(_)
-            | Doing::Flusher(_)
-            | Doing::Ender(_) => None,
+        let next = match &at.activity {
+            Activity::Action(number, _) => Some(number + 1),
+            Activity::Touching(_)
+            | Activity::Nothing
+            | Activity::Kswapd(_)
+            | Activity::Kcompactd(_)
+            | Activity::Flusher(_)
+            | Activity::BioEndIo(_) => None,
         };
-        if let Doing::Touching(accessor) = std::mem::take(&mut at.doing) {
+        if let Activity::Touching(accessor) = std::mem::take(&mut at.activity) {
             at.touched = Some(accessor);
         }
         let mut own = self.shared_pools(process);
@@ -145,29 +145,30 @@ impl Engine<'_> {
     /// Sets what a thread does: its action number `next`, or after the last its touches. False if there is nothing.
     fn set_next(&mut self, thread: usize, phase: usize, next: usize, shared: &mut Vec<(usize, usize)>) -> bool {
         let at = &self.threads[thread].phases[phase];
-        let doing = if next < at.actions.len() {
-            Doing::Action(next, None)
+        let activity = if next < at.actions.len() {
+            Activity::Action(next, None)
         } else if !at.accesses.is_empty() {
-            Doing::Touching(self.accessor(thread, phase, shared))
+            Activity::Touching(self.accessor(thread, phase, shared))
         } else {
-            Doing::Nothing
+            Activity::Nothing
         };
-        let some = !matches!(doing, Doing::Nothing);
-        self.threads[thread].doing = doing;
+        let some = !matches!(activity, Activity::Nothing);
+        self.threads[thread].activity = activity;
         some
     }
 
     /// Pools that other threads of a process share in this phase, as (access, pool).
     fn shared_pools(&self, process: usize) -> Vec<(usize, usize)> {
-        let touching = self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread].doing {
-            Doing::Touching(accessor) => Some(accessor),
-            Doing::Nothing
-            | Doing::Action(..)
-            | Doing::Kswapd(_)
-            | Doing::Kcompactd(_)
-            | Doing::Flusher(_)
-            | Doing::Ender(_) => self.threads[thread].touched.as_ref(),
-        });
+        let touching =
+            self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread].activity {
+                Activity::Touching(accessor) => Some(accessor),
+                Activity::Nothing
+                | Activity::Action(..)
+                | Activity::Kswapd(_)
+                | Activity::Kcompactd(_)
+                | Activity::Flusher(_)
+                | Activity::BioEndIo(_) => self.threads[thread].touched.as_ref(),
+            });
         let accesses = touching.flat_map(|accessor| &accessor.list);
         let shared = accesses.filter(|access| access.touching.shared);
         shared.filter_map(|access| Some((access.touching.number, access.pool?))).collect()
@@ -221,9 +222,12 @@ impl Engine<'_> {
                 logged,
             });
         }
-        let replay = self.replay(thread, phase);
+        let process = &self.processes[self.threads[thread].process];
+        let replays = process.phases[phase].what == What::Replay;
+        let trace = self.options.trace.as_ref().filter(|_| replays);
+        let replay = trace.map(|trace| trace.of_thread(thread, self.options.state.at));
         let mut accessor = Accessor { list, turn: 0, explicit, replay, pace: 0.0, rest: Rest::default(), ran: 0 };
-        self.memory.open_logs(&mut accessor);
+        accessor.open_logs(&mut self.memory);
         accessor
     }
 
@@ -244,8 +248,8 @@ impl Engine<'_> {
             let this = &mut self.threads[thread];
             this.sleeps += 1;
             this.throttled = None;
-            let (stall, high, node_reclaim) = (this.stall.take(), this.high.take(), this.node_reclaim.take());
-            let direct = stall.and_then(|stall| stall.direct);
+            let (slowpath, high, node_reclaim) = (this.slowpath.take(), this.high.take(), this.node_reclaim.take());
+            let direct = slowpath.and_then(|slowpath| slowpath.direct);
             let asleep = [
                 direct.and_then(|direct| direct.throttle()),
                 high.and_then(|high| high.throttle()),
@@ -256,23 +260,23 @@ impl Engine<'_> {
                 self.kernel.reclaim.nodes[of.node].reclaim_locked = false;
             }
             let pid = this.caller.task.pid;
-            self.kernel.give_up_held(pid);
+            self.kernel.release_isolated(pid);
             self.kernel.writeback.granted.retain(|&to| to != pid);
             let regions = &self.processes[process].regions;
             regions.iter().for_each(|&region| self.memory.regions[region].lock.leave(pid));
-            match std::mem::take(&mut this.doing) {
-                Doing::Action(number, Some(working)) => self.end_action(thread, number, working),
-                Doing::Touching(accessor) => this.touched = Some(accessor),
-                Doing::Action(_, None)
-                | Doing::Nothing
-                | Doing::Kswapd(_)
-                | Doing::Kcompactd(_)
-                | Doing::Flusher(_)
-                | Doing::Ender(_) => {}
+            match std::mem::take(&mut this.activity) {
+                Activity::Action(number, Some(working)) => self.end_action(thread, number, working),
+                Activity::Touching(accessor) => this.touched = Some(accessor),
+                Activity::Action(_, None)
+                | Activity::Nothing
+                | Activity::Kswapd(_)
+                | Activity::Kcompactd(_)
+                | Activity::Flusher(_)
+                | Activity::BioEndIo(_) => {}
             }
         }
-        let said = &self.scenario.processes[process];
-        let mut result = self.processes[process].result(said, &self.threads, &self.memory.regions, at);
+        let config = &self.scenario.processes[process];
+        let mut result = self.processes[process].result(config, &self.threads, &self.memory.regions, at);
         result.balancing = self.numa_time(process);
         result.active_nodes = self.numa_active_nodes(process);
         for thread in self.processes[process].threads.clone() {

@@ -1,30 +1,29 @@
 //! Processes and threads while they run.
 
-use super::tally::{Part, Tally};
+use super::action_stats::{ActionStats, Part};
 use crate::build;
 use crate::build::BuildError;
 use crate::frame::Pfn;
 use crate::mm::compaction::Kcompactd;
 use crate::mm::memcg::high::High;
-use crate::mm::reclaim::NodeThread;
+use crate::mm::reclaim::KswapdImpl;
 use crate::mm::region::{Region, Shape};
-use crate::mm::slowpath::{Stall, Throttled};
+use crate::mm::slowpath::{AllocSlowpath, Throttled};
 use crate::mm::vmscan::NodeReclaim;
-use crate::mm::writeback::{Ender, Flusher};
+use crate::mm::writeback::{BioEndIo, Flusher};
 use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
 use crate::time::{Ns, Ps};
 use crate::workload::accessor::Accessor;
+use crate::workload::trace::FIRST_PID;
 use crate::workload::trace::Trace;
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
 use mmtwin_scenario::workload::{Phase, RegionKind, Sharing, Via};
-use mmtwin_scenario::{Scenario, workload as say};
+use mmtwin_scenario::{Scenario, workload as spec};
 use mmtwin_scenario::program::{ThreadPhase, Touching};
 use mmtwin_scenario::program::{Cursor, Pattern, Stream, self};
 use std::collections::BTreeMap;
 
-/// Id of the first process; threads and later processes follow.
-pub(crate) const FIRST_PID: i32 = 1000;
 /// Name of what comes before the first phase.
 const POPULATE: &str = "populate";
 /// Name of the phase in which a trace is replayed.
@@ -44,7 +43,7 @@ pub(crate) struct Thread {
     /// Task, CPU and policy.
     pub caller: Caller,
     /// What it does now.
-    pub doing: Doing,
+    pub activity: Activity,
     /// CPU time that it has had.
     pub ran: Ps,
     /// What of it the program itself has had, in phases that are over.
@@ -54,7 +53,7 @@ pub(crate) struct Thread {
     /// What it has touched in this phase.
     pub touched: Option<Accessor>,
     /// An allocation that it has to reclaim for.
-    pub stall: Option<Stall>,
+    pub slowpath: Option<AllocSlowpath>,
     /// A node that it reclaims before it takes memory of another.
     pub node_reclaim: Option<NodeReclaim>,
     /// Pages beyond `memory.high` that it has to reclaim for.
@@ -67,7 +66,7 @@ pub(crate) struct Thread {
 
 /// What a thread does.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Doing {
+pub(crate) enum Activity {
     /// Nothing until the phase ends.
     #[default]
     Nothing,
@@ -76,13 +75,13 @@ pub(crate) enum Doing {
     /// Touching memory.
     Touching(Accessor),
     /// Keeping memory of a node free.
-    Kswapd(Box<NodeThread>),
+    Kswapd(Box<KswapdImpl>),
     /// Making blocks of a node's memory.
     Kcompactd(Box<Kcompactd>),
     /// Writing dirty files.
     Flusher(Flusher),
     /// Ending writes.
-    Ender(Ender),
+    BioEndIo(BioEndIo),
 }
 
 /// An action under way.
@@ -139,7 +138,7 @@ pub(crate) struct Process {
     /// Threads that wait for others in a collective action.
     pub gathered: Vec<usize>,
     /// What threads reported, by action of the phase.
-    pub tallies: Vec<Tally>,
+    pub action_stats: Vec<ActionStats>,
     /// Pages kept until it ends.
     pub kept: Vec<Pfn>,
     /// It has ended.
@@ -163,16 +162,16 @@ pub(crate) enum What {
     /// They touch the regions that are populated.
     Populate,
     /// What the scenario says, by the number of the phase.
-    Said(usize),
+    OfScenario(usize),
     /// They replay a trace.
     Replay,
 }
 
 impl What {
     /// The number of a phase of the scenario.
-    pub(super) fn said(self) -> Option<usize> {
+    pub(super) fn number(self) -> Option<usize> {
         match self {
-            What::Said(number) => Some(number),
+            What::OfScenario(number) => Some(number),
             What::Populate | What::Replay => None,
         }
     }
@@ -190,46 +189,46 @@ pub(crate) struct Workload {
 pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Workload, BuildError> {
     let (mut processes, mut threads, mut regions) = (Vec::new(), Vec::new(), Vec::new());
     let mut files: BTreeMap<&str, usize> = BTreeMap::new();
-    for (index, said) in scenario.processes.iter().enumerate() {
+    for (index, config) in scenario.processes.iter().enumerate() {
         let first = threads.len();
-        let policy = build::policy(&said.policy, &scenario.machine)?;
+        let policy = build::policy(&config.policy, &scenario.machine)?;
         let tgid = FIRST_PID + first as i32;
-        let populates = said.regions.iter().any(|region| region.populate);
-        let replays = trace.is_some_and(|trace| trace.concerns(first..first + said.threads as usize));
+        let populates = config.regions.iter().any(|region| region.populate);
+        let replays = trace.is_some_and(|trace| trace.concerns(first..first + config.threads as usize));
         let cpus = scenario.machine.cpus.len() as u32;
-        for (thread, pid) in program::threads(said, index as u32, cpus, scenario.run.seed).into_iter().zip(tgid..) {
+        for (thread, pid) in program::threads(config, index as u32, cpus, scenario.run.seed).into_iter().zip(tgid..) {
             let mut phases = thread.phases;
             let mut places: Vec<Vec<usize>> =
-                said.phases.iter().map(|phase| places(said, phase, thread.number)).collect();
+                config.phases.iter().map(|phase| places(config, phase, thread.number)).collect();
             if populates {
-                phases.insert(0, populate(said, &thread.parts, scenario.run.seed));
+                phases.insert(0, populate(config, &thread.parts, scenario.run.seed));
                 places.insert(0, Vec::new());
             }
             if replays {
-                phases.push(replay(said, scenario.run.seed));
+                phases.push(replay(config, scenario.run.seed));
                 places.push(Vec::new());
             }
-            let cgroup = build::cgroup_number(scenario, said.cgroup.as_deref().unwrap_or(""));
+            let cgroup = build::cgroup_number(scenario, config.cgroup.as_deref().unwrap_or(""));
             let caller = Caller { cgroup, ..Caller::new(0, Task { pid, tgid }, policy) };
             threads.push(Thread { pinned: thread.pinned, ..Thread::new(index, phases, places, caller) });
         }
         let (mut of, mut mappers) = (Vec::new(), Vec::new());
-        for (number, said_region) in said.regions.iter().enumerate() {
-            let first = said_region.populate_policy.as_ref();
-            let policy = first.unwrap_or_else(|| program::policy(said, number));
+        for (number, region_config) in config.regions.iter().enumerate() {
+            let first = region_config.populate_policy.as_ref();
+            let policy = first.unwrap_or_else(|| program::policy(config, number));
             let policy = build::policy(policy, &scenario.machine)?;
-            let key = said_region.file.as_deref();
+            let key = region_config.file.as_deref();
             let at = key.and_then(|file| files.get(file).copied()).unwrap_or_else(|| {
                 let base = regions.last().map_or(0, |region: &Region| region.base() + region.len() as u32);
-                regions.push(region(said_region, said.threads, scenario, policy, base));
+                regions.push(region(region_config, config.threads, scenario, policy, base));
                 regions.len() - 1
             });
             key.map(|file| files.insert(file, at));
             regions[at].users += 1;
             mappers.push(regions[at].add_mapper());
-            regions[at].temporary |= said_region.temporary;
-            regions[at].sparse |= said_region.sparse;
-            regions[at].files = regions[at].files.or(said_region.files);
+            regions[at].temporary |= region_config.temporary;
+            regions[at].sparse |= region_config.sparse;
+            regions[at].files = regions[at].files.or(region_config.files);
             if number == 0 {
                 regions[at].tables.set_first();
             }
@@ -238,21 +237,21 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
         let phase = |(number, phase): (usize, &Phase)| ProcessPhase {
             name: phase.name.clone().unwrap_or_else(|| number.to_string()),
             duration: phase.duration.map(|time| time.0),
-            what: What::Said(number),
+            what: What::OfScenario(number),
         };
         let own = |name: &str, what| ProcessPhase { name: name.into(), duration: None, what };
         let first_phase = populates.then(|| own(POPULATE, What::Populate));
         let last_phase = replays.then(|| own(TRACE, What::Replay));
         processes.push(Process {
-            name: said.name.clone(),
+            name: config.name.clone(),
             threads: first..threads.len(),
             regions: of,
             mappers,
             image: Vec::new(),
-            region_names: said.regions.iter().map(|region| region.name.clone()).collect(),
+            region_names: config.regions.iter().map(|region| region.name.clone()).collect(),
             phases: first_phase
                 .into_iter()
-                .chain(said.phases.iter().enumerate().map(phase))
+                .chain(config.phases.iter().enumerate().map(phase))
                 .chain(last_phase)
                 .collect(),
             phase: None,
@@ -260,7 +259,7 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
             working: 0,
             reached: 0,
             gathered: Vec::new(),
-            tallies: Vec::new(),
+            action_stats: Vec::new(),
             kept: Vec::new(),
             ended: false,
         });
@@ -269,22 +268,23 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
 }
 
 /// Numbers of a thread's actions among its phase's.
-fn places(process: &say::Process, phase: &Phase, thread: u32) -> Vec<usize> {
-    let takes_part = |action: &say::Action| action.threads.numbers(process.threads).contains(&thread);
+fn places(process: &spec::Process, phase: &Phase, thread: u32) -> Vec<usize> {
+    let takes_part = |action: &spec::Action| action.threads.numbers(process.threads).contains(&thread);
     phase.actions.iter().enumerate().filter(|(_, action)| takes_part(action)).map(|(place, _)| place).collect()
 }
 
-fn region(said: &say::Region, threads: u32, scenario: &Scenario, policy: Policy, base: u32) -> Region {
-    let anon = said.kind == RegionKind::Anon;
-    let huge = if anon { build::huge_requests(&scenario.kernel, said.huge, policy) } else { Vec::new() };
-    let parts = if said.sharing == Sharing::Private { u64::from(threads) } else { 1 };
-    let (pages, file, exec, locked) = (said.size.pages(), said.kind == RegionKind::File, said.exec, said.locked);
+fn region(config: &spec::Region, threads: u32, scenario: &Scenario, policy: Policy, base: u32) -> Region {
+    let anon = config.kind == RegionKind::Anon;
+    let huge = if anon { build::huge_requests(&scenario.kernel, config.huge, policy) } else { Vec::new() };
+    let parts = if config.sharing == Sharing::Private { u64::from(threads) } else { 1 };
+    let (pages, file, exec, locked) =
+        (config.size.pages(), config.kind == RegionKind::File, config.exec, config.locked);
     let shape = Shape { pages, parts, anon, file, huge, exec, locked, policy };
     Region::new(shape, scenario.machine.nodes.len(), base)
 }
 
 /// The phase in which a thread writes every page of its parts once, in order.
-fn populate(process: &say::Process, parts: &[std::ops::Range<u64>], seed: u64) -> ThreadPhase {
+fn populate(process: &spec::Process, parts: &[std::ops::Range<u64>], seed: u64) -> ThreadPhase {
     let wanted =
         process.regions.iter().zip(parts).enumerate().filter(|(_, (region, part))| region.populate && !part.is_empty());
     let touching = wanted.map(|(number, (_, part))| {
@@ -295,7 +295,7 @@ fn populate(process: &say::Process, parts: &[std::ops::Range<u64>], seed: u64) -
 }
 
 /// The phase in which a thread may touch all regions, as a trace says.
-fn replay(process: &say::Process, seed: u64) -> ThreadPhase {
+fn replay(process: &spec::Process, seed: u64) -> ThreadPhase {
     let regions = process.regions.iter().enumerate();
     let accesses = regions.map(|(number, region)| walk(number, 0..region.size.pages(), seed)).collect();
     ThreadPhase { name: TRACE.into(), duration: None, actions: Vec::new(), accesses }
@@ -312,8 +312,8 @@ fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> Touching {
 
 impl Thread {
     /// A thread of the kernel.
-    pub(super) fn of_kernel(process: usize, caller: Caller, doing: Doing) -> Thread {
-        Thread { doing, ..Thread::new(process, Vec::new(), Vec::new(), caller) }
+    pub(super) fn of_kernel(process: usize, caller: Caller, activity: Activity) -> Thread {
+        Thread { activity, ..Thread::new(process, Vec::new(), Vec::new(), caller) }
     }
 
     /// A thread that has not begun.
@@ -324,12 +324,12 @@ impl Thread {
             places,
             pinned: None,
             caller,
-            doing: Doing::Nothing,
+            activity: Activity::Nothing,
             ran: 0,
             user: 0,
             sleeps: 0,
             touched: None,
-            stall: None,
+            slowpath: None,
             node_reclaim: None,
             high: None,
             denied: false,
@@ -354,20 +354,26 @@ impl Process {
             working: 0,
             reached: 0,
             gathered: Vec::new(),
-            tallies: Vec::new(),
+            action_stats: Vec::new(),
             kept: Vec::new(),
             ended: true,
         }
     }
 
     /// What the phase that runs has achieved, as it ends at a time.
-    pub(super) fn result(&self, said: &say::Process, threads: &[Thread], regions: &[Region], end: Ns) -> PhaseResult {
+    pub(super) fn result(
+        &self,
+        config: &spec::Process,
+        threads: &[Thread],
+        regions: &[Region],
+        end: Ns,
+    ) -> PhaseResult {
         let Some(phase) = self.phase.map(|at| &self.phases[at]) else { return PhaseResult::default() };
-        let said_phase = phase.what.said().map(|number| &said.phases[number]);
-        let names = match said_phase {
-            Some(said) => said.accesses.iter().map(|a| (a.region.clone(), pattern(&a.pattern))).collect(),
+        let phase_config = phase.what.number().map(|number| &config.phases[number]);
+        let names = match phase_config {
+            Some(config) => config.accesses.iter().map(|a| (a.region.clone(), pattern(&a.pattern))).collect(),
             None => {
-                let how = if phase.what == What::Replay { TRACE.into() } else { pattern(&say::Pattern::Sequential) };
+                let how = if phase.what == What::Replay { TRACE.into() } else { pattern(&spec::Pattern::Sequential) };
                 self.region_names.iter().map(|name| (name.clone(), how.clone())).collect()
             }
         };
@@ -385,11 +391,11 @@ impl Process {
                 result.cpu_time += accessor.cpu_time(access) / crate::time::PS_PER_NS;
             }
         }
-        accesses.retain(|access| said_phase.is_some() || access.threads > 0);
-        let actions = said_phase.map_or(&[][..], |said| &said.actions);
-        let actions = actions.iter().zip(&self.tallies).map(|(action, tally)| {
+        accesses.retain(|access| phase_config.is_some() || access.threads > 0);
+        let actions = phase_config.map_or(&[][..], |config| &config.actions);
+        let actions = actions.iter().zip(&self.action_stats).map(|(action, stats)| {
             let (kind, detail) = super::actions::named(&action.kind);
-            tally.result(kind, detail)
+            stats.result(kind, detail)
         });
         let placement = self.regions.iter().zip(&self.region_names);
         let placement = placement.map(|(&at, name)| Placement { region: name.clone(), nodes: regions[at].by_node() });
@@ -407,13 +413,13 @@ impl Process {
     }
 }
 
-fn pattern(pattern: &say::Pattern) -> String {
+fn pattern(pattern: &spec::Pattern) -> String {
     match pattern {
-        say::Pattern::Sequential => say::PatternName::Sequential,
-        say::Pattern::Strided { .. } => say::PatternName::Strided,
-        say::Pattern::Uniform => say::PatternName::Uniform,
-        say::Pattern::Zipf { .. } => say::PatternName::Zipf,
-        say::Pattern::HotCold { .. } => say::PatternName::HotCold,
+        spec::Pattern::Sequential => spec::PatternName::Sequential,
+        spec::Pattern::Strided { .. } => spec::PatternName::Strided,
+        spec::Pattern::Uniform => spec::PatternName::Uniform,
+        spec::Pattern::Zipf { .. } => spec::PatternName::Zipf,
+        spec::Pattern::HotCold { .. } => spec::PatternName::HotCold,
     }
     .to_string()
 }

@@ -9,6 +9,7 @@ use super::main_loop::Engine;
 use crate::hw::PAGE_SHIFT;
 use crate::mm::kernel::Kernel;
 use crate::mm::memcg::Group;
+use crate::page_alloc::PageAllocator;
 use crate::time::{Ns, PS_PER_NS};
 use crate::vmstat::VmStat;
 use mmtwin_event::counters::Row;
@@ -86,8 +87,12 @@ impl Sampler {
         sources.push(("cgroup", cgroups));
         for (source, rows) in sources {
             for row in rows {
-                let (names, values): (Vec<String>, Vec<Option<u64>>) =
-                    row.names.into_iter().zip(row.values).filter(|(name, _)| self.wanted(stat, source, name)).unzip();
+                let (names, values): (Vec<String>, Vec<Option<u64>>) = row
+                    .names
+                    .into_iter()
+                    .zip(row.values)
+                    .filter(|(name, _)| self.wanted((stat, alloc), source, name))
+                    .unzip();
                 if !names.is_empty() {
                     sink.counters(&CounterRow { source, key: &row.key, at, names: &names, values: &values });
                 }
@@ -95,9 +100,10 @@ impl Sampler {
         }
     }
 
-    fn wanted(&self, stat: &VmStat, source: &str, name: &str) -> bool {
+    fn wanted(&self, (stat, alloc): (&VmStat, &PageAllocator), source: &str, name: &str) -> bool {
         let placement = source == "numa_maps";
-        let known = placement || source == "sched" || source == "cgroup" || stat.keeps(name) || !stat.is_counter(name);
+        let known =
+            placement || source == "sched" || source == "cgroup" || stat.keeps(alloc, name) || !stat.is_counter(name);
         known && (placement || self.patterns.iter().any(|pattern| glob(pattern, name)))
     }
 }
@@ -108,8 +114,8 @@ pub(super) fn cgroups(scenario: &Scenario, kernel: &Kernel) -> Vec<Row> {
         return Vec::new();
     }
     let groups = scenario.cgroups.iter().zip(kernel.reclaim.groups.iter().skip(1));
-    let row = |(said, of): (&Cgroup, &Group)| {
-        let (mut row, events) = (Row::new(said.name.clone()), of.events);
+    let row = |(config, of): (&Cgroup, &Group)| {
+        let (mut row, events) = (Row::new(config.name.clone()), of.events);
         for (name, value) in [
             ("memory.current", of.usage << PAGE_SHIFT),
             ("memory.swap.current", of.swap << PAGE_SHIFT),

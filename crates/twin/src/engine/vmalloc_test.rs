@@ -8,7 +8,7 @@
 
 use super::RunError;
 use super::main_loop::{Engine, HORIZON, Step, Stop};
-use super::process::{Doing, Working};
+use super::process::{Activity, Working};
 use crate::sched::RunQueues;
 use crate::time::{Ns, PS_PER_NS};
 use crate::vmalloc::stress::GUARD;
@@ -48,7 +48,7 @@ impl Engine<'_> {
         for other in std::mem::take(&mut self.processes[process].gathered) {
             self.kernel.wait(self.threads[other].caller.cpu, end);
             self.wake(other, end)?;
-            if let Doing::Action(number, Some(at)) = &mut self.threads[other].doing {
+            if let Activity::Action(number, Some(at)) = &mut self.threads[other].activity {
                 let (number, mut at) = (*number, std::mem::take(at));
                 at.begun = start * PS_PER_NS;
                 at.part.operations = outcome.freed / threads as u64;

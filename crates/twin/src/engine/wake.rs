@@ -18,13 +18,13 @@ impl Engine<'_> {
     pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
         let reclaimed = self.threads[thread].throttled.take().is_some();
         self.threads[thread].sleeps += 1;
-        self.apart = false;
+        self.not_batchable = false;
         if let Some(cpu) = self.wake_up_cpu(thread) {
             self.move_thread(thread, cpu)?;
         }
         let cpu = self.threads[thread].caller.cpu;
         let first = reclaimed || thread >= self.workload_threads();
-        let idle = match first && self.kernel.reclaim.rules.by_zone.is_some() {
+        let idle = match first && self.kernel.reclaim.rules.per_zone_lru.is_some() {
             true => self.queues.enqueue_first(cpu, thread),
             false => self.queues.enqueue(cpu, thread),
         };
@@ -46,7 +46,7 @@ impl Engine<'_> {
 
     /// A thread leaves its CPU's queue.
     pub(super) fn stop_running(&mut self, thread: usize) -> Result<(), RunError> {
-        self.apart = false;
+        self.not_batchable = false;
         let cpu = self.threads[thread].caller.cpu;
         if self.queues.dequeue(cpu, thread) {
             self.kernel.enter_idle(cpu)?;

@@ -3,26 +3,22 @@
 //! Virtual time must go on while work is done. Work is counted, in steps of CPUs, things that are due, and steps of reclaim and
 //! of the kernel's threads; wall time plays no part, so the same run ends at the same place on every machine. A run also
 //! ends when more events wait than memory is meant for. Both are errors of the twin or of what the scenario makes of it,
-//! not of the modelled kernel: what happened so far is kept and told of. Checked by tests here and by `tests/watch.rs`.
+//! not of the modelled kernel: what happened so far is kept and told of. Checked by
+//! `tests/watch.rs`.
 
 use super::main_loop::Engine;
-use super::process::Doing;
-use crate::time::{Ns, Ps};
+use super::process::Activity;
+use crate::time::{Ns, PS_PER_NS, Ps};
 
-/// Time in which so much work is too much: a microsecond.
-const WINDOW: Ps = 1_000_000;
-/// Steps within it, and for each CPU and thread.
-const MOST_STEPS: u64 = 1_000_000;
-const STEPS_EACH: u64 = 1000;
 /// Bytes of events that wait from which on those that are final are given out early; that may wait at most.
-const MANY_EVENTS: usize = 64 << 20;
+pub(super) const MANY_EVENTS: usize = 64 << 20;
 const MOST_EVENTS: usize = 512 << 20;
 
 /// Why a run was ended before its workload or time was over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Halted {
     /// Work went on while virtual time did not.
-    #[error("the run got nowhere: {steps} steps of work within a microsecond at {:.9} s, last {doing} for {comm} (pid {pid}); this is an error of the twin: what was recorded until then is kept", *at as f64 / 1e9)]
+    #[error("the run got nowhere: {steps} steps of work within a microsecond at {:.9} s, last {activity} for {comm} (pid {pid}); this is an error of the twin: what was recorded until then is kept", *at as f64 / 1e9)]
     StandsStill {
         /// Virtual time.
         at: Ns,
@@ -33,10 +29,10 @@ pub enum Halted {
         /// Its process.
         comm: String,
         /// The mechanism at work.
-        doing: String,
+        activity: String,
     },
     /// A task waits for memory that nobody frees.
-    #[error("the run got nowhere: at {:.9} s {comm} (pid {pid}) has slept 10,000 times for one request for memory, last {doing}; what was recorded until then is kept", *at as f64 / 1e9)]
+    #[error("the run got nowhere: at {:.9} s {comm} (pid {pid}) has slept 10,000 times for one request for memory, last {activity}; what was recorded until then is kept", *at as f64 / 1e9)]
     WaitsForEver {
         /// Virtual time.
         at: Ns,
@@ -45,10 +41,10 @@ pub enum Halted {
         /// Its process.
         comm: String,
         /// The mechanism at work.
-        doing: String,
+        activity: String,
     },
     /// More is to be kept than memory is meant for.
-    #[error("the run wants too much memory: {bytes} bytes of {what} at {:.9} s, {limit} are allowed, last {doing} for {comm} (pid {pid}); name fewer events, or a shorter epoch", *at as f64 / 1e9)]
+    #[error("the run wants too much memory: {bytes} bytes of {what} at {:.9} s, {limit} are allowed, last {activity} for {comm} (pid {pid}); name fewer events, or a shorter epoch", *at as f64 / 1e9)]
     TooLarge {
         /// Virtual time.
         at: Ns,
@@ -63,40 +59,8 @@ pub enum Halted {
         /// Its process.
         comm: String,
         /// The mechanism at work.
-        doing: String,
+        activity: String,
     },
-}
-
-/// Counts work that is done while virtual time stands nearly still.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch {
-    since: Ps,
-    steps: u64,
-    most: u64,
-    /// Events are given out early from so many bytes on.
-    drain_at: usize,
-}
-
-impl Watch {
-    /// For a run of so many CPUs and threads.
-    pub(super) fn new(cpus: usize, threads: usize) -> Watch {
-        Watch { since: 0, steps: 0, most: MOST_STEPS + STEPS_EACH * (cpus + threads) as u64, drain_at: MANY_EVENTS }
-    }
-
-    /// For a loop within a step that begins at a time.
-    pub(crate) fn within(since: Ps) -> Watch {
-        Watch { since, ..Watch::new(0, 0) }
-    }
-
-    /// A step of work is done at a time; false if it is one too many.
-    #[inline]
-    pub(crate) fn goes_on(&mut self, now: Ps) -> bool {
-        if now >= self.since.saturating_add(WINDOW) {
-            (self.since, self.steps) = (now, 0);
-        }
-        self.steps += 1;
-        self.steps <= self.most
-    }
 }
 
 impl Engine<'_> {
@@ -106,34 +70,34 @@ impl Engine<'_> {
             return Err(self.stands_still(thread));
         }
         let bytes = self.kernel.probe.bytes();
-        if bytes < self.watch.drain_at {
+        if bytes < self.drain_at {
             return Ok(());
         }
         // As at the end of an epoch: nobody can be at work before this time any more.
-        self.kernel.probe.drain(now / crate::time::PS_PER_NS, self.sink);
+        self.kernel.probe.drain(now / PS_PER_NS, self.sink);
         let left = self.kernel.probe.bytes();
-        self.watch.drain_at = (2 * left).max(MANY_EVENTS);
+        self.drain_at = (2 * left).max(MANY_EVENTS);
         if left <= MOST_EVENTS {
             return Ok(());
         }
-        let (at, what) = (now / crate::time::PS_PER_NS, "events that wait for their order");
-        let (pid, comm, doing) = self.whose_turn(thread);
+        let (at, what) = (now / PS_PER_NS, "events that wait for their order");
+        let (pid, comm, activity) = self.whose_turn(thread);
         let (bytes, limit) = (left as u64, MOST_EVENTS as u64);
-        Err(Box::new(Halted::TooLarge { at, what, bytes, limit, pid, comm, doing }))
+        Err(Box::new(Halted::TooLarge { at, what, bytes, limit, pid, comm, activity }))
     }
 
     /// The run has got nowhere.
     pub(super) fn stands_still(&self, thread: Option<usize>) -> Box<Halted> {
-        let at = self.watch.since / crate::time::PS_PER_NS;
+        let at = self.watch.since() / PS_PER_NS;
         let at = thread.map_or(at, |thread| at.max(self.kernel.now(self.cpu_of(thread))));
-        let (pid, comm, doing) = self.whose_turn(thread);
-        Box::new(Halted::StandsStill { at, steps: self.watch.most, pid, comm, doing })
+        let (pid, comm, activity) = self.whose_turn(thread);
+        Box::new(Halted::StandsStill { at, steps: self.watch.most(), pid, comm, activity })
     }
 
     /// A thread waits for ever.
     pub(super) fn waits_for_ever(&self, thread: usize) -> Box<Halted> {
-        let (pid, comm, doing) = self.whose_turn(Some(thread));
-        Box::new(Halted::WaitsForEver { at: self.kernel.now(self.cpu_of(thread)), pid, comm, doing })
+        let (pid, comm, activity) = self.whose_turn(Some(thread));
+        Box::new(Halted::WaitsForEver { at: self.kernel.now(self.cpu_of(thread)), pid, comm, activity })
     }
 
     /// The thread id, the process and the mechanism at work.
@@ -147,39 +111,23 @@ impl Engine<'_> {
     /// What a thread is at.
     fn mechanism(&self, thread: usize) -> String {
         let at = &self.threads[thread];
-        if let Some(stall) = &at.stall {
-            let request = stall.request();
-            let what = if stall.compact.is_some() { "direct compaction" } else { "direct reclaim" };
+        if let Some(slowpath) = &at.slowpath {
+            let request = slowpath.request();
+            let what = if slowpath.compact.is_some() { "direct compaction" } else { "direct reclaim" };
             return format!("{what}, order {}, {}", request.order, request.gfp);
         }
-        match (&at.node_reclaim, &at.high, &at.doing) {
+        match (&at.node_reclaim, &at.high, &at.activity) {
             (Some(_), ..) => "node reclaim".into(),
             (None, Some(_), _) => "reclaim above memory.high".into(),
-            (None, None, doing) => match doing {
-                Doing::Nothing => "waiting for its phase to end".into(),
-                Doing::Action(number, _) => format!("action number {number}"),
-                Doing::Touching(_) => "touching memory".into(),
-                Doing::Kswapd(_) => "kswapd".into(),
-                Doing::Kcompactd(_) => "kcompactd".into(),
-                Doing::Flusher(_) => "the flusher".into(),
-                Doing::Ender(_) => "ending writes".into(),
+            (None, None, activity) => match activity {
+                Activity::Nothing => "waiting for its phase to end".into(),
+                Activity::Action(number, _) => format!("action number {number}"),
+                Activity::Touching(_) => "touching memory".into(),
+                Activity::Kswapd(_) => "kswapd".into(),
+                Activity::Kcompactd(_) => "kcompactd".into(),
+                Activity::Flusher(_) => "the flusher".into(),
+                Activity::BioEndIo(_) => "ending writes".into(),
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_counts_from_the_last_microsecond() {
-        let mut watch = Watch { most: 3, ..Watch::within(500) };
-        assert_eq!([500, 600, 700, 999_999].map(|now| watch.goes_on(now)), [true, true, true, false]);
-        assert_eq!(
-            [1_000_500, 1_000_500, 2_000_499, 2_000_499].map(|now| watch.goes_on(now)),
-            [true, true, true, false]
-        );
-        assert!(watch.goes_on(2_000_500) && Watch::new(2, 3).most == 1_005_000);
     }
 }

@@ -7,22 +7,23 @@
 
 use super::RunError;
 use super::main_loop::{Due, Engine};
-use super::process::Doing;
+use super::process::Activity;
 use crate::hw::PAGE_SIZE;
-use crate::mm::writeback::{Ender, Flusher, Limit, Wake};
+use crate::mm::effects::Effects;
+use crate::mm::writeback::{BioEndIo, Flusher, Limit, Wake};
 use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
 use crate::time::{Ns, PS_PER_NS, Ps, Random, Use};
 
 /// Ids of the two threads, below those of kswapds.
 const FLUSHER: i32 = 58;
-const ENDER: i32 = 59;
+const END_IO: i32 = 59;
 
 /// The threads, by their numbers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WritersBack {
+pub(crate) struct WritebackThreads {
     pub flusher: usize,
-    pub ender: usize,
+    pub end_io: usize,
     /// CPU where requests end that do not end anywhere.
     ends_on: u32,
 }
@@ -36,9 +37,9 @@ impl Engine<'_> {
         }
         let caller = |pid| Caller::new(0, Task { pid, tgid: pid }, Policy::Default);
         let flusher =
-            self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Doing::Flusher(Flusher::new()));
-        let ender = self.add_kernel_thread("kworker-write-end".into(), caller(ENDER), Doing::Ender(Ender));
-        self.writers_back = Some(WritersBack { flusher, ender, ends_on: 0 });
+            self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Activity::Flusher(Flusher::new()));
+        let end_io = self.add_kernel_thread("kworker-write-end".into(), caller(END_IO), Activity::BioEndIo(BioEndIo));
+        self.writeback_threads = Some(WritebackThreads { flusher, end_io, ends_on: 0 });
         let interval = self.kernel.writeback.rules.interval;
         if interval > 0 {
             let random = Random::new(self.scenario.run.seed, Use::TimerOffset);
@@ -62,33 +63,33 @@ impl Engine<'_> {
             "vm.dirty_writeback_centisecs" => rules.interval = value.saturating_mul(NS_PER_CS),
             _ => return,
         }
-        self.kernel.stat.dirty_limits = Some(rules.limits);
+        self.kernel.alloc.dirty_limits = Some(rules.limits);
         self.kernel.set_dirty_limits();
     }
 
-    /// Does at once what writing back has left to be done.
-    pub(super) fn attend_writeback(&mut self, cpu: u32, at: Ps) -> Result<(), RunError> {
-        let ends = std::mem::take(&mut self.memory.ends);
-        if let Some(of) = &mut self.writers_back
+    /// Does what writeback wants done after a step of a CPU.
+    pub(super) fn process_writeback(&mut self, cpu: u32, at: Ps, effects: &Effects) -> Result<(), RunError> {
+        let ends = &effects.submitted;
+        if let Some(of) = &mut self.writeback_threads
             && !ends.is_empty()
             && self.memory.requests.at_disk() == ends.len()
         {
             of.ends_on = cpu;
         }
-        for (done, request) in ends {
+        for &(done, request) in ends {
             self.due.set(done.div_ceil(PS_PER_NS), cpu, Due::Written(request));
         }
-        for task in std::mem::take(&mut self.kernel.writeback.granted) {
+        for &task in &effects.lock_granted {
             if let Some(thread) = self.threads.iter().position(|thread| thread.caller.task.pid == task)
                 && !self.queues.holds(self.threads[thread].caller.cpu, thread)
             {
                 self.wake(thread, at)?;
             }
         }
-        if let Some(due) = self.kernel.writeback.commit_at.take() {
+        if let Some(due) = effects.commit_at {
             self.due.set(due, cpu, Due::Commit);
         }
-        match self.kernel.writeback.wake.take() {
+        match effects.flusher {
             Some(Wake::Now) => self.wake_flusher(at),
             Some(Wake::At(due)) => {
                 self.due.set(due, 0, Due::Flush);
@@ -104,24 +105,24 @@ impl Engine<'_> {
     }
 
     fn wake_flusher(&mut self, at: Ps) -> Result<(), RunError> {
-        let Some(WritersBack { flusher, .. }) = self.writers_back else { return Ok(()) };
+        let Some(WritebackThreads { flusher, .. }) = self.writeback_threads else { return Ok(()) };
         self.wake_kernel_thread(flusher, Vec::new(), at)
     }
 
     /// True if a thread of the kernel stays where it was woken.
     fn is_bound(&self, thread: usize) -> bool {
-        let ender = self.writers_back.is_some_and(|of| of.ender == thread);
-        ender && !self.kernel.writeback.rules.ends_anywhere
+        let end_io = self.writeback_threads.is_some_and(|of| of.end_io == thread);
+        end_io && !self.kernel.writeback.rules.ends_anywhere
     }
 
     /// At the end of a slice threads of the kernel that wait for others go where fewer do; where zones are reclaimed only an
     /// idle CPU takes one. A thread that is moved waits behind all others, so that one which moves again and again never
     /// runs: beside 24 threads that sleep and wake, kswapd of 3.4 once had to wait for 14 s.
     pub(super) fn spread_kernel_threads(&mut self) -> Result<(), RunError> {
-        if self.writers_back.is_none() {
+        if self.writeback_threads.is_none() {
             return Ok(());
         }
-        let only_idle = self.kernel.reclaim.rules.by_zone.is_some();
+        let only_idle = self.kernel.reclaim.rules.per_zone_lru.is_some();
         for thread in self.kernel_threads().filter(|thread| !self.is_bound(*thread)).collect::<Vec<_>>() {
             let from = self.threads[thread].caller.cpu;
             let here = self.queues.len(from);
@@ -147,16 +148,17 @@ impl Engine<'_> {
         }
         let uncongested = self.memory.requests.leave_queue(request);
         self.kernel.reclaim.request_ended(uncongested);
-        let Some(WritersBack { ender, ends_on, .. }) = self.writers_back.filter(|_| self.memory.costs.write_end > 0)
+        let Some(WritebackThreads { end_io, ends_on, .. }) =
+            self.writeback_threads.filter(|_| self.memory.costs.write_end > 0)
         else {
             let mut requests = std::mem::take(&mut self.memory.requests);
             requests.end(&mut self.kernel, (cpu, Task::default()), request);
             self.memory.requests = requests;
             return Ok(());
         };
-        if self.memory.requests.transferred(request) && !self.queues.holds(self.threads[ender].caller.cpu, ender) {
-            let cpus = if self.is_bound(ender) { vec![ends_on] } else { Vec::new() };
-            self.wake_kernel_thread(ender, cpus, at * PS_PER_NS)?;
+        if self.memory.requests.transferred(request) && !self.queues.holds(self.threads[end_io].caller.cpu, end_io) {
+            let cpus = if self.is_bound(end_io) { vec![ends_on] } else { Vec::new() };
+            self.wake_kernel_thread(end_io, cpus, at * PS_PER_NS)?;
         }
         Ok(())
     }

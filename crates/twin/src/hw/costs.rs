@@ -29,7 +29,7 @@ pub struct LoopCosts {
     /// Everything but counters. Half of it is the allocation's, half the free's.
     pub work: f64,
     /// A page that a free gives back beyond the CPU's list.
-    pub give_back: f64,
+    pub free_to_buddy: f64,
     /// An increment of a NUMA counter that is a signed byte.
     pub count_s8: f64,
     /// An increment of a NUMA counter of 16 bits.

@@ -11,10 +11,9 @@
 //!
 //! Left out: that a wake-up may go to the waker's CPU (`wake_affine`), the emulator's own threads and other programs on the
 //! host, ticks elsewhere than at the epochs' ends, that a CPU whose turn has gone on past the wake-up of another has had its
-//! time at once. Page loops of all CPUs together ([`crate::engine::loops`]) do not wait. Checked by tests here, and by how long phases
+//! time at once. Page loops of all CPUs together ([`crate::workload::alloc_loop`]) do not wait. Checked by tests here, and by how long phases
 //! take in guests and how late kswapd begins there (docs/model.md, Reclaim).
 
-use crate::engine::main_loop::Engine;
 use crate::time::Ps;
 use std::cmp::Reverse;
 
@@ -28,7 +27,7 @@ const UNEVEN_TICKS: u64 = 8;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Doing {
+enum RunState {
     #[default]
     Sleeps,
     Waits,
@@ -38,7 +37,7 @@ enum Doing {
 /// A CPU of the guest as a thread of the host. Times are in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
-    doing: Doing,
+    state: RunState,
     /// The host's CPU that it runs on, waits for or ran on last.
     on: usize,
     /// Its clock when it was last looked at.
@@ -69,34 +68,36 @@ impl Host {
         (cpus > 0 && cpus < threads).then(|| Host { cpus, slice, ticks: 0, threads: vec![Thread::default(); threads] })
     }
 
-    fn runs(&self, cpu: u32) -> bool {
-        self.threads[cpu as usize].doing == Doing::Runs
+    /// A CPU of the guest has one of the host's.
+    pub(crate) fn runs(&self, cpu: u32) -> bool {
+        self.threads[cpu as usize].state == RunState::Runs
     }
 
-    fn sleeps(&self, cpu: u32) -> bool {
-        self.threads[cpu as usize].doing == Doing::Sleeps
+    /// A CPU of the guest has nothing to do.
+    pub(crate) fn sleeps(&self, cpu: u32) -> bool {
+        self.threads[cpu as usize].state == RunState::Sleeps
     }
 
     /// Threads of one of the host's CPUs that do something.
-    fn doing(&self, on: usize, what: Doing) -> impl Iterator<Item = u32> + use<'_> {
+    fn state(&self, on: usize, what: RunState) -> impl Iterator<Item = u32> + use<'_> {
         let threads = (0..).zip(&self.threads);
-        threads.filter(move |(_, thread)| (thread.on, thread.doing) == (on, what)).map(|(cpu, _)| cpu)
+        threads.filter(move |(_, thread)| (thread.on, thread.state) == (on, what)).map(|(cpu, _)| cpu)
     }
 
     fn is_idle(&self, on: usize) -> bool {
-        self.doing(on, Doing::Runs).next().is_none()
+        self.state(on, RunState::Runs).next().is_none()
     }
 
     /// Threads that want to run on one of the host's CPUs, and the mean of what they have had.
     fn mean(&self, on: usize) -> (i64, i64) {
-        let awake = self.threads.iter().filter(|thread| thread.on == on && thread.doing != Doing::Sleeps);
+        let awake = self.threads.iter().filter(|thread| thread.on == on && thread.state != RunState::Sleeps);
         let (count, sum) = awake.fold((0, 0), |(count, sum), thread| (count + 1, sum + i128::from(thread.ran)));
         (count, (sum / i128::from(count.max(1))) as i64)
     }
 
     /// Notes how far the threads that run have come; who has come to its deadline gets the next.
-    fn note(&mut self, clock: impl Fn(u32) -> Ps) {
-        for (cpu, thread) in (0..).zip(&mut self.threads).filter(|(_, thread)| thread.doing == Doing::Runs) {
+    pub(crate) fn note(&mut self, clock: impl Fn(u32) -> Ps) {
+        for (cpu, thread) in (0..).zip(&mut self.threads).filter(|(_, thread)| thread.state == RunState::Runs) {
             let now = clock(cpu).max(thread.clock);
             thread.ran += (now - thread.clock) as i64;
             thread.clock = now;
@@ -113,26 +114,27 @@ impl Host {
     }
 
     fn first(&self, on: usize) -> Option<u32> {
-        self.doing(on, Doing::Waits).min_by_key(|&cpu| self.rank(cpu))
+        self.state(on, RunState::Waits).min_by_key(|&cpu| self.rank(cpu))
     }
 
     /// Lets the first that waits for one of the host's CPUs have it, if it comes before who runs there.
     fn preempt(&mut self, on: usize) -> Option<u32> {
         let first = self.first(on)?;
-        let running = self.doing(on, Doing::Runs).next();
+        let running = self.state(on, RunState::Runs).next();
         if let Some(running) = running {
             let thread = &self.threads[running as usize];
             if thread.ran < thread.kept || self.rank(first) >= self.rank(running) {
                 return None;
             }
-            self.threads[running as usize].doing = Doing::Waits;
+            self.threads[running as usize].state = RunState::Waits;
         }
         Some(first)
     }
 
-    fn begin(&mut self, cpu: u32, clock: Ps) {
+    /// A thread runs from a time on.
+    pub(crate) fn begin(&mut self, cpu: u32, clock: Ps) {
         let thread = &mut self.threads[cpu as usize];
-        (thread.doing, thread.kept, thread.clock) = (Doing::Runs, thread.deadline, clock);
+        (thread.state, thread.kept, thread.clock) = (RunState::Runs, thread.deadline, clock);
     }
 
     /// A thread comes to one of the host's CPUs, and waits; what it is behind stays when it is one of those there.
@@ -141,15 +143,15 @@ impl Host {
         let thread = &mut self.threads[cpu as usize];
         let ran = if others > 0 { mean - lag * (others + 1) / others } else { thread.ran };
         thread.deadline += ran - thread.ran;
-        (thread.on, thread.doing, thread.ran) = (on, Doing::Waits, ran);
+        (thread.on, thread.state, thread.ran) = (on, RunState::Waits, ran);
     }
 
     /// A thread goes to sleep; who runs in its place, if anybody waits, there or elsewhere.
-    fn sleep(&mut self, cpu: u32) -> Option<u32> {
+    pub(crate) fn sleep(&mut self, cpu: u32) -> Option<u32> {
         let (had_cpu, on) = (self.runs(cpu), self.threads[cpu as usize].on);
         let lag = self.mean(on).1 - self.threads[cpu as usize].ran;
         let thread = &mut self.threads[cpu as usize];
-        (thread.doing, thread.lag) = (Doing::Sleeps, lag.clamp(0, MOST_LAG));
+        (thread.state, thread.lag) = (RunState::Sleeps, lag.clamp(0, MOST_LAG));
         if !had_cpu {
             return None;
         }
@@ -159,7 +161,7 @@ impl Host {
     }
 
     /// A thread wakes; true if it runs at once.
-    fn wake(&mut self, cpu: u32) -> bool {
+    pub(crate) fn wake(&mut self, cpu: u32) -> bool {
         let Thread { on: before, lag, ran, .. } = self.threads[cpu as usize];
         let on = std::iter::once(before).chain(0..self.cpus).find(|&on| self.is_idle(on)).unwrap_or(before);
         self.threads[cpu as usize].deadline = ran + self.slice;
@@ -168,7 +170,7 @@ impl Host {
     }
 
     /// A tick: the threads that run now and waited before.
-    fn tick(&mut self) -> Vec<u32> {
+    pub(crate) fn tick(&mut self) -> Vec<u32> {
         self.ticks += 1;
         if self.ticks.is_multiple_of(UNEVEN_TICKS * self.cpus as u64) {
             self.even_out();
@@ -184,50 +186,9 @@ impl Host {
         let moves = if count(&most) > count(&least) { self.first(most) } else { None };
         if let Some(cpu) = moves {
             let lag = (self.mean(most).1 - self.threads[cpu as usize].ran).clamp(-MOST_LAG, MOST_LAG);
-            self.threads[cpu as usize].doing = Doing::Sleeps;
+            self.threads[cpu as usize].state = RunState::Sleeps;
             self.place(cpu, least, lag);
         }
-    }
-}
-
-impl Engine<'_> {
-    /// True if a CPU of the machine has one of the host's.
-    pub(crate) fn has_host_cpu(&self, cpu: u32) -> bool {
-        self.host.as_ref().is_none_or(|host| host.runs(cpu))
-    }
-
-    /// Gives the host's CPUs to those that have begun or ceased to be busy since it was last asked.
-    pub(crate) fn share_host(&mut self) {
-        let Some(mut host) = self.host.take() else { return };
-        host.note(|cpu| self.kernel.clock(cpu));
-        let cpus = 0..self.is_ready.len() as u32;
-        let (busy, idle): (Vec<u32>, Vec<u32>) = cpus.partition(|&cpu| self.kernel.is_busy(cpu));
-        for cpu in idle {
-            let next = if host.sleeps(cpu) { None } else { host.sleep(cpu) };
-            next.into_iter().for_each(|next| self.begin_on_host(&mut host, next, self.kernel.clock(cpu)));
-        }
-        for cpu in busy {
-            if host.sleeps(cpu) && host.wake(cpu) {
-                self.begin_on_host(&mut host, cpu, self.kernel.clock(cpu));
-            }
-        }
-        self.host = Some(host);
-    }
-
-    /// The host's tick.
-    pub(crate) fn tick_host(&mut self, at: Ps) {
-        let Some(mut host) = self.host.take() else { return };
-        host.note(|cpu| self.kernel.clock(cpu));
-        for cpu in host.tick() {
-            self.begin_on_host(&mut host, cpu, at);
-        }
-        self.host = Some(host);
-    }
-
-    fn begin_on_host(&mut self, host: &mut Host, cpu: u32, at: Ps) {
-        self.kernel.wait(cpu, at);
-        host.begin(cpu, self.kernel.clock(cpu));
-        self.make_ready(cpu);
     }
 }
 
@@ -298,7 +259,7 @@ mod tests {
         assert_eq!(host.threads[1].lag, 1_250_000_000);
         // So it runs at once the next time, unless the first has just got the CPU.
         assert!(!host.wake(1));
-        host.threads[1].doing = Doing::Sleeps;
+        host.threads[1].state = RunState::Sleeps;
         host.note(|_| 6 * MS);
         assert!(host.wake(1) && !host.runs(0));
         host.begin(1, 6 * MS);

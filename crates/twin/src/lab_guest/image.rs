@@ -11,29 +11,25 @@
 //! its workload asks for memory. Not modelled: what is never scanned (code, read-only data, guard pages); that the first
 //! thread may have been elsewhere when it took its heap; reclaim for the image.
 
-use crate::build;
-use crate::build::BuildError;
-use crate::engine::RunError;
-use crate::engine::main_loop::Engine;
-use crate::hw::PAGE_SIZE;
-use crate::mm::prot_numa::{Mapping, Unit};
+use crate::mm::kernel::Kernel;
+use crate::mm::memory::AccessState;
 use crate::mm::region::{Region, Shape};
 use crate::page_alloc::{Caller, Policy};
 use std::ops::Range;
 
 /// Addresses of images: above all regions.
-const FIRST_ADDRESS: u64 = 0x7ff0_0000_0000;
+pub(crate) const FIRST_ADDRESS: u64 = 0x7ff0_0000_0000;
 
 /// Touches per second of a page that is touched all the time.
-const ALWAYS: f64 = 1e3;
+pub(crate) const ALWAYS: f64 = 1e3;
 
 /// An area of a process.
-struct Area {
-    pages: u64,
+pub(crate) struct Area {
+    pub pages: u64,
     /// Pages that are there, the first ones.
     present: u64,
     /// Of these, those that a thread keeps touching; the first thread before the others.
-    touched: Vec<(usize, Range<u32>)>,
+    pub touched: Vec<(usize, Range<u32>)>,
 }
 
 /// Pages of the heap that a thread keeps touching, and how far they are from those of the thread before.
@@ -41,7 +37,7 @@ const HEAP: u32 = 8;
 const HEAP_STEP: u32 = 4;
 
 /// The areas of a process with these threads, in ascending order of address.
-fn areas(threads: Range<usize>) -> Vec<Area> {
+pub(crate) fn areas(threads: Range<usize>) -> Vec<Area> {
     let (main, others) = (threads.start, threads.start + 1..threads.end);
     let untouched = |pages, present| Area { pages, present, touched: Vec::new() };
     let heap: Vec<_> =
@@ -58,66 +54,25 @@ fn areas(threads: Range<usize>) -> Vec<Area> {
     areas
 }
 
-/// Makes the image of every process. Gives back what each thread keeps touching, as units of mappings.
-pub(crate) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, RunError> {
-    let mut touched = vec![Vec::new(); engine.threads.len()];
-    let cpus: Vec<u32> = (0..engine.workload_threads()).map(|thread| engine.first_cpu(thread)).collect();
-    // They take their places when they start.
-    cpus.iter().for_each(|&cpu| engine.queues.leave(cpu));
-    for number in 0..engine.scenario.processes.len() {
-        let threads = engine.processes[number].threads.clone();
-        let mut address = FIRST_ADDRESS;
-        for area in areas(threads.clone()) {
-            let owner = area.touched.first().map_or(threads.start, |(thread, _)| *thread);
-            // The first thread has used its stack before it populates anything.
-            let policy = policy(engine, number, owner != threads.start)?;
-            let policy = match policy {
-                Policy::Interleave(mask) => mask.nth(address / PAGE_SIZE).map_or(policy, Policy::Preferred),
-                policy => policy,
-            };
-            let region = present(engine, (owner, policy), cpus[owner], &area)?;
-            engine.processes[number].image.push(region);
-            let mut mapping = Mapping::new(number, region, area.pages, address);
-            mapping.pace = ALWAYS;
-            mapping.balance = build::balance(&engine.scenario.processes[number].policy, &engine.scenario.machine);
-            address += (area.pages + 1) * PAGE_SIZE;
-            for (thread, pages) in area.touched {
-                let units = pages.map(|page| (engine.memory.mappings.len(), Unit { page, huge: false }));
-                touched[thread].extend(units);
+impl Area {
+    /// Its region with the pages that are there, from the CPU on which the caller runs and by its policy.
+    pub(crate) fn region(
+        &self,
+        kernel: &mut Kernel,
+        memory: &AccessState,
+        caller: &mut Caller,
+        policy: Policy,
+    ) -> Region {
+        let nodes = kernel.machine.nodes.len();
+        let (pages, parts, anon, file, huge, exec, locked) = (self.pages, 1, true, false, Vec::new(), false, false);
+        let shape = Shape { pages, parts, anon, file, huge, exec, locked, policy };
+        let mut region = Region::new(shape, nodes, memory.next_base());
+        region.users = 1;
+        for page in 0..self.present {
+            if region.fault(kernel, caller, &memory.costs, page, (true, false)).is_err() {
+                break;
             }
-            engine.memory.mappings.push(mapping);
         }
+        region
     }
-    Ok(touched)
-}
-
-/// The policy under which a process's memory is first needed; for stacks that are used while it `populates`, that of the
-/// first region it populates.
-fn policy(engine: &Engine<'_>, process: usize, populates: bool) -> Result<Policy, BuildError> {
-    let said = &engine.scenario.processes[process];
-    let populated = said.regions.iter().find(|region| region.populate && populates);
-    let policy = populated.and_then(|region| region.populate_policy.as_ref()).unwrap_or(&said.policy);
-    build::policy(policy, &engine.scenario.machine)
-}
-
-/// An area's pages, from the CPU on which the thread begins that owns it, and by its policy. The number of the region.
-fn present(
-    engine: &mut Engine<'_>,
-    (owner, policy): (usize, Policy),
-    cpu: u32,
-    area: &Area,
-) -> Result<usize, RunError> {
-    let nodes = engine.kernel.machine.nodes.len();
-    let (pages, parts, anon, file, huge, exec, locked) = (area.pages, 1, true, false, Vec::new(), false, false);
-    let shape = Shape { pages, parts, anon, file, huge, exec, locked, policy };
-    let mut region = Region::new(shape, nodes, engine.memory.next_base());
-    region.users = 1;
-    let mut caller = Caller { cpu, policy: Policy::Default, ..engine.threads[owner].caller };
-    for page in 0..area.present {
-        if region.fault(&mut engine.kernel, &mut caller, &engine.memory.costs, page, (true, false)).is_err() {
-            break;
-        }
-    }
-    engine.memory.regions.push(region);
-    Ok(engine.memory.regions.len() - 1)
 }

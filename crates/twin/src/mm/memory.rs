@@ -7,7 +7,7 @@ use crate::hw::load::Load;
 use crate::mm::accessed::Log;
 use crate::mm::accessed::pool::Pool;
 use crate::mm::costs::FaultCosts;
-use crate::mm::filemap::index::{Asks, Index};
+use crate::mm::filemap::index::{Index, SlabAllocMode};
 use crate::mm::filemap::{Reader, Touched};
 use crate::mm::kernel::Kernel;
 use crate::mm::prot_numa::{HUGE_PAGES, Mapping, Unit};
@@ -64,7 +64,7 @@ pub(crate) struct AccessState {
     pub dentries: Dentries,
     /// Inodes and dentries of files that regions are divided into.
     pub inodes: Inodes,
-    /// Those that have begun since the engine asked, by when the disk will be done.
+    /// Those that have begun ([`Effects`](super::effects::Effects)), by when the disk will be done.
     pub ends: Vec<(Ps, u64)>,
     /// The request that failed last is not tried again.
     pub denied: bool,
@@ -94,7 +94,7 @@ impl AccessState {
             fault_around: FAULT_AROUND,
             reading: BTreeMap::new(),
             requests: Requests::default(),
-            index: Index::new(1, 1, Asks::Wakes, true),
+            index: Index::new(1, 1, SlabAllocMode::Wakes, true),
             buffers: Slab::new(dirty::BUFFERS),
             dentries: Dentries::new(0, 1),
             inodes: Inodes::default(),

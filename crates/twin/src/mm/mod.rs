@@ -20,11 +20,13 @@
 //! | `mm/mprotect.c` (`PROT_NUMA`) | [`prot_numa`] |
 //!
 //! [`kernel`] is the context that all of these work on: the allocator, the counters, the tracepoints, the state of reclaim,
-//! and the clocks of CPUs. [`memory`] is the memory of the processes.
+//! and the clocks of CPUs. [`memory`] is the memory of the processes. What is to be done by who runs them comes back as
+//! [`effects`].
 
 pub(crate) mod accessed;
 pub(crate) mod compaction;
 pub(crate) mod costs;
+pub(crate) mod effects;
 pub(crate) mod filemap;
 pub mod kernel;
 pub(crate) mod lru;

@@ -8,30 +8,18 @@
 //! like others: in the kernel it goes on until some other task kills. Left out: `oom_score_adj`, `memory.oom.group`, the reaper, that a victim may take of the reserves until it is gone, and pages of the
 //! program itself. Kernels before 4.13 have no event of it. Checked by `tests/oom.rs`.
 
-use crate::engine::RunError;
-use crate::engine::main_loop::{Engine, Stop};
+use super::kernel::Kernel;
+use super::region::Region;
+use super::slowpath::zones_for;
 use crate::hw::PAGE_SHIFT;
-use crate::mm::region::Region;
 use crate::page_alloc::{AllocationFailure, Caller, Policy, Request};
-use crate::time::Ns;
 use crate::vmstat::ZoneItem;
-use mmtwin_event::results::Ending;
 use mmtwin_event::value::{Bytes, Str};
 use mmtwin_event::vocabulary::MarkVictim;
 
-/// A process that was killed.
-#[derive(Clone, Debug)]
-pub(crate) struct Killed {
-    pub at: Ns,
-    pub pid: i32,
-    pub comm: String,
-    /// What could not be had.
-    pub why: String,
-}
-
 /// Pages of a process.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pages {
+pub(crate) struct Pages {
     total: u64,
     anon: u64,
     file: u64,
@@ -41,7 +29,8 @@ struct Pages {
 }
 
 impl Pages {
-    fn add(&mut self, region: &Region) {
+    /// Those of a region too.
+    pub(crate) fn add(&mut self, region: &Region) {
         self.total += region.len();
         match (region.anon, region.file) {
             (true, _) => self.anon += region.present(),
@@ -53,112 +42,69 @@ impl Pages {
     }
 
     /// `oom_badness`.
-    fn badness(&self) -> u64 {
+    pub(crate) fn badness(&self) -> u64 {
         self.anon + self.file + self.shmem + self.swapped + self.tables
     }
 }
 
-impl Engine<'_> {
-    /// A thread's allocation has failed for good: a process is killed for it. If there is none, the run ends.
-    pub(super) fn kill_for(&mut self, thread: usize, failure: AllocationFailure) -> Result<(), Stop> {
-        if failure.over_limit.is_none() && self.has_plenty(&failure) {
-            return Ok(());
-        }
-        failure.over_limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.oom += 1));
-        let alive = (0..self.scenario.processes.len()).filter(|&process| self.processes[process].phase.is_some());
-        let of = |process: usize| (self.pages_of(process), process);
-        let candidates = alive.filter(|&process| self.may_be_killed(process, &failure)).map(of);
-        let Some((pages, victim)) = candidates.max_by_key(|(pages, process)| (pages.badness(), *process)) else {
-            return Err(Stop::OutOfMemory(thread, failure));
-        };
-        let (by, cgroup) = (self.threads[thread].caller, self.first_thread(victim).cgroup);
-        let at = self.kernel.now(by.cpu);
-        self.kernel.stat.events.reclaim.oom_kill += 1;
-        self.kernel.reclaim.note(cgroup, |events| events.oom_kill += 1);
-        let (pid, comm) = (self.first_thread(victim).task.pid, self.processes[victim].name.clone());
-        let kib = |pages: u64| Some(pages << (PAGE_SHIFT - 10));
-        let event = MarkVictim {
-            pid,
-            comm: Some(Str(Bytes { start: 0, len: comm.len() as u32 }.to_slot())),
-            total_vm: kib(pages.total),
-            anon_rss: kib(pages.anon),
-            file_rss: kib(pages.file),
-            shmem_rss: kib(pages.shmem),
-            uid: Some(0),
-            pgtables: kib(pages.tables),
-            oom_score_adj: Some(0),
-        };
-        self.kernel.probe.write(at, by.cpu, by.task, &event, comm.as_bytes());
-        self.killed.push(Killed { at, pid, comm, why: failure.to_string() });
-        Ok(self.end_victim(victim, at)?)
-    }
+/// A process that may be killed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    /// Its number; of equal ones the last is killed.
+    pub process: usize,
+    /// Its first thread.
+    pub first: Caller,
+    pub pages: Pages,
+}
 
-    /// Some zone that a request may use is above its high mark, with a block on its lists.
-    fn has_plenty(&self, failure: &AllocationFailure) -> bool {
-        let Request { order, highest, .. } = failure.request;
-        self.zones_for(failure).into_iter().any(|zone| {
-            let of = &self.kernel.alloc.zones[zone];
-            let free = self.kernel.stat.plain(zone, ZoneItem::FreePages);
-            self.kernel.alloc.free_pages_from(zone, order) > 0
-                && of.watermark_ok(order, of.marks.high, free, highest, Default::default())
-        })
-    }
+/// Who is killed for a request (`select_bad_process`); `None`: nobody can be.
+pub(crate) fn select(
+    kernel: &Kernel,
+    failure: &AllocationFailure,
+    candidates: impl Iterator<Item = Candidate>,
+) -> Option<Candidate> {
+    let may_be = candidates.filter(|candidate| may_be_killed(kernel, &candidate.first, failure));
+    may_be.max_by_key(|candidate| (candidate.pages.badness(), candidate.process))
+}
 
-    /// The kernel's choice among tasks (`oom_evaluate_task`): those of the cgroup, or that may have pages of its nodes.
-    fn may_be_killed(&self, process: usize, failure: &AllocationFailure) -> bool {
-        let first = self.first_thread(process);
-        match failure.over_limit {
-            Some(cgroup) => self.kernel.reclaim.and_above(first.cgroup).any(|at| at == cgroup),
-            None => match first.policy {
-                Policy::Bind(nodes) => nodes.0 & failure.nodes.0 != 0,
-                Policy::Default | Policy::Preferred(_) | Policy::Interleave(_) => true,
-            },
-        }
-    }
+/// Counts a victim and writes `mark_victim`, on behalf of the task whose request failed.
+pub(crate) fn mark_victim(kernel: &mut Kernel, by: &Caller, victim: &Candidate, comm: &str) {
+    kernel.stat.events.reclaim.oom_kill += 1;
+    kernel.reclaim.note(victim.first.cgroup, |events| events.oom_kill += 1);
+    let (kib, pages) = (|pages: u64| Some(pages << (PAGE_SHIFT - 10)), &victim.pages);
+    let event = MarkVictim {
+        pid: victim.first.task.pid,
+        comm: Some(Str(Bytes { start: 0, len: comm.len() as u32 }.to_slot())),
+        total_vm: kib(pages.total),
+        anon_rss: kib(pages.anon),
+        file_rss: kib(pages.file),
+        shmem_rss: kib(pages.shmem),
+        uid: Some(0),
+        pgtables: kib(pages.tables),
+        oom_score_adj: Some(0),
+    };
+    let at = kernel.now(by.cpu);
+    kernel.probe.write(at, by.cpu, by.task, &event, comm.as_bytes());
+}
 
-    fn first_thread(&self, process: usize) -> Caller {
-        self.threads[self.processes[process].threads.start].caller
-    }
+/// Some zone that a request may use is above its high mark, with a block on its lists.
+pub(crate) fn has_plenty(kernel: &Kernel, failure: &AllocationFailure) -> bool {
+    let Request { order, highest, .. } = failure.request;
+    zones_for(kernel, failure).into_iter().any(|zone| {
+        let of = &kernel.alloc.zones[zone];
+        let free = kernel.stat.plain(zone, ZoneItem::FreePages);
+        kernel.alloc.free_pages_from(zone, order) > 0
+            && of.watermark_ok(order, of.marks.high, free, highest, Default::default())
+    })
+}
 
-    fn pages_of(&self, process: usize) -> Pages {
-        let of = &self.processes[process];
-        let mut pages = Pages::default();
-        of.regions.iter().chain(&of.image).for_each(|&region| pages.add(&self.memory.regions[region]));
-        pages
-    }
-
-    /// The threads of a process stop, and its memory is given back.
-    fn end_victim(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
-        self.close_phase(process, at)?;
-        self.exit(process, at)
-    }
-
-    /// How a run ends for want of memory for which nobody could be killed.
-    pub(crate) fn nobody_killed(&self, thread: usize, failure: &AllocationFailure, at: Ns) -> Ending {
-        let thread = &self.threads[thread];
-        let comm = self.processes[thread.process].name.clone();
-        Ending::OutOfMemory { at, pid: thread.caller.task.pid, comm, message: failure.to_string() }
-    }
-
-    /// How a run ends in which processes were killed: the first of them, and what is to be said of the others.
-    pub(crate) fn killed(&mut self, ending: Ending) -> (Ending, Vec<String>) {
-        let mut killed = std::mem::take(&mut self.killed).into_iter();
-        // That a run was stopped is more than that memory ran out before.
-        let stopped = matches!(ending, Ending::Stopped { .. });
-        let too = if stopped { "" } else { " too" };
-        let said = |of: Killed| {
-            format!(
-                "out of memory after {:.3} s{too}: {} (pid {}) was killed: {}",
-                of.at as f64 / 1e9,
-                of.comm,
-                of.pid,
-                of.why
-            )
-        };
-        if stopped {
-            return (ending, killed.map(said).collect());
-        }
-        let Some(Killed { at, pid, comm, why }) = killed.next() else { return (ending, Vec::new()) };
-        (Ending::OutOfMemory { at, pid, comm, message: why }, killed.map(said).collect())
+/// The kernel's choice among tasks (`oom_evaluate_task`): those of the cgroup, or that may have pages of its nodes.
+fn may_be_killed(kernel: &Kernel, first: &Caller, failure: &AllocationFailure) -> bool {
+    match failure.over_limit {
+        Some(cgroup) => kernel.reclaim.and_above(first.cgroup).any(|at| at == cgroup),
+        None => match first.policy {
+            Policy::Bind(nodes) => nodes.0 & failure.nodes.0 != 0,
+            Policy::Default | Policy::Preferred(_) | Policy::Interleave(_) => true,
+        },
     }
 }

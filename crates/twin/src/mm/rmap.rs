@@ -61,7 +61,7 @@ impl AccessState {
     }
 
     /// How many of a page's mappings have been used since reclaim looked.
-    pub(crate) fn take_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> usize {
+    pub(crate) fn test_and_clear_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> usize {
         let at = self.of_content(content);
         if !self.regions[at.region].is_mapped_by_any(at.page) {
             return 0;

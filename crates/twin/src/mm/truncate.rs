@@ -12,28 +12,10 @@ use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use crate::page_alloc::Caller;
 use crate::vmstat::NodeItem;
-use crate::workload::accessor::Accessing;
 use std::ops::Range;
 
 impl AccessState {
-    /// An access that renews its pages and has come to their end gives them back.
-    pub(crate) fn renew(
-        &mut self,
-        kernel: &mut Kernel,
-        caller: &Caller,
-        access: &mut Accessing,
-    ) -> Result<(), KernelError> {
-        let pages = access.touching.pages.clone();
-        let count = access.touching.stream.count;
-        let at_end = count != access.renewed && count.is_multiple_of(pages.end - pages.start);
-        if !access.touching.renew || !at_end || !access.active() {
-            return Ok(());
-        }
-        access.renewed = count;
-        self.discard(kernel, caller, access.region, pages)
-    }
-
-    /// Gives pages of a region back.
+    /// Frees pages of a region.
     pub(crate) fn discard(
         &mut self,
         kernel: &mut Kernel,

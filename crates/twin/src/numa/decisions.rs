@@ -4,10 +4,10 @@
 //! Each is built only if it is on. Checked by `tests/numa_decisions.rs`: they agree with what the kernel's own events
 //! and counters say of the same run.
 
-use super::filter::{Question, UNSET, cpu_of, matches};
+use super::filter::{FaultContext, UNSET, cpu_of, matches};
 use super::period::FaultTypes;
 use super::task::Locality;
-use super::{Env, Groups, Numa, Task};
+use super::{Groups, Numa, NumaCtx, Task};
 use crate::hw::PAGE_SIZE;
 use crate::mm::prot_numa::Unit;
 use crate::mm::region::Entry;
@@ -32,7 +32,7 @@ pub(super) struct Handled {
     pub unit: Unit,
     /// Frame of the page before.
     pub pfn: u32,
-    pub question: Question,
+    pub fault: FaultContext,
     pub rule: Rule,
     /// The page should follow.
     pub wanted: bool,
@@ -42,22 +42,22 @@ pub(super) struct Handled {
 
 impl Numa {
     /// Writes `numa_hint_fault`.
-    pub(super) fn write_fault(&self, env: &mut Env<'_>, task: usize, of: Handled) {
-        if !env.kernel.probe.on(Kind::NumaHintFault) {
+    pub(super) fn write_fault(&self, ctx: &mut NumaCtx<'_>, task: usize, of: Handled) {
+        if !ctx.kernel.probe.on(Kind::NumaHintFault) {
             return;
         }
-        let Handled { at, mapping, unit, pfn, question, rule, wanted, migrated } = of;
+        let Handled { at, mapping, unit, pfn, fault, rule, wanted, migrated } = of;
         let (owner, group) = (&self.tasks[task], self.groups.of(&self.tasks[task]));
-        let mapping = &env.memory.mappings[mapping];
-        let new_pfn = match env.memory.regions[mapping.region].entry(unit.page.into()) {
+        let mapping = &ctx.memory.mappings[mapping];
+        let new_pfn = match ctx.memory.regions[mapping.region].entry(unit.page.into()) {
             Entry::Present(new) => new,
             _ => pfn,
         };
-        let known = question.last != UNSET;
+        let known = fault.last != UNSET;
         // Of the pid only eight bits are kept: it is known if one task alone has them.
-        let mut same = self.tasks.iter().filter(|other| known && matches(other.pid, question.last));
+        let mut same = self.tasks.iter().filter(|other| known && matches(other.pid, fault.last));
         let last_pid = same.next().filter(|_| same.next().is_none());
-        let (src, dst) = (question.src, question.dst);
+        let (src, dst) = (fault.src, fault.dst);
         let event = NumaHintFault {
             tgid: owner.tgid,
             addr: Hex(mapping.start + u64::from(unit.page) * PAGE_SIZE),
@@ -66,9 +66,9 @@ impl Numa {
             new_pfn: new_pfn.into(),
             src_nid: src as i32,
             dst_nid: dst as i32,
-            last_cpu: if known { cpu_of(question.last) as i32 } else { -1 },
+            last_cpu: if known { cpu_of(fault.last) as i32 } else { -1 },
             last_pid: last_pid.map_or(-1, |last| last.pid),
-            last_nid: nid_of(question.last_node.filter(|_| known)),
+            last_nid: nid_of(fault.last_node.filter(|_| known)),
             rule: rule.number(),
             wanted,
             migrated,
@@ -82,24 +82,24 @@ impl Numa {
             deferred: owner.numa_migrate_deferred,
         };
         let who = Who { pid: owner.pid, tgid: owner.tgid };
-        env.kernel.probe.write(at, owner.cpu, who, &event, b"");
+        ctx.kernel.probe.write(at, owner.cpu, who, &event, b"");
     }
 
     /// Writes `numa_migrate_refused`; `figures` gives what there is and what there had to be.
     pub(super) fn write_refused(
         &self,
-        env: &mut Env<'_>,
+        ctx: &mut NumaCtx<'_>,
         task: usize,
         page: (u32, u64),
         nodes: (usize, usize),
         rule: Rule,
-        figures: impl FnOnce(&Env<'_>) -> (i64, i64),
+        figures: impl FnOnce(&NumaCtx<'_>) -> (i64, i64),
     ) {
-        if !env.kernel.probe.on(Kind::NumaMigrateRefused) {
+        if !ctx.kernel.probe.on(Kind::NumaMigrateRefused) {
             return;
         }
         let of = &self.tasks[task];
-        let (have, limit) = figures(env);
+        let (have, limit) = figures(ctx);
         let event = NumaMigrateRefused {
             pfn: page.0.into(),
             nr_pages: page.1 as u32,
@@ -110,7 +110,7 @@ impl Numa {
             limit,
         };
         let who = Who { pid: of.pid, tgid: of.tgid };
-        env.kernel.probe.write(env.kernel.now(of.cpu), of.cpu, who, &event, b"");
+        ctx.kernel.probe.write(ctx.kernel.now(of.cpu), of.cpu, who, &event, b"");
     }
 }
 

@@ -5,9 +5,9 @@
 //! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
 
 use super::decisions::Handled;
-use super::filter::{Question, cpu_of, cpupid};
+use super::filter::{FaultContext, cpu_of, cpupid};
 use super::statistics::Fault;
-use super::{Env, Era, Numa, filter};
+use super::{Era, Numa, NumaCtx, filter};
 use crate::mm::prot_numa::Unit;
 use crate::mm::region::Entry;
 use mmtwin_event::rules::Rule;
@@ -15,51 +15,51 @@ use mmtwin_event::rules::Rule;
 impl Numa {
     /// Handles a fault of a task on a marked unit of a mapping; its CPU spends the time. True if the task should now be
     /// moved to its preferred node.
-    pub(crate) fn do_numa_page(&mut self, env: &mut Env<'_>, task: usize, mapping: usize, unit: Unit) -> bool {
-        let region = env.memory.mappings[mapping].region;
-        env.memory.mappings[mapping].clear(unit);
-        let begun = env.kernel.clock(self.tasks[task].cpu);
+    pub(crate) fn do_numa_page(&mut self, ctx: &mut NumaCtx<'_>, task: usize, mapping: usize, unit: Unit) -> bool {
+        let region = ctx.memory.mappings[mapping].region;
+        ctx.memory.mappings[mapping].clear(unit);
+        let begun = ctx.kernel.clock(self.tasks[task].cpu);
         let of = &self.tasks[task];
         let (cpu, pid, mm) = (of.cpu, of.pid, of.mm);
-        let at = env.kernel.now(cpu);
-        env.kernel.stat.events.faults += 1;
-        env.kernel.spend(cpu, self.costs.hint_fault);
-        let Entry::Present(page) = env.memory.regions[region].entry(unit.page.into()) else { return false };
-        let (here, src) = (env.kernel.machine.node_of(cpu), env.kernel.machine.node_of_page(page.into()).unwrap_or(0));
+        let at = ctx.kernel.now(cpu);
+        ctx.kernel.stat.events.faults += 1;
+        ctx.kernel.spend(cpu, self.costs.hint_fault);
+        let Entry::Present(page) = ctx.memory.regions[region].entry(unit.page.into()) else { return false };
+        let (here, src) = (ctx.kernel.machine.node_of(cpu), ctx.kernel.machine.node_of_page(page.into()).unwrap_or(0));
         let is_local = src == here;
-        env.kernel.stat.events.numa.hint_faults += 1;
-        env.kernel.stat.events.numa.hint_faults_local += u64::from(is_local);
+        ctx.kernel.stat.events.numa.hint_faults += 1;
+        ctx.kernel.stat.events.numa.hint_faults_local += u64::from(is_local);
         // An unset page counts as that for the statistics, whatever is written now.
-        let last = env.kernel.alloc.frames.owner(page);
-        let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
-        let question = Question { last, last_node, src, dst: here };
+        let last = ctx.kernel.alloc.frames.owner(page);
+        let last_node = ctx.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
+        let question = FaultContext { last, last_node, src, dst: here };
         // From 6.9 on nodes without memory are not asked for.
-        let able = self.rules.era < Era::V6_12 || !env.kernel.machine.nodes[here].memory.is_empty();
+        let able = self.rules.era < Era::V6_12 || !ctx.kernel.machine.nodes[here].memory.is_empty();
         let (mut misplaced, mut rule) = (false, if able { Rule::OtherPolicy } else { Rule::NoMemory });
         if is_local {
             rule = Rule::Local;
         }
-        if able && filter::exchanges(&self.rules, env.memory.mappings[mapping].balance, is_local, here) {
-            let place = if self.rules.said.cpupid_node { here as u32 } else { cpu };
-            env.kernel.alloc.frames.set_owner(page, cpupid(place, pid, self.rules.cpu_bits));
+        if able && filter::exchanges(&self.rules, ctx.memory.mappings[mapping].balance, is_local, here) {
+            let place = if self.rules.config.cpupid_node { here as u32 } else { cpu };
+            ctx.kernel.alloc.frames.set_owner(page, cpupid(place, pid, self.rules.cpu_bits));
             let group = self.groups.of(&self.tasks[task]);
             let (follows, by) = filter::should_migrate(&self.rules, &mut self.tasks[task], group, question);
             if !is_local {
                 (misplaced, rule) = (follows, by);
             }
         }
-        let before = env.kernel.clock(cpu);
-        let migrated = misplaced && self.migrate_misplaced_page(env, task, region, unit, src, here);
-        self.tasks[task].spent.migrate += env.kernel.clock(cpu) - before;
-        let handled = Handled { at, mapping, unit, pfn: page, question, rule, wanted: misplaced, migrated };
-        self.write_fault(env, task, handled);
-        if migrated && !unit.huge && self.rules.era >= Era::V6_12 && env.memory.regions[region].anon {
-            self.wp_page_reuse(env, task, mapping, unit);
+        let before = ctx.kernel.clock(cpu);
+        let migrated = misplaced && self.migrate_misplaced_page(ctx, task, region, unit, src, here);
+        self.tasks[task].spent.migrate += ctx.kernel.clock(cpu) - before;
+        let handled = Handled { at, mapping, unit, pfn: page, fault: question, rule, wanted: misplaced, migrated };
+        self.write_fault(ctx, task, handled);
+        if migrated && !unit.huge && self.rules.era >= Era::V6_12 && ctx.memory.regions[region].anon {
+            self.wp_page_reuse(ctx, task, mapping, unit);
         }
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
         }
-        let of = &env.memory.regions[region];
+        let of = &ctx.memory.regions[region];
         let shares = !of.anon && of.mapcount(unit.page.into()) > 1;
         // A clean page of a file is mapped for reading, so that its first write is seen.
         let no_group = of.file;
@@ -73,26 +73,26 @@ impl Numa {
             shared: shares && (!unit.huge || self.rules.era >= Era::V6_12),
             no_group,
         };
-        self.tasks[task].spent.fault += env.kernel.clock(cpu) - begun;
-        self.task_numa_fault(env, task, &fault)
+        self.tasks[task].spent.fault += ctx.kernel.clock(cpu) - begun;
+        self.task_numa_fault(ctx, task, &fault)
     }
 
     /// An anonymous page that has moved is mapped read-only (6.3 on, without `pte_savedwrite`). The next write faults,
     /// and as nobody else can have the page, it is taken for a new one: who faulted last is forgotten
     /// (`wp_page_reuse`). The write is taken to come at once, or not until the task's next scan.
-    fn wp_page_reuse(&mut self, env: &mut Env<'_>, task: usize, mapping: usize, unit: Unit) {
-        let of = &env.memory.mappings[mapping];
+    fn wp_page_reuse(&mut self, ctx: &mut NumaCtx<'_>, task: usize, mapping: usize, unit: Unit) {
+        let of = &ctx.memory.mappings[mapping];
         let until = self.tasks[task].numa_scan_period as f64 / 1e3;
         let unwritten = libm::exp(-of.write * of.pace * until);
         // Migrated pages count the draws.
-        let draw = env.kernel.stat.events.numa.pages_migrated;
-        if env.memory.hint_random.fraction(u64::MAX, draw) < unwritten {
+        let draw = ctx.kernel.stat.events.numa.pages_migrated;
+        if ctx.memory.hint_random.fraction(u64::MAX, draw) < unwritten {
             return;
         }
-        env.kernel.stat.events.faults += 1;
-        env.kernel.spend(self.tasks[task].cpu, self.costs.hint_fault);
-        if let Entry::Present(page) = env.memory.regions[of.region].entry(unit.page.into()) {
-            env.kernel.alloc.frames.set_owner(page, filter::UNSET);
+        ctx.kernel.stat.events.faults += 1;
+        ctx.kernel.spend(self.tasks[task].cpu, self.costs.hint_fault);
+        if let Entry::Present(page) = ctx.memory.regions[of.region].entry(unit.page.into()) {
+            ctx.kernel.alloc.frames.set_owner(page, filter::UNSET);
         }
     }
 }

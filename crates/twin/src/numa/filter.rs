@@ -35,7 +35,7 @@ fn pid_unset(cpupid: u32) -> bool {
 
 /// A hinting fault that may move its page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question {
+pub(crate) struct FaultContext {
     /// Who faulted before.
     pub last: u32,
     /// Node of the CPU in `last`, if there is such a CPU.
@@ -47,14 +47,14 @@ pub(crate) struct Question {
 }
 
 /// True if the page may move to the task's node, and by which rule. The cpupid has been exchanged.
-pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Group>, of: Question) -> (bool, Rule) {
+pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Group>, of: FaultContext) -> (bool, Rule) {
     let is_private = matches(task.pid, of.last);
-    let early = rules.said.early_life && (task.numa_preferred_nid.is_none() || task.numa_scan_seq <= 4);
+    let early = rules.config.early_life && (task.numa_preferred_nid.is_none() || task.numa_scan_seq <= 4);
     if early && (pid_unset(of.last) || is_private) {
         return (true, Rule::EarlyLife);
     }
     if !pid_unset(of.last) && of.last_node != Some(of.dst) {
-        if rules.said.shared_pages == SharedPages::Deferred && !is_private {
+        if rules.config.shared_pages == SharedPages::Deferred && !is_private {
             task.numa_migrate_deferred = rules.migrate_deferred;
         }
         return (false, Rule::TwoStage);
@@ -62,7 +62,7 @@ pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Grou
     if is_private {
         return (true, Rule::Private);
     }
-    match rules.said.shared_pages {
+    match rules.config.shared_pages {
         SharedPages::Deferred => {
             let stays = task.numa_migrate_deferred > 0;
             task.numa_migrate_deferred = task.numa_migrate_deferred.saturating_sub(1);
@@ -88,7 +88,7 @@ fn by_active_set(rules: &Rules, group: &Group, src: usize, dst: usize) -> (bool,
         return (true, Rule::SrcInactive);
     }
     let (from, to) = (group.mem(src), group.mem(dst));
-    let less = match rules.said.active_set_test {
+    let less = match rules.config.active_set_test {
         ActiveSetTest::Multiply => to < from * 3 / 4,
         ActiveSetTest::Shift => to < from - (from >> 2),
     };
@@ -108,7 +108,7 @@ fn by_three_quarters(group: &Group, src: usize, dst: usize) -> (bool, Rule) {
 pub(crate) fn exchanges(rules: &Rules, balance: Balance, is_local: bool, here: usize) -> bool {
     match balance {
         Balance::Never => false,
-        Balance::Anywhere => !is_local || rules.said.local_exchange,
+        Balance::Anywhere => !is_local || rules.config.local_exchange,
         Balance::Within(nodes) => nodes.has(here),
     }
 }
@@ -133,8 +133,8 @@ mod tests {
         group
     }
 
-    fn of(last: u32, last_node: usize) -> Question {
-        Question { last, last_node: Some(last_node), src: 0, dst: 1 }
+    fn of(last: u32, last_node: usize) -> FaultContext {
+        FaultContext { last, last_node: Some(last_node), src: 0, dst: 1 }
     }
 
     const OWN: u32 = 3 << 8 | 0x34;
@@ -182,7 +182,7 @@ mod tests {
         assert!(ask(0b11, [100, 74], &rules) && !ask(0b11, [100, 75], &rules));
         // 3/4 of 7 is 5 in one form, 6 in the other.
         assert!(!ask(0b11, [7, 5], &rules));
-        rules.said.active_set_test = ActiveSetTest::Shift;
+        rules.config.active_set_test = ActiveSetTest::Shift;
         assert!(ask(0b11, [7, 5], &rules));
     }
 

@@ -9,7 +9,7 @@
 //! Checked by `tests/numa_balancing.rs`.
 
 use super::rate_limit::LIMIT;
-use super::{Env, Era, Numa};
+use super::{Era, Numa, NumaCtx};
 use crate::frame::{Flag, Pfn, ZoneKind};
 use crate::mm::prot_numa::{HUGE_PAGES, Unit};
 use crate::mm::region::Entry;
@@ -39,7 +39,7 @@ impl Numa {
     /// Moves a unit of a region to the node of the task's CPU; false if it stays.
     pub(crate) fn migrate_misplaced_page(
         &mut self,
-        env: &mut Env<'_>,
+        ctx: &mut NumaCtx<'_>,
         task: usize,
         region: usize,
         unit: Unit,
@@ -49,60 +49,60 @@ impl Numa {
         let of = &self.tasks[task];
         let (cpu, who) = (of.cpu, Who { pid: of.pid, tgid: of.tgid });
         let pages = unit.pages();
-        if self.rules.said.rate_limit && !self.limit.admits(dst, pages, env.kernel.now(cpu)) {
+        if self.rules.config.rate_limit && !self.limit.admits(dst, pages, ctx.kernel.now(cpu)) {
             let comm = self.names[self.tasks[task].mm].as_bytes();
             let name = Str(Bytes { start: 0, len: comm.len() as u32 }.to_slot());
             let event = MmNumaMigrateRatelimit { comm: name, pid: who.pid, dst_nid: dst as i32, nr_pages: pages };
-            env.kernel.probe.write(env.kernel.now(cpu), cpu, who, &event, comm);
-            if let Entry::Present(old) = env.memory.regions[region].entry(unit.page.into()) {
-                let figures = |_: &Env<'_>| (self.limit.taken(dst) as i64, LIMIT as i64);
-                self.write_refused(env, task, (old, pages), (src, dst), Rule::RateLimit, figures);
+            ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, who, &event, comm);
+            if let Entry::Present(old) = ctx.memory.regions[region].entry(unit.page.into()) {
+                let figures = |_: &NumaCtx<'_>| (self.limit.taken(dst) as i64, LIMIT as i64);
+                self.write_refused(ctx, task, (old, pages), (src, dst), Rule::RateLimit, figures);
             }
             return false;
         }
-        let Entry::Present(old) = env.memory.regions[region].entry(unit.page.into()) else { return false };
-        if !env.has_room(dst, pages) {
-            let figures = |env: &Env<'_>| env.room(dst, pages);
-            self.write_refused(env, task, (old, pages), (src, dst), Rule::NodeFull, figures);
+        let Entry::Present(old) = ctx.memory.regions[region].entry(unit.page.into()) else { return false };
+        if !ctx.has_room(dst, pages) {
+            let figures = |ctx: &NumaCtx<'_>| ctx.room(dst, pages);
+            self.write_refused(ctx, task, (old, pages), (src, dst), Rule::NodeFull, figures);
             return false;
         }
-        if env.is_unmovable(region, unit, old) {
-            self.write_refused(env, task, (old, pages), (src, dst), Rule::Unmovable, |_| (0, 0));
+        if ctx.is_unmovable(region, unit, old) {
+            self.write_refused(ctx, task, (old, pages), (src, dst), Rule::Unmovable, |_| (0, 0));
             return false;
         }
         let mut caller = Caller::new(cpu, who, Policy::Preferred(dst));
-        let got = env.kernel.allocate_unchecked(&mut caller, if unit.huge { &HUGE } else { &BASE });
-        self.count(env, cpu, who, unit, got.is_ok());
+        let got = ctx.kernel.allocate_unchecked(&mut caller, if unit.huge { &HUGE } else { &BASE });
+        self.count(ctx, cpu, who, unit, got.is_ok());
         let Ok(got) = got else {
-            self.write_refused(env, task, (old, pages), (src, dst), Rule::NoPage, |env| env.room(dst, pages));
+            self.write_refused(ctx, task, (old, pages), (src, dst), Rule::NoPage, |ctx| ctx.room(dst, pages));
             return false;
         };
-        env.kernel.spend(cpu, self.costs.migrate_page + self.costs.copy(src, dst) * pages / HUGE_PAGES);
-        env.memory.load.touch(dst, src, pages as f64 * LINES, 0.0);
-        env.memory.load.touch(dst, dst, pages as f64 * LINES, 1.0);
-        let last = env.kernel.alloc.frames.owner(old);
-        env.kernel.alloc.frames.set_owner(got.page, last);
-        env.memory.relocate(region, unit, got.page, src, dst);
-        let of = &env.memory.regions[region];
+        ctx.kernel.spend(cpu, self.costs.migrate_page + self.costs.copy(src, dst) * pages / HUGE_PAGES);
+        ctx.memory.load.touch(dst, src, pages as f64 * LINES, 0.0);
+        ctx.memory.load.touch(dst, dst, pages as f64 * LINES, 1.0);
+        let last = ctx.kernel.alloc.frames.owner(old);
+        ctx.kernel.alloc.frames.set_owner(got.page, last);
+        ctx.memory.relocate(region, unit, got.page, src, dst);
+        let of = &ctx.memory.regions[region];
         if of.file && of.mapcount(unit.page.into()) > 0 {
-            env.kernel.stat.pages.add(src, NodeItem::Mapped, -1);
-            env.kernel.stat.pages.add(dst, NodeItem::Mapped, 1);
+            ctx.kernel.stat.pages.add(src, NodeItem::Mapped, -1);
+            ctx.kernel.stat.pages.add(dst, NodeItem::Mapped, 1);
         }
         let items = of.items();
-        items.iter().for_each(|&item| env.kernel.stat.pages.add(src, item, -(pages as i64)));
-        items.iter().for_each(|&item| env.kernel.stat.pages.add(dst, item, pages as i64));
-        let freed = env.kernel.replace(&caller, old, got.page);
+        items.iter().for_each(|&item| ctx.kernel.stat.pages.add(src, item, -(pages as i64)));
+        items.iter().for_each(|&item| ctx.kernel.stat.pages.add(dst, item, pages as i64));
+        let freed = ctx.kernel.replace(&caller, old, got.page);
         debug_assert!(freed.is_ok(), "what was mapped was allocated");
         true
     }
 
     /// Counts an attempt that reached migration.
-    fn count(&self, env: &mut Env<'_>, cpu: u32, who: Who, unit: Unit, done: bool) {
+    fn count(&self, ctx: &mut NumaCtx<'_>, cpu: u32, who: Who, unit: Unit, done: bool) {
         // Huge pages had a function of their own before 5.14, without the event.
         let (pages, modern) = (unit.pages(), self.rules.era >= Era::V6_1);
         let (succeeded, failed) = if done { (pages, 0) } else { (0, pages) };
         let (huge_done, huge_failed) = (u64::from(unit.huge && done), u64::from(unit.huge && !done));
-        let events = &mut env.kernel.stat.events.numa;
+        let events = &mut ctx.kernel.stat.events.numa;
         events.pgmigrate_success += succeeded;
         events.pgmigrate_fail += failed;
         events.pages_migrated += succeeded;
@@ -121,12 +121,12 @@ impl Numa {
                 nr_thp_split: modern.then_some(0),
                 nr_split: modern.then_some(0),
             };
-            env.kernel.probe.write(env.kernel.now(cpu), cpu, who, &event, b"");
+            ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, who, &event, b"");
         }
     }
 }
 
-impl Env<'_> {
+impl NumaCtx<'_> {
     /// `migrate_balanced_pgdat`: some zone of a node stays above its high watermark with so many pages less.
     fn has_room(&self, node: usize, pages: u64) -> bool {
         let alloc = &self.kernel.alloc;

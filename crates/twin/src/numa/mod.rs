@@ -10,7 +10,8 @@
 //! | `task_numa_fault`, `task_numa_group` | `statistics.rs`, `group.rs` |
 //! | `task_numa_placement`, `update_numa_active_node_mask` | `placement.rs`, `active.rs` |
 //! | `init_numa_topology_type`, `preferred_group_nid` | `topology.rs` |
-//! | `task_numa_migrate`, `migrate_degrades_locality` | [`crate::sched`] |
+//! | `task_numa_migrate`, `task_numa_find_cpu` | `task_migrate.rs`, `task_compare.rs` |
+//! | `migrate_degrades_locality` | `load_balance.rs` |
 //!
 //! Which pages are marked is in [`crate::mm::memory`], with the draw of who touches them first. Left out: memory tiering,
 //! cpusets, memory cgroups.
@@ -20,6 +21,7 @@ mod decisions;
 mod fault;
 mod filter;
 mod group;
+mod load_balance;
 mod migrate;
 mod period;
 mod placement;
@@ -96,7 +98,7 @@ impl Costs {
 }
 
 /// What a hinting fault works on.
-pub(crate) struct Env<'a> {
+pub(crate) struct NumaCtx<'a> {
     pub kernel: &'a mut Kernel,
     pub memory: &'a mut AccessState,
     pub queues: &'a RunQueues,

@@ -29,16 +29,16 @@ pub(crate) struct FaultTypes {
 impl Rules {
     /// Windows of `scan_size_mb` in `rss` pages, at least 1.
     fn windows(&self, rss: u64) -> u64 {
-        let window = u64::from(self.said.scan_size_mb) << 8;
+        let window = u64::from(self.config.scan_size_mb) << 8;
         let rss = if rss == 0 { window } else { rss };
         rss.div_ceil(window)
     }
 
     /// Shortest period for a task with so many resident pages, in milliseconds.
     pub(crate) fn scan_min(&self, rss: u64) -> u64 {
-        let size = u64::from(self.said.scan_size_mb);
+        let size = u64::from(self.config.scan_size_mb);
         let windows = if size < MAX_SCAN_WINDOW { MAX_SCAN_WINDOW / size } else { 1 };
-        (1000 / windows).max(u64::from(self.said.scan_period_min_ms) / self.windows(rss))
+        (1000 / windows).max(u64::from(self.config.scan_period_min_ms) / self.windows(rss))
     }
 
     /// A group's factor on a period.
@@ -60,7 +60,7 @@ impl Rules {
 
     /// Longest period.
     pub(crate) fn scan_max(&self, rss: u64, group: Option<&Group>) -> u64 {
-        let longest = u64::from(self.said.scan_period_max_ms) / self.windows(rss);
+        let longest = u64::from(self.config.scan_period_max_ms) / self.windows(rss);
         self.scan_min(rss).max(longest.max(self.scaled(longest, group)))
     }
 
@@ -74,13 +74,13 @@ impl Rules {
         group: Option<&Group>,
     ) -> (Option<u64>, Rule) {
         let (local, remote) = (task.locality.local, task.locality.remote);
-        let failed = match (self.era <= Era::V3_18, self.said.failure_slowdown) {
+        let failed = match (self.era <= Era::V3_18, self.config.failure_slowdown) {
             (true, _) | (_, FailureSlowdown::None) => false,
             (_, FailureSlowdown::Literal | FailureSlowdown::Cleared) => task.locality.failed > 0,
         };
         if local + types.shared == 0 || failed {
             task.numa_scan_period = task.numa_scan_period_max.min(task.numa_scan_period << 1);
-            if self.said.failure_slowdown == FailureSlowdown::Cleared {
+            if self.config.failure_slowdown == FailureSlowdown::Cleared {
                 task.locality = Default::default();
             }
             let rule = if failed { Rule::FailedMigration } else { Rule::NothingShared };
@@ -154,7 +154,7 @@ mod tests {
         );
         assert_eq!([0, 1 << 18, 1 << 25].map(|rss| rules.scan_max(rss, None)), [60_000, 15_000, 117]);
         let mut rules = rules;
-        rules.said.scan_size_mb = 4096;
+        rules.config.scan_size_mb = 4096;
         assert_eq!(rules.scan_min(1 << 25), 1000);
     }
 
@@ -197,10 +197,10 @@ mod tests {
         assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (Some(500), failed));
         assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (Some(1000), failed));
         assert_eq!((at.numa_scan_period, at.locality.failed), (4000, 1));
-        rules.said.failure_slowdown = FailureSlowdown::Cleared;
+        rules.config.failure_slowdown = FailureSlowdown::Cleared;
         rules.update_task_scan_period(&mut at, types, 0, None);
         assert_eq!((at.numa_scan_period, at.locality), (8000, Locality::default()));
-        rules.said.failure_slowdown = FailureSlowdown::None;
+        rules.config.failure_slowdown = FailureSlowdown::None;
         let mut at = task(10_000, 50, 50, 1);
         assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (None, Rule::ScanFaster));
         assert_eq!(at.numa_scan_period, 8000);

@@ -30,7 +30,7 @@ pub(crate) struct Placed {
 }
 
 /// What a placement works on.
-pub(crate) struct Scene<'a> {
+pub(crate) struct PlacementCtx<'a> {
     pub rules: &'a Rules,
     pub topology: &'a Topology,
     pub groups: &'a mut Groups,
@@ -44,22 +44,22 @@ pub(crate) struct Scene<'a> {
 }
 
 /// Runs at a fault of a task, if a scan has ended since the last time.
-pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Placed {
-    let (rules, topology, nodes) = (scene.rules, scene.topology, scene.topology.nodes());
+pub(crate) fn task_numa_placement(placement_ctx: &mut PlacementCtx<'_>, task: &mut Task) -> Placed {
+    let (rules, topology, nodes) = (placement_ctx.rules, placement_ctx.topology, placement_ctx.topology.nodes());
     let mut placed = Placed::default();
-    let seq = scene.mm.seq_at(scene.moment.at);
+    let seq = placement_ctx.mm.seq_at(placement_ctx.moment.at);
     if task.numa_scan_seq == seq {
         return placed;
     }
     task.numa_scan_seq = seq;
-    task.numa_scan_period_max = rules.scan_max(scene.rss, scene.groups.of(task));
+    task.numa_scan_period_max = rules.scan_max(placement_ctx.rss, placement_ctx.groups.of(task));
     let weighing = Weighing::new(rules, task, &mut placed);
-    let types = decay(scene, task, &weighing);
+    let types = decay(placement_ctx, task, &weighing);
     let (mut best, mut best_faults) = (None, 0);
     let (mut own_best, mut own_most) = (None, 0);
     for nid in 0..nodes {
         let own = task.faults(nodes, MEM, nid);
-        let faults = scene.groups.of(task).map_or(own, |group| group.mem(nid));
+        let faults = placement_ctx.groups.of(task).map_or(own, |group| group.mem(nid));
         if faults > best_faults {
             (best, best_faults) = (Some(nid), faults);
         }
@@ -68,16 +68,16 @@ pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Pla
         }
     }
     if rules.era <= Era::V4_14 {
-        set_period(scene, task, types);
+        set_period(placement_ctx, task, types);
     }
     let mut chosen = best.map(|nid| if topology.has_cpus(nid) { nid } else { topology.nearest_with_cpus(nid) });
     let mut rule = if chosen == best { Rule::MostFaults } else { Rule::NearestCpus };
     let mut enough = best_faults > 0;
-    if let Some(group) = scene.groups.of_mut(task) {
-        match rules.said.active_set {
+    if let Some(group) = placement_ctx.groups.of_mut(task) {
+        match rules.config.active_set {
             ActiveSet::Count => group.count_active_nodes(),
             ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => {
-                active::update(group, nodes, rules.said.active_set, scene.probe, scene.moment);
+                active::update(group, nodes, rules.config.active_set, placement_ctx.probe, placement_ctx.moment);
             }
             ActiveSet::None => {}
         }
@@ -89,7 +89,7 @@ pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Pla
                 rule = Rule::GroupTopology;
             }
         } else if own_best != best {
-            chosen = Some(by_both(topology, scene.groups, task).or(own_best).unwrap_or(0));
+            chosen = Some(by_both(topology, placement_ctx.groups, task).or(own_best).unwrap_or(0));
             rule = Rule::TaskAndGroup;
         } else {
             chosen = own_best;
@@ -111,27 +111,33 @@ pub(crate) fn task_numa_placement(scene: &mut Scene<'_>, task: &mut Task) -> Pla
             Era::V4_19 | Era::V6_1 | Era::V6_12 => false,
         };
     }
-    write(scene, task, old, (best, best_faults), rule);
+    write(placement_ctx, task, old, (best, best_faults), rule);
     if rules.era > Era::V4_14 {
-        set_period(scene, task, types);
+        set_period(placement_ctx, task, types);
     }
     placed
 }
 
 /// Writes what a placement was decided on, and how.
-fn write(scene: &mut Scene<'_>, task: &Task, old: Option<usize>, best: (Option<usize>, u64), rule: Rule) {
-    let Moment { at, cpu, who } = scene.moment;
-    let (nodes, group) = (scene.topology.nodes(), scene.groups.of(task));
+fn write(
+    placement_ctx: &mut PlacementCtx<'_>,
+    task: &Task,
+    old: Option<usize>,
+    best: (Option<usize>, u64),
+    rule: Rule,
+) {
+    let Moment { at, cpu, who } = placement_ctx.moment;
+    let (nodes, group) = (placement_ctx.topology.nodes(), placement_ctx.groups.of(task));
     let (pid, gid) = (task.pid, group.map_or(0, |group| group.gid));
-    if scene.probe.on(Kind::NumaNodeFaults) {
+    if placement_ctx.probe.on(Kind::NumaNodeFaults) {
         for nid in 0..nodes {
             let (mem, cpu_faults) = (task.faults(nodes, MEM, nid), task.faults(nodes, CPU, nid));
             let (group_mem, group_cpu) = group.map_or((0, 0), |group| (group.mem(nid), group.cpu(nid)));
             let event = NumaNodeFaults { pid, gid, nid: nid as i32, mem, cpu: cpu_faults, group_mem, group_cpu };
-            scene.probe.write(at, cpu, who, &event, b"");
+            placement_ctx.probe.write(at, cpu, who, &event, b"");
         }
     }
-    if scene.probe.on(Kind::NumaPlacement) {
+    if placement_ctx.probe.on(Kind::NumaPlacement) {
         let event = NumaPlacement {
             pid,
             gid,
@@ -144,7 +150,7 @@ fn write(scene: &mut Scene<'_>, task: &Task, old: Option<usize>, best: (Option<u
             active_nodes: group.map_or(0, |group| group.active_nodes),
             max_faults_cpu: group.map_or(0, |group| group.max_faults_cpu),
         };
-        scene.probe.write(at, cpu, who, &event, b"");
+        placement_ctx.probe.write(at, cpu, who, &event, b"");
     }
 }
 
@@ -161,14 +167,15 @@ fn by_both(topology: &Topology, groups: &Groups, task: &Task) -> Option<usize> {
     most.1
 }
 
-fn set_period(scene: &mut Scene<'_>, task: &mut Task, types: FaultTypes) {
-    let group = scene.groups.of(task);
+fn set_period(placement_ctx: &mut PlacementCtx<'_>, task: &mut Task, types: FaultTypes) {
+    let group = placement_ctx.groups.of(task);
     let (old, locality) = (task.numa_scan_period, task.locality);
-    let (later, rule) = scene.rules.update_task_scan_period(task, types, scene.rss, group);
-    if let Some(later) = later.filter(|_| scene.moment.at >= scene.mm.next_scan_said) {
-        (scene.mm.numa_next_scan, scene.mm.next_scan_said) = (scene.jiffies + later, scene.moment.at);
+    let (later, rule) = placement_ctx.rules.update_task_scan_period(task, types, placement_ctx.rss, group);
+    if let Some(later) = later.filter(|_| placement_ctx.moment.at >= placement_ctx.mm.next_scan_said) {
+        (placement_ctx.mm.numa_next_scan, placement_ctx.mm.next_scan_said) =
+            (placement_ctx.jiffies + later, placement_ctx.moment.at);
     }
-    write_adapted(scene.probe, scene.moment.at, (old, task), rule, locality, types);
+    write_adapted(placement_ctx.probe, placement_ctx.moment.at, (old, task), rule, locality, types);
 }
 
 /// How CPU faults are weighted in one placement.
@@ -186,7 +193,7 @@ impl Weighing {
     fn new(rules: &Rules, task: &mut Task, placed: &mut Placed) -> Weighing {
         let faults = task.locality.local + task.locality.remote + u64::from(rules.era == Era::V2014);
         let average = ((task.load_sum * LOAD_AVG_MAX as f64) as u64, LOAD_AVG_MAX);
-        let kind = rules.said.cpu_weight;
+        let kind = rules.config.cpu_weight;
         let (runtime, period) = if kind == CpuWeight::Average16384 || task.last_task_numa_placement == 0 {
             average
         } else {
@@ -217,16 +224,16 @@ impl Weighing {
 }
 
 /// Adds the buffers to half of what was before, in the task's and its group's statistics.
-fn decay(scene: &mut Scene<'_>, task: &mut Task, weighing: &Weighing) -> FaultTypes {
-    let nodes = scene.topology.nodes();
-    let has_cpu_faults = scene.rules.era >= Era::V2014;
+fn decay(placement_ctx: &mut PlacementCtx<'_>, task: &mut Task, weighing: &Weighing) -> FaultTypes {
+    let nodes = placement_ctx.topology.nodes();
+    let has_cpu_faults = placement_ctx.rules.era >= Era::V2014;
     // Half of an odd number is rounded down where it is halved in place, up where half is subtracted.
-    let kept = |old: u64| match scene.rules.said.statistics {
+    let kept = |old: u64| match placement_ctx.rules.config.statistics {
         Statistics::InPlace => old >> 1,
         Statistics::Local => old - old / 2,
     };
     let mut types = FaultTypes::default();
-    let mut group = scene.groups.of_mut(task);
+    let mut group = placement_ctx.groups.of_mut(task);
     for nid in 0..nodes {
         for private in [false, true] {
             let [mem, cpu, membuf, cpubuf] = [MEM, CPU, MEMBUF, CPUBUF].map(|s| fault_index(nodes, s, nid, private));
@@ -267,9 +274,9 @@ pub(crate) mod tests {
         let mut mm = Mm { mappings, numa_scan_seq: seq, users: 1, vmas, ..Mm::default() };
         let moment = Moment { at: 0, cpu: 0, who: Who::default() };
         let (rules, topology, mm, probe) = (&rules, &topology, &mut mm, &mut Probe::off());
-        let mut scene = Scene { rules, topology, groups, mm, rss: 0, probe, moment, jiffies: 0 };
-        let first = task_numa_placement(&mut scene, task);
-        assert_eq!(task_numa_placement(&mut scene, task), Placed::default(), "once per pass");
+        let mut placement_ctx = PlacementCtx { rules, topology, groups, mm, rss: 0, probe, moment, jiffies: 0 };
+        let first = task_numa_placement(&mut placement_ctx, task);
+        assert_eq!(task_numa_placement(&mut placement_ctx, task), Placed::default(), "once per pass");
         first
     }
 

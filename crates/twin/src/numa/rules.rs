@@ -4,7 +4,7 @@
 //! units: jiffies and the kernel's clock tick.
 
 use crate::time::Ns;
-use mmtwin_scenario::kernel::{NumaBalancing, Rules as Said};
+use mmtwin_scenario::kernel::{NumaBalancing, Rules as Generation};
 
 /// Generations of the code, in order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ pub(crate) enum Era {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     /// Tunables and variants.
-    pub said: NumaBalancing,
+    pub config: NumaBalancing,
     /// Generation.
     pub era: Era,
     /// Ticks per second.
@@ -48,15 +48,15 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// The generation of a scenario's rules.
-    pub(crate) fn era_of(said: Said) -> Era {
-        match said {
-            Said::V3_13 => Era::V3_13,
-            Said::V2014 => Era::V2014,
-            Said::V3_18 => Era::V3_18,
-            Said::V4_14 => Era::V4_14,
-            Said::V4_19 => Era::V4_19,
-            Said::V6_1 => Era::V6_1,
-            Said::V6_12 => Era::V6_12,
+    pub(crate) fn era_of(config: Generation) -> Era {
+        match config {
+            Generation::V3_13 => Era::V3_13,
+            Generation::V2014 => Era::V2014,
+            Generation::V3_18 => Era::V3_18,
+            Generation::V4_14 => Era::V4_14,
+            Generation::V4_19 => Era::V4_19,
+            Generation::V6_1 => Era::V6_1,
+            Generation::V6_12 => Era::V6_12,
         }
     }
 

@@ -41,7 +41,7 @@ impl Numa {
     pub(crate) fn init_numa_balancing(&mut self, task: usize, cpu: u32, parent: Option<usize>, rss: u64, now: Ns) {
         // The program began before it does what a scenario says.
         let (rules, began) = (&self.rules, now.saturating_sub(self.costs.process_start / PS_PER_NS));
-        let delay = u64::from(rules.said.scan_delay_ms);
+        let delay = u64::from(rules.config.scan_delay_ms);
         let parent = parent.map(|parent| self.tasks[parent].clone());
         let mm = &mut self.mms[self.tasks[task].mm];
         if parent.is_some() && mm.users == 1 {
@@ -58,7 +58,7 @@ impl Numa {
         of.numa_scan_period_max = rules.scan_max(rss, self.groups.of(&parent));
         // The patch compares milliseconds with nanoseconds; what it meant is the third form.
         let (longest, period) = (of.numa_scan_period_max, parent.numa_scan_period * users);
-        of.node_stamp = match rules.said.scan_start {
+        of.node_stamp = match rules.config.scan_start {
             ScanStart::Zero => 0,
             ScanStart::Staggered => u64::from((longest as u32).min((period * MS) as u32)) + 2 * rules.tick(),
             ScanStart::StaggeredIntended => longest.min(period) * MS + 2 * rules.tick(),
@@ -85,7 +85,7 @@ impl Numa {
         let first = self.tasks.iter().position(|of| of.alive && of.mm == self.tasks[task].mm);
         let of = &mut self.tasks[task];
         of.node_stamp += period;
-        match rules.said.scan_sharing {
+        match rules.config.scan_sharing {
             ScanSharing::PerMm => jiffies >= self.mms[of.mm].numa_next_scan,
             ScanSharing::Independent => true,
             ScanSharing::SharedScanner => first == Some(task) && jiffies >= self.mms[of.mm].numa_next_scan,
@@ -99,9 +99,9 @@ impl Numa {
         let (rules, jiffies) = (self.rules, self.rules.jiffies(now));
         let (mm, of) = (&mut self.mms[number], &mut self.tasks[task]);
         if mm.numa_next_scan == 0 {
-            mm.numa_next_scan = jiffies + rules.ms_to_jiffies(rules.said.scan_delay_ms.into());
+            mm.numa_next_scan = jiffies + rules.ms_to_jiffies(rules.config.scan_delay_ms.into());
         }
-        let alone = rules.said.scan_sharing == ScanSharing::Independent;
+        let alone = rules.config.scan_sharing == ScanSharing::Independent;
         if jiffies < mm.numa_next_scan && !(alone && mm.numa_scan_seq > 0) {
             return;
         }
@@ -120,8 +120,8 @@ impl Numa {
             memory,
             kernel,
             jiffies,
-            pages: (i64::from(rules.said.scan_size_mb)) << 8,
-            virtpages: (i64::from(rules.said.scan_size_mb)) << 11,
+            pages: (i64::from(rules.config.scan_size_mb)) << 8,
+            virtpages: (i64::from(rules.config.scan_size_mb)) << 11,
             hit: false,
         };
         window.run();
@@ -217,7 +217,7 @@ impl Window<'_> {
         let of = &self.memory.mappings[mapping];
         let (start, balanced) = (of.start, of.balance != Balance::Never);
         let (filters, rules, pid, jiffies) =
-            (self.numa.rules.said.vma_filter, self.numa.rules, self.of().pid, self.jiffies);
+            (self.numa.rules.config.vma_filter, self.numa.rules, self.of().pid, self.jiffies);
         let mm = self.mm();
         let (seq, threads, offset) = (mm.numa_scan_seq, mm.users as i32, mm.numa_scan_offset);
         let scan = Scan { jiffies, pid, seq, threads, begun: offset > start, forced };
@@ -346,7 +346,7 @@ mod tests {
     fn threads_start_as_the_release_says() {
         let started = |release: &str, start: Option<ScanStart>| {
             let mut numa = nobody(release).0;
-            numa.rules.said.scan_start = start.unwrap_or(numa.rules.said.scan_start);
+            numa.rules.config.scan_start = start.unwrap_or(numa.rules.config.scan_start);
             numa.init_numa_balancing(0, 0, None, 0, 1_000_000);
             numa.init_numa_balancing(1, 0, Some(0), 0, 1_000_000);
             numa.init_numa_balancing(2, 0, Some(0), 0, 1_000_000);
@@ -385,7 +385,7 @@ mod tests {
     fn one_shared_scanner_or_one_each() {
         let due = |sharing: ScanSharing| {
             let (mut numa, memory) = nobody("6.1");
-            numa.rules.said.scan_sharing = sharing;
+            numa.rules.config.scan_sharing = sharing;
             (0..2).for_each(|task| numa.init_numa_balancing(task, 0, (task > 0).then_some(0), 0, 0));
             numa.mms[0].numa_next_scan = 1000;
             [0, 1].map(|task| {

@@ -5,9 +5,9 @@
 
 use super::active::Moment;
 use super::filter::{UNSET, cpu_of, matches};
-use super::placement::Scene;
+use super::placement::PlacementCtx;
 use super::task::{CPUBUF, MEMBUF, fault_index};
-use super::{Env, Era, Groups, Numa, active, placement, write_group};
+use super::{Era, Groups, Numa, NumaCtx, active, placement, write_group};
 use crate::probe::{Probe, Task as Who};
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, RefreshAtJoin, SharedPages};
@@ -35,10 +35,10 @@ pub(crate) struct Fault {
 
 impl Numa {
     /// Books a fault of a task; true if the task should now be moved to its preferred node.
-    pub(crate) fn task_numa_fault(&mut self, env: &mut Env<'_>, task: usize, fault: &Fault) -> bool {
+    pub(crate) fn task_numa_fault(&mut self, ctx: &mut NumaCtx<'_>, task: usize, fault: &Fault) -> bool {
         let nodes = self.topology.nodes();
         let cpu = self.tasks[task].cpu;
-        let (cpu_node, at) = (env.kernel.machine.node_of(cpu), env.kernel.now(cpu));
+        let (cpu_node, at) = (ctx.kernel.machine.node_of(cpu), ctx.kernel.now(cpu));
         let jiffies = self.rules.jiffies(at);
         let of = &mut self.tasks[task];
         if of.numa_faults.is_empty() {
@@ -47,12 +47,12 @@ impl Numa {
             of.locality = Default::default();
         }
         let private = fault.last == UNSET || matches(of.pid, fault.last);
-        let private = private || !fault.no_group && self.task_numa_group(env, task, fault);
+        let private = private || !fault.no_group && self.task_numa_group(ctx, task, fault);
         let local = fault.was_local || !private && self.counts_as_local(task, cpu_node, fault.mem_node);
         let retry = jiffies > self.tasks[task].numa_migrate_retry;
         let mut migrate = false;
         if retry || self.rules.era <= Era::V4_14 {
-            migrate = self.place(env, task);
+            migrate = self.place(ctx, task);
         }
         let of = &self.tasks[task];
         migrate |= retry && (self.rules.era > Era::V3_13 || of.numa_migrate_retry > 0);
@@ -74,53 +74,53 @@ impl Numa {
         let Some(group) = self.groups.of(&self.tasks[task]).filter(|group| group.active_nodes > 1) else {
             return false;
         };
-        match self.rules.said.active_set {
+        match self.rules.config.active_set {
             ActiveSet::Count => group.is_active(cpu_node) && group.is_active(mem_node),
             _ if self.rules.era == Era::V3_18 => group.mask >> cpu_node & group.mask >> mem_node & 1 == 1,
             ActiveSet::None | ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => false,
         }
     }
 
-    fn place(&mut self, env: &mut Env<'_>, task: usize) -> bool {
+    fn place(&mut self, ctx: &mut NumaCtx<'_>, task: usize) -> bool {
         let (mm, rules) = (self.tasks[task].mm, self.rules);
-        let moment = self.moment(env, task);
+        let moment = self.moment(ctx, task);
         if self.tasks[task].numa_scan_seq == self.mms[mm].seq_at(moment.at) {
             return false;
         }
-        let rss = self.rss(env.memory, mm);
-        let mut scene = Scene {
+        let rss = self.rss(ctx.memory, mm);
+        let mut placement_ctx = PlacementCtx {
             rules: &rules,
             topology: &self.topology,
             groups: &mut self.groups,
             mm: &mut self.mms[mm],
             rss,
-            probe: &mut env.kernel.probe,
+            probe: &mut ctx.kernel.probe,
             moment,
             jiffies: rules.jiffies(moment.at),
         };
-        let placed = placement::task_numa_placement(&mut scene, &mut self.tasks[task]);
+        let placed = placement::task_numa_placement(&mut placement_ctx, &mut self.tasks[task]);
         self.divided_by_zero += u64::from(placed.divided_by_zero);
         placed.migrate
     }
 
-    fn moment(&self, env: &Env<'_>, task: usize) -> Moment {
+    fn moment(&self, ctx: &NumaCtx<'_>, task: usize) -> Moment {
         let of = &self.tasks[task];
-        Moment { at: env.kernel.now(of.cpu), cpu: of.cpu, who: Who { pid: of.pid, tgid: of.tgid } }
+        Moment { at: ctx.kernel.now(of.cpu), cpu: of.cpu, who: Who { pid: of.pid, tgid: of.tgid } }
     }
 
     /// Who shares a page shares a group; true if the fault counts as private all the same.
-    fn task_numa_group(&mut self, env: &mut Env<'_>, task: usize, fault: &Fault) -> bool {
+    fn task_numa_group(&mut self, ctx: &mut NumaCtx<'_>, task: usize, fault: &Fault) -> bool {
         let nodes = self.topology.nodes();
         let cpu = self.tasks[task].cpu;
-        let (node, at) = (env.kernel.machine.node_of(cpu), env.kernel.now(cpu));
+        let (node, at) = (ctx.kernel.machine.node_of(cpu), ctx.kernel.now(cpu));
         if self.tasks[task].numa_group.is_none() {
             self.groups.create(&mut self.tasks[task], nodes, node);
-            write_group(&mut env.kernel.probe, at, &self.groups, &self.tasks[task], None, Rule::Created);
+            write_group(&mut ctx.kernel.probe, at, &self.groups, &self.tasks[task], None, Rule::Created);
         }
-        let other = env.queues.running_on(cpu_of(fault.last));
+        let other = ctx.queues.running_on(cpu_of(fault.last));
         let met = other.filter(|&other| matches(self.tasks[other].pid, fault.last));
         let Some(other) = met else {
-            write_group(&mut env.kernel.probe, at, &self.groups, &self.tasks[task], None, Rule::NotRunning);
+            write_group(&mut ctx.kernel.probe, at, &self.groups, &self.tasks[task], None, Rule::NotRunning);
             return false;
         };
         let (of, theirs) = (&self.tasks[task], &self.tasks[other]);
@@ -129,16 +129,16 @@ impl Numa {
         if stranger {
             rule = Rule::OtherMemory;
         }
-        write_group(&mut env.kernel.probe, at, &self.groups, of, Some(theirs), rule);
+        write_group(&mut ctx.kernel.probe, at, &self.groups, of, Some(theirs), rule);
         if rule != Rule::Joined {
             return stranger;
         }
-        let (from, to, moment) = (of.numa_group, theirs.numa_group, self.moment(env, task));
+        let (from, to, moment) = (of.numa_group, theirs.numa_group, self.moment(ctx, task));
         if let Some(to) = to {
             self.groups.join(&mut self.tasks[task], to);
         }
         let (joined, nodes) = (self.tasks[task].numa_group, self.topology.nodes());
-        refresh_at_join(&mut self.groups, &self.rules.said, (joined, from), nodes, &mut env.kernel.probe, moment);
+        refresh_at_join(&mut self.groups, &self.rules.config, (joined, from), nodes, &mut ctx.kernel.probe, moment);
         false
     }
 }
@@ -148,16 +148,16 @@ impl Numa {
 /// left in is gone.
 fn refresh_at_join(
     groups: &mut Groups,
-    said: &NumaBalancing,
+    config: &NumaBalancing,
     (joined, left): (Option<usize>, Option<usize>),
     nodes: usize,
     probe: &mut Probe,
     moment: Moment,
 ) {
-    if said.shared_pages != SharedPages::ActiveSet {
+    if config.shared_pages != SharedPages::ActiveSet {
         return;
     }
-    let of = match said.refresh_at_join {
+    let of = match config.refresh_at_join {
         RefreshAtJoin::None => [None, None],
         RefreshAtJoin::Left => [None, left],
         RefreshAtJoin::Joined => [joined, None],
@@ -165,7 +165,7 @@ fn refresh_at_join(
     };
     for group in of.into_iter().flatten() {
         if let Some(group) = groups.get_mut(group) {
-            active::update(group, nodes, said.active_set, probe, moment);
+            active::update(group, nodes, config.active_set, probe, moment);
         }
     }
 }
@@ -179,8 +179,8 @@ mod tests {
     /// Masks of the groups that a task leaves and joins, both of which began on node 0. Those who stay have faulted on
     /// node 1 in the one and on node 2 in the other; the task itself on node 0.
     fn masks(release: &str, at_join: Option<RefreshAtJoin>) -> [u64; 2] {
-        let mut said = Rules::of(release).said;
-        said.refresh_at_join = at_join.unwrap_or(said.refresh_at_join);
+        let mut config = Rules::of(release).config;
+        config.refresh_at_join = at_join.unwrap_or(config.refresh_at_join);
         let (nodes, mut groups) = (4, Groups::default());
         let task = |pid: i32, nid: usize| {
             let mut task = Task::new(pid, 1, 0, None);
@@ -194,7 +194,7 @@ mod tests {
         groups.join(&mut goes, 0);
         groups.join(&mut goes, 1);
         let moment = Moment { at: 0, cpu: 0, who: Who::default() };
-        refresh_at_join(&mut groups, &said, (goes.numa_group, Some(0)), nodes, &mut Probe::off(), moment);
+        refresh_at_join(&mut groups, &config, (goes.numa_group, Some(0)), nodes, &mut Probe::off(), moment);
         [&stays, &other].map(|task| groups.of(task).map_or(0, |group| group.mask))
     }
 

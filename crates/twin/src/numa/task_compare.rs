@@ -6,7 +6,7 @@
 //! Checked by `numa_tests.rs`.
 
 use super::task_migrate::{Busy, LOAD, NodeStats};
-use super::{Env, Era, Numa};
+use super::{Era, Numa, NumaCtx};
 use crate::sched::imbalance::{adjust_numa_imbalance, imb_numa_nr};
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
@@ -18,7 +18,7 @@ const SMALLIMP: i64 = 30;
 /// A search under way.
 pub(super) struct Search<'a, 'k> {
     numa: &'a Numa,
-    env: &'a Env<'k>,
+    ctx: &'a NumaCtx<'k>,
     task: usize,
     /// Node and CPU that the task is on.
     src_nid: usize,
@@ -61,13 +61,13 @@ struct Candidate {
 }
 
 impl<'a, 'k> Search<'a, 'k> {
-    pub(super) fn new(numa: &'a Numa, env: &'a Env<'k>, task: usize, src_nid: usize) -> Search<'a, 'k> {
+    pub(super) fn new(numa: &'a Numa, ctx: &'a NumaCtx<'k>, task: usize, src_nid: usize) -> Search<'a, 'k> {
         let mut search = Search {
             numa,
-            env,
+            ctx,
             task,
             src_nid,
-            src: NodeStats::of(&[], env.queues, |_| false),
+            src: NodeStats::of(&[], ctx.queues, |_| false),
             distance: 0,
             last: src_nid,
             best_cpu: None,
@@ -75,7 +75,7 @@ impl<'a, 'k> Search<'a, 'k> {
             best_imp: 0,
             nodes: Vec::new(),
             cpus: Vec::new(),
-            wants: [Kind::NumaSearchNode, Kind::NumaSearchCpu].map(|kind| env.kernel.probe.on(kind)),
+            wants: [Kind::NumaSearchNode, Kind::NumaSearchCpu].map(|kind| ctx.kernel.probe.on(kind)),
         };
         search.src = search.stats(src_nid);
         search
@@ -83,8 +83,8 @@ impl<'a, 'k> Search<'a, 'k> {
 
     fn stats(&self, nid: usize) -> NodeStats {
         let cpus = &self.numa.topology.cpus[nid];
-        let online: Vec<u32> = cpus.iter().copied().filter(|&cpu| self.env.kernel.stat.is_online(cpu)).collect();
-        NodeStats::of(&online, self.env.queues, |cpu| self.numa.tasks[self.task].may_run_on(cpu))
+        let online: Vec<u32> = cpus.iter().copied().filter(|&cpu| self.ctx.kernel.stat.is_online(cpu)).collect();
+        NodeStats::of(&online, self.ctx.queues, |cpu| self.numa.tasks[self.task].may_run_on(cpu))
     }
 
     /// Improvements of a node over the task's.
@@ -169,7 +169,7 @@ impl<'a, 'k> Search<'a, 'k> {
             candidate.may_move = !self.too_imbalanced(&stats, LOAD);
         }
         for &cpu in &self.numa.topology.cpus[nid] {
-            if !self.numa.tasks[self.task].may_run_on(cpu) || !self.env.kernel.stat.is_online(cpu) {
+            if !self.numa.tasks[self.task].may_run_on(cpu) || !self.ctx.kernel.stat.is_online(cpu) {
                 continue;
             }
             let before = self.best_imp;
@@ -178,7 +178,7 @@ impl<'a, 'k> Search<'a, 'k> {
                 false => self.compare(candidate, cpu),
             };
             if self.wants[1] {
-                let curr = self.env.queues.running(cpu).map_or(0, |task| self.numa.tasks[task].pid);
+                let curr = self.ctx.queues.running(cpu).map_or(0, |task| self.numa.tasks[task].pid);
                 self.cpus.push(NumaSearchCpu {
                     pid: self.numa.tasks[self.task].pid,
                     cpu: cpu as i32,
@@ -262,7 +262,7 @@ impl<'a, 'k> Search<'a, 'k> {
     /// Compares with the task that runs on a CPU.
     fn compare(&mut self, candidate: &Candidate, cpu: u32) -> Verdict {
         let moveimp = self.moveimp(candidate);
-        let Some(other) = self.env.queues.running(cpu).filter(|&other| self.numa.tasks[other].alive) else {
+        let Some(other) = self.ctx.queues.running(cpu).filter(|&other| self.numa.tasks[other].alive) else {
             if !candidate.may_move || moveimp < self.best_imp {
                 return Verdict::on(Rule::IdleRefused, moveimp);
             }
@@ -307,7 +307,7 @@ impl<'a, 'k> Search<'a, 'k> {
     /// The comparison of 4.17 and older: no least improvement, and capacity decides about idle CPUs.
     fn compare_old(&mut self, candidate: &Candidate, cpu: u32) -> Verdict {
         let moveimp = self.moveimp(candidate);
-        let other = self.env.queues.running(cpu).filter(|&other| self.numa.tasks[other].alive);
+        let other = self.ctx.queues.running(cpu).filter(|&other| self.numa.tasks[other].alive);
         if other == Some(self.task) {
             return Verdict::on(Rule::Itself, 0);
         }
@@ -326,7 +326,7 @@ impl<'a, 'k> Search<'a, 'k> {
             return Verdict::on(Rule::IdleRefused, imp);
         }
         let own_cpu = self.numa.tasks[self.task].cpu;
-        let alone = self.env.queues.len(own_cpu) == 1 && self.env.queues.len(cpu) == 1;
+        let alone = self.ctx.queues.len(own_cpu) == 1 && self.ctx.queues.len(cpu) == 1;
         if let Some(other) = other.filter(|_| alone && imp > self.best_imp) {
             self.assign(cpu, Some(other), imp);
             return Verdict::on(Rule::Swap, imp);

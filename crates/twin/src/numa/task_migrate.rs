@@ -5,7 +5,7 @@
 //! `numa_migrate_on`, failing migrations, capacity taken by interrupts. Checked by `numa_tests.rs` and whole runs.
 
 use super::task_compare::Search;
-use super::{Env, Era, Numa, group_weight, nid_of, task_weight, write_period};
+use super::{Era, Numa, NumaCtx, group_weight, nid_of, task_weight, write_period};
 use crate::probe::Task as Who;
 use crate::sched::RunQueues;
 use mmtwin_event::Kind;
@@ -63,39 +63,39 @@ impl NodeStats {
 
 impl Numa {
     /// Tries to bring a task to its preferred node. Called in its fault.
-    pub(crate) fn numa_migrate_preferred(&mut self, env: &mut Env<'_>, task: usize) -> Option<Move> {
+    pub(crate) fn numa_migrate_preferred(&mut self, ctx: &mut NumaCtx<'_>, task: usize) -> Option<Move> {
         let (rules, of) = (self.rules, &mut self.tasks[task]);
-        let jiffies = rules.jiffies(env.kernel.now(of.cpu));
+        let jiffies = rules.jiffies(ctx.kernel.now(of.cpu));
         let preferred = of.numa_preferred_nid.filter(|_| !of.numa_faults.is_empty())?;
         let mut interval = rules.hz;
         if rules.era >= Era::V3_18 {
             interval = interval.min(rules.ms_to_jiffies(of.numa_scan_period) / 16);
         }
         of.numa_migrate_retry = jiffies + interval;
-        if env.kernel.machine.node_of(of.cpu) == preferred {
+        if ctx.kernel.machine.node_of(of.cpu) == preferred {
             return None;
         }
         if rules.era <= Era::V4_14 {
-            let rss = self.rss(env.memory, self.tasks[task].mm);
+            let rss = self.rss(ctx.memory, self.tasks[task].mm);
             let period = rules.scan_start(rss, self.groups.of(&self.tasks[task]));
             let old = std::mem::replace(&mut self.tasks[task].numa_scan_period, period);
             let of = &self.tasks[task];
-            let at = env.kernel.now(of.cpu);
-            write_period(&mut env.kernel.probe, at, old, of, Rule::MigrateReset);
+            let at = ctx.kernel.now(of.cpu);
+            write_period(&mut ctx.kernel.probe, at, old, of, Rule::MigrateReset);
         }
-        self.task_numa_migrate(env, task, preferred)
+        self.task_numa_migrate(ctx, task, preferred)
     }
 
-    fn task_numa_migrate(&mut self, env: &mut Env<'_>, task: usize, preferred: usize) -> Option<Move> {
+    fn task_numa_migrate(&mut self, ctx: &mut NumaCtx<'_>, task: usize, preferred: usize) -> Option<Move> {
         let cpu = self.tasks[task].cpu;
-        let src = env.kernel.machine.node_of(cpu);
+        let src = ctx.kernel.machine.node_of(cpu);
         if (0..self.topology.nodes()).filter(|&nid| self.topology.has_cpus(nid)).count() < 2 {
             // No domain spans nodes: the task cannot leave.
             self.tasks[task].numa_preferred_nid = Some(src);
-            self.write_search(env, task, (src, preferred), None, Rule::OneDomain);
+            self.write_search(ctx, task, (src, preferred), None, Rule::OneDomain);
             return None;
         }
-        let mut search = Search::new(self, env, task, src);
+        let mut search = Search::new(self, ctx, task, src);
         search.visit(preferred);
         let spread = self.groups.of(&self.tasks[task]).is_some_and(|group| group.active_nodes > 1);
         if search.best_cpu.is_none() || spread {
@@ -103,31 +103,31 @@ impl Numa {
         }
         let (best_cpu, best_task, last) = (search.best_cpu, search.best_task, search.last);
         let (imp, nodes, cpus) = (search.best_imp, search.nodes, search.cpus);
-        let (at, who) = (env.kernel.now(cpu), self.who(task));
-        cpus.iter().for_each(|event| env.kernel.probe.write(at, cpu, who, event, b""));
-        nodes.iter().for_each(|event| env.kernel.probe.write(at, cpu, who, event, b""));
-        self.follow_the_group(env, task, src, best_cpu, last);
+        let (at, who) = (ctx.kernel.now(cpu), self.who(task));
+        cpus.iter().for_each(|event| ctx.kernel.probe.write(at, cpu, who, event, b""));
+        nodes.iter().for_each(|event| ctx.kernel.probe.write(at, cpu, who, event, b""));
+        self.follow_the_group(ctx, task, src, best_cpu, last);
         let rule = match (best_cpu, best_task) {
             (None, _) => Rule::Stick,
             (Some(_), None) => Rule::MoveTask,
             (Some(_), Some(_)) => Rule::SwapTasks,
         };
-        self.write_search(env, task, (src, preferred), best_cpu.map(|cpu| (cpu, best_task, imp)), rule);
+        self.write_search(ctx, task, (src, preferred), best_cpu.map(|cpu| (cpu, best_task, imp)), rule);
         let old = self.rules.era < Era::V6_1;
         let Some(to) = best_cpu else {
             if !old {
-                self.stick(env, task);
+                self.stick(ctx, task);
             }
             return None;
         };
-        let dst_nid = env.kernel.machine.node_of(to) as i32;
+        let dst_nid = ctx.kernel.machine.node_of(to) as i32;
         let (src_cpu, src_nid, dst_cpu) = (cpu as i32, src as i32, to as i32);
         let ngid = self.ngid(task);
         match best_task {
             None => {
                 let (pid, tgid) = (who.pid, who.tgid);
                 let event = SchedMoveNuma { pid, tgid, ngid, src_cpu, src_nid, dst_cpu, dst_nid };
-                env.kernel.probe.write(at, cpu, who, &event, b"");
+                ctx.kernel.probe.write(at, cpu, who, &event, b"");
                 Some(Move::To(to))
             }
             Some(with) => {
@@ -144,7 +144,7 @@ impl Numa {
                     dst_cpu,
                     dst_nid,
                 };
-                env.kernel.probe.write(at, cpu, who, &event, b"");
+                ctx.kernel.probe.write(at, cpu, who, &event, b"");
                 Some(Move::Swap(to, with))
             }
         }
@@ -153,13 +153,13 @@ impl Numa {
     /// Writes `numa_task_migrate`: nodes the task is on and preferred, and the CPU, task and improvement that were best.
     fn write_search(
         &self,
-        env: &mut Env<'_>,
+        ctx: &mut NumaCtx<'_>,
         task: usize,
         (src, preferred): (usize, usize),
         best: Option<(u32, Option<usize>, i64)>,
         rule: Rule,
     ) {
-        if !env.kernel.probe.on(Kind::NumaTaskMigrate) {
+        if !ctx.kernel.probe.on(Kind::NumaTaskMigrate) {
             return;
         }
         let of = &self.tasks[task];
@@ -175,11 +175,11 @@ impl Numa {
             best_pid: best.and_then(|(_, with, _)| with).map_or(0, |with| self.tasks[with].pid),
             best_imp: best.map_or(0, |(.., imp)| imp),
         };
-        env.kernel.probe.write(env.kernel.now(of.cpu), of.cpu, self.who(task), &event, b"");
+        ctx.kernel.probe.write(ctx.kernel.now(of.cpu), of.cpu, self.who(task), &event, b"");
     }
 
     /// A task of a group prefers the node that the search chose, or stays with the one it is on.
-    fn follow_the_group(&mut self, env: &Env<'_>, task: usize, src: usize, best: Option<u32>, last: usize) {
+    fn follow_the_group(&mut self, ctx: &NumaCtx<'_>, task: usize, src: usize, best: Option<u32>, last: usize) {
         let Some(group) = self.groups.of(&self.tasks[task]) else { return };
         let nid = match self.rules.era {
             Era::V3_13 | Era::V2014 => return,
@@ -192,27 +192,27 @@ impl Numa {
                 }
                 last
             }
-            Era::V4_19 | Era::V6_1 | Era::V6_12 => best.map_or(src, |cpu| env.kernel.machine.node_of(cpu)),
+            Era::V4_19 | Era::V6_1 | Era::V6_12 => best.map_or(src, |cpu| ctx.kernel.machine.node_of(cpu)),
         };
         self.tasks[task].numa_preferred_nid = Some(nid);
     }
 
     /// No CPU was found.
-    fn stick(&self, env: &mut Env<'_>, task: usize) {
+    fn stick(&self, ctx: &mut NumaCtx<'_>, task: usize) {
         let (cpu, who) = (self.tasks[task].cpu, self.who(task));
         let event = SchedStickNuma {
             src_pid: who.pid,
             src_tgid: who.tgid,
             src_ngid: self.ngid(task),
             src_cpu: cpu as i32,
-            src_nid: env.kernel.machine.node_of(cpu) as i32,
+            src_nid: ctx.kernel.machine.node_of(cpu) as i32,
             dst_cpu: -1,
             dst_nid: -1,
             dst_pid: Some(0),
             dst_tgid: Some(0),
             dst_ngid: Some(0),
         };
-        env.kernel.probe.write(env.kernel.now(cpu), cpu, who, &event, b"");
+        ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, who, &event, b"");
     }
 
     fn who(&self, task: usize) -> Who {

@@ -2,7 +2,7 @@
 
 use super::task_compare::Search;
 use super::task_migrate::Move;
-use super::{Costs, Env, Mm, Numa, Rules, Task, Topology};
+use super::{Costs, Mm, Numa, NumaCtx, Rules, Task, Topology};
 use crate::hw::load::Load;
 use crate::hw::{Cpu, Curve, LoopCosts, Machine, Memory, PageCosts, Path};
 use crate::mm::costs::FaultCosts;
@@ -14,9 +14,9 @@ use crate::probe::Probe;
 use crate::sched::{Balancer, Level, RunQueues};
 use crate::vmstat::{Design, Dialect, VmStatRules};
 
-const COSTS: LoopCosts = LoopCosts { work: 200.0, give_back: 0.0, count_s8: 1.0, count_u16: 1.0, count_word: 1.0 };
+const COSTS: LoopCosts = LoopCosts { work: 200.0, free_to_buddy: 0.0, count_s8: 1.0, count_u16: 1.0, count_word: 1.0 };
 
-struct Scene {
+struct Setup {
     kernel: Kernel,
     memory: AccessState,
     queues: RunQueues,
@@ -24,7 +24,7 @@ struct Scene {
 }
 
 /// Tasks on CPUs, each with its faults on nodes 0 and 1, of kernel `release`.
-fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
+fn setup(release: &str, tasks: &[(u32, [u64; 2])]) -> Setup {
     let cpus = (0..4).map(|cpu| Cpu { node: cpu / 2, core: cpu }).collect();
     let machine = Machine::pc(&[1 << 16, 1 << 16], 0, cpus, vec![vec![10, 20], vec![20, 10]]).unwrap();
     let costs = PageCosts { clock_khz: 1_000_000, alone: COSTS, shared_core: COSTS, refetch: 1.0, read_line: 1.0 };
@@ -59,28 +59,28 @@ fn scene(release: &str, tasks: &[(u32, [u64; 2])]) -> Scene {
     let (mappings, vmas) = Default::default();
     let mm = Mm { mappings, numa_scan_seq: 1, users: 1, vmas, ..Mm::default() };
     let numa = Numa::new(Rules::of(release), topology, Costs::least(2), list, vec![mm], vec!["p".into()]);
-    let mut scene = Scene { kernel, memory, queues, numa };
+    let mut setup = Setup { kernel, memory, queues, numa };
     for (number, &(cpu, _)) in tasks.iter().enumerate() {
-        scene.queues.enqueue(cpu, number);
+        setup.queues.enqueue(cpu, number);
     }
-    scene
+    setup
 }
 
-impl Scene {
+impl Setup {
     fn migrate(&mut self, task: usize) -> Option<Move> {
-        let mut env = Env { kernel: &mut self.kernel, memory: &mut self.memory, queues: &self.queues };
-        self.numa.numa_migrate_preferred(&mut env, task)
+        let mut ctx = NumaCtx { kernel: &mut self.kernel, memory: &mut self.memory, queues: &self.queues };
+        self.numa.numa_migrate_preferred(&mut ctx, task)
     }
 }
 
 #[test]
 fn a_task_goes_to_an_idle_cpu_of_its_node() {
     // Two tasks on the wrong node, none on the right one: two more there would be too many for the balancer, one not.
-    let mut at = scene("6.1", &[(0, [0, 100]), (1, [100, 0])]);
+    let mut at = setup("6.1", &[(0, [0, 100]), (1, [100, 0])]);
     assert_eq!(at.migrate(0), Some(Move::To(2)));
     assert_eq!(at.migrate(1), None, "it is at home");
     assert_eq!(at.numa.tasks[0].numa_migrate_retry, at.numa.rules.ms_to_jiffies(1000) / 16);
-    let mut at = scene("6.1", &[(0, [0, 100])]);
+    let mut at = setup("6.1", &[(0, [0, 100])]);
     at.numa.tasks[0].allowed = Some(vec![0, 3]);
     assert_eq!(at.migrate(0), Some(Move::To(3)));
 }
@@ -88,7 +88,7 @@ fn a_task_goes_to_an_idle_cpu_of_its_node() {
 #[test]
 fn running_tasks_change_places_if_both_gain_enough() {
     let swapped = |release: &str, others: [u64; 2]| {
-        scene(release, &[(0, [0, 100]), (1, [100, 0]), (2, others), (3, [0, 100])]).migrate(0)
+        setup(release, &[(0, [0, 100]), (1, [100, 0]), (2, others), (3, [0, 100])]).migrate(0)
     };
     assert_eq!(swapped("6.1", [100, 0]), Some(Move::Swap(2, 2)));
     assert_eq!(swapped("4.17", [100, 0]), Some(Move::Swap(2, 2)));
@@ -97,7 +97,7 @@ fn running_tasks_change_places_if_both_gain_enough() {
     // 1000 - 960 less a sixteenth is 38, 1000 - 970 less a sixteenth 29.
     assert_eq!(swapped("6.1", [20, 980]), Some(Move::Swap(2, 2)));
     assert_eq!(swapped("6.1", [15, 985]), None);
-    let mut held = scene("6.1", &[(0, [0, 100]), (1, [100, 0]), (2, [100, 0]), (3, [0, 100])]);
+    let mut held = setup("6.1", &[(0, [0, 100]), (1, [100, 0]), (2, [100, 0]), (3, [0, 100])]);
     held.numa.tasks[2].allowed = Some(vec![2, 3]);
     assert_eq!(held.migrate(0), None, "the partner may not come");
 }
@@ -105,30 +105,30 @@ fn running_tasks_change_places_if_both_gain_enough() {
 #[test]
 fn a_partner_that_wants_to_come_is_taken_before_a_better_one() {
     // Task 2 gains more, task 3 prefers the node; both prefer none other.
-    let mut at = scene("6.1", &[(0, [0, 100]), (1, [100, 0]), (2, [90, 10]), (3, [60, 40])]);
+    let mut at = setup("6.1", &[(0, [0, 100]), (1, [100, 0]), (2, [90, 10]), (3, [60, 40])]);
     at.numa.tasks[2].numa_preferred_nid = None;
     assert_eq!(at.migrate(0), Some(Move::Swap(3, 3)));
 }
 
 #[test]
 fn dead_tasks_are_no_partners() {
-    let mut at = scene("6.1", &[(0, [0, 100]), (1, [100, 0]), (2, [100, 0]), (3, [0, 100])]);
+    let mut at = setup("6.1", &[(0, [0, 100]), (1, [100, 0]), (2, [100, 0]), (3, [0, 100])]);
     at.numa.tasks[2].alive = false;
     // Its CPU counts as idle, and taking it would leave the nodes unequal.
     assert_eq!(at.migrate(0), None);
-    let mut env = Env { kernel: &mut at.kernel, memory: &mut at.memory, queues: &at.queues };
+    let mut ctx = NumaCtx { kernel: &mut at.kernel, memory: &mut at.memory, queues: &at.queues };
     at.numa.tasks[0].numa_preferred_nid = None;
-    assert_eq!(at.numa.numa_migrate_preferred(&mut env, 0), None);
-    let search = Search::new(&at.numa, &env, 0, 0);
+    assert_eq!(at.numa.numa_migrate_preferred(&mut ctx, 0), None);
+    let search = Search::new(&at.numa, &ctx, 0, 0);
     assert_eq!((search.best_cpu, search.best_task), (None, None));
 }
 
 /// What a CPU pulls at some ticks in a row, at the last of them.
-fn pulled(at: &Scene, balancer: &mut Balancer, place: (u32, Level), ticks: u64) -> Vec<usize> {
+fn pulled(at: &Setup, balancer: &mut Balancer, place: (u32, Level), ticks: u64) -> Vec<usize> {
     let mut last = Vec::new();
     for tick in 0..ticks {
         let now = 1_000_000_000 + tick * 4_000_000;
-        last = balancer.balance(place, &at.queues, &at.numa, |_| true, &mut Probe::off(), now);
+        last = at.numa.balance(balancer, place, &at.queues, |_| true, &mut Probe::off(), now);
     }
     last
 }
@@ -137,9 +137,9 @@ fn pulled(at: &Scene, balancer: &mut Balancer, place: (u32, Level), ticks: u64) 
 fn idle_cpus_pull_what_may_come() {
     let tasks = [(0, [100, 0]), (0, [100, 0]), (0, [100, 0]), (2, [0, 100]), (3, [0, 100])];
     // The one that ran longest ago, and no more than half of what there is more.
-    assert_eq!(pulled(&scene("6.1", &tasks), &mut Balancer::new(4), (1, Level::Node), 1), [1]);
+    assert_eq!(pulled(&setup("6.1", &tasks), &mut Balancer::new(4), (1, Level::Node), 1), [1]);
     let from_far = |cpu: u32, preferred: [usize; 3], ticks: u64| {
-        let mut at = scene("6.1", &[(0, [100, 0]), (0, [100, 0]), (0, [100, 0])]);
+        let mut at = setup("6.1", &[(0, [100, 0]), (0, [100, 0]), (0, [100, 0])]);
         for (task, nid) in preferred.into_iter().enumerate() {
             at.numa.tasks[task].numa_preferred_nid = Some(nid);
         }
@@ -157,7 +157,7 @@ fn idle_cpus_pull_what_may_come() {
 
 #[test]
 fn busy_cpus_pull_less_often() {
-    let at = scene("6.1", &[(0, [100, 0]), (0, [100, 0]), (1, [100, 0])]);
+    let at = setup("6.1", &[(0, [100, 0]), (0, [100, 0]), (1, [100, 0])]);
     let place = (1, Level::Node);
     let mut balancer = Balancer::new(4);
     balancer.ticked(1, &at.queues);
@@ -165,7 +165,7 @@ fn busy_cpus_pull_less_often() {
     assert_eq!([1, 7].map(|ticks| pulled(&at, &mut Balancer::new(4), place, ticks)), [[0; 0], [0; 0]]);
     assert_eq!(pulled(&at, &mut balancer, place, 8), [1]);
     // One that has just become idle does not wait.
-    let empty = scene("6.1", &[(0, [100, 0]), (0, [100, 0])]);
+    let empty = setup("6.1", &[(0, [100, 0]), (0, [100, 0])]);
     let mut balancer = Balancer::new(4);
     balancer.ticked(1, &at.queues);
     assert_eq!([1, 2].map(|_| pulled(&empty, &mut balancer, place, 1)), [[1], [1]]);

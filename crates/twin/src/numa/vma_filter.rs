@@ -68,7 +68,7 @@ pub(crate) enum Verdict {
 
 impl VmaState {
     fn new(rules: &Rules, scan: &Scan) -> VmaState {
-        let delay = rules.ms_to_jiffies(rules.said.scan_delay_ms.into());
+        let delay = rules.ms_to_jiffies(rules.config.scan_delay_ms.into());
         let next_scan = scan.jiffies + delay;
         VmaState {
             next_scan,
@@ -86,7 +86,7 @@ impl VmaState {
 }
 
 fn reset_period(rules: &Rules) -> u64 {
-    rules.ms_to_jiffies(4 * u64::from(rules.said.scan_delay_ms))
+    rules.ms_to_jiffies(4 * u64::from(rules.config.scan_delay_ms))
 }
 
 /// `hash_32` of a pid to six bits.

@@ -8,7 +8,9 @@
 use super::buddy::named;
 use super::policy::{Choice, choose};
 use super::watermark::Reserves;
-use super::{AllocationFailure, Asked, Caller, Context, NodeMask, NotAllocated, PageAllocator, PerCpuHigh, Request};
+use super::{
+    AllocationFailure, Caller, Context, NodeMask, NodeReclaimRequest, NotAllocated, PageAllocator, PerCpuHigh, Request,
+};
 use crate::frame::{Pfn, State, ZoneKind};
 use crate::vmstat::{NumaItem, ZoneItem};
 use mmtwin_event::Kind;
@@ -46,7 +48,7 @@ pub(crate) struct Search<'a> {
     reclaims: NodeMask,
     from: [usize; 2],
     /// The walk has come to one.
-    pub asks: Option<Asked>,
+    pub asks: Option<NodeReclaimRequest>,
 }
 
 impl<'a> Search<'a> {
@@ -108,7 +110,8 @@ impl PageAllocator {
     #[inline]
     pub(crate) fn allocate(&mut self, ctx: &mut Context<'_>, search: &mut Search<'_>) -> Option<Allocated> {
         let Search { request, choice, .. } = *search;
-        let mut apart = None;
+        // `ALLOC_NOFRAGMENT`, as long as it holds.
+        let mut flag = None;
         let (mut preferred, mut looked_at) = (None, 0);
         let mut at = 0;
         while let Some(&zone) = self.zonelists[choice.node].get(at) {
@@ -118,16 +121,16 @@ impl PageAllocator {
                 continue;
             }
             let preferred = *preferred.get_or_insert(zone);
-            let keep_apart = *apart.get_or_insert_with(|| self.keeps_types_apart(preferred));
-            if keep_apart && self.zones[zone].node != self.zones[preferred].node {
+            let no_fragment = *flag.get_or_insert_with(|| self.avoids_fragmentation(preferred));
+            if no_fragment && self.zones[zone].node != self.zones[preferred].node {
                 // Mixing types on the near node is better than leaving it.
-                (apart, at) = (Some(false), 0);
+                (flag, at) = (Some(false), 0);
                 continue;
             }
             // A node that has as many dirty pages as it may is asked again when all others are short of memory.
             if request.spread_dirty
                 && search.urgent.is_none()
-                && let Some(limits) = ctx.stat.dirty_limits
+                && let Some(limits) = self.dirty_limits
                 && !limits.node_has_room(self, ctx.stat, self.zones[zone].node)
             {
                 continue;
@@ -146,16 +149,16 @@ impl PageAllocator {
             if !enough && search.reclaims.has(self.zones[zone].node) {
                 let urgent = search.urgent.is_some();
                 if at > search.from[usize::from(urgent)] {
-                    search.asks = Some(Asked { zone, place: at - 1, urgent });
+                    search.asks = Some(NodeReclaimRequest { zone, place: at - 1, urgent });
                     return None;
                 }
             }
-            if enough && let Some(page) = self.take(ctx, zone, request, keep_apart) {
+            if enough && let Some(page) = self.take(ctx, zone, request, no_fragment) {
                 let counted = self.count(ctx, preferred, zone, search);
                 return Some(Allocated { page, zone, preferred, counted, fetched: search.fetched, looked_at });
             }
-            if keep_apart && at == self.zonelists[choice.node].len() {
-                (apart, at) = (Some(false), 0);
+            if no_fragment && at == self.zonelists[choice.node].len() {
+                (flag, at) = (Some(false), 0);
             }
         }
         None
@@ -163,7 +166,7 @@ impl PageAllocator {
 
     /// True if a request first asks all zones of its node for blocks of its own type. On one node it always does; on
     /// several only if there is a DMA32 zone that could take what a Normal zone cannot.
-    fn keeps_types_apart(&self, preferred: usize) -> bool {
+    fn avoids_fragmentation(&self, preferred: usize) -> bool {
         let zone = &self.zones[preferred];
         self.rules.avoid_fragmentation
             && zone.kind == ZoneKind::Normal
@@ -171,9 +174,9 @@ impl PageAllocator {
     }
 
     #[inline]
-    fn take(&mut self, ctx: &mut Context<'_>, zone: usize, request: &Request, keep_apart: bool) -> Option<Pfn> {
+    fn take(&mut self, ctx: &mut Context<'_>, zone: usize, request: &Request, no_fragment: bool) -> Option<Pfn> {
         let (order, migratetype) = (request.order, request.migratetype);
-        let smallest = if keep_apart { self.rules.pageblock_order } else { 0 };
+        let smallest = if no_fragment { self.rules.pageblock_order } else { 0 };
         let page = match self.per_cpu_list(order, migratetype) {
             Some(list) => self.take_per_cpu(ctx, zone, order, migratetype, list, smallest)?,
             None => {

@@ -12,7 +12,7 @@
 //! steps are ordered anew. Checked by tests of the events (`tests/allocator.rs`).
 
 use super::buddy::named;
-use super::{Context, MAX_ORDER, PageAllocator, TakesRest};
+use super::{Context, MAX_ORDER, PageAllocator, StealPolicy};
 use crate::frame::{Migratetype, Pfn, State};
 use Migratetype::{Movable, Reclaimable, Unmovable};
 use mmtwin_event::Kind;
@@ -54,7 +54,7 @@ impl PageAllocator {
         let smallest = smallest.max(order);
         let largest = (smallest..=MAX_ORDER).rev().find_map(|at| Some((at, other(self, at)?)));
         let (mut at, (mut from, mut page)) = largest?;
-        let historic = self.rules.takes_rest == TakesRest::LargeOrReclaimable;
+        let historic = self.rules.steal_policy == StealPolicy::LargeOrReclaimable;
         let small = if historic { migratetype == Reclaimable } else { migratetype != Movable };
         let whole = at >= self.rules.pageblock_order / 2 || small;
         if !whole && !historic && at > order {
@@ -91,8 +91,8 @@ impl PageAllocator {
             self.retype(zone, page, to);
             return true;
         }
-        let historic = self.rules.takes_rest == TakesRest::LargeOrReclaimable;
-        let stays = self.rules.rest_stays || historic && !whole;
+        let historic = self.rules.steal_policy == StealPolicy::LargeOrReclaimable;
+        let stays = self.rules.no_whole_block_steal || historic && !whole;
         self.zones[zone].boost_watermark(self.rules.watermark_boost_factor, pageblock_order);
         let first = page >> pageblock_order << pageblock_order;
         let last = first + (1 << pageblock_order) - 1;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// Free blocks of a type in a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Apart {
+pub struct FreeBlocksByType {
     /// Another type than movable.
     pub of: Migratetype,
     /// Blocks by order.
@@ -23,7 +23,7 @@ pub struct Apart {
 impl PageAllocator {
     /// Makes the free blocks of a type out of movable memory, and takes no more than about `spare` pages away besides. What
     /// there is no room for is left out.
-    pub(crate) fn set_apart(&mut self, zone: usize, apart: &Apart, mut spare: u64) {
+    pub(crate) fn set_free_by_type(&mut self, zone: usize, apart: &FreeBlocksByType, mut spare: u64) {
         let (to, pageblock_order) = (apart.of, self.rules.pageblock_order);
         let orders = apart.blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();
         let orders = orders.flat_map(|(order, &count)| std::iter::repeat_n(order as u32, count as usize));
@@ -111,8 +111,8 @@ mod tests {
         (lengths, alloc.blocks.iter().filter(|of| **of == Migratetype::Unmovable).count())
     }
 
-    fn apart(blocks: [u64; 11], pageblocks: Option<u64>) -> Apart {
-        Apart { of: Migratetype::Unmovable, blocks: blocks.to_vec(), pageblocks }
+    fn apart(blocks: [u64; 11], pageblocks: Option<u64>) -> FreeBlocksByType {
+        FreeBlocksByType { of: Migratetype::Unmovable, blocks: blocks.to_vec(), pageblocks }
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         for (pageblocks, spare, expected) in cases {
             let mut alloc = allocator();
             let before = alloc.free_pages(ZONE);
-            alloc.set_apart(ZONE, &apart(blocks, pageblocks), spare);
+            alloc.set_free_by_type(ZONE, &apart(blocks, pageblocks), spare);
             assert_eq!(found(&alloc, ZONE), (blocks.to_vec(), expected), "{pageblocks:?}, {spare}");
             // The free pageblock stays whole, of the others what is not free is in use.
             let free = 7 + 4 * 32 + 256;
@@ -139,7 +139,7 @@ mod tests {
         let left = alloc.free_pages(zone);
         assert!((224..512).contains(&left), "{left} pages");
         let blocks = [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0];
-        alloc.set_apart(zone, &apart(blocks, Some(1)), left - 224);
+        alloc.set_free_by_type(zone, &apart(blocks, Some(1)), left - 224);
         assert_eq!(found(&alloc, zone), (blocks.to_vec(), 1));
     }
 
@@ -148,7 +148,7 @@ mod tests {
         let mut alloc = allocator();
         let mut blocks = [0; 11];
         blocks[8] = 5000;
-        alloc.set_apart(ZONE, &apart(blocks, Some(5000)), 0);
+        alloc.set_free_by_type(ZONE, &apart(blocks, Some(5000)), 0);
         assert!(found(&alloc, ZONE).0[8] > 100);
     }
 }

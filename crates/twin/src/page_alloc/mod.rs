@@ -5,6 +5,7 @@
 mod allocate;
 mod buddy;
 mod capture;
+pub(crate) mod dirty_limits;
 mod fallback;
 mod free_by_type;
 mod pageset;
@@ -18,16 +19,19 @@ mod zonelist;
 pub use allocate::Allocated;
 pub(crate) use allocate::Search;
 use capture::Capture;
-pub use free_by_type::Apart;
+use dirty_limits::Limits;
+pub use free_by_type::FreeBlocksByType;
 pub use pageset::{PerCpuPages, PerCpuState};
 pub use policy::{NodeMask, Policy};
-pub use request::{AllocationFailure, Asked, Caller, Context, NotAllocated, Request};
-pub use rules::{PerCpuHigh, Rules, SpreadLoad, TakesRest};
+pub(crate) use request::TaskDirty;
+pub use request::{AllocationFailure, Caller, Context, NodeReclaimRequest, NotAllocated, Request};
+pub use rules::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
 pub use watermark::Marks;
 pub use zone::{HUGE_ORDER, MAX_ORDER, Zone};
 
 use crate::frame::{Frames, Migratetype, Pfn, State};
 use crate::hw::Machine;
+use crate::vmstat::ZoneSize;
 
 /// All page frames, zones and lists.
 #[derive(Clone, Debug)]
@@ -49,6 +53,8 @@ pub struct PageAllocator {
     capture: Option<Capture>,
     /// Blocks that were taken so, by the task that has not come back for them yet.
     captured: Vec<(i32, Pfn)>,
+    /// How much may be dirty; `None`: nobody says.
+    pub dirty_limits: Option<Limits>,
 }
 
 impl PageAllocator {
@@ -63,7 +69,7 @@ impl PageAllocator {
         let mut allocator = PageAllocator {
             frames: Frames::new(machine.end_pfn()),
             blocks: vec![first; blocks],
-            zonelists: zonelist::of_machine(machine, &zones, rules.spread_load),
+            zonelists: zonelist::of_machine(machine, &zones, rules.node_order),
             pagesets: zones
                 .iter()
                 .map(|zone| Vec::with_capacity(if zone.populated() { machine.cpus.len() } else { 0 }))
@@ -73,6 +79,7 @@ impl PageAllocator {
             lock_count: 0,
             capture: None,
             captured: Vec::new(),
+            dirty_limits: None,
         };
         for zone in 0..allocator.zones.len() {
             for range in zone::managed_ranges(machine, &allocator.zones[zone]) {
@@ -154,6 +161,15 @@ impl PageAllocator {
     /// Pages on the free lists of a zone in blocks of at least an order.
     pub fn free_pages_from(&self, zone: usize, order: u32) -> u64 {
         (order..=MAX_ORDER).map(|order| self.free_blocks(zone, order) << order).sum()
+    }
+
+    /// What the counters' thresholds depend on, by zone number.
+    pub fn zone_sizes(&self) -> Vec<ZoneSize> {
+        let of = |zone: &Zone| {
+            let Marks { min, low, high, .. } = zone.marks;
+            ZoneSize { node: zone.node, present: zone.present, managed: zone.managed, min, low, high }
+        };
+        self.zones.iter().map(of).collect()
     }
 
     /// Free blocks of an order of a zone, as `/proc/buddyinfo` shows them.

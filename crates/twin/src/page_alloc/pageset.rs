@@ -300,7 +300,7 @@ impl PageAllocator {
         }
         let excess = set.excess(self.rules.per_cpu_high, of.below_high, of.reclaim_active);
         if excess > 0 {
-            self.give_back(ctx, zone, ctx.cpu, excess, list);
+            self.free_to_buddy(ctx, zone, ctx.cpu, excess, list);
             let (of, free) = (&self.zones[zone], ctx.stat.plain(zone, ZoneItem::FreePages));
             if of.below_high && of.watermark_ok(0, of.marks.high, free, ZoneKind::Movable, Reserves::default()) {
                 self.zones[zone].below_high = false;
@@ -311,7 +311,7 @@ impl PageAllocator {
 
     /// Gives some of a CPU's pages back, from the tails of its lists in turn. Lists are emptied one by one, beginning
     /// with `first`; kernels without lists of higher orders take one page from each, and more after empty lists.
-    fn give_back(&mut self, ctx: &mut Context<'_>, zone: usize, cpu: u32, pages: u64, first: usize) {
+    fn free_to_buddy(&mut self, ctx: &mut Context<'_>, zone: usize, cpu: u32, pages: u64, first: usize) {
         let mut left = pages.min(self.pagesets[zone][cpu as usize].count) as i64;
         let one_by_one = self.rules.per_cpu_orders;
         let lists = if one_by_one { LISTS } else { TYPES };
@@ -353,7 +353,7 @@ impl PageAllocator {
         for zone in 0..self.zones.len() {
             let count = self.pageset(zone, cpu).map_or(0, |set| set.count);
             if count > 0 {
-                self.give_back(ctx, zone, cpu, count, 0);
+                self.free_to_buddy(ctx, zone, cpu, count, 0);
             }
         }
     }
@@ -370,7 +370,7 @@ impl PageAllocator {
             let excess = set.decay();
             changed |= set.high != before;
             if excess > 0 {
-                self.give_back(ctx, zone, cpu, excess, 0);
+                self.free_to_buddy(ctx, zone, cpu, excess, 0);
             }
         }
         changed

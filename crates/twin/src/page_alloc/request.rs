@@ -2,7 +2,6 @@
 
 use super::{NodeMask, Policy};
 use crate::frame::{Migratetype, Pfn, ZoneKind};
-use crate::mm::writeback::Writer;
 use crate::probe::{Probe, Task};
 use crate::time::Ns;
 use crate::vmstat::VmStat;
@@ -70,6 +69,25 @@ impl Request {
     }
 }
 
+/// What a task has dirtied (fields of `struct task_struct`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskDirty {
+    /// Pages since the last look, and how many it may until the next.
+    pub dirtied: u64,
+    pub nr_dirtied_pause: u64,
+    /// Tick in which it paused last, or would have.
+    pub dirty_paused_when: u64,
+    /// Its pause is to be followed by another look.
+    pub again: bool,
+}
+
+impl Default for TaskDirty {
+    fn default() -> TaskDirty {
+        // 128 KiB, as a new task has it.
+        TaskDirty { dirtied: 0, nr_dirtied_pause: 32, dirty_paused_when: 0, again: false }
+    }
+}
+
 /// Who asks: a task, where it runs and its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -84,14 +102,14 @@ pub struct Caller {
     /// Node that interleaving took last.
     pub(crate) interleaved: u32,
     /// What it has dirtied.
-    pub(crate) writer: Writer,
+    pub(crate) writer: TaskDirty,
 }
 
 impl Caller {
     /// A task on a CPU.
     pub fn new(cpu: u32, task: Task, policy: Policy) -> Caller {
         // Interleaving goes on after this node, so it begins with the first.
-        Caller { cpu, task, policy, cgroup: 0, interleaved: u32::MAX, writer: Writer::default() }
+        Caller { cpu, task, policy, cgroup: 0, interleaved: u32::MAX, writer: TaskDirty::default() }
     }
 
     /// The same task for page number `index` of a memory area under a policy: interleaving goes by the page's place
@@ -121,7 +139,7 @@ pub struct Context<'a> {
 
 /// No zone could serve a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}", self.said())]
+#[error("{}", self.message())]
 pub struct AllocationFailure {
     /// What was asked for.
     pub request: Request,
@@ -136,12 +154,12 @@ pub struct AllocationFailure {
     /// Free pages of all zones at that moment.
     pub free: u64,
     /// A node is to be reclaimed before the search goes on.
-    pub asks: Option<Asked>,
+    pub asks: Option<NodeReclaimRequest>,
 }
 
 /// A zone below the mark whose node is to be reclaimed before a walk goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct NodeReclaimRequest {
     /// The zone.
     pub zone: usize,
     /// Its place in the zonelist.
@@ -151,7 +169,7 @@ pub struct Asked {
 }
 
 impl AllocationFailure {
-    fn said(&self) -> String {
+    fn message(&self) -> String {
         let AllocationFailure { request, over_limit, cpu, nodes, free, .. } = self;
         let Request { order, gfp, .. } = request;
         match over_limit {

@@ -15,7 +15,7 @@ pub enum PerCpuHigh {
 
 /// How nodes at the same distance share the overflow of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpreadLoad {
+pub enum NodeOrder {
     /// A node that was chosen gets a load that falls with its place (to 5.17).
     ByPlace,
     /// A node's load is the number of times it was chosen first of its distance (5.18 and later).
@@ -24,7 +24,7 @@ pub enum SpreadLoad {
 
 /// Which requests take the free rest of a pageblock when there is no block of their own type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TakesRest {
+pub enum StealPolicy {
     /// Those that find a large block, and reclaimable ones; others leave what is left of a small one with its type. What
     /// is in use in the pageblock does not count (before 4.0).
     LargeOrReclaimable,
@@ -48,9 +48,9 @@ pub struct Rules {
     /// A request does not take from blocks of another type while another zone can serve it (5.0 and later).
     pub avoid_fragmentation: bool,
     /// Which requests take the free rest of a pageblock of another type.
-    pub takes_rest: TakesRest,
+    pub steal_policy: StealPolicy,
     /// What is left of a block of another type that one page is taken of stays with that type (6.10 and later).
-    pub rest_stays: bool,
+    pub no_whole_block_steal: bool,
     /// `vm.watermark_boost_factor`, hundredths of a percent; 0 before 5.0.
     pub watermark_boost_factor: u64,
     /// `vm.watermark_scale_factor`, hundredths of a percent.
@@ -62,14 +62,14 @@ pub struct Rules {
     /// Huge pages are on: they raise the default of `vm.min_free_kbytes`.
     pub transparent_hugepage: bool,
     /// Movable zones are no low memory and have marks of their own (6.12 and later).
-    pub movable_apart: bool,
+    pub movable_excluded_from_lowmem: bool,
     /// A request for a block does not count blocks that are too small for it, against a mark that is halved at each order
     /// (before 4.4); later there only has to be one block.
     pub marks_by_order: bool,
     /// `vm.lowmem_reserve_ratio` of DMA, DMA32, Normal and Movable; 0 reserves nothing.
     pub lowmem_reserve_ratio: [u64; 4],
     /// How the zonelists spread load.
-    pub spread_load: SpreadLoad,
+    pub node_order: NodeOrder,
 }
 
 impl Rules {
@@ -81,17 +81,17 @@ impl Rules {
         per_cpu_high: PerCpuHigh::SixBatches,
         per_cpu_orders: false,
         avoid_fragmentation: false,
-        takes_rest: TakesRest::LargeOrUnmovable,
-        rest_stays: false,
+        steal_policy: StealPolicy::LargeOrUnmovable,
+        no_whole_block_steal: false,
         watermark_boost_factor: 0,
         watermark_scale_factor: 10,
         min_free_kbytes: None,
         min_free_limit_kb: 65_536,
         transparent_hugepage: true,
-        movable_apart: false,
+        movable_excluded_from_lowmem: false,
         marks_by_order: false,
         lowmem_reserve_ratio: [256, 256, 32, 0],
-        spread_load: SpreadLoad::ByPlace,
+        node_order: NodeOrder::ByPlace,
     };
 
     /// Kernel 6.1 with default sysctls and huge pages.
@@ -100,14 +100,18 @@ impl Rules {
         per_cpu_high: PerCpuHigh::LowMark,
         per_cpu_orders: true,
         avoid_fragmentation: true,
-        rest_stays: false,
+        no_whole_block_steal: false,
         watermark_boost_factor: 15_000,
         min_free_limit_kb: 262_144,
-        spread_load: SpreadLoad::ByCount,
+        node_order: NodeOrder::ByCount,
         ..Rules::V4_13
     };
 
     /// Kernel 6.12 to 6.18 with default sysctls and huge pages.
-    pub const V6_12: Rules =
-        Rules { per_cpu_high: PerCpuHigh::Auto, movable_apart: true, rest_stays: true, ..Rules::V6_1 };
+    pub const V6_12: Rules = Rules {
+        per_cpu_high: PerCpuHigh::Auto,
+        movable_excluded_from_lowmem: true,
+        no_whole_block_steal: true,
+        ..Rules::V6_1
+    };
 }

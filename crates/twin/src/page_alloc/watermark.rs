@@ -44,7 +44,7 @@ const HUGE_BLOCKS: u64 = 2 + 3 * 3;
 
 /// Sets watermarks and reserves of all zones.
 pub(super) fn set_up(zones: &mut [Zone], rules: &Rules) {
-    let is_low = |zone: &Zone| !(rules.movable_apart && zone.kind == ZoneKind::Movable);
+    let is_low = |zone: &Zone| !(rules.movable_excluded_from_lowmem && zone.kind == ZoneKind::Movable);
     let lowmem: u64 = zones.iter().filter(|zone| is_low(zone)).map(|zone| zone.managed).sum();
     let populated = zones.iter().filter(|zone| zone.populated() && zone.kind <= ZoneKind::Normal).count() as u64;
     let pages_min = rules.min_free_kbytes.unwrap_or_else(|| {

@@ -4,12 +4,12 @@
 //! equally distant nodes those after the own number, those without CPUs and those less often chosen by the nodes built
 //! before win. Left out: the zone order of 4.13, which 64-bit kernels do not use by default. Checked by tests here.
 
-use super::{SpreadLoad, Zone};
+use super::{NodeOrder, Zone};
 use crate::frame::ZONES;
 use crate::hw::Machine;
 
 /// Zone numbers by node, in the order in which they are tried.
-pub(super) fn of_machine(machine: &Machine, zones: &[Zone], spread: SpreadLoad) -> Vec<Vec<u32>> {
+pub(super) fn of_machine(machine: &Machine, zones: &[Zone], spread: NodeOrder) -> Vec<Vec<u32>> {
     let has_memory: Vec<bool> = machine.nodes.iter().map(|node| node.pages() > 0).collect();
     let mut load = vec![0u64; machine.nodes.len()];
     let lists = (0..machine.nodes.len()).map(|node| {
@@ -22,13 +22,7 @@ pub(super) fn of_machine(machine: &Machine, zones: &[Zone], spread: SpreadLoad) 
 }
 
 /// Nodes with memory, best first, and the load they get by it.
-fn node_order(
-    machine: &Machine,
-    local: usize,
-    has_memory: &[bool],
-    load: &mut [u64],
-    spread: SpreadLoad,
-) -> Vec<usize> {
+fn node_order(machine: &Machine, local: usize, has_memory: &[bool], load: &mut [u64], spread: NodeOrder) -> Vec<usize> {
     let nodes = machine.nodes.len();
     let has_cpus: Vec<bool> = (0..nodes).map(|node| machine.cpus.iter().any(|cpu| cpu.node as usize == node)).collect();
     let mut used = vec![false; nodes];
@@ -49,8 +43,8 @@ fn node_order(
         used[best] = true;
         if machine.distance[local][best] != machine.distance[local][before] {
             match spread {
-                SpreadLoad::ByPlace => load[best] = place,
-                SpreadLoad::ByCount => load[best] += 1,
+                NodeOrder::ByPlace => load[best] = place,
+                NodeOrder::ByCount => load[best] += 1,
             }
         }
         order.push(best);
@@ -65,7 +59,7 @@ mod tests {
     use super::*;
     use crate::hw::Cpu;
 
-    fn orders(pages: &[u64], cpus: &[u32], distance: Vec<Vec<u8>>, spread: SpreadLoad) -> Vec<Vec<u32>> {
+    fn orders(pages: &[u64], cpus: &[u32], distance: Vec<Vec<u8>>, spread: NodeOrder) -> Vec<Vec<u32>> {
         let cpus = (0..).zip(cpus).map(|(core, &node)| Cpu { node, core }).collect();
         let machine = Machine::pc(pages, 0, cpus, distance).unwrap();
         let lists = of_machine(&machine, &zone::of_machine(&machine), spread);
@@ -82,14 +76,14 @@ mod tests {
     fn own_zones_first_from_high_to_low() {
         let cpus = vec![Cpu { node: 0, core: 0 }];
         let machine = Machine::pc(&[1 << 21, 1 << 20], 0, cpus, vec![vec![10, 21], vec![21, 10]]).unwrap();
-        let lists = of_machine(&machine, &zone::of_machine(&machine), SpreadLoad::ByCount);
+        let lists = of_machine(&machine, &zone::of_machine(&machine), NodeOrder::ByCount);
         assert_eq!(lists, [[2, 1, 0, 7], [7, 2, 1, 0]]);
     }
 
     #[test]
     fn near_nodes_before_far_ones() {
         let distance = vec![vec![10, 31, 21], vec![31, 10, 21], vec![21, 21, 10]];
-        let order = orders(&[1 << 20; 3], &[0, 1, 2], distance, SpreadLoad::ByCount);
+        let order = orders(&[1 << 20; 3], &[0, 1, 2], distance, NodeOrder::ByCount);
         assert_eq!(order, [[0, 2, 1], [1, 2, 0], [2, 0, 1]].map(Vec::from));
     }
 
@@ -97,7 +91,7 @@ mod tests {
     fn nodes_without_memory_or_cpus() {
         let flat: Vec<Vec<u8>> = (0..3).map(|i| (0..3).map(|j| if i == j { 10 } else { 20 }).collect()).collect();
         // Node 0 has no memory; node 2 has no CPU and so comes before node 1.
-        let order = orders(&[0, 1 << 20, 1 << 20], &[0, 1], flat, SpreadLoad::ByCount);
+        let order = orders(&[0, 1 << 20, 1 << 20], &[0, 1], flat, NodeOrder::ByCount);
         assert_eq!(order, [vec![2, 1], vec![1, 2], vec![2, 1]]);
     }
 
@@ -105,8 +99,8 @@ mod tests {
     fn equally_near_nodes_share_the_load() {
         let flat: Vec<Vec<u8>> = (0..4).map(|i| (0..4).map(|j| if i == j { 10 } else { 20 }).collect()).collect();
         // Higher numbers win; the load breaks the ties that earlier nodes made.
-        let order = orders(&[1 << 20; 4], &[0, 1, 2, 3], flat.clone(), SpreadLoad::ByCount);
+        let order = orders(&[1 << 20; 4], &[0, 1, 2, 3], flat.clone(), NodeOrder::ByCount);
         assert_eq!(order, [[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2]].map(Vec::from));
-        assert_eq!(orders(&[1 << 20; 4], &[0, 1, 2, 3], flat, SpreadLoad::ByPlace), order);
+        assert_eq!(orders(&[1 << 20; 4], &[0, 1, 2, 3], flat, NodeOrder::ByPlace), order);
     }
 }

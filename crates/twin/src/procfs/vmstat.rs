@@ -37,7 +37,7 @@ impl VmStat {
 
     /// Value of a row behind those of nodes.
     fn other_row(&self, alloc: &PageAllocator, name: &str) -> u64 {
-        let limits = || self.dirty_limits.map(|limits| limits.now(alloc, self)).unwrap_or_default();
+        let limits = || alloc.dirty_limits.map(|limits| limits.now(alloc, self)).unwrap_or_default();
         match name {
             "nr_dirty_threshold" => limits().hard,
             "nr_dirty_background_threshold" => limits().background,
@@ -64,14 +64,19 @@ impl VmStat {
     }
 
     /// Of some rows those that are shown. The others cost their reader as much.
-    pub(super) fn kept(&self, rows: impl IntoIterator<Item = &'static str>, cost: &mut ReadCost) -> Vec<&'static str> {
-        let (kept, absent): (Vec<&str>, Vec<&str>) = rows.into_iter().partition(|name| self.keeps(name));
+    pub(super) fn kept(
+        &self,
+        alloc: &PageAllocator,
+        rows: impl IntoIterator<Item = &'static str>,
+        cost: &mut ReadCost,
+    ) -> Vec<&'static str> {
+        let (kept, absent): (Vec<&str>, Vec<&str>) = rows.into_iter().partition(|name| self.keeps(alloc, name));
         cost.absent_rows += absent.len() as u64;
         kept
     }
 
     /// True if a mechanism keeps the counter of a row; other rows are not shown.
-    pub fn keeps(&self, name: &str) -> bool {
+    pub fn keeps(&self, alloc: &PageAllocator, name: &str) -> bool {
         let events = ["pgfree", "pgfault", "thp_fault_alloc", "thp_fault_fallback"];
         let pages = ["nr_free_pages", "nr_free_pages_blocks"];
         let numa = NumaItem::ALL.into_iter().any(|item| item.name() == name);
@@ -81,7 +86,7 @@ impl VmStat {
             return self.rules.dialect.node_rows().next().is_none();
         }
         numa || name.starts_with("pgalloc_")
-            || self.dirty_limits.is_some() && limits.contains(&name)
+            || alloc.dirty_limits.is_some() && limits.contains(&name)
             || self.node_reclaims.is_some() && name.starts_with("zone_reclaim_")
             || events.contains(&name)
             || pages.contains(&name)
@@ -135,13 +140,13 @@ impl VmStat {
     pub fn node_vmstat_text(&mut self, node: usize, alloc: &PageAllocator) -> (String, ReadCost) {
         let (mut text, mut cost) = (String::new(), ReadCost::default());
         let numa = self.node_numa(node, alloc, &mut cost);
-        for name in self.kept(self.rules.dialect.zone_rows(), &mut cost) {
+        for name in self.kept(alloc, self.rules.dialect.zone_rows(), &mut cost) {
             let zones = self.populated.iter().filter(|&&zone| alloc.zones[zone].node == node);
             let known = numa_row(name, &numa).or_else(|| self.pages.node_row(Some(node), name));
             let value = known.unwrap_or_else(|| zones.map(|&zone| self.zone_row(alloc, zone, name)).sum());
             let _ = writeln!(text, "{name} {value}");
         }
-        for name in self.kept(self.rules.dialect.node_rows(), &mut cost) {
+        for name in self.kept(alloc, self.rules.dialect.node_rows(), &mut cost) {
             let _ = writeln!(text, "{name} {}", self.node_row(Some(node), name));
         }
         (text, cost)
@@ -152,7 +157,7 @@ impl VmStat {
         let (mut text, mut cost) = (String::new(), ReadCost::default());
         self.numa.before_read(File::Vmstat, &self.populated, &self.online_list, &mut cost);
         let numa = self.numa.system(&mut cost);
-        for name in self.kept(self.rules.dialect.zone_rows(), &mut cost) {
+        for name in self.kept(alloc, self.rules.dialect.zone_rows(), &mut cost) {
             let value = match name {
                 "nr_free_pages" => self.zone.system(ZoneItem::FreePages as usize).max(0) as u64,
                 _ => numa_row(name, &numa)
@@ -161,10 +166,10 @@ impl VmStat {
             };
             let _ = writeln!(text, "{name} {value}");
         }
-        for name in self.kept(self.rules.dialect.node_rows(), &mut cost) {
+        for name in self.kept(alloc, self.rules.dialect.node_rows(), &mut cost) {
             let _ = writeln!(text, "{name} {}", self.node_row(None, name));
         }
-        for name in self.kept(self.rules.dialect.other_rows(), &mut cost) {
+        for name in self.kept(alloc, self.rules.dialect.other_rows(), &mut cost) {
             let _ = writeln!(text, "{name} {}", self.other_row(alloc, name));
         }
         (text, cost)

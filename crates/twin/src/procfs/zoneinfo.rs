@@ -21,7 +21,7 @@ impl VmStat {
             if zone.populated() && last_node != Some(zone.node) {
                 last_node = Some(zone.node);
                 text.push_str("  per-node stats\n");
-                let shown = self.kept(dialect.node_rows(), &mut cost).into_iter();
+                let shown = self.kept(alloc, dialect.node_rows(), &mut cost).into_iter();
                 shown.for_each(|name| row(&mut text, name, self.node_row(Some(zone.node), name)));
             }
             self.print_sizes(&mut text, number, zone);
@@ -30,7 +30,7 @@ impl VmStat {
             }
             let numa = self.numa.zone(number, &self.online_list, &mut cost);
             let rows = dialect.zone_rows().into_iter().filter(|name| !self.is_known_by_node(name));
-            for name in self.kept(rows, &mut cost) {
+            for name in self.kept(alloc, rows, &mut cost) {
                 row(&mut text, name, numa_row(name, &numa).unwrap_or_else(|| self.zone_row(alloc, number, name)));
             }
             self.print_pagesets(&mut text, number, alloc);

@@ -4,17 +4,16 @@
 //! Two domains, the CPUs of a node and all nodes; how uneven they are is in [`imbalance`](crate::sched::imbalance). A CPU that
 //! has become idle balances at the next tick. Left out: domains of cores and of nodes at several distances, what limits
 //! newly idle balancing (`avg_idle`), serialisation, tasks of other classes, pinned tasks as a reason of their own; of the
-//! two hooks of 3.13 what is off by default. Checked by `numa_tests.rs`.
+//! two hooks of 3.13 what is off by default. Whether a move between nodes is good for a task's memory is
+//! answered by NUMA balancing ([`Hooks`]). Checked by `numa/task_migrate_tests.rs`.
 
 use super::RunQueues;
-use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, LOAD, Shape, find_busiest_group};
-use crate::numa::{Era, Numa, group_weight, nid_of, task_weight};
+use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, ImbalanceRule, LOAD, Shape, find_busiest_group};
 use crate::probe::{Probe, Task as Who};
 use crate::time::Ns;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::NumaBalance;
-use mmtwin_scenario::kernel::BalancerHook;
 
 /// Failed attempts that a domain of one node forgives before it moves hot tasks.
 const NODE_NICE_TRIES: u32 = 1;
@@ -50,9 +49,72 @@ pub(crate) struct Balancer {
     idle: Vec<bool>,
 }
 
+/// What a kernel's balancing goes by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BalanceRules {
+    /// Ticks per second.
+    pub hz: u64,
+    /// How it finds what is uneven.
+    pub imbalance: ImbalanceRule,
+    /// `imbalance_pct` of the lowest NUMA domain.
+    pub imbalance_pct: u64,
+    /// Failed attempts before a task that should stay is moved.
+    pub cache_nice_tries: u32,
+    /// Within so long a task that ran is cache-hot.
+    pub migration_cost: Ns,
+}
+
+impl BalanceRules {
+    /// Ticks since boot.
+    fn jiffies(&self, now: Ns) -> u64 {
+        now / (1_000_000_000 / self.hz)
+    }
+
+    /// `msecs_to_jiffies`: rounds up.
+    fn ms_to_jiffies(&self, ms: u64) -> u64 {
+        (ms * self.hz).div_ceil(1000)
+    }
+
+    fn by_load(&self) -> bool {
+        self.imbalance != ImbalanceRule::GroupType
+    }
+}
+
+/// A task as balancing sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BalanceTask {
+    pub pid: i32,
+    pub preferred_nid: Option<usize>,
+    /// When it began to run.
+    pub exec_start: Ns,
+}
+
+/// A move of a task to another node that is thought of.
+pub(crate) struct NodeMove<'a> {
+    pub task: usize,
+    /// Its CPU and the queues, as somebody else could go instead.
+    pub cpu: u32,
+    pub queues: &'a RunQueues,
+    pub from: usize,
+    pub to: usize,
+    /// The CPU that pulls has been idle for a while.
+    pub idle: bool,
+}
+
+/// What NUMA balancing knows of the tasks: the hooks that it fills.
+pub(crate) struct Hooks<'a> {
+    pub rules: BalanceRules,
+    /// By node: its CPUs.
+    pub cpus: &'a [Vec<u32>],
+    pub task: &'a dyn Fn(usize) -> BalanceTask,
+    pub may_run_on: &'a dyn Fn(usize, u32) -> bool,
+    /// `migrate_degrades_locality`.
+    pub locality: &'a dyn Fn(&NodeMove<'_>) -> Locality,
+}
+
 /// What a move between nodes does to a task's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Locality {
+pub(crate) enum Locality {
     Improves,
     Degrades,
     Neutral,
@@ -67,7 +129,7 @@ struct Attempt<'a> {
     idle: CpuIdle,
     failed: u32,
     queues: &'a RunQueues,
-    numa: &'a Numa,
+    numa: &'a Hooks<'a>,
     now: Ns,
 }
 
@@ -86,14 +148,14 @@ impl Balancer {
         &mut self,
         (cpu, level): (u32, Level),
         queues: &RunQueues,
-        numa: &Numa,
+        numa: &Hooks<'_>,
         online: impl Fn(u32) -> bool,
         probe: &mut Probe,
         now: Ns,
     ) -> Vec<usize> {
-        let Some(node) = numa.topology.cpus.iter().position(|cpus| cpus.contains(&cpu)) else { return Vec::new() };
+        let Some(node) = numa.cpus.iter().position(|cpus| cpus.contains(&cpu)) else { return Vec::new() };
         let weight = match level {
-            Level::Node => numa.topology.cpus[node].len(),
+            Level::Node => numa.cpus[node].len(),
             Level::Machine => queues.cpus(),
         } as u64;
         let idle = match (queues.len(cpu) == 0, self.idle[cpu as usize]) {
@@ -106,7 +168,7 @@ impl Balancer {
         let interval = domain.interval.max(weight);
         if idle != CpuIdle::Newly {
             // A busy CPU balances less often, and not at one time with those above it.
-            let busy = if numa.rules.era < Era::V6_1 { 32 } else { 16 };
+            let busy = if numa.rules.by_load() { 32 } else { 16 };
             let wait = match idle {
                 CpuIdle::Not => (numa.rules.ms_to_jiffies(interval * busy)).saturating_sub(1),
                 CpuIdle::Long | CpuIdle::Newly => numa.rules.ms_to_jiffies(interval),
@@ -140,18 +202,18 @@ impl Balancer {
 impl Attempt<'_> {
     /// The tasks to pull; `None` if there is no imbalance.
     fn pull(&self, online: impl Fn(u32) -> bool, probe: &mut Probe) -> Option<Vec<usize>> {
-        let (topology, queues) = (&self.numa.topology, self.queues);
+        let (nodes, queues) = (self.numa.cpus, self.queues);
         let own = |cpus: &[u32]| cpus.iter().copied().filter(|&cpu| online(cpu)).collect::<Vec<u32>>();
         // The CPU's own group first, the others in turn.
         let groups: Vec<Vec<u32>> = match self.level {
             Level::Node => {
-                let cpus = own(&topology.cpus[self.node]);
+                let cpus = own(&nodes[self.node]);
                 let at = cpus.iter().position(|&cpu| cpu == self.cpu)?;
                 cpus[at..].iter().chain(&cpus[..at]).map(|&cpu| vec![cpu]).collect()
             }
             Level::Machine => {
-                let nodes = (self.node..topology.nodes()).chain(0..self.node);
-                nodes.map(|nid| own(&topology.cpus[nid])).filter(|cpus| !cpus.is_empty()).collect()
+                let order = (self.node..nodes.len()).chain(0..self.node);
+                order.map(|nid| own(&nodes[nid])).filter(|cpus| !cpus.is_empty()).collect()
             }
         };
         // One CPU balances for its group: the first idle one, or the first.
@@ -162,16 +224,17 @@ impl Attempt<'_> {
         let numa = self.level == Level::Machine;
         let percent = if numa { self.numa.rules.imbalance_pct as i64 } else { NODE_PERCENT };
         let sums: Vec<Group> = groups.iter().map(|cpus| self.sum(cpus)).collect();
-        let (number, imbalance) = find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.era)?;
+        let (number, imbalance) =
+            find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.imbalance)?;
         let fbq = if numa { sums[number].fbq() } else { Fbq::All };
         let from = self.find_busiest_queue(&groups[number], imbalance, fbq)?;
         let mut tasks = self.detach(from, imbalance, probe);
-        let by_load = self.numa.rules.era < Era::V6_1;
+        let by_load = self.numa.rules.by_load();
         let goes = matches!(imbalance, Imbalance::Tasks(_)) || by_load;
         let tries = self.failed > self.nice_tries() + 2;
         if tasks.is_empty() && self.idle != CpuIdle::Newly && goes && tries {
             // Even the running one goes.
-            tasks.extend(queues.running(from).filter(|&task| self.numa.tasks[task].may_run_on(self.cpu)));
+            tasks.extend(queues.running(from).filter(|&task| (self.numa.may_run_on)(task, self.cpu)));
         }
         Some(tasks)
     }
@@ -184,9 +247,9 @@ impl Attempt<'_> {
         let mut group = Group { cpus: cpus.len() as i64, ..Group::default() };
         for &cpu in cpus {
             group.idle += i64::from(self.queues.len(cpu) == 0);
-            let node = self.numa.topology.cpus.iter().position(|cpus| cpus.contains(&cpu));
+            let node = self.numa.cpus.iter().position(|cpus| cpus.contains(&cpu));
             for task in self.queues.all(cpu) {
-                let preferred = self.numa.tasks[task].numa_preferred_nid;
+                let preferred = (self.numa.task)(task).preferred_nid;
                 group.running += 1;
                 group.numa += i64::from(preferred.is_some());
                 group.preferred += i64::from(preferred.is_some() && preferred == node);
@@ -228,7 +291,7 @@ impl Attempt<'_> {
         let smallest = match imbalance {
             Imbalance::Tasks(_) => 0,
             // Half a task too much was always accepted, later more after every failed attempt.
-            _ if self.numa.rules.era < Era::V6_1 => each / 2,
+            _ if self.numa.rules.by_load() => each / 2,
             Imbalance::Load(_) | Imbalance::Util(_) => each >> self.failed.min(i64::BITS - 1),
         };
         for task in self.queues.all(from).skip(1) {
@@ -248,21 +311,19 @@ impl Attempt<'_> {
     }
 
     fn can_migrate(&self, task: usize, from: u32, probe: &mut Probe) -> bool {
-        let of = &self.numa.tasks[task];
-        if !of.may_run_on(self.cpu) {
+        if !(self.numa.may_run_on)(task, self.cpu) {
             return false;
         }
+        let of = (self.numa.task)(task);
         let forced = self.failed > self.nice_tries();
         let hot = self.now.saturating_sub(of.exec_start) < self.numa.rules.migration_cost;
         let others = match self.level {
             Level::Node => None,
-            Level::Machine => self.numa.topology.cpus.iter().position(|cpus| cpus.contains(&from)),
+            Level::Machine => self.numa.cpus.iter().position(|cpus| cpus.contains(&from)),
         };
         let Some(others) = others else { return !hot || forced };
-        let locality = match self.numa.rules.said.balancer_hook {
-            BalancerHook::Pair => pair(self.numa, task, others, self.node),
-            BalancerHook::Weights => self.weights(task, from, others),
-        };
+        let (queues, idle) = (self.queues, self.idle == CpuIdle::Long);
+        let locality = (self.numa.locality)(&NodeMove { task, cpu: from, queues, from: others, to: self.node, idle });
         let stays = locality == Locality::Degrades || locality == Locality::Neutral && hot;
         let moves = !stays || forced;
         if probe.on(Kind::NumaBalance) {
@@ -280,7 +341,7 @@ impl Attempt<'_> {
 
     /// Writes `numa_balance`.
     fn write(&self, task: usize, rule: Rule, (from, others): (u32, usize), pulled: bool, probe: &mut Probe) {
-        let of = &self.numa.tasks[task];
+        let of = (self.numa.task)(task);
         let event = NumaBalance {
             pid: of.pid,
             rule: rule.number(),
@@ -288,49 +349,9 @@ impl Attempt<'_> {
             src_nid: others as i32,
             dst_cpu: self.cpu as i32,
             dst_nid: self.node as i32,
-            preferred_nid: nid_of(of.numa_preferred_nid),
+            preferred_nid: of.preferred_nid.map_or(-1, |nid| nid as i32),
             pulled,
         };
         probe.write(self.now, self.cpu, Who::default(), &event, b"");
     }
-
-    /// `migrate_degrades_locality` of 4.14 and newer.
-    fn weights(&self, task: usize, cpu: u32, from: usize) -> Locality {
-        let (numa, of, to) = (self.numa, &self.numa.tasks[task], self.node);
-        if of.numa_faults.is_empty() {
-            return Locality::Neutral;
-        }
-        if of.numa_preferred_nid == Some(from) {
-            // Somebody else could go instead.
-            let home = |&other: &usize| numa.tasks[other].numa_preferred_nid == Some(from);
-            let all = self.queues.all(cpu).filter(home).count();
-            return if self.queues.len(cpu) > all { Locality::Degrades } else { Locality::Neutral };
-        }
-        if of.numa_preferred_nid == Some(to) {
-            return Locality::Improves;
-        }
-        // To leave a core idle is worse than a bad place.
-        if self.idle == CpuIdle::Long {
-            return Locality::Neutral;
-        }
-        let distance = numa.topology.distance(from, to);
-        let weight = |nid| match of.numa_group {
-            Some(_) => group_weight(&numa.topology, &numa.groups, of, nid, distance),
-            None => task_weight(&numa.topology, of, nid, distance),
-        };
-        if weight(to) < weight(from) { Locality::Degrades } else { Locality::Improves }
-    }
-}
-
-/// `migrate_improves_locality` of 3.13; its opposite is off by default.
-fn pair(numa: &Numa, task: usize, from: usize, to: usize) -> Locality {
-    let of = &numa.tasks[task];
-    if of.numa_faults.is_empty() {
-        return Locality::Neutral;
-    }
-    let (topology, most) = (&numa.topology, numa.topology.most);
-    let own = |nid| task_weight(topology, of, nid, most);
-    let group = |nid| group_weight(topology, &numa.groups, of, nid, most);
-    let better = own(to) > own(from) && group(to) > group(from);
-    if of.numa_preferred_nid == Some(to) || better { Locality::Improves } else { Locality::Neutral }
 }

@@ -11,8 +11,9 @@ mod balance;
 mod fair;
 pub(crate) mod imbalance;
 
-pub(crate) use balance::{Balancer, Level};
+pub(crate) use balance::{BalanceRules, BalanceTask, Balancer, Hooks, Level, Locality, NodeMove};
 pub(crate) use fair::FairRules;
+pub(crate) use imbalance::ImbalanceRule;
 
 use crate::hw::Machine;
 use crate::time::Ps;

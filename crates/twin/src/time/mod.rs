@@ -2,9 +2,11 @@
 
 pub mod determinism;
 mod timers;
+mod watch;
 
 pub use mmtwin_scenario::program::random::{Chance, OfObject, Random, Use};
 pub use timers::{Timer, Timers};
+pub(crate) use watch::Watch;
 
 /// Nanoseconds since the simulated kernel booted.
 pub type Ns = u64;

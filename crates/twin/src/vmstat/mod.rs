@@ -34,8 +34,6 @@ pub use switched::Switched;
 
 use crate::frame::ZONES;
 use crate::hw::PageCosts;
-use crate::mm::writeback::Limits;
-use crate::page_alloc::Zone;
 use crate::time::Ns;
 
 /// A zone counter that is not a NUMA counter.
@@ -79,6 +77,23 @@ pub struct VmStatRules {
     pub hz: u32,
     /// How the files are laid out.
     pub dialect: Dialect,
+}
+
+/// What the thresholds of a zone depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneSize {
+    /// Its node.
+    pub node: usize,
+    /// Page frames that exist; 0: there is no such zone.
+    pub present: u64,
+    /// Pages that the allocator has been given.
+    pub managed: u64,
+    /// Its watermarks, without the boost.
+    pub min: u64,
+    /// Where kswapd wakes.
+    pub low: u64,
+    /// Where kswapd sleeps.
+    pub high: u64,
 }
 
 /// Words and lines that a reader of statistics has touched.
@@ -176,8 +191,6 @@ pub struct VmStat {
     pub events: Events,
     /// Pages by what they hold.
     pub pages: Pages,
-    /// How much may be dirty; `None`: nobody says.
-    pub dirty_limits: Option<Limits>,
     /// Reclaims of nodes that had too little, and that had enough; `None`: there are none.
     pub node_reclaims: Option<[u64; 2]>,
     /// Who has which zone's words in its caches.
@@ -197,7 +210,7 @@ pub struct VmStat {
 
 impl VmStat {
     /// All counters of some zones zero; `siblings` are the other threads of each CPU's core.
-    pub fn new(rules: VmStatRules, zones: &[Zone], siblings: Vec<Vec<u32>>) -> VmStat {
+    pub fn new(rules: VmStatRules, zones: &[ZoneSize], siblings: Vec<Vec<u32>>) -> VmStat {
         let (count, cpus) = (zones.len(), siblings.len());
         let numa: Box<dyn NumaCounters> = match rules.design {
             Design::InZone => Box::new(InZone::new(count, cpus)),
@@ -210,12 +223,11 @@ impl VmStat {
             numa,
             events: Events::default(),
             pages: Pages::new(count),
-            dirty_limits: None,
             node_reclaims: None,
             lines: Lines::new(count, siblings),
             rules,
             zone: Differential::new(count, cpus, ZONE_ITEMS, Overflow::Overstep),
-            populated: (0..count).filter(|&zone| zones[zone].populated()).collect(),
+            populated: (0..count).filter(|&zone| zones[zone].present > 0).collect(),
             online: vec![true; cpus],
             online_list: (0..cpus as u32).collect(),
             drift: vec![None; count],
@@ -283,20 +295,20 @@ impl VmStat {
     }
 
     /// kswapd of a node wakes or sleeps: thresholds of its zones with a drift mark become small or normal.
-    pub fn set_pressure(&mut self, node: usize, awake: bool, zones: &[Zone]) {
+    pub fn set_pressure(&mut self, node: usize, awake: bool, zones: &[ZoneSize]) {
         self.pressure[node] = awake;
         self.set_thresholds(zones);
     }
 
     /// Sets all thresholds; done at boot, when a CPU comes or goes, and when watermarks change.
-    pub(crate) fn set_thresholds(&mut self, zones: &[Zone]) {
+    pub(crate) fn set_thresholds(&mut self, zones: &[ZoneSize]) {
         let online = self.online_list.len() as u64;
         for &zone in &self.populated {
             let at = &zones[zone];
             let normal = self.rules.threshold.unwrap_or_else(|| threshold::normal(online, at.managed));
-            self.drift[zone] = threshold::drift_mark(online, normal, [at.marks.min, at.marks.low, at.marks.high]);
+            self.drift[zone] = threshold::drift_mark(online, normal, [at.min, at.low, at.high]);
             let threshold = match self.drift[zone] {
-                Some(_) if self.pressure[at.node] => threshold::pressure(online, at.marks.low, at.marks.min),
+                Some(_) if self.pressure[at.node] => threshold::pressure(online, at.low, at.min),
                 _ => normal,
             };
             self.zone.set_threshold(zone, threshold);
@@ -338,7 +350,7 @@ impl VmStat {
     }
 
     /// A CPU stops: what it has not added is added. Its pages must be gone.
-    pub fn set_offline(&mut self, cpu: u32, zones: &[Zone]) {
+    pub fn set_offline(&mut self, cpu: u32, zones: &[ZoneSize]) {
         for at in 0..self.populated.len() {
             let zone = self.populated[at];
             if self.zone.fold(zone, cpu) | self.numa.offline(zone, cpu) {
@@ -349,11 +361,11 @@ impl VmStat {
     }
 
     /// A CPU starts.
-    pub fn set_online(&mut self, cpu: u32, zones: &[Zone]) {
+    pub fn set_online(&mut self, cpu: u32, zones: &[ZoneSize]) {
         self.set_running(cpu, true, zones);
     }
 
-    fn set_running(&mut self, cpu: u32, running: bool, zones: &[Zone]) {
+    fn set_running(&mut self, cpu: u32, running: bool, zones: &[ZoneSize]) {
         self.online[cpu as usize] = running;
         self.online_list = (0..self.cpus()).filter(|&cpu| self.online[cpu as usize]).collect();
         self.set_thresholds(zones);

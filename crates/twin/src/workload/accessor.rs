@@ -4,12 +4,14 @@ use super::ahead::Ahead;
 use super::replay::Replay;
 use super::sampled::Rest;
 use super::{explicit, replay, sampled};
+use crate::mm::accessed::How;
 use crate::mm::filemap::Reader;
-use crate::mm::kernel::Kernel;
+use crate::mm::kernel::{Kernel, KernelError};
 use crate::mm::memory::AccessState;
 use crate::mm::prot_numa::Unit;
 use crate::page_alloc::{AllocationFailure, Caller};
 use crate::time::Ps;
+use mmtwin_scenario::program::Pattern;
 use mmtwin_scenario::program::Touching;
 
 /// A thread's accesses in a phase.
@@ -62,7 +64,7 @@ pub(crate) struct Accessing {
 
 /// How far a thread came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Came {
+pub(crate) enum AccessProgress {
     /// To the end of its time.
     On,
     /// It sleeps until then.
@@ -83,6 +85,23 @@ impl Accessing {
     pub(crate) fn to_renewal(&self) -> u64 {
         let pages = self.touching.pages.end - self.touching.pages.start;
         if self.touching.renew { pages - self.touching.stream.count % pages } else { u64::MAX }
+    }
+
+    /// If it renews its pages and has come to their end, they are freed.
+    pub(crate) fn renew(
+        &mut self,
+        state: &mut AccessState,
+        kernel: &mut Kernel,
+        caller: &Caller,
+    ) -> Result<(), KernelError> {
+        let pages = self.touching.pages.clone();
+        let count = self.touching.stream.count;
+        let at_end = count != self.renewed && count.is_multiple_of(pages.end - pages.start);
+        if !self.touching.renew || !at_end || !self.active() {
+            return Ok(());
+        }
+        self.renewed = count;
+        state.discard(kernel, caller, self.region, pages)
     }
 
     pub(crate) fn active(&self) -> bool {
@@ -117,6 +136,27 @@ impl Accessor {
         self.list.get_mut(at).into_iter().for_each(|access| access.faults += faults);
     }
 
+    /// The accesses begin: touches that are drawn are noted by epoch, for reclaim.
+    pub(crate) fn open_logs(&mut self, state: &mut AccessState) {
+        for access in self.list.iter_mut().filter(|_| !self.explicit) {
+            let how = match (access.pool, access.touching.stream.pattern()) {
+                (Some(pool), _) => How::Pool(pool),
+                (None, Pattern::Walk(cursor)) => How::Walk(*cursor, access.touching.pages.clone()),
+                (None, Pattern::Draws(..)) => continue,
+            };
+            access.log = Some(state.open_log(access.region, access.mapper, how));
+            access.logged = access.touching.stream.count;
+        }
+    }
+
+    /// Touches since this was asked last, by log.
+    pub(crate) fn take_touches(&mut self) -> impl Iterator<Item = (usize, u64)> + use<'_> {
+        self.list.iter_mut().filter_map(|access| {
+            let count = access.touching.stream.count;
+            access.log.map(|log| (log, count - std::mem::replace(&mut access.logged, count)))
+        })
+    }
+
     /// Runs a thread on its caller's CPU until a time, or for a touch more.
     pub(crate) fn run(
         &mut self,
@@ -124,7 +164,7 @@ impl Accessor {
         kernel: &mut Kernel,
         caller: &mut Caller,
         until: Ps,
-    ) -> Result<Came, AllocationFailure> {
+    ) -> Result<AccessProgress, AllocationFailure> {
         if let Some(mut replay) = self.replay.take() {
             let came = replay::run((self, &mut replay), state, kernel, caller, until);
             self.replay = Some(replay);

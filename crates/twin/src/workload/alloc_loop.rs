@@ -45,10 +45,10 @@ pub struct LoopResult {
     clock_khz: u64,
 }
 
-impl Looper {
+impl AllocLoopTask {
     /// A task on its CPU with so many loops to do.
-    pub fn new(caller: Caller, left: u64) -> Looper {
-        Looper { cpu: caller.cpu, caller, left, list: None, steady: None }
+    pub fn new(caller: Caller, left: u64) -> AllocLoopTask {
+        AllocLoopTask { cpu: caller.cpu, caller, left, list: None, steady: None }
     }
 
     /// The task, for its policy's state.
@@ -77,7 +77,7 @@ impl LoopResult {
 
 /// A CPU in its loops.
 #[derive(Clone, Debug)]
-pub struct Looper {
+pub struct AllocLoopTask {
     pub(super) cpu: u32,
     pub(super) caller: Caller,
     /// Loops still to do.
@@ -122,12 +122,12 @@ impl Kernel {
         for &cpu in &work.cpus {
             self.leave_idle(cpu)?;
         }
-        let mut loopers: Vec<Looper> = (1..)
+        let mut loop_tasks: Vec<AllocLoopTask> = (1..)
             .zip(&work.cpus)
-            .map(|(pid, &cpu)| Looper::new(Caller::new(cpu, Task { pid, tgid: pid }, work.policy), work.loops))
+            .map(|(pid, &cpu)| AllocLoopTask::new(Caller::new(cpu, Task { pid, tgid: pid }, work.policy), work.loops))
             .collect();
         let mut many = 0;
-        let outcome = self.run_loopers(&mut loopers, &work.request, Ps::MAX, batched, &mut many);
+        let outcome = self.run_loop_tasks(&mut loop_tasks, &work.request, Ps::MAX, batched, &mut many);
         for &cpu in &work.cpus {
             self.enter_idle(cpu)?;
         }
@@ -137,28 +137,28 @@ impl Kernel {
     }
 
     /// Runs the loops that begin before `until`, timer by timer; how many were taken at once is added to `many`.
-    pub(crate) fn run_loopers(
+    pub(crate) fn run_loop_tasks(
         &mut self,
-        loopers: &mut [Looper],
+        loop_tasks: &mut [AllocLoopTask],
         request: &Request,
         until: Ps,
         batched: bool,
         many: &mut u64,
     ) -> Result<(), KernelError> {
-        let batched = batched && self.can_batch(loopers);
-        let waiting = |this: &Self, loopers: &[Looper]| {
-            let clocks = loopers.iter().filter(|at| at.left > 0).map(|at| this.clocks[at.cpu as usize]);
+        let batched = batched && self.can_batch(loop_tasks);
+        let waiting = |this: &Self, loop_tasks: &[AllocLoopTask]| {
+            let clocks = loop_tasks.iter().filter(|at| at.left > 0).map(|at| this.clocks[at.cpu as usize]);
             clocks.min().filter(|&first| first < until)
         };
-        while let Some(first) = waiting(self, loopers) {
+        while let Some(first) = waiting(self, loop_tasks) {
             self.run_timers(first / PS_PER_NS);
             // Timers go off at whole nanoseconds, before the loops that begin then or later.
             let timer = self.refresh.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
             let end = timer.min(until);
-            loopers.iter_mut().for_each(Looper::unsettle);
-            self.run_singly(loopers, request, end, batched)?;
-            if batched && loopers.iter().all(|at| at.left == 0 || at.steady.is_some()) {
-                *many += self.run_many(loopers, request.order, end);
+            loop_tasks.iter_mut().for_each(AllocLoopTask::unsettle);
+            self.run_singly(loop_tasks, request, end, batched)?;
+            if batched && loop_tasks.iter().all(|at| at.left == 0 || at.steady.is_some()) {
+                *many += self.run_many(loop_tasks, request.order, end);
             }
         }
         Ok(())
@@ -167,30 +167,30 @@ impl Kernel {
     /// Runs loops that begin before a time, in order; if asked, only until every CPU's loop is steady.
     fn run_singly(
         &mut self,
-        loopers: &mut [Looper],
+        loop_tasks: &mut [AllocLoopTask],
         request: &Request,
         end: Ps,
         until_steady: bool,
     ) -> Result<(), KernelError> {
-        let waiting = loopers.iter().enumerate().filter(|(_, looper)| looper.left > 0);
+        let waiting = loop_tasks.iter().enumerate().filter(|(_, loop_task)| loop_task.left > 0);
         let mut next: BinaryHeap<_> =
-            waiting.map(|(at, looper)| Reverse((self.clocks[looper.cpu as usize], looper.cpu, at))).collect();
+            waiting.map(|(at, loop_task)| Reverse((self.clocks[loop_task.cpu as usize], loop_task.cpu, at))).collect();
         let mut unsteady = next.len();
         while let Some(Reverse((clock, cpu, at))) = next.pop() {
             if clock >= end || until_steady && unsteady == 0 {
                 break;
             }
             let locked = self.alloc.lock_count();
-            let steady = self.run_one(&mut loopers[at], request, until_steady)?;
+            let steady = self.run_one(&mut loop_tasks[at], request, until_steady)?;
             if until_steady {
-                loopers[at].steady = steady;
+                loop_tasks[at].steady = steady;
                 if self.alloc.lock_count() != locked {
                     // Free pages have changed: nobody's last loop tells what the next will be like.
-                    loopers.iter_mut().for_each(Looper::unsettle);
+                    loop_tasks.iter_mut().for_each(AllocLoopTask::unsettle);
                 }
-                unsteady = loopers.iter().filter(|at| at.left > 0 && at.steady.is_none()).count();
+                unsteady = loop_tasks.iter().filter(|at| at.left > 0 && at.steady.is_none()).count();
             }
-            if loopers[at].left > 0 {
+            if loop_tasks[at].left > 0 {
                 next.push(Reverse((self.clocks[cpu as usize], cpu, at)));
             }
         }
@@ -201,22 +201,22 @@ impl Kernel {
     #[inline]
     fn run_one(
         &mut self,
-        looper: &mut Looper,
+        loop_task: &mut AllocLoopTask,
         request: &Request,
         compare: bool,
     ) -> Result<Option<Steady>, KernelError> {
-        let got = self.allocate_unchecked(&mut looper.caller, request)?;
-        self.free_unchecked(looper.cpu, looper.caller.task, got.page)?;
-        looper.left -= 1;
+        let got = self.allocate_unchecked(&mut loop_task.caller, request)?;
+        self.free_unchecked(loop_task.cpu, loop_task.caller.task, got.page)?;
+        loop_task.left -= 1;
         if !compare {
             return Ok(None);
         }
         // The list after the loop before is the list before this loop.
-        let after = self.alloc.pageset(got.zone, looper.cpu).map(|set| (got.zone, *set));
-        let same = after.is_some() && std::mem::replace(&mut looper.list, after) == after;
+        let after = self.alloc.pageset(got.zone, loop_task.cpu).map(|set| (got.zone, *set));
+        let same = after.is_some() && std::mem::replace(&mut loop_task.list, after) == after;
         Ok((same && got.looked_at == 1).then(|| Steady {
             zone: got.zone,
-            local: self.alloc.zones[got.zone].node == self.machine.node_of(looper.cpu),
+            local: self.alloc.zones[got.zone].node == self.machine.node_of(loop_task.cpu),
         }))
     }
 }

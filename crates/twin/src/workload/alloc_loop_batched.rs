@@ -7,7 +7,7 @@
 //! notes that come before it, so a CPU is only taken as far as notes are known, and asked again when its time has come.
 //! Checked: counters, lists, lines and times equal those of single loops (`tests/allocator.rs`).
 
-use super::alloc_loop::{Looper, Steady};
+use super::alloc_loop::{AllocLoopTask, Steady};
 use crate::mm::kernel::Kernel;
 use crate::mm::kernel::time::Fetches;
 use crate::page_alloc::Policy;
@@ -134,18 +134,18 @@ impl Runner {
 
 impl Kernel {
     /// False if every loop must be seen or differs from the one before.
-    pub(super) fn can_batch(&self, loopers: &[Looper]) -> bool {
+    pub(super) fn can_batch(&self, loop_tasks: &[AllocLoopTask]) -> bool {
         let seen = self.probe.on(Kind::MmPageAlloc) || self.probe.on(Kind::MmPageFree);
-        !seen && loopers.iter().all(|at| !matches!(at.caller.policy, Policy::Interleave(_)))
+        !seen && loop_tasks.iter().all(|at| !matches!(at.caller.policy, Policy::Interleave(_)))
     }
 
     /// Runs the loops of steady CPUs that begin before a time; their number.
-    pub(super) fn run_many(&mut self, loopers: &mut [Looper], order: u32, end: Ps) -> u64 {
+    pub(super) fn run_many(&mut self, loop_tasks: &mut [AllocLoopTask], order: u32, end: Ps) -> u64 {
         let mut logs: Vec<Log> = Vec::new();
         let mut runners: Vec<Runner> = Vec::new();
-        for (at, looper) in loopers.iter().enumerate() {
-            if let Some(steady) = looper.steady.filter(|_| looper.left > 0) {
-                runners.push(self.runner(at, looper, steady, &mut logs));
+        for (at, loop_task) in loop_tasks.iter().enumerate() {
+            if let Some(steady) = loop_task.steady.filter(|_| loop_task.left > 0) {
+                runners.push(self.runner(at, loop_task, steady, &mut logs));
             }
         }
         let mut next: BinaryHeap<_> =
@@ -186,31 +186,31 @@ impl Kernel {
             }
             self.clocks[runner.cpu as usize] = runner.start;
             self.fetches[runner.cpu as usize] = runner.fetches;
-            done += loopers[runner.at].left - runner.left;
-            loopers[runner.at].left = runner.left;
+            done += loop_tasks[runner.at].left - runner.left;
+            loop_tasks[runner.at].left = runner.left;
         }
         done
     }
 
-    fn runner(&self, at: usize, looper: &Looper, steady: Steady, logs: &mut Vec<Log>) -> Runner {
+    fn runner(&self, at: usize, loop_task: &AllocLoopTask, steady: Steady, logs: &mut Vec<Log>) -> Runner {
         let log = logs.iter().position(|log| log.zone == steady.zone).unwrap_or_else(|| {
             logs.push(Log { zone: steady.zone, base: 0, notes: Vec::new(), full: LOG_NOTES });
             logs.len() - 1
         });
-        let times = self.times(looper.cpu);
+        let times = self.times(loop_task.cpu);
         let counts = self.counts(&steady);
         Runner {
             at,
-            cpu: looper.cpu,
+            cpu: loop_task.cpu,
             log,
-            start: self.clocks[looper.cpu as usize],
-            work: (times.allocate + times.free + counts.len() as Ps * self.count_time(looper.cpu)) * self.share,
-            fetches: self.fetches[looper.cpu as usize],
+            start: self.clocks[loop_task.cpu as usize],
+            work: (times.allocate + times.free + counts.len() as Ps * self.count_time(loop_task.cpu)) * self.share,
+            fetches: self.fetches[loop_task.cpu as usize],
             share: self.share,
-            left: looper.left,
-            quiet: self.quiet_loops(looper.cpu, &steady),
+            left: loop_task.left,
+            quiet: self.quiet_loops(loop_task.cpu, &steady),
             uncounted: 0,
-            stale: !self.stat.lines.current(steady.zone, looper.cpu),
+            stale: !self.stat.lines.current(steady.zone, loop_task.cpu),
             looked: (0, 0),
             next: 0,
             steady,

@@ -1,6 +1,6 @@
 //! Every touch by itself, in the order of the program.
 
-use super::accessor::{Accessing, Accessor, Came};
+use super::accessor::{AccessProgress, Accessing, Accessor};
 use crate::mm::filemap::Touched;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
@@ -18,37 +18,37 @@ pub(super) fn run(
     kernel: &mut Kernel,
     caller: &mut Caller,
     until: Ps,
-) -> Result<Came, AllocationFailure> {
+) -> Result<AccessProgress, AllocationFailure> {
     let (cpu, count) = (caller.cpu, accessor.list.len());
-    while kernel.clock(cpu) < until && !kernel.wants_attention() {
+    while kernel.clock(cpu) < until && !kernel.has_effects() {
         if let Some(until) = kernel.go_on_writing(cpu, caller.task, &mut caller.writer) {
-            return Ok(Came::Asleep(until * PS_PER_NS));
+            return Ok(AccessProgress::Asleep(until * PS_PER_NS));
         }
         let turn = (0..count).map(|i| (accessor.turn + i) % count).find(|&i| accessor.list[i].active());
-        let Some(turn) = turn else { return Ok(Came::Done) };
+        let Some(turn) = turn else { return Ok(AccessProgress::Done) };
         let access = &mut accessor.list[turn];
         // What it gives back is its own.
-        let given = state.renew(kernel, caller, access);
+        let given = access.renew(state, kernel, caller);
         debug_assert!(given.is_ok());
-        let Some(next) = access.touching.stream.next() else { return Ok(Came::Done) };
+        let Some(next) = access.touching.stream.next() else { return Ok(AccessProgress::Done) };
         let next = Touch { page: access.touching.pages.start + next.page, ..next };
         match touch(access, state, kernel, caller, next) {
             Ok(None) => {}
             again => {
                 access.touching.stream.count -= 1;
                 accessor.turn = turn;
-                return Ok(again?.unwrap_or(Came::On));
+                return Ok(again?.unwrap_or(AccessProgress::On));
             }
         }
         accessor.turn = (turn + 1) % count;
         if let Some(until) = after(access, state, kernel, caller, next) {
-            return Ok(Came::Asleep(until));
+            return Ok(AccessProgress::Asleep(until));
         }
         if access.touching.sleep > 0 {
-            return Ok(Came::Asleep(kernel.clock(cpu) + access.touching.sleep * PS_PER_NS));
+            return Ok(AccessProgress::Asleep(kernel.clock(cpu) + access.touching.sleep * PS_PER_NS));
         }
     }
-    Ok(if accessor.list.iter().any(|access| access.active()) { Came::On } else { Came::Done })
+    Ok(if accessor.list.iter().any(|access| access.active()) { AccessProgress::On } else { AccessProgress::Done })
 }
 
 /// Makes a touch of a page of the region; `None`: done, with its think time. Else it has to be made again after this.
@@ -58,7 +58,7 @@ pub(super) fn touch(
     kernel: &mut Kernel,
     caller: &mut Caller,
     touch: Touch,
-) -> Result<Option<Came>, AllocationFailure> {
+) -> Result<Option<AccessProgress>, AllocationFailure> {
     let (cpu, start) = (caller.cpu, kernel.clock(caller.cpu));
     let from = kernel.machine.node_of(cpu);
     let came = come_to(access, state, kernel, caller, touch);
@@ -67,15 +67,15 @@ pub(super) fn touch(
     access.time += there - start;
     match came? {
         Touched::Done => {}
-        Touched::Wait(until) => return Ok(Some(Came::Asleep(until))),
-        Touched::Again => return Ok(Some(Came::On)),
+        Touched::Wait(until) => return Ok(Some(AccessProgress::Asleep(until))),
+        Touched::Again => return Ok(Some(AccessProgress::On)),
     }
     // Calls do not go through page tables.
     let via_table = access.touching.via == Via::Mmap || !state.regions[access.region].file;
     if let Some(mapping) = access.mapping.filter(|_| via_table)
         && let Some(unit) = state.mappings[mapping].marked_at(touch.page)
     {
-        return Ok(Some(Came::Marked(mapping, unit)));
+        return Ok(Some(AccessProgress::Marked(mapping, unit)));
     }
     let node = match state.regions[access.region].entry(touch.page) {
         Entry::Present(pfn) => kernel.machine.node_of_page(pfn.into()).unwrap_or(from),

@@ -1,6 +1,6 @@
 //! Touches of an access trace: each by itself, at its time, or as soon after it as its thread can.
 
-use super::accessor::{Accessor, Came};
+use super::accessor::{AccessProgress, Accessor};
 use super::explicit;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
@@ -44,17 +44,17 @@ pub(super) fn run(
     kernel: &mut Kernel,
     caller: &mut Caller,
     until: Ps,
-) -> Result<Came, AllocationFailure> {
+) -> Result<AccessProgress, AllocationFailure> {
     let cpu = caller.cpu;
-    while kernel.clock(cpu) < until && !kernel.wants_attention() {
+    while kernel.clock(cpu) < until && !kernel.has_effects() {
         if let Some(until) = kernel.go_on_writing(cpu, caller.task, &mut caller.writer) {
-            return Ok(Came::Asleep(until * PS_PER_NS));
+            return Ok(AccessProgress::Asleep(until * PS_PER_NS));
         }
-        let Some(step) = replay.steps.get(replay.made) else { return Ok(Came::Done) };
+        let Some(step) = replay.steps.get(replay.made) else { return Ok(AccessProgress::Done) };
         let at = replay.begin.saturating_add(step.at).saturating_mul(PS_PER_NS);
         let late = kernel.clock(cpu).saturating_sub(at);
         if kernel.clock(cpu) < at {
-            return Ok(Came::Asleep(at));
+            return Ok(AccessProgress::Asleep(at));
         }
         let access = &mut accessor.list[usize::from(step.region)];
         let touch = Touch { page: step.page.into(), write: step.write };
@@ -64,8 +64,8 @@ pub(super) fn run(
         access.touching.stream.count += 1;
         (replay.made, replay.late) = (replay.made + 1, replay.late.max(late));
         if let Some(until) = explicit::after(access, state, kernel, caller, touch) {
-            return Ok(Came::Asleep(until));
+            return Ok(AccessProgress::Asleep(until));
         }
     }
-    Ok(if replay.made < replay.steps.len() { Came::On } else { Came::Done })
+    Ok(if replay.made < replay.steps.len() { AccessProgress::On } else { AccessProgress::Done })
 }

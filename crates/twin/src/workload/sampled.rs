@@ -6,9 +6,9 @@
 //! random picks. Walks are followed touch by touch while a page of their part is missing, and not at all afterwards.
 //! Within a chunk faults are spread evenly.
 
-use super::accessor::{Accessing, Accessor, Came};
+use super::accessor::{AccessProgress, Accessing, Accessor};
 use crate::hw::MAX_NODES;
-use crate::mm::accessed::binomial::binomial;
+use crate::mm::accessed::binomial::{at_least_once, binomial};
 use crate::mm::accessed::hints::Hints;
 use crate::mm::accessed::pool::{Class, Pool, take};
 use crate::mm::filemap::Touched;
@@ -63,7 +63,7 @@ pub(super) fn run(
     kernel: &mut Kernel,
     caller: &mut Caller,
     until: Ps,
-) -> Result<Came, AllocationFailure> {
+) -> Result<AccessProgress, AllocationFailure> {
     let cpu = caller.cpu;
     let from = kernel.machine.node_of(cpu);
     let (fault_time, share) = ((state.costs.fault + kernel.allocation_time(cpu)) as f64, kernel.share() as f64);
@@ -71,13 +71,13 @@ pub(super) fn run(
         if let Some(came) = finish(accessor, state, kernel, caller, until)? {
             return Ok(came);
         }
-        if kernel.clock(cpu) >= until || kernel.wants_attention() {
+        if kernel.clock(cpu) >= until || kernel.has_effects() {
             break;
         }
         let start = kernel.clock(cpu);
         for access in &mut accessor.list {
             // What it gives back is its own.
-            let given = state.renew(kernel, caller, access);
+            let given = access.renew(state, kernel, caller);
             debug_assert!(given.is_ok());
         }
         for pool in accessor.list.iter().filter_map(|access| access.pool) {
@@ -91,12 +91,12 @@ pub(super) fn run(
             turn.faults += expected(access, state);
             most = most.into_iter().chain([access.left().unwrap_or(u64::MAX), access.to_renewal()]).min();
         }
-        let Some(most) = most else { return Ok(Came::Done) };
+        let Some(most) = most else { return Ok(AccessProgress::Done) };
         accessor.pace = ((turn.busy + turn.faults * fault_time) * share + turn.asleep).max(1.0);
         let fit = (until - start) as f64 / accessor.pace;
         let mut turns = (fit as u64).clamp(1, most);
         match accessor.next_marked(state, turns) {
-            Some((0, mapping, unit)) => return Ok(Came::Marked(mapping, unit)),
+            Some((0, mapping, unit)) => return Ok(AccessProgress::Marked(mapping, unit)),
             Some((before, ..)) => turns = before,
             None => {}
         }
@@ -115,7 +115,7 @@ pub(super) fn run(
         faults.reverse();
         accessor.rest = Rest { faults, gap, last, asleep: (turn.asleep > 0.0).then_some(asleep), begun: false };
     }
-    Ok(if accessor.list.iter().any(Accessing::active) { Came::On } else { Came::Done })
+    Ok(if accessor.list.iter().any(Accessing::active) { AccessProgress::On } else { AccessProgress::Done })
 }
 
 /// Has the faults of the turns that were taken, up to a time or until others have to hear of something.
@@ -125,26 +125,26 @@ fn finish(
     kernel: &mut Kernel,
     caller: &mut Caller,
     until: Ps,
-) -> Result<Option<Came>, AllocationFailure> {
+) -> Result<Option<AccessProgress>, AllocationFailure> {
     let cpu = caller.cpu;
     while let Some(&fault) = accessor.rest.faults.last() {
-        if kernel.clock(cpu) >= until || kernel.wants_attention() {
-            return Ok(Some(Came::On));
+        if kernel.clock(cpu) >= until || kernel.has_effects() {
+            return Ok(Some(AccessProgress::On));
         }
         // A fault that failed or waited has had its time.
         if !std::mem::replace(&mut accessor.rest.begun, true) {
             kernel.spend(cpu, accessor.rest.gap);
         }
-        match bring_in(&fault, &mut accessor.list[fault.access], state, kernel, caller)? {
+        match fault_in(&fault, &mut accessor.list[fault.access], state, kernel, caller)? {
             Touched::Done => {}
-            Touched::Wait(until) => return Ok(Some(Came::Asleep(until))),
-            Touched::Again => return Ok(Some(Came::On)),
+            Touched::Wait(until) => return Ok(Some(AccessProgress::Asleep(until))),
+            Touched::Again => return Ok(Some(AccessProgress::On)),
         }
         accessor.rest.begun = false;
         accessor.rest.faults.pop();
     }
     kernel.spend(cpu, std::mem::take(&mut accessor.rest.last));
-    Ok(accessor.rest.asleep.take().map(|time| Came::Asleep(kernel.clock(cpu).saturating_add(time))))
+    Ok(accessor.rest.asleep.take().map(|time| AccessProgress::Asleep(kernel.clock(cpu).saturating_add(time))))
 }
 
 /// The share of an access's touches that goes to each node, from those of its pages that have one; to `None` those of
@@ -297,11 +297,6 @@ fn pick(
     }
 }
 
-/// Probability that a thing of probability `each` happens in `times` trials.
-pub(crate) fn at_least_once(each: f64, times: u64) -> f64 {
-    if each >= 1.0 { 1.0 } else { -libm::expm1(times as f64 * libm::log1p(-each)) }
-}
-
 /// Keeps a fault if its page is still missing; else the page is noted as it is.
 fn keep(
     fault: Fault,
@@ -319,7 +314,7 @@ fn keep(
 }
 
 /// Brings a page in.
-fn bring_in(
+fn fault_in(
     fault: &Fault,
     access: &mut Accessing,
     state: &mut AccessState,

@@ -6,12 +6,13 @@
 //! touches in their order, each at its time or, if it is behind, at once.
 
 use super::replay::{Replay, Step};
-use crate::engine::main_loop::Engine;
-use crate::engine::process::{FIRST_PID, What};
 use crate::time::{Ns, PS_PER_NS, Ps};
 use mmtwin_scenario::Scenario;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Id of the first process; threads and later processes follow.
+pub(crate) const FIRST_PID: i32 = 1000;
 
 /// Why a touch cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,13 +67,13 @@ struct Known {
 impl Trace {
     /// An empty trace for a scenario.
     pub fn new(scenario: &Scenario) -> Trace {
-        let processes = scenario.processes.iter().map(|said| Known {
-            name: said.name.clone(),
-            busy: !said.phases.is_empty(),
-            regions: said.regions.iter().map(|region| region.size.pages()).collect(),
+        let processes = scenario.processes.iter().map(|config| Known {
+            name: config.name.clone(),
+            busy: !config.phases.is_empty(),
+            regions: config.regions.iter().map(|region| region.size.pages()).collect(),
         });
         let threads = scenario.processes.iter().enumerate();
-        let threads = threads.flat_map(|(process, said)| (0..said.threads).map(move |_| (process, Arc::default())));
+        let threads = threads.flat_map(|(process, config)| (0..config.threads).map(move |_| (process, Arc::default())));
         Trace { processes: processes.collect(), threads: threads.collect() }
     }
 
@@ -96,6 +97,11 @@ impl Trace {
             rest -= pages;
         }
         Err(TraceError::Page { pid, process: process(), page, pages: known.regions.iter().sum() })
+    }
+
+    /// The touches of a thread, in a run that begins at a time.
+    pub(crate) fn of_thread(&self, thread: usize, begin: Ns) -> Replay {
+        Replay::new(self.threads[thread].1.clone(), begin)
     }
 
     /// True if one of some threads is in the trace.
@@ -122,14 +128,5 @@ impl Replayed {
         let all: usize = trace.threads.iter().map(|(_, steps)| steps.len()).sum();
         let late = self.late / PS_PER_NS;
         format!("access trace: {} of {all} touches were made, at most {late} ns after their time", self.made)
-    }
-}
-
-impl Engine<'_> {
-    /// The touches of a thread in a phase that come from the trace.
-    pub(crate) fn replay(&self, thread: usize, phase: usize) -> Option<Replay> {
-        let process = &self.processes[self.threads[thread].process];
-        let trace = self.options.trace.as_ref().filter(|_| process.phases[phase].what == What::Replay)?;
-        Some(Replay::new(trace.threads[thread].1.clone(), self.options.state.at))
     }
 }

@@ -15,8 +15,8 @@ pub const GIB: u64 = 1 << 18;
 /// Costs of a machine like the published 2-socket Broadwell; that one's own are in machines/broadwell-2s-88.toml.
 pub const BROADWELL: PageCosts = PageCosts {
     clock_khz: 2_194_000,
-    alone: LoopCosts { work: 176.0, give_back: 0.0, count_s8: 13.0, count_u16: 4.5, count_word: 3.0 },
-    shared_core: LoopCosts { work: 342.0, give_back: 0.0, count_s8: 25.85, count_u16: 13.25, count_word: 10.0 },
+    alone: LoopCosts { work: 176.0, free_to_buddy: 0.0, count_s8: 13.0, count_u16: 4.5, count_word: 3.0 },
+    shared_core: LoopCosts { work: 342.0, free_to_buddy: 0.0, count_s8: 25.85, count_u16: 13.25, count_word: 10.0 },
     refetch: 706.6,
     read_line: 706.6,
 };

@@ -46,6 +46,11 @@ fn inverted(n: f64, p: f64, word: f64) -> u64 {
     k as u64
 }
 
+/// Probability that a thing of probability `each` happens in `times` trials.
+pub(crate) fn at_least_once(each: f64, times: u64) -> f64 {
+    if each >= 1.0 { 1.0 } else { -libm::expm1(times as f64 * libm::log1p(-each)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,11 +8,10 @@
 //! has touched meanwhile stays listed until it is picked, which changes no probability. Cost follows faults; what is
 //! marked and never touched costs nothing. Checked against touch by touch in `tests/numa_balancing.rs`.
 
-use super::binomial::binomial;
+use super::binomial::{at_least_once, binomial};
 use super::pool::Class;
 use crate::mm::prot_numa::{HUGE_PAGES, Mapping, Unit};
 use crate::time::Random;
-use crate::workload::sampled::at_least_once;
 use mmtwin_scenario::program::{Classes, Cursor, Permutation};
 use std::ops::Range;
 

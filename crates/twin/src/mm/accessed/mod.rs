@@ -12,14 +12,13 @@ pub(crate) mod pool;
 
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
-use crate::workload::accessor::Accessor;
-use crate::workload::sampled::at_least_once;
-use mmtwin_scenario::program::{Cursor, Pattern};
+use binomial::at_least_once;
+use mmtwin_scenario::program::Cursor;
 use std::ops::Range;
 
 /// How a region is touched.
 #[derive(Clone, Debug)]
-enum How {
+pub(crate) enum How {
     /// Draws of a pool.
     Pool(usize),
     /// A walk over some pages.
@@ -48,39 +47,30 @@ impl Log {
 }
 
 impl AccessState {
-    /// The accesses of a thread begin.
-    pub(crate) fn open_logs(&mut self, accessor: &mut Accessor) {
-        for access in accessor.list.iter_mut().filter(|_| !accessor.explicit) {
-            let mapper = access.mapper;
-            let of_pool = |log: &usize| {
-                let log = &self.logs[*log];
-                log.mapper == mapper && matches!(log.how, How::Pool(pool) if Some(pool) == access.pool)
-            };
-            let known = self.regions[access.region].logs.iter().copied().find(of_pool);
-            let how = match (access.pool, access.touching.stream.pattern()) {
-                (Some(pool), _) => How::Pool(pool),
-                (None, Pattern::Walk(cursor)) => How::Walk(*cursor, access.touching.pages.clone()),
-                (None, Pattern::Draws(..)) => continue,
-            };
-            access.log = Some(known.unwrap_or_else(|| {
-                self.logs.push(Log { how, mapper, now: 0, first: self.epoch, counts: Vec::new() });
-                self.regions[access.region].logs.push(self.logs.len() - 1);
-                self.logs.len() - 1
-            }));
-            access.logged = access.touching.stream.count;
-        }
+    /// An access of a mapping to a region begins: the number of its log. All accesses that draw from one pool have one.
+    pub(crate) fn open_log(&mut self, region: usize, mapper: usize, how: How) -> usize {
+        let pool = if let How::Pool(pool) = how { Some(pool) } else { None };
+        let of_pool = |log: &usize| {
+            let log = &self.logs[*log];
+            log.mapper == mapper && matches!(log.how, How::Pool(at) if Some(at) == pool)
+        };
+        let known = self.regions[region].logs.iter().copied().find(of_pool);
+        known.unwrap_or_else(|| {
+            self.logs.push(Log { how, mapper, now: 0, first: self.epoch, counts: Vec::new() });
+            self.regions[region].logs.push(self.logs.len() - 1);
+            self.logs.len() - 1
+        })
     }
 
-    /// An epoch ends; these are the accesses under way.
-    pub(crate) fn end_epoch<'a>(&mut self, accessors: impl Iterator<Item = &'a mut Accessor>) {
+    /// An epoch ends; these are the touches of accesses since they were told last, by log. Nobody asks for them before
+    /// reclaim has looked at a page.
+    pub(crate) fn end_epoch(&mut self, touches: impl Iterator<Item = (usize, u64)>) {
         if !self.looked {
             return;
         }
         self.epoch += 1;
-        for access in accessors.flat_map(|accessor| &mut accessor.list) {
-            let Some(log) = access.log else { continue };
-            let count = access.touching.stream.count;
-            self.logs[log].now += count - std::mem::replace(&mut access.logged, count);
+        for (log, count) in touches {
+            self.logs[log].now += count;
         }
         for log in &mut self.logs {
             if log.counts.is_empty() {
@@ -97,7 +87,7 @@ impl AccessState {
     /// How many mappings have touched pages of a region since this was asked last.
     pub(crate) fn touched(&mut self, region: usize, pages: Range<u64>) -> usize {
         self.looked = true;
-        let young = self.regions[region].take_young(pages.clone());
+        let young = self.regions[region].test_and_clear_young(pages.clone());
         let before = self.regions[region].stamp(&pages, self.epoch);
         let (of, all) = (&self.regions[region], 0..self.regions[region].mappers());
         match before {

@@ -1,7 +1,7 @@
 //! Putting off compaction that did not help: `defer_compaction`, `compaction_deferred`, `compaction_defer_reset`,
 //! `compaction_restarting` (3.x to 6.18); before 3.7 without events, before 3.4 for all orders together.
 
-use crate::mm::vmscan::World;
+use crate::mm::vmscan::TaskCtx;
 use crate::page_alloc::MAX_ORDER;
 use mmtwin_event::value::Zone as ZoneName;
 use mmtwin_event::vocabulary::{MmCompactionDeferCompaction, MmCompactionDeferReset, MmCompactionDeferred};
@@ -64,7 +64,7 @@ impl Deferral {
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// Compaction of a zone for an order has failed.
     pub(super) fn defer_compaction(&mut self, zone: usize, order: u32) {
         self.kernel.compaction.zones[zone].deferral.defer(order);
@@ -121,7 +121,7 @@ impl World<'_> {
 
     /// The order that is remembered: one for all where orders are not told apart.
     fn deferred_as(&self, order: u32) -> u32 {
-        let by_order = self.kernel.reclaim.rules.by_zone.is_none_or(|variant| variant.defers_by_order);
+        let by_order = self.kernel.reclaim.rules.per_zone_lru.is_none_or(|variant| variant.defers_by_order);
         if by_order { order } else { MAX_ORDER + 1 }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Status;
 use super::zone::{Mode, Pass};
-use crate::mm::vmscan::{COSTLY_ORDER, Poll, World};
+use crate::mm::vmscan::{COSTLY_ORDER, Poll, TaskCtx};
 use crate::page_alloc::Request;
 use mmtwin_event::vocabulary::MmCompactionTryToCompactPages;
 
@@ -31,22 +31,22 @@ pub(crate) struct Compact {
 
 impl Compact {
     /// For a request, in the zones that it may take pages of.
-    pub(crate) fn new(world: &mut World<'_>, request: Request, priority: Priority, zones: Vec<usize>) -> Compact {
-        let (gfp, gfp_mask) = world.kernel.probe.gfp(request.gfp);
+    pub(crate) fn new(ctx: &mut TaskCtx<'_>, request: Request, priority: Priority, zones: Vec<usize>) -> Compact {
+        let (gfp, gfp_mask) = ctx.kernel.probe.gfp(request.gfp);
         let (order, told) = (request.order as i32, Some(priority as i32));
         let event = MmCompactionTryToCompactPages { order, gfp_mask, priority: told };
-        let (at, cpu, task) = (world.now(), world.cpu, world.task);
-        world.kernel.probe.write(at, cpu, task, &event, gfp.as_bytes());
+        let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
+        ctx.kernel.probe.write(at, cpu, task, &event, gfp.as_bytes());
         Compact { request, priority, zones, next: 0, pass: None, result: Status::Skipped }
     }
 
     /// Goes on; at the end, what came of it.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<Status> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         let order = self.request.order;
         let Some(pass) = &mut self.pass else {
             let Some(&zone) = self.zones.get(self.next) else { return Poll::Done(self.result) };
             self.next += 1;
-            if self.priority > Priority::SyncFull && world.compaction_deferred(zone, order) {
+            if self.priority > Priority::SyncFull && ctx.compaction_deferred(zone, order) {
                 self.result = self.result.max(Status::Deferred);
                 return Poll::On;
             }
@@ -58,10 +58,10 @@ impl Compact {
         };
         let zone = pass.zone;
         if !pass.captured {
-            world.kernel.alloc.begin_capture(zone, order, self.request.migratetype);
+            ctx.kernel.alloc.begin_capture(zone, order, self.request.migratetype);
         }
-        let came = pass.step(world);
-        pass.captured |= world.kernel.alloc.end_capture(world.task.pid);
+        let came = pass.step(ctx);
+        pass.captured |= ctx.kernel.alloc.end_capture(ctx.task.pid);
         let status = match came {
             Poll::On => return Poll::On,
             Poll::Sleep(until, why) => return Poll::Sleep(until, why),
@@ -71,11 +71,11 @@ impl Compact {
         self.pass = None;
         self.result = self.result.max(status);
         if status == Status::Success {
-            world.compaction_defer_reset(zone, order, false);
+            ctx.compaction_defer_reset(zone, order, false);
             return Poll::Done(self.result);
         }
         if self.priority != Priority::Async && matches!(status, Status::Complete | Status::PartialSkipped) {
-            world.defer_compaction(zone, order);
+            ctx.defer_compaction(zone, order);
         }
         Poll::On
     }

@@ -11,7 +11,7 @@
 use super::BLOCK;
 use super::zone::{Mode, Pass};
 use crate::frame::{Migratetype, Pfn};
-use crate::mm::vmscan::{BATCH, COSTLY_ORDER, World};
+use crate::mm::vmscan::{BATCH, COSTLY_ORDER, TaskCtx};
 
 /// What the searches have learned in a compaction.
 #[derive(Clone, Copy, Debug)]
@@ -56,11 +56,11 @@ impl Search {
 
 impl Pass {
     /// Takes free blocks off the lists, as many as are wanted if there are.
-    pub(super) fn fast_isolate_freepages(&mut self, world: &mut World<'_>, wanted: usize) {
+    pub(super) fn fast_isolate_freepages(&mut self, ctx: &mut TaskCtx<'_>, wanted: usize) {
         if self.order == 0 {
             return;
         }
-        let begins = self.free_pfn >= world.kernel.compaction.zones[self.zone].first_free;
+        let begins = self.free_pfn >= ctx.kernel.compaction.zones[self.zone].first_free;
         let mut limit = if begins { BLOCK / 2 } else { (self.search.limit() / 2).max(1) };
         let distance = self.free_pfn.saturating_sub(self.migrate_pfn);
         let block_of = |pfn: u64| pfn / BLOCK * BLOCK;
@@ -69,7 +69,7 @@ impl Pass {
         self.search.order = self.search.order.min(self.order - 1);
         let mut next = Some(self.search.order);
         while let Some(order) = next.filter(|_| found.is_none()) {
-            let alloc = &mut world.kernel.alloc;
+            let alloc = &mut ctx.kernel.alloc;
             let list = &mut alloc.zones[self.zone].free[order as usize][Migratetype::Movable as usize];
             let (mut best, mut looked, mut last, mut pick) = (0, 0, None, None);
             for page in list.iter_back(&alloc.frames) {
@@ -98,9 +98,9 @@ impl Pass {
             }
             let mut at = order;
             if let Some(page) = pick {
-                if world.kernel.isolate_free((world.cpu, world.task), self.zone, page) {
+                if ctx.kernel.isolate_free((ctx.cpu, ctx.task), self.zone, page) {
                     self.free.extend(page..page + (1 << order));
-                    world.kernel.stat.events.reclaim.compact_isolated += 1 << order;
+                    ctx.kernel.stat.events.reclaim.compact_isolated += 1 << order;
                     scanned += (1 << order) - 1;
                     found = Some(u64::from(page));
                 } else {
@@ -125,35 +125,35 @@ impl Pass {
             }
             self.free_pfn = found.unwrap_or(self.free_pfn);
         }
-        let known = &mut world.kernel.compaction.zones[self.zone];
+        let known = &mut ctx.kernel.compaction.zones[self.zone];
         if highest > 0 && highest >= known.free {
             known.free = highest.saturating_sub(BLOCK);
         }
         self.free_scanned += scanned;
-        world.spend(world.memory.costs.compact_scan * scanned);
+        ctx.spend(ctx.memory.costs.compact_scan * scanned);
         if let Some(pfn) = found {
-            self.around(world, pfn, wanted);
+            self.around(ctx, pfn, wanted);
         }
     }
 
     /// The rest of the pageblock in which one was found, unless nobody waits for more.
-    fn around(&mut self, world: &mut World<'_>, pfn: u64, wanted: usize) {
+    fn around(&mut self, ctx: &mut TaskCtx<'_>, pfn: u64, wanted: usize) {
         let block = pfn / BLOCK;
         let enough = self.free.len() >= wanted || self.direct && self.mode == Mode::Async;
-        if enough || !world.kernel.is_block(self.zone, block) {
+        if enough || !ctx.kernel.is_block(self.zone, block) {
             return;
         }
         let (mut at, end) = ((block * BLOCK).max(self.start), ((block + 1) * BLOCK).min(self.end));
-        self.free_from(world, &mut at, end, wanted, 1);
+        self.free_from(ctx, &mut at, end, wanted, 1);
         if at == end {
-            world.kernel.compaction.skip[block as usize] = true;
+            ctx.kernel.compaction.skip[block as usize] = true;
         }
     }
 
     /// Goes to a pageblock that is easily emptied; true if there is one.
-    pub(super) fn fast_find_migrateblock(&mut self, world: &mut World<'_>) -> bool {
+    pub(super) fn fast_find_migrateblock(&mut self, ctx: &mut TaskCtx<'_>) -> bool {
         let begins = self.migrate_pfn == self.start;
-        let finishes = world.kernel.reclaim.rules.finishes_pageblocks;
+        let finishes = ctx.kernel.reclaim.rules.finishes_pageblocks;
         if self.thorough
             || finishes && self.finish_block
             || !begins && !self.migrate_pfn.is_multiple_of(BLOCK)
@@ -169,13 +169,13 @@ impl Pass {
             if scanned >= limit || found.is_some() {
                 break;
             }
-            let alloc = &mut world.kernel.alloc;
+            let alloc = &mut ctx.kernel.alloc;
             let list = &mut alloc.zones[self.zone].free[order as usize][Migratetype::Movable as usize];
             let mut last = None;
             for page in list.iter(&alloc.frames) {
                 scanned += 1;
                 let low = u64::from(page) < end;
-                if scanned > limit || low && !world.kernel.compaction.skip[page as usize / BLOCK as usize] {
+                if scanned > limit || low && !ctx.kernel.compaction.skip[page as usize / BLOCK as usize] {
                     (found, last) = ((scanned <= limit).then_some(u64::from(page)), Some(page));
                     break;
                 }
@@ -183,7 +183,7 @@ impl Pass {
             last.into_iter().for_each(|page| list.rotate_to_tail(&mut alloc.frames, page));
         }
         self.migrate_scanned += scanned;
-        world.spend(world.memory.costs.compact_scan * scanned);
+        ctx.spend(ctx.memory.costs.compact_scan * scanned);
         match found {
             Some(pfn) => {
                 self.search.start = match self.search.start {
@@ -194,7 +194,7 @@ impl Pass {
                 self.search.fails = 0;
                 self.migrate_pfn = (pfn / BLOCK * BLOCK).max(self.start);
                 if !finishes {
-                    world.kernel.compaction.skip[(pfn / BLOCK) as usize] = true;
+                    ctx.kernel.compaction.skip[(pfn / BLOCK) as usize] = true;
                 }
             }
             None => {

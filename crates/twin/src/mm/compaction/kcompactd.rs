@@ -4,7 +4,7 @@ use super::zone::{Mode, Pass};
 use super::{Node, Status};
 use crate::frame::{Migratetype, ZONES, ZoneKind};
 use crate::mm::kernel::Kernel;
-use crate::mm::vmscan::{Poll, World};
+use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::probe::Task;
 use mmtwin_event::value::Zone as ZoneName;
 use mmtwin_event::vocabulary::{MmCompactionKcompactdSleep, MmCompactionKcompactdWake, MmCompactionWakeupKcompactd};
@@ -52,27 +52,27 @@ impl Kcompactd {
     }
 
     /// Goes on. `Done`: it sleeps until it is woken.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         let Some((order, highest, kind)) = self.work else {
-            self.begin(world);
+            self.begin(ctx);
             return Poll::On;
         };
         if let Some(pass) = &mut self.pass {
-            let status = match pass.step(world) {
+            let status = match pass.step(ctx) {
                 Poll::On => return Poll::On,
                 Poll::Sleep(until, why) => return Poll::Sleep(until, why),
                 Poll::Done(status) => status,
             };
             let (zone, scanned) = (pass.zone, (pass.migrate_scanned, pass.free_scanned));
             self.pass = None;
-            let events = &mut world.kernel.stat.events.reclaim;
+            let events = &mut ctx.kernel.stat.events.reclaim;
             events.compact_daemon_migrate_scanned += scanned.0;
             events.compact_daemon_free_scanned += scanned.1;
             match status {
-                Status::Success => world.compaction_defer_reset(zone, order, false),
+                Status::Success => ctx.compaction_defer_reset(zone, order, false),
                 Status::Complete | Status::PartialSkipped => {
-                    world.kernel.drain_all_pages(world.cpu);
-                    world.defer_compaction(zone, order);
+                    ctx.kernel.drain_all_pages(ctx.cpu);
+                    ctx.defer_compaction(zone, order);
                 }
                 _ => {}
             }
@@ -80,19 +80,19 @@ impl Kcompactd {
         }
         if kind > highest as usize {
             self.work = None;
-            let of = &mut world.kernel.compaction.nodes[self.node];
+            let of = &mut ctx.kernel.compaction.nodes[self.node];
             if of.order > order {
                 return Poll::On;
             }
             *of = Node::default();
-            world.write(&MmCompactionKcompactdSleep { nid: self.node as i32 });
+            ctx.write(&MmCompactionKcompactdSleep { nid: self.node as i32 });
             return Poll::Done(());
         }
         self.work = Some((order, highest, kind + 1));
         let (zone, own) = (self.node * ZONES + kind, ZoneKind::ALL[kind]);
-        if !world.kernel.alloc.zones[zone].populated()
-            || world.compaction_deferred(zone, order)
-            || world.kernel.compaction_suitable((world.cpu, world.task), zone, order, own) != Status::Continue
+        if !ctx.kernel.alloc.zones[zone].populated()
+            || ctx.compaction_deferred(zone, order)
+            || ctx.kernel.compaction_suitable((ctx.cpu, ctx.task), zone, order, own) != Status::Continue
         {
             return Poll::On;
         }
@@ -100,16 +100,16 @@ impl Kcompactd {
         Poll::On
     }
 
-    fn begin(&mut self, world: &mut World<'_>) {
-        let of = world.kernel.compaction.nodes[self.node];
+    fn begin(&mut self, ctx: &mut TaskCtx<'_>) {
+        let of = ctx.kernel.compaction.nodes[self.node];
         let highest = of.highest.unwrap_or(ZoneKind::Device);
         self.work = Some((of.order, highest, 0));
-        world.kernel.stat.events.reclaim.compact_daemon_wake += 1;
+        ctx.kernel.stat.events.reclaim.compact_daemon_wake += 1;
         let event = MmCompactionKcompactdWake {
             nid: self.node as i32,
             order: of.order as i32,
             highest_zoneidx: ZoneName(highest as u32),
         };
-        world.write(&event);
+        ctx.write(&event);
     }
 }

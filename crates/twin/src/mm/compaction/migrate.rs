@@ -5,7 +5,7 @@
 use crate::frame::{Flag, Pfn};
 use crate::mm::prot_numa::Unit;
 use crate::mm::region::Entry;
-use crate::mm::vmscan::World;
+use crate::mm::vmscan::TaskCtx;
 use crate::page_alloc::{Caller, Policy};
 
 /// Pages that were not moved.
@@ -17,7 +17,7 @@ pub(super) struct Left {
     pub out_of_free: bool,
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// True if a page that was taken off its list can be moved: it is nowhere but where its region has it.
     pub(super) fn is_movable(&self, page: Pfn) -> bool {
         let frames = &self.kernel.alloc.frames;
@@ -30,7 +30,7 @@ impl World<'_> {
 
     /// Compaction is for large blocks only and waits for writes (before 2.6.38).
     pub(super) fn compacts_as_in_2010(&self) -> bool {
-        self.kernel.reclaim.rules.by_zone.is_some_and(|variant| !variant.compacts_any_order)
+        self.kernel.reclaim.rules.per_zone_lru.is_some_and(|variant| !variant.compacts_any_order)
     }
 
     /// True if a page that was taken off its list can be moved when it has been written, and that is waited for (before

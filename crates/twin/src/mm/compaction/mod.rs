@@ -24,7 +24,7 @@ pub(crate) use kcompactd::Kcompactd;
 
 use crate::frame::ZoneKind;
 use crate::mm::kernel::Kernel;
-use crate::mm::vmscan::{COSTLY_ORDER, Poll, World, compact_gap};
+use crate::mm::vmscan::{COSTLY_ORDER, Poll, TaskCtx, compact_gap};
 use crate::page_alloc::{HUGE_ORDER, MAX_ORDER, PageAllocator};
 use crate::probe::Task;
 use crate::vmstat::ZoneItem;
@@ -103,10 +103,10 @@ pub(crate) enum TaskCompact {
 
 impl TaskCompact {
     /// Goes on; at the end, what came of it.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<Status> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         match self {
-            TaskCompact::Today(compact) => compact.step(world),
-            TaskCompact::Early(compact) => compact.step(world),
+            TaskCompact::Today(compact) => compact.step(ctx),
+            TaskCompact::Early(compact) => compact.step(ctx),
         }
     }
 }
@@ -204,7 +204,7 @@ mod tests {
     /// A kernel on one CPU with a node of 256 MiB, which is in zones DMA and DMA32.
     pub(super) fn kernel() -> Kernel {
         let machine = Machine::pc(&[1 << 16], 0, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
-        let alone = LoopCosts { work: 100.0, give_back: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
+        let alone = LoopCosts { work: 100.0, free_to_buddy: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
         let costs = PageCosts { clock_khz: 1_000_000, alone, shared_core: alone, refetch: 0.0, read_line: 0.0 };
         let (design, dialect) = (Design::Off, Dialect::V6_1);
         let vmstat = VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, dialect };

@@ -8,41 +8,41 @@
 use super::BLOCK;
 use super::zone::{Mode, Pass};
 use crate::frame::{Flag, Migratetype, Pfn, State};
-use crate::mm::vmscan::{BATCH, World};
+use crate::mm::vmscan::{BATCH, TaskCtx};
 use crate::page_alloc::HUGE_ORDER;
 use mmtwin_event::vocabulary::{MmCompactionIsolateFreepages, MmCompactionIsolateMigratepages};
 
 impl Pass {
     /// Takes pages to move, from one pageblock; empty if there were none up to the other scanner.
-    pub(super) fn isolate_migratepages(&mut self, world: &mut World<'_>) -> Vec<Pfn> {
-        let mut found = self.fast_find_migrateblock(world);
+    pub(super) fn isolate_migratepages(&mut self, ctx: &mut TaskCtx<'_>) -> Vec<Pfn> {
+        let mut found = self.fast_find_migrateblock(ctx);
         while (self.migrate_pfn / BLOCK + 1) * BLOCK <= self.free_pfn {
             let block = self.migrate_pfn / BLOCK;
             let end = (block + 1) * BLOCK;
-            let skipped = self.migrate_pfn.is_multiple_of(BLOCK) && !found && self.skips(world, block)
-                || !world.kernel.is_block(self.zone, block);
-            world.spend(world.memory.costs.compact_block);
-            if skipped || !self.is_source(world, block) {
+            let skipped = self.migrate_pfn.is_multiple_of(BLOCK) && !found && self.skips(ctx, block)
+                || !ctx.kernel.is_block(self.zone, block);
+            ctx.spend(ctx.memory.costs.compact_block);
+            if skipped || !self.is_source(ctx, block) {
                 (self.migrate_pfn, found) = (end, false);
                 if !skipped {
-                    self.note_migrate(world, end);
+                    self.note_migrate(ctx, end);
                 }
                 continue;
             }
-            return self.take_from(world, end);
+            return self.take_from(ctx, end);
         }
         Vec::new()
     }
 
     /// True if pages of a pageblock are to be moved: a task that does not wait keeps to its own type.
-    fn is_source(&self, world: &World<'_>, block: u64) -> bool {
-        let of = world.kernel.alloc.block_type((block * BLOCK) as Pfn);
+    fn is_source(&self, ctx: &TaskCtx<'_>, block: u64) -> bool {
+        let of = ctx.kernel.alloc.block_type((block * BLOCK) as Pfn);
         self.mode != Mode::Async || !self.direct || of == self.migratetype
     }
 
     /// `isolate_migratepages_block`: up to a batch from the scanner's place to the end of the pageblock.
-    fn take_from(&mut self, world: &mut World<'_>, end: u64) -> Vec<Pfn> {
-        let finishes = world.kernel.reclaim.rules.finishes_pageblocks;
+    fn take_from(&mut self, ctx: &mut TaskCtx<'_>, end: u64) -> Vec<Pfn> {
+        let finishes = ctx.kernel.reclaim.rules.finishes_pageblocks;
         let (begun, mut at, mut nr_scanned) = (self.migrate_pfn, self.migrate_pfn, 0);
         let mut taken = Vec::new();
         // It was begun with its first page; a page of it was taken.
@@ -59,14 +59,14 @@ impl Pass {
             }
             nr_scanned += 1;
             if !first && (at.is_multiple_of(BLOCK) || at == self.start) {
-                if self.skips(world, at / BLOCK) {
+                if self.skips(ctx, at / BLOCK) {
                     at = end;
                     break;
                 }
                 first = true;
             }
             let page = at as Pfn;
-            let frames = &world.kernel.alloc.frames;
+            let frames = &ctx.kernel.alloc.frames;
             let state = frames.state(page);
             let order = if state == State::None { 0 } else { frames.order(page) };
             if state == State::Free {
@@ -78,11 +78,11 @@ impl Pass {
             if on_list && order == 0 && !frames.has(page, Flag::Writeback) {
                 // Before 6.5 only a pageblock is marked whose first page is taken.
                 if !touched && !self.thorough && if finishes { first } else { at.is_multiple_of(BLOCK) } {
-                    world.kernel.compaction.skip[(at / BLOCK) as usize] = true;
+                    ctx.kernel.compaction.skip[(at / BLOCK) as usize] = true;
                 }
                 touched = true;
-                let kernel = &mut *world.kernel;
-                kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, world.cpu, page);
+                let kernel = &mut *ctx.kernel;
+                kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, ctx.cpu, page);
                 taken.push(page);
                 at += 1;
                 if taken.len() as u64 >= BATCH && !self.finish_block {
@@ -92,7 +92,7 @@ impl Pass {
             }
             at += if on_list { 1 << order } else { 1 };
             if unit.is_some() {
-                world.put_back(std::mem::take(&mut taken));
+                ctx.put_back(std::mem::take(&mut taken));
                 if at < unit_end {
                     at = unit_end.min(end);
                 }
@@ -101,12 +101,12 @@ impl Pass {
         self.migrate_pfn = at.min(end);
         self.migrate_scanned += nr_scanned;
         let nr_taken = taken.len() as u64;
-        world.kernel.stat.events.reclaim.compact_isolated += nr_taken;
+        ctx.kernel.stat.events.reclaim.compact_isolated += nr_taken;
         if self.migrate_pfn == end && (taken.is_empty() || self.finish_block) {
             if first && !touched {
-                world.kernel.compaction.skip[(begun / BLOCK) as usize] = true;
+                ctx.kernel.compaction.skip[(begun / BLOCK) as usize] = true;
             }
-            self.note_migrate(world, end);
+            self.note_migrate(ctx, end);
         }
         let event = MmCompactionIsolateMigratepages {
             start_pfn: Some(begun),
@@ -114,14 +114,14 @@ impl Pass {
             nr_scanned,
             nr_taken,
         };
-        world.spend(world.memory.costs.compact_scan * nr_scanned);
-        world.write(&event);
+        ctx.spend(ctx.memory.costs.compact_scan * nr_scanned);
+        ctx.write(&event);
         taken
     }
 
     /// Takes free pages from the end of the zone down, until there are as many as are to be moved.
-    pub(super) fn isolate_freepages(&mut self, world: &mut World<'_>, wanted: usize) {
-        self.fast_isolate_freepages(world, wanted);
+    pub(super) fn isolate_freepages(&mut self, ctx: &mut TaskCtx<'_>, wanted: usize) {
+        self.fast_isolate_freepages(ctx, wanted);
         if !self.free.is_empty() {
             return;
         }
@@ -132,14 +132,14 @@ impl Pass {
         let mut stride = if self.mode == Mode::Async { BATCH } else { 1 };
         while block * BLOCK >= least {
             let end = ((block + 1) * BLOCK).min(self.end);
-            world.spend(world.memory.costs.compact_block);
-            if world.kernel.is_block(self.zone, block) && self.is_target(world, block) && !self.skips(world, block) {
-                let found = self.free_from(world, &mut at, end, wanted, stride);
+            ctx.spend(ctx.memory.costs.compact_block);
+            if ctx.kernel.is_block(self.zone, block) && self.is_target(ctx, block) && !self.skips(ctx, block) {
+                let found = self.free_from(ctx, &mut at, end, wanted, stride);
                 if at == end {
-                    let behind = if world.kernel.reclaim.rules.finishes_pageblocks { block - 1 } else { block };
-                    let zone = &mut world.kernel.compaction.zones[self.zone];
+                    let behind = if ctx.kernel.reclaim.rules.finishes_pageblocks { block - 1 } else { block };
+                    let zone = &mut ctx.kernel.compaction.zones[self.zone];
                     zone.free = zone.free.min(behind * BLOCK);
-                    world.kernel.compaction.skip[block as usize] = true;
+                    ctx.kernel.compaction.skip[block as usize] = true;
                 }
                 if self.free.len() >= wanted || at < end {
                     break;
@@ -154,15 +154,15 @@ impl Pass {
     }
 
     /// True if a pageblock takes pages: it is of the movable type and not free as a whole.
-    fn is_target(&self, world: &World<'_>, block: u64) -> bool {
-        let (alloc, first) = (&world.kernel.alloc, (block * BLOCK) as Pfn);
+    fn is_target(&self, ctx: &TaskCtx<'_>, block: u64) -> bool {
+        let (alloc, first) = (&ctx.kernel.alloc, (block * BLOCK) as Pfn);
         let whole = alloc.frames.state(first) == State::Free && alloc.frames.order(first) >= HUGE_ORDER;
         !whole && (self.thorough || alloc.block_type(first) == Migratetype::Movable)
     }
 
     pub(super) fn free_from(
         &mut self,
-        world: &mut World<'_>,
+        ctx: &mut TaskCtx<'_>,
         at: &mut u64,
         end: u64,
         wanted: usize,
@@ -172,12 +172,12 @@ impl Pass {
         while *at < end {
             scanned += 1;
             let page = *at as Pfn;
-            let frames = &world.kernel.alloc.frames;
+            let frames = &ctx.kernel.alloc.frames;
             let state = frames.state(page);
             let pages = if state == State::None { 1 } else { 1u64 << frames.order(page) };
             match state {
                 State::Free => {
-                    if !world.kernel.isolate_free((world.cpu, world.task), self.zone, page) {
+                    if !ctx.kernel.isolate_free((ctx.cpu, ctx.task), self.zone, page) {
                         break;
                     }
                     scanned += pages - 1;
@@ -195,28 +195,28 @@ impl Pass {
         *at = (*at).min(end);
         self.free_scanned += scanned;
         let taken = self.free.len() - before;
-        world.kernel.stat.events.reclaim.compact_isolated += taken as u64;
+        ctx.kernel.stat.events.reclaim.compact_isolated += taken as u64;
         let event = MmCompactionIsolateFreepages {
             start_pfn: Some(begun),
             end_pfn: Some(*at),
             nr_scanned: scanned,
             nr_taken: taken as u64,
         };
-        world.spend(world.memory.costs.compact_scan * scanned);
-        world.write(&event);
+        ctx.spend(ctx.memory.costs.compact_scan * scanned);
+        ctx.write(&event);
         taken
     }
 
     /// True if a pageblock is known to hold nothing.
-    fn skips(&self, world: &World<'_>, block: u64) -> bool {
-        !self.thorough && world.kernel.compaction.skip.get(block as usize).is_some_and(|skip| *skip)
+    fn skips(&self, ctx: &TaskCtx<'_>, block: u64) -> bool {
+        !self.thorough && ctx.kernel.compaction.skip.get(block as usize).is_some_and(|skip| *skip)
     }
 
     /// Remembers how far pages have been looked at: `update_cached_migrate`, which goes to the end of the pageblock that
     /// begins there.
-    fn note_migrate(&self, world: &mut World<'_>, pfn: u64) {
+    fn note_migrate(&self, ctx: &mut TaskCtx<'_>, pfn: u64) {
         let pfn = (pfn / BLOCK + 1) * BLOCK;
-        let [quick, thorough] = &mut world.kernel.compaction.zones[self.zone].migrate;
+        let [quick, thorough] = &mut ctx.kernel.compaction.zones[self.zone].migrate;
         *quick = (*quick).max(pfn);
         if self.mode != Mode::Async {
             *thorough = (*thorough).max(pfn);
@@ -248,13 +248,13 @@ mod tests {
         let task = Task { pid: 7, tgid: 7 };
         let zone = 1;
         kernel.compaction_suitable((0, task), zone, 3, ZoneKind::Normal);
-        let mut world = World { kernel: &mut kernel, memory: &mut memory, cpu: 0, task };
+        let mut ctx = TaskCtx { kernel: &mut kernel, memory: &mut memory, cpu: 0, task };
         let mut pass = Pass::new(zone, 3, Migratetype::Unmovable, ZoneKind::Normal, Mode::SyncLight);
-        (pass.start, pass.end) = world.kernel.compacted_span(zone);
+        (pass.start, pass.end) = ctx.kernel.compacted_span(zone);
         pass.migrate_pfn = 16 * BLOCK;
-        assert_eq!(world.kernel.alloc.frames.state(pass.migrate_pfn as Pfn), State::Free);
-        assert!(pass.take_from(&mut world, 17 * BLOCK).is_empty());
-        assert!(world.kernel.compaction.skip[16] && pass.migrate_pfn == 17 * BLOCK);
+        assert_eq!(ctx.kernel.alloc.frames.state(pass.migrate_pfn as Pfn), State::Free);
+        assert!(pass.take_from(&mut ctx, 17 * BLOCK).is_empty());
+        assert!(ctx.kernel.compaction.skip[16] && pass.migrate_pfn == 17 * BLOCK);
         (pass.migrate_scanned, kernel.probe.written())
     }
 

@@ -12,7 +12,7 @@ const STEP: usize = 8;
 
 /// What a pageblock is asked for.
 #[derive(Clone, Copy)]
-struct Asked {
+struct NodeReclaimRequest {
     /// Pages that can be moved.
     source: bool,
     /// Free pages.
@@ -35,10 +35,10 @@ impl Kernel {
         let (mut low, mut high) = (start, end);
         let (mut source, mut target) = (None, None);
         while low < high {
-            if self.is_looked_at_again(zone, low, Asked { source: true, target: source.is_some() }) {
+            if self.is_looked_at_again(zone, low, NodeReclaimRequest { source: true, target: source.is_some() }) {
                 source = source.or(Some(low));
             }
-            if self.is_looked_at_again(zone, high, Asked { source: target.is_some(), target: true }) {
+            if self.is_looked_at_again(zone, high, NodeReclaimRequest { source: target.is_some(), target: true }) {
                 target = target.or(Some(high));
             }
             (low, high) = (low + BLOCK, high.saturating_sub(BLOCK));
@@ -56,7 +56,7 @@ impl Kernel {
     }
 
     /// Whether a pageblock has some of what it is asked for, which it is skipped no longer then.
-    fn is_looked_at_again(&mut self, zone: usize, pfn: u64, asked: Asked) -> bool {
+    fn is_looked_at_again(&mut self, zone: usize, pfn: u64, asked: NodeReclaimRequest) -> bool {
         let (block, of) = ((pfn / BLOCK) as usize, &self.alloc.zones[zone]);
         if !self.is_block(zone, block as u64) {
             return false;

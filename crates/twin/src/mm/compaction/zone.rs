@@ -4,7 +4,7 @@ use super::fast::Search;
 use super::migrate::Left;
 use super::{BLOCK, Status};
 use crate::frame::{Migratetype, Pfn, ZoneKind};
-use crate::mm::vmscan::{Poll, World};
+use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::page_alloc::{HUGE_ORDER, MAX_ORDER};
 use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
 use mmtwin_event::value::{CompactResult, MigrateMode, MigrateReason};
@@ -83,43 +83,43 @@ impl Pass {
     }
 
     /// Goes on by a batch of pages.
-    pub(super) fn step(&mut self, world: &mut World<'_>) -> Poll<Status> {
+    pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if !self.begun {
-            match world.kernel.compaction_suitable((world.cpu, world.task), self.zone, self.order, self.highest) {
+            match ctx.kernel.compaction_suitable((ctx.cpu, ctx.task), self.zone, self.order, self.highest) {
                 Status::Continue => {}
                 status => return Poll::Done(status),
             }
-            self.begin(world);
+            self.begin(ctx);
         }
-        let status = self.finished(world);
+        let status = self.finished(ctx);
         if status != Status::Continue {
-            return Poll::Done(self.end(world, status));
+            return Poll::Done(self.end(ctx, status));
         }
         let begun = self.migrate_pfn;
         self.finish_block = self.last.is_some_and(|last| last / BLOCK == begun / BLOCK);
-        self.scan(world, begun)
+        self.scan(ctx, begun)
     }
 
     /// Takes pages from the scanner's place on and moves them.
-    fn scan(&mut self, world: &mut World<'_>, begun: u64) -> Poll<Status> {
-        let finishes = world.kernel.reclaim.rules.finishes_pageblocks;
-        let pages = self.isolate_migratepages(world);
+    fn scan(&mut self, ctx: &mut TaskCtx<'_>, begun: u64) -> Poll<Status> {
+        let finishes = ctx.kernel.reclaim.rules.finishes_pageblocks;
+        let pages = self.isolate_migratepages(ctx);
         if pages.is_empty() {
             if self.together {
-                let [quick, thorough] = &mut world.kernel.compaction.zones[self.zone].migrate;
+                let [quick, thorough] = &mut ctx.kernel.compaction.zones[self.zone].migrate;
                 *thorough = *quick;
             }
-            return self.drain(world);
+            return self.drain(ctx);
         }
         self.together = false;
         self.last = Some(if finishes { (self.migrate_pfn - 1) / BLOCK * BLOCK } else { begun });
         let wanted = pages.len();
-        let (moved, left) = self.migrate(world, pages);
-        world.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted as u64 - moved });
+        let (moved, left) = self.migrate(ctx, pages);
+        ctx.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted as u64 - moved });
         if !left.pages.is_empty() {
-            world.put_back(left.pages);
+            ctx.put_back(left.pages);
             if left.out_of_free && !self.have_met() {
-                return Poll::Done(self.end(world, Status::Contended));
+                return Poll::Done(self.end(ctx, Status::Contended));
             }
             if finishes {
                 let rest = !self.migrate_pfn.is_multiple_of(BLOCK);
@@ -128,7 +128,7 @@ impl Pass {
                     if self.order == HUGE_ORDER {
                         self.last = None;
                     }
-                    return self.scan(world, begun);
+                    return self.scan(ctx, begun);
                 }
             } else if self.direct && self.mode == Mode::Async {
                 // The block that it could not empty is left.
@@ -137,36 +137,36 @@ impl Pass {
                 self.last = None;
             }
         }
-        if finishes && self.has_captured(world) {
-            return Poll::Done(self.end(world, Status::Success));
+        if finishes && self.has_captured(ctx) {
+            return Poll::Done(self.end(ctx, Status::Success));
         }
-        self.drain(world)
+        self.drain(ctx)
     }
 
     /// When a block of the order was left that pages were moved from, what they were becomes a free block, or the task's.
-    fn drain(&mut self, world: &mut World<'_>) -> Poll<Status> {
+    fn drain(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if self.last.is_some_and(|last| self.order > 0 && last < self.migrate_pfn >> self.order << self.order) {
-            world.drain();
-            world.kernel.drain_pages(world.cpu);
+            ctx.drain();
+            ctx.kernel.drain_pages(ctx.cpu);
             self.last = None;
         }
-        if !world.kernel.reclaim.rules.finishes_pageblocks && self.has_captured(world) {
-            return Poll::Done(self.end(world, Status::Success));
+        if !ctx.kernel.reclaim.rules.finishes_pageblocks && self.has_captured(ctx) {
+            return Poll::Done(self.end(ctx, Status::Success));
         }
         Poll::On
     }
 
-    fn has_captured(&self, world: &World<'_>) -> bool {
-        self.captured || world.kernel.alloc.has_captured()
+    fn has_captured(&self, ctx: &TaskCtx<'_>) -> bool {
+        self.captured || ctx.kernel.alloc.has_captured()
     }
 
-    fn begin(&mut self, world: &mut World<'_>) {
+    fn begin(&mut self, ctx: &mut TaskCtx<'_>) {
         self.begun = true;
-        (self.start, self.end) = world.kernel.compacted_span(self.zone);
-        if world.kernel.compaction.zones[self.zone].deferral.restarts(self.order) {
-            world.kernel.reset_isolation_suitable(self.zone);
+        (self.start, self.end) = ctx.kernel.compacted_span(self.zone);
+        if ctx.kernel.compaction.zones[self.zone].deferral.restarts(self.order) {
+            ctx.kernel.reset_isolation_suitable(self.zone);
         }
-        let known = &mut world.kernel.compaction.zones[self.zone];
+        let known = &mut ctx.kernel.compaction.zones[self.zone];
         let (zone, last) = (self.start..self.end, (self.end - 1) / BLOCK * BLOCK);
         if self.thorough {
             (self.migrate_pfn, self.free_pfn) = (self.start, last);
@@ -183,8 +183,8 @@ impl Pass {
         }
         self.from_start = self.thorough || self.migrate_pfn <= known.first_migrate;
         self.together = self.mode == Mode::Async && known.migrate[0] == known.migrate[1];
-        self.write_begin(world);
-        world.drain();
+        self.write_begin(ctx);
+        ctx.drain();
     }
 
     /// The scanners have met.
@@ -193,22 +193,22 @@ impl Pass {
     }
 
     /// `compact_finished`.
-    fn finished(&mut self, world: &mut World<'_>) -> Status {
-        let status = self.judge(world);
-        let of = &world.kernel.alloc.zones[self.zone];
+    fn finished(&mut self, ctx: &mut TaskCtx<'_>) -> Status {
+        let status = self.judge(ctx);
+        let of = &ctx.kernel.alloc.zones[self.zone];
         let event = MmCompactionFinished {
             node: of.node as i32,
             zone: mmtwin_event::value::Zone(of.kind as u32),
             order: self.order as i32,
             ret: CompactResult(status as u32),
         };
-        world.write(&event);
+        ctx.write(&event);
         if status == Status::NoSuitablePage { Status::Continue } else { status }
     }
 
-    fn judge(&mut self, world: &mut World<'_>) -> Status {
+    fn judge(&mut self, ctx: &mut TaskCtx<'_>) -> Status {
         if self.have_met() {
-            let known = &mut world.kernel.compaction.zones[self.zone];
+            let known = &mut ctx.kernel.compaction.zones[self.zone];
             (known.migrate, known.free) = ([self.start; 2], (self.end - 1) / BLOCK * BLOCK);
             known.flush |= self.direct;
             return if self.from_start { Status::Complete } else { Status::PartialSkipped };
@@ -216,7 +216,7 @@ impl Pass {
         if !self.migrate_pfn.is_multiple_of(BLOCK) {
             return Status::Continue;
         }
-        let free = &world.kernel.alloc.zones[self.zone].free;
+        let free = &ctx.kernel.alloc.zones[self.zone].free;
         let fits = |order: u32| {
             let steals = order >= HUGE_ORDER / 2 || self.migratetype != Migratetype::Movable;
             let lists = Migratetype::ALL.into_iter().filter(|&of| of == self.migratetype || steals);
@@ -225,17 +225,17 @@ impl Pass {
         if (self.order..=MAX_ORDER).any(fits) { Status::Success } else { Status::NoSuitablePage }
     }
 
-    fn end(&mut self, world: &mut World<'_>, status: Status) -> Status {
+    fn end(&mut self, ctx: &mut TaskCtx<'_>, status: Status) -> Status {
         if let Some(highest) = self.free.iter().copied().max() {
             let free = u64::from(highest) / BLOCK * BLOCK;
-            let known = &mut world.kernel.compaction.zones[self.zone];
+            let known = &mut ctx.kernel.compaction.zones[self.zone];
             known.free = known.free.max(free);
             for page in std::mem::take(&mut self.free) {
-                let freed = world.kernel.free_unchecked(world.cpu, world.task, page);
+                let freed = ctx.kernel.free_unchecked(ctx.cpu, ctx.task, page);
                 debug_assert!(freed.is_ok(), "it was isolated");
             }
         }
-        let events = &mut world.kernel.stat.events.reclaim;
+        let events = &mut ctx.kernel.stat.events.reclaim;
         events.compact_migrate_scanned += self.migrate_scanned;
         events.compact_free_scanned += self.free_scanned;
         let event = MmCompactionEnd {
@@ -246,11 +246,11 @@ impl Pass {
             sync: self.mode != Mode::Async,
             status: CompactResult(status as u32),
         };
-        world.write(&event);
+        ctx.write(&event);
         status
     }
 
-    fn write_begin(&self, world: &mut World<'_>) {
+    fn write_begin(&self, ctx: &mut TaskCtx<'_>) {
         let event = MmCompactionBegin {
             zone_start: self.start,
             migrate_pfn: self.migrate_pfn,
@@ -258,23 +258,23 @@ impl Pass {
             zone_end: self.end,
             sync: self.mode != Mode::Async,
         };
-        world.write(&event);
+        ctx.write(&event);
     }
 
     /// Moves pages to free ones: how many it did, and the others.
-    fn migrate(&mut self, world: &mut World<'_>, pages: Vec<Pfn>) -> (u64, Left) {
+    fn migrate(&mut self, ctx: &mut TaskCtx<'_>, pages: Vec<Pfn>) -> (u64, Left) {
         let (zone, wanted) = (self.zone, pages.len());
-        let (moved, left) = world.move_pages(zone, pages, World::is_movable, |world| {
+        let (moved, left) = ctx.move_pages(zone, pages, TaskCtx::is_movable, |ctx| {
             if self.free.is_empty() {
-                self.isolate_freepages(world, wanted);
+                self.isolate_freepages(ctx, wanted);
             }
             self.free.pop()
         });
-        let events = &mut world.kernel.stat.events.numa;
+        let events = &mut ctx.kernel.stat.events.numa;
         events.pgmigrate_success += moved;
         events.pgmigrate_fail += left.failed;
         let mode: &[u8] = if self.mode == Mode::Async { b"MIGRATE_ASYNC" } else { b"MIGRATE_SYNC_LIGHT" };
-        let none = (!world.kernel.probe.old_events()).then_some(0);
+        let none = (!ctx.kernel.probe.old_events()).then_some(0);
         let event = MmMigratePages {
             nr_succeeded: moved,
             nr_failed: left.failed,
@@ -285,7 +285,7 @@ impl Pass {
             nr_thp_split: none,
             nr_split: none,
         };
-        world.write(&event);
+        ctx.write(&event);
         (moved, left)
     }
 }

@@ -35,7 +35,7 @@ const NOWAIT: &str = "GFP_NOWAIT|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_REC
 
 /// How a kernel asks for a block of the usual order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asks {
+pub(crate) enum SlabAllocMode {
     /// Waits for it (before 4.3; here where zones are reclaimed).
     Waits,
     /// Does not (to 4.19).
@@ -67,11 +67,11 @@ pub(crate) struct Index {
 
 impl Index {
     /// None yet, on a machine of so many nodes and CPUs.
-    pub(crate) fn new(nodes: usize, cpus: usize, asks: Asks, keeps_shadows: bool) -> Index {
+    pub(crate) fn new(nodes: usize, cpus: usize, asks: SlabAllocMode, keeps_shadows: bool) -> Index {
         let mut shape = match asks {
-            Asks::Waits => SlabShape::of(SIZE, cpus, BLOCK),
-            Asks::Lightly => SlabShape::of(SIZE, cpus, BLOCK).without_waiting(),
-            Asks::Wakes => {
+            SlabAllocMode::Waits => SlabShape::of(SIZE, cpus, BLOCK),
+            SlabAllocMode::Lightly => SlabShape::of(SIZE, cpus, BLOCK).without_waiting(),
+            SlabAllocMode::Wakes => {
                 let mut shape = SlabShape::of(SIZE_XARRAY, cpus, BLOCK).without_waiting();
                 (shape.usual.0.kswapd, shape.usual.0.gfp) = (true, NOWAIT);
                 shape
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn kernels_ask_differently() {
         let of = |asks| Index::new(1, 4, asks, true).slabs[0].shape();
-        let [waits, lightly, wakes] = [Asks::Waits, Asks::Lightly, Asks::Wakes].map(of);
+        let [waits, lightly, wakes] = [SlabAllocMode::Waits, SlabAllocMode::Lightly, SlabAllocMode::Wakes].map(of);
         let orders = [waits, lightly, wakes].map(|shape| (shape.usual.0.order, shape.usual.1, shape.small.1));
         assert_eq!(orders, [(2, 29, 7), (2, 29, 7), (2, 28, 7)]);
         let waiting = [waits, lightly, wakes].map(|shape| (shape.usual.0.may_wait, shape.usual.0.kswapd));

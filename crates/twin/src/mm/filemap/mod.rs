@@ -143,7 +143,7 @@ impl AccessState {
     ) -> Result<Touched, AllocationFailure> {
         let limits = (self.readahead_pages, self.regions[region].len());
         // In 2012 a mapping that was read in order was read ahead like a call's file.
-        let of_2010 = kernel.reclaim.rules.by_zone.is_some();
+        let of_2010 = kernel.reclaim.rules.per_zone_lru.is_some();
         self.use_file(kernel, caller, region, page)?;
         if !self.finish(kernel, caller, region, reader)? {
             return Ok(Touched::Again);
@@ -260,7 +260,7 @@ impl AccessState {
         reader: &mut Reader,
     ) -> Result<bool, AllocationFailure> {
         // Where zones are reclaimed nobody stops amid a window, and no page is denied, but a block for the index may be.
-        let by_node = kernel.reclaim.rules.by_zone.is_none();
+        let by_node = kernel.reclaim.rules.per_zone_lru.is_none();
         let denied = by_node && std::mem::take(&mut self.denied);
         reader.alone |= denied;
         let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
@@ -280,7 +280,7 @@ impl AccessState {
                 }
             }
             window.start += 1;
-            if by_node && window.start < window.end && kernel.wants_attention() {
+            if by_node && window.start < window.end && kernel.has_effects() {
                 reader.pending = Some(window);
                 return Ok(false);
             }
@@ -335,7 +335,7 @@ impl AccessState {
     ) -> Result<Pfn, AllocationFailure> {
         self.prepare_index(kernel, (caller.cpu, caller.task), region, page)?;
         let mut who = caller.for_page(self.regions[region].policy, page);
-        let request = if kernel.reclaim.rules.by_zone.is_some() { &PAGE_2010 } else { request };
+        let request = if kernel.reclaim.rules.per_zone_lru.is_some() { &PAGE_2010 } else { request };
         let pfn = kernel.allocate_charged(&mut who, request)?.page;
         let node = kernel.node_of_frame(pfn);
         let gone = self.regions[region].entry(page);

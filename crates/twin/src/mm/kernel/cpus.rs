@@ -90,7 +90,7 @@ impl Kernel {
         self.refresh.enter_idle(cpu);
         let (alloc, mut ctx) = self.split(cpu, Task::default());
         alloc.drain_pages(&mut ctx, cpu);
-        self.stat.set_offline(cpu, &self.alloc.zones);
+        self.stat.set_offline(cpu, &self.alloc.zone_sizes());
         self.alloc.set_pageset_sizes(&running_nodes(&self.machine, &self.stat));
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Kernel {
             return Err(KernelError::NoCpu { cpu, last });
         }
         if !self.stat.is_online(cpu) {
-            self.stat.set_online(cpu, &self.alloc.zones);
+            self.stat.set_online(cpu, &self.alloc.zone_sizes());
             self.alloc.set_pageset_sizes(&running_nodes(&self.machine, &self.stat));
         }
         Ok(())

@@ -126,7 +126,7 @@ impl Kernel {
         }
         let siblings = machine.siblings();
         let cpus = siblings.len();
-        let mut stat = VmStat::new(rules.vmstat, &alloc.zones, siblings.clone());
+        let mut stat = VmStat::new(rules.vmstat, &alloc.zone_sizes(), siblings.clone());
         for zone in 0..alloc.zones.len() {
             if alloc.zones[zone].managed > 0 {
                 stat.add(zone, 0, ZoneItem::FreePages, alloc.zones[zone].managed as i64);
@@ -136,7 +136,7 @@ impl Kernel {
         let managed: u64 = alloc.zones.iter().map(|zone| zone.managed).sum();
         let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![Cgroup::default()], cpus, managed);
         let blocks = machine.end_pfn().div_ceil(1 << rules.alloc.pageblock_order) as usize;
-        let early = rules.reclaim.by_zone.is_some();
+        let early = rules.reclaim.per_zone_lru.is_some();
         let compaction = Compaction::new(&alloc, machine.nodes.len(), blocks, early);
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
         Ok(Kernel {
@@ -174,12 +174,7 @@ impl Kernel {
     /// Says when and how much is written back. Nothing may be dirty yet.
     pub(crate) fn set_writeback(&mut self, rules: writeback::Rules) {
         self.writeback = Writeback::new(rules, self.clocks.len());
-        self.stat.dirty_limits = Some(rules.limits);
-    }
-
-    /// True if something has happened that others have to hear of at once.
-    pub(crate) fn wants_attention(&self) -> bool {
-        self.reclaim.wants_attention() || self.writeback.wants_attention() || !self.compaction.wakes.is_empty()
+        self.alloc.dirty_limits = Some(rules.limits);
     }
 
     /// What allocations cost on this machine.
@@ -196,7 +191,7 @@ impl Kernel {
     pub fn set_watermarks(&mut self, change: impl FnOnce(&mut Rules)) {
         self.alloc.set_marks(change);
         self.alloc.set_pageset_sizes(&running_nodes(&self.machine, &self.stat));
-        self.stat.set_thresholds(&self.alloc.zones);
+        self.stat.set_thresholds(&self.alloc.zone_sizes());
     }
 
     /// An error for an order that no block of this kernel has.
@@ -257,8 +252,8 @@ impl Kernel {
             }
         }
         let mut search = self.alloc.begin(caller, local, request);
-        if !self.reclaim.tried.is_empty() {
-            let tried = std::mem::take(&mut self.reclaim.tried[cpu as usize]);
+        if !self.reclaim.node_reclaim_history.is_empty() {
+            let tried = std::mem::take(&mut self.reclaim.node_reclaim_history[cpu as usize]);
             let from = if tried.pid == caller.task.pid { tried.from } else { [0; 2] };
             let preferred = self.alloc.zones_of(&search).next().map_or(local, |zone| self.alloc.zones[zone].node);
             search.reclaim_first(self.nodes_to_reclaim(local, preferred, request), from);
@@ -290,7 +285,7 @@ impl Kernel {
         let (alloc, mut ctx) = self.split(cpu, task);
         let given_back = alloc.free(&mut ctx, page)?;
         let times = self.times(cpu);
-        self.spend(cpu, times.free + given_back * times.give_back);
+        self.spend(cpu, times.free + given_back * times.free_to_buddy);
         Ok(())
     }
 
@@ -303,7 +298,7 @@ impl Kernel {
     /// kswapd of a node wakes or sleeps, which changes the thresholds of its zones.
     pub fn set_pressure(&mut self, node: usize, awake: bool) {
         if node < self.machine.nodes.len() {
-            self.stat.set_pressure(node, awake, &self.alloc.zones);
+            self.stat.set_pressure(node, awake, &self.alloc.zone_sizes());
         }
     }
 

@@ -1,13 +1,13 @@
 //! A kernel that has been running: what `/proc/zoneinfo` and the lab's `/proc/mmtwin_pagesets` showed of one.
 //!
-//! Taken over are a zone's free pages, which of them are for pages that cannot be moved ([`Apart`]), and, where they are known, the
+//! Taken over are a zone's free pages, which of them are for pages that cannot be moved ([`FreeBlocksByType`]), and, where they are known, the
 //! per-CPU lists, out of free blocks of their type, with what their next refill and
 //! return depend on, and what the CPUs have not yet added to the free pages' count. Left out: which free blocks there
 //! are, so compaction finds memory less scattered than it was, and all that is on the LRU lists.
 
 use super::{Kernel, KernelError};
 use crate::frame::{Migratetype, ZoneKind};
-use crate::page_alloc::{Apart, PerCpuState};
+use crate::page_alloc::{FreeBlocksByType, PerCpuState};
 use crate::vmstat::ZoneItem;
 
 /// A zone as a running kernel had it.
@@ -28,7 +28,7 @@ pub struct ZoneState {
     /// Free pages as counted.
     pub free: u64,
     /// Free blocks of types other than movable.
-    pub apart: Vec<Apart>,
+    pub free_by_type: Vec<FreeBlocksByType>,
     /// What CPUs have not added to that count.
     pub free_diffs: Vec<(u32, i64)>,
     /// The per-CPU lists.
@@ -54,7 +54,7 @@ impl Kernel {
     ///
     /// # Errors
     /// If a CPU of the state does not run here.
-    pub(crate) fn go_on_from(&mut self, state: &ZoneState) -> Result<(), KernelError> {
+    pub(crate) fn restore_zone(&mut self, state: &ZoneState) -> Result<(), KernelError> {
         let found = self.alloc.zones.iter().position(|zone| (zone.node, zone.kind) == (state.node, state.kind));
         let (Some(zone), Some(&any)) = (found, self.stat.online().first()) else { return Ok(()) };
         if self.alloc.zones[zone].start_pfn == state.start_pfn {
@@ -69,9 +69,9 @@ impl Kernel {
         let diff: i64 = state.free_diffs.iter().map(|of| of.1).sum();
         let listed: u64 = lists.iter().map(|of| of.1.pages()).sum();
         let free = state.free.saturating_add_signed(diff) + listed;
-        for apart in &state.apart {
+        for free_by_type in &state.free_by_type {
             let spare = self.alloc.free_pages(zone).saturating_sub(free);
-            self.alloc.set_apart(zone, apart, spare);
+            self.alloc.set_free_by_type(zone, free_by_type, spare);
         }
         self.occupy(zone, free);
         for (cpu, lists) in &lists {

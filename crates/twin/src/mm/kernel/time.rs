@@ -18,7 +18,7 @@ const MAX_COST: Ps = 1_000_000_000_000;
 pub(crate) struct Times {
     pub(crate) allocate: Ps,
     pub(crate) free: Ps,
-    pub(super) give_back: Ps,
+    pub(super) free_to_buddy: Ps,
     counts: [Ps; CounterType::ALL.len()],
 }
 
@@ -26,7 +26,7 @@ impl Times {
     pub(super) fn of(costs: &PageCosts, of: &LoopCosts) -> Times {
         let work = costs.picoseconds(of.work);
         let counts = CounterType::ALL.map(|counter| costs.picoseconds(of.count(counter)));
-        Times { allocate: work / 2, free: work - work / 2, give_back: costs.picoseconds(of.give_back), counts }
+        Times { allocate: work / 2, free: work - work / 2, free_to_buddy: costs.picoseconds(of.free_to_buddy), counts }
     }
 }
 
@@ -158,7 +158,7 @@ impl Kernel {
 
 /// Refuses costs that cannot be.
 pub(super) fn check_costs(costs: &PageCosts) -> Result<(), KernelError> {
-    let of = |at: &LoopCosts| [at.work, at.give_back, at.count_s8, at.count_u16, at.count_word];
+    let of = |at: &LoopCosts| [at.work, at.free_to_buddy, at.count_s8, at.count_u16, at.count_word];
     let all = of(&costs.alone).into_iter().chain(of(&costs.shared_core)).chain([costs.refetch, costs.read_line]);
     let good = costs.clock_khz > 0 && { all }.all(|cost| cost >= 0.0 && costs.picoseconds(cost) <= MAX_COST);
     // A loop that takes no time would never end.

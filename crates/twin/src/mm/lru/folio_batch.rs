@@ -23,7 +23,7 @@ impl Reclaim {
     pub(crate) fn add_page(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
         let batch = &mut self.batches[cpu as usize].add;
         batch.push(page);
-        if batch.len() >= self.rules.lru_batch || frames.order(page) > 0 {
+        if batch.len() >= self.rules.folio_batch_size || frames.order(page) > 0 {
             self.drain_added(frames, stat, cpu);
         }
     }
@@ -68,7 +68,7 @@ impl Reclaim {
             return;
         }
         self.batches[cpu as usize].rotate.push(page);
-        if self.batches[cpu as usize].rotate.len() >= self.rules.lru_batch {
+        if self.batches[cpu as usize].rotate.len() >= self.rules.folio_batch_size {
             for page in std::mem::take(&mut self.batches[cpu as usize].rotate) {
                 self.rotate_now(frames, stat, page);
             }
@@ -85,7 +85,7 @@ impl Reclaim {
         }
         if frames.has(page, Flag::Lru) {
             self.batches[cpu as usize].activate.push(page);
-            if self.batches[cpu as usize].activate.len() >= self.rules.lru_batch {
+            if self.batches[cpu as usize].activate.len() >= self.rules.folio_batch_size {
                 self.drain_activated(frames, stat, cpu);
             }
         } else if self.batches[cpu as usize].add.contains(&page) {
@@ -99,7 +99,7 @@ impl Reclaim {
 
     /// A page is freed or taken to be moved: it leaves its list and all batches.
     pub(crate) fn forget(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
-        self.held.values_mut().for_each(|held| held.forget(page));
+        self.isolated.values_mut().for_each(|of| of.forget(page));
         if self.lru.remove(frames, &mut stat.pages, page) {
             let Batches { activate, rotate, .. } = &mut self.batches[cpu as usize];
             activate.retain(|&at| at != page);

@@ -90,7 +90,7 @@ pub(crate) struct Lru {
     /// By cgroup: its parent; the root is its own.
     parents: Vec<usize>,
     /// Lists belong to zones.
-    by_zone: bool,
+    per_zone_lru: bool,
     /// What statistics say of each lruvec, where they are not what is so now.
     flushed: Vec<Shown>,
 }
@@ -120,9 +120,9 @@ impl Shown {
 
 impl Lru {
     /// Empty lists; `parents` are those of all cgroups, of which the first is the root.
-    pub(crate) fn new(nodes: usize, parents: Vec<usize>, by_zone: bool) -> Lru {
-        let places = if by_zone { nodes * ZONES } else { nodes };
-        Lru { vecs: vec![Lruvec::default(); places * parents.len()], parents, by_zone, flushed: Vec::new() }
+    pub(crate) fn new(nodes: usize, parents: Vec<usize>, per_zone_lru: bool) -> Lru {
+        let places = if per_zone_lru { nodes * ZONES } else { nodes };
+        Lru { vecs: vec![Lruvec::default(); places * parents.len()], parents, per_zone_lru, flushed: Vec::new() }
     }
 
     /// Lruvecs there are.
@@ -212,7 +212,7 @@ impl Lru {
     #[inline]
     pub(crate) fn number_of(&self, frames: &Frames, page: Pfn) -> usize {
         let zone = frames.zone(page);
-        match self.by_zone {
+        match self.per_zone_lru {
             // Those of a zone hold pages of all cgroups; those of cgroups are not modelled, as their limits are not.
             true => self.number(zone, 0),
             false => self.number(zone / ZONES, frames.cgroup(page)),

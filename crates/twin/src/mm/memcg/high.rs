@@ -4,11 +4,10 @@
 //! The kernel does so on the way back to user mode; here it is done before the task's next step. Left out: that a call which
 //! charges more than 64 pages reclaims amid it. Checked by `tests/cgroups.rs`.
 
-use crate::engine::main_loop::{Engine, Step};
-use crate::engine::watch::Watch;
 use crate::frame::ZoneKind;
-use crate::mm::vmscan::{BATCH, Control, Direct, MAX_RETRIES, Poll, Throttle, Who, World};
-use crate::time::{PS_PER_NS, Ps};
+use crate::mm::slowpath::Progress;
+use crate::mm::vmscan::{BATCH, Control, Direct, MAX_RETRIES, Poll, TaskCtx, Throttle, Who};
+use crate::time::{PS_PER_NS, Ps, Watch};
 
 /// A task that is beyond `memory.high`.
 #[derive(Clone, Debug)]
@@ -31,74 +30,58 @@ impl High {
         self.direct.as_ref()?.throttle()
     }
 
-    fn new(pages: u64, cgroup: usize) -> High {
+    /// A task of a cgroup has charged pages beyond it.
+    pub(crate) fn new(pages: u64, cgroup: usize) -> High {
         High { pages, wanted: pages.max(BATCH), cgroup, direct: None, reclaimed: 0, retries: MAX_RETRIES }
     }
 }
 
-impl Engine<'_> {
-    /// Notes what a thread has charged beyond `memory.high` in its last step.
-    pub(crate) fn note_high(&mut self, thread: usize) {
-        let pages = std::mem::take(&mut self.kernel.reclaim.over_high);
-        if pages > 0 {
-            let at = &mut self.threads[thread];
-            at.high = Some(High::new(pages, at.caller.cgroup));
+/// Lets a task of a cgroup that is beyond `memory.high` reclaim until a time; `None` if it is not, or may go on.
+pub(crate) fn reclaim(ctx: &mut TaskCtx<'_>, task_high: &mut Option<High>, own: usize, until: Ps) -> Option<Progress> {
+    let high = task_high.as_mut()?;
+    let mut watch = Watch::within(ctx.clock());
+    while ctx.clock() < until && !ctx.kernel.reclaim.has_effects() {
+        if !watch.goes_on(ctx.clock()) {
+            return Some(Progress::Still);
         }
-    }
-
-    /// Lets a thread that is beyond `memory.high` reclaim until a time; `None` if it is not, or may go on.
-    pub(crate) fn pay_for_high(&mut self, thread: usize, until: Ps) -> Option<Step> {
-        let at = &mut self.threads[thread];
-        let high = at.high.as_mut()?;
-        let (cpu, task) = (at.caller.cpu, at.caller.task);
-        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        let mut watch = Watch::within(world.kernel.clock(cpu));
-        while world.kernel.clock(cpu) < until && !world.kernel.reclaim.wants_attention() {
-            if !watch.goes_on(world.kernel.clock(cpu)) {
-                return Some(Step::Still);
-            }
-            if let Some(direct) = &mut high.direct {
-                match direct.step(&mut world) {
-                    Poll::On => {}
-                    Poll::Sleep(until, why) => {
-                        at.throttled = why;
-                        return Some(Step::Asleep(until));
-                    }
-                    Poll::Done(reclaimed) => {
-                        (high.direct, high.reclaimed) = (None, high.reclaimed + reclaimed);
-                        high.cgroup = world.kernel.reclaim.groups[high.cgroup].said.parent;
-                    }
+        if let Some(direct) = &mut high.direct {
+            match direct.step(ctx) {
+                Poll::On => {}
+                Poll::Sleep(until, why) => return Some(Progress::Asleep(until, why)),
+                Poll::Done(reclaimed) => {
+                    (high.direct, high.reclaimed) = (None, high.reclaimed + reclaimed);
+                    high.cgroup = ctx.kernel.reclaim.groups[high.cgroup].config.parent;
                 }
-                continue;
             }
-            if high.cgroup != 0 {
-                let group = &world.kernel.reclaim.groups[high.cgroup];
-                if group.said.high.is_none_or(|limit| group.usage <= limit) {
-                    high.cgroup = group.said.parent;
-                    continue;
-                }
-                world.kernel.reclaim.note(high.cgroup, |events| events.high += 1);
-                let node = world.kernel.machine.node_of(cpu);
-                let zones = world.kernel.alloc.zonelist(node).iter().map(|&zone| zone as usize).collect();
-                let control = Control::new(Who::Cgroup(high.cgroup), 0, ZoneKind::Device, "GFP_KERNEL");
-                let control = Control { nr_to_reclaim: high.wanted, ..control };
-                high.direct = Some(Direct::new(&world, control, zones));
-                continue;
-            }
-            let (hz, jiffy) = (world.kernel.reclaim.rules.hz, world.jiffy());
-            let delay = world.kernel.reclaim.high_delay(at.caller.cgroup, high.pages);
-            if delay <= hz / 100 {
-                at.high = None;
-                return None;
-            }
-            if high.reclaimed > 0 || high.retries > 0 {
-                high.retries -= u32::from(high.reclaimed == 0);
-                (high.wanted, high.reclaimed, high.cgroup) = (BATCH, 0, at.caller.cgroup);
-                continue;
-            }
-            at.high = None;
-            return Some(Step::Asleep((world.now() / jiffy + delay) * jiffy * PS_PER_NS));
+            continue;
         }
-        Some(Step::On)
+        if high.cgroup != 0 {
+            let group = &ctx.kernel.reclaim.groups[high.cgroup];
+            if group.config.high.is_none_or(|limit| group.usage <= limit) {
+                high.cgroup = group.config.parent;
+                continue;
+            }
+            ctx.kernel.reclaim.note(high.cgroup, |events| events.high += 1);
+            let node = ctx.kernel.machine.node_of(ctx.cpu);
+            let zones = ctx.kernel.alloc.zonelist(node).iter().map(|&zone| zone as usize).collect();
+            let control = Control::new(Who::Cgroup(high.cgroup), 0, ZoneKind::Device, "GFP_KERNEL");
+            let control = Control { nr_to_reclaim: high.wanted, ..control };
+            high.direct = Some(Direct::new(ctx, control, zones));
+            continue;
+        }
+        let (hz, jiffy) = (ctx.kernel.reclaim.rules.hz, ctx.jiffy());
+        let delay = ctx.kernel.reclaim.high_delay(own, high.pages);
+        if delay <= hz / 100 {
+            *task_high = None;
+            return None;
+        }
+        if high.reclaimed > 0 || high.retries > 0 {
+            high.retries -= u32::from(high.reclaimed == 0);
+            (high.wanted, high.reclaimed, high.cgroup) = (BATCH, 0, own);
+            continue;
+        }
+        *task_high = None;
+        return Some(Progress::Asleep((ctx.now() / jiffy + delay) * jiffy * PS_PER_NS, None));
     }
+    Some(Progress::On)
 }

@@ -48,7 +48,7 @@ pub(crate) struct Events {
 /// A cgroup with what it has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Group {
-    pub said: Cgroup,
+    pub config: Cgroup,
     /// Pages in memory, with what CPUs keep in stock for it, and in swap.
     pub usage: u64,
     pub swap: u64,
@@ -83,7 +83,7 @@ impl Reclaim {
         if charged > pages {
             self.refill(cpu, cgroup, charged - pages);
         }
-        let is_high = |&at: &usize| self.groups[at].said.high.is_some_and(|high| self.groups[at].usage > high);
+        let is_high = |&at: &usize| self.groups[at].config.high.is_some_and(|high| self.groups[at].usage > high);
         if self.and_above(cgroup).any(|at| is_high(&at)) {
             self.over_high += charged;
         }
@@ -118,7 +118,7 @@ impl Reclaim {
 
     /// The cgroup whose limit would be exceeded by some pages more of a cgroup, the nearest one.
     fn over_limit(&self, cgroup: usize, pages: u64) -> Option<usize> {
-        let exceeds = |&at: &usize| self.groups[at].said.max.is_some_and(|max| self.groups[at].usage + pages > max);
+        let exceeds = |&at: &usize| self.groups[at].config.max.is_some_and(|max| self.groups[at].usage + pages > max);
         self.and_above(cgroup).find(exceeds)
     }
 
@@ -128,13 +128,13 @@ impl Reclaim {
         let mut at = cgroup;
         while at != 0 {
             self.groups[at].usage = self.groups[at].usage.saturating_add_signed(pages);
-            at = self.groups[at].said.parent;
+            at = self.groups[at].config.parent;
         }
     }
 
     /// Charges pages that go to swap; false if some cgroup may not have more there.
     pub(crate) fn try_charge_swap(&mut self, cgroup: usize, pages: u64) -> bool {
-        let full = |&at: &usize| self.groups[at].said.swap_max.is_some_and(|max| self.groups[at].swap + pages > max);
+        let full = |&at: &usize| self.groups[at].config.swap_max.is_some_and(|max| self.groups[at].swap + pages > max);
         if self.and_above(cgroup).any(|at| full(&at)) {
             self.note(cgroup, |events| {
                 (events.swap_max, events.swap_fail) = (events.swap_max + 1, events.swap_fail + 1)
@@ -150,13 +150,13 @@ impl Reclaim {
         let mut at = cgroup;
         while at != 0 {
             self.groups[at].swap = self.groups[at].swap.saturating_add_signed(pages);
-            at = self.groups[at].said.parent;
+            at = self.groups[at].config.parent;
         }
     }
 
     /// Pages that a cgroup can still have in swap.
     pub(crate) fn swap_left(&self, cgroup: usize) -> u64 {
-        let left = |at: usize| self.groups[at].said.swap_max.map(|max| max.saturating_sub(self.groups[at].swap));
+        let left = |at: usize| self.groups[at].config.swap_max.map(|max| max.saturating_sub(self.groups[at].swap));
         self.and_above(cgroup).filter_map(left).chain([self.free_swap.unwrap_or(0)]).min().unwrap_or(0)
     }
 
@@ -165,7 +165,7 @@ impl Reclaim {
         let mut at = cgroup;
         while at != 0 {
             what(&mut self.groups[at].events);
-            at = self.groups[at].said.parent;
+            at = self.groups[at].config.parent;
         }
     }
 
@@ -173,7 +173,7 @@ impl Reclaim {
     /// square of the largest overage, at most 2 s (`calculate_high_delay`).
     pub(crate) fn high_delay(&self, cgroup: usize, pages: u64) -> u64 {
         let overage = |at: usize| {
-            let (usage, high) = (self.groups[at].usage, self.groups[at].said.high?);
+            let (usage, high) = (self.groups[at].usage, self.groups[at].config.high?);
             Some((usage.saturating_sub(high) << PRECISION) / high.max(1))
         };
         let overage = self.and_above(cgroup).filter_map(overage).max().unwrap_or(0);
@@ -184,7 +184,7 @@ impl Reclaim {
 
     /// A cgroup and those above it without the root, whose use nobody counts.
     pub(crate) fn and_above(&self, cgroup: usize) -> impl Iterator<Item = usize> + use<'_> {
-        let up = |&at: &usize| Some(self.groups[at].said.parent);
+        let up = |&at: &usize| Some(self.groups[at].config.parent);
         std::iter::successors(Some(cgroup), up).take_while(|&at| at != 0)
     }
 }

@@ -21,17 +21,17 @@ enum Protection {
 impl Reclaim {
     /// Brings up to date what of a cgroup is protected in a reclaim of `target`, from above to below.
     fn calculate_protection(&mut self, target: usize, cgroup: usize) {
-        let (parent, usage) = (self.groups[cgroup].said.parent, self.groups[cgroup].usage);
+        let (parent, usage) = (self.groups[cgroup].config.parent, self.groups[cgroup].usage);
         if cgroup == target || cgroup == 0 || usage == 0 {
             return;
         }
-        let settings = |at: usize| [self.groups[at].said.min, self.groups[at].said.low];
+        let settings = |at: usize| [self.groups[at].config.min, self.groups[at].config.low];
         let own = settings(cgroup);
         if parent == target || parent == 0 {
             self.groups[cgroup].protected = own;
             return;
         }
-        let siblings = (1..self.groups.len()).filter(|&at| self.groups[at].said.parent == parent);
+        let siblings = (1..self.groups.len()).filter(|&at| self.groups[at].config.parent == parent);
         let siblings: Vec<usize> = siblings.collect();
         let effective = |kind: usize| {
             let claimed = siblings.iter().map(|&at| self.groups[at].usage.min(settings(at)[kind])).sum();

@@ -15,7 +15,7 @@ impl Region {
     }
 
     /// Which mappings have touched some pages since this was asked, one bit for each.
-    pub(crate) fn take_young(&mut self, pages: Range<u64>) -> u64 {
+    pub(crate) fn test_and_clear_young(&mut self, pages: Range<u64>) -> u64 {
         match self.anon {
             true => u64::from(self.take_young_anon(pages)),
             false => pages.fold(0, |bits, page| bits | self.take_touched(page)),

@@ -184,10 +184,10 @@ mod tests {
         file.map_shared(a, 70);
         file.map_shared(b, 70);
         [(b, 70), (a, 70), (b, 71)].into_iter().for_each(|(mapper, page)| file.touch(mapper, page));
-        assert_eq!([70..71, 70..71, 71..72].map(|pages| file.take_young(pages)), [0b11, 0, 0b10]);
+        assert_eq!([70..71, 70..71, 71..72].map(|pages| file.test_and_clear_young(pages)), [0b11, 0, 0b10]);
         file.touch(b, 70);
         file.unmap_everywhere(70);
-        assert_eq!(file.take_young(70..71), 0, "what is gone is not young when it comes back");
+        assert_eq!(file.test_and_clear_young(70..71), 0, "what is gone is not young when it comes back");
         let mut heap = Region::new(shape(true), 1, 0);
         let own = heap.add_mapper();
         heap.put(7, 5, 0);

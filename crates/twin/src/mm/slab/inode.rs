@@ -13,7 +13,7 @@ use crate::frame::{Flag, Migratetype, NO_PAGE, Pfn};
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
-use crate::mm::vmscan::World;
+use crate::mm::vmscan::TaskCtx;
 use crate::page_alloc::{AllocationFailure, Caller, Policy, Request};
 use crate::probe::Task;
 use std::collections::VecDeque;
@@ -207,7 +207,7 @@ impl AccessState {
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// The shrinker of the file system scans so many dentries and inodes; how many have gone.
     pub(crate) fn prune_files(&mut self, count: u64, kswapd: bool) -> u64 {
         let by = (self.cpu, self.task);

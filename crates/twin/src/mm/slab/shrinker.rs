@@ -6,7 +6,7 @@
 //! of the arithmetic here, and by `tests/slab.rs`.
 
 use crate::mm::lru::List;
-use crate::mm::vmscan::{Control, World};
+use crate::mm::vmscan::{Control, TaskCtx};
 use mmtwin_event::value::{Bytes, Gfp, Hex, Sym};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 use std::borrow::Cow;
@@ -90,7 +90,7 @@ pub(crate) fn start_of(
     (start, text)
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// Shrinks all caches of a node.
     pub(crate) fn shrink_slab(&mut self, control: &Control, node: usize) {
         for number in 0..self.kernel.reclaim.shrinkers.len() {

@@ -31,7 +31,7 @@ impl Kernel {
     }
 
     fn wake_all_kswapds(&mut self, caller: &Caller, search: &Search<'_>) {
-        if self.reclaim.rules.by_zone.is_some() {
+        if self.reclaim.rules.per_zone_lru.is_some() {
             let zones: Vec<usize> = self.alloc.zones_of(search).collect();
             let preferred = zones.first().map_or(search.request.highest, |&zone| ZoneKind::ALL[zone % ZONES]);
             return zones.into_iter().for_each(|zone| {

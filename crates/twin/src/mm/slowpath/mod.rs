@@ -2,46 +2,31 @@
 //!
 //! A task whose allocation fails reclaims itself, as a part of that allocation, and tries again; for a block of pages it
 //! compacts memory before and after. When nothing more can be reclaimed (`should_reclaim_retry`) or compacted
-//! (`should_compact_retry`) a process is killed. Where zones are reclaimed it goes by [`crate::mm::slowpath::pre_4_8`]. Checked by
-//! `tests/reclaim.rs` and against guests (docs/fidelity.md).
+//! (`should_compact_retry`) a process is killed. Where zones are reclaimed it goes by [`pre_4_8`]. What
+//! comes before, which wakes kswapd, is in [`kswapd`]. Checked by `tests/reclaim.rs` and against guests (docs/fidelity.md).
 
 pub(crate) mod kswapd;
 pub(crate) mod pre_4_8;
 
-use crate::engine::main_loop::{Engine, Step, Stop};
-use crate::engine::watch::Watch;
 use crate::frame::{Migratetype, ZONES, ZoneKind};
 use crate::mm::compaction::{Compact, Priority, Status, TaskCompact, Tries};
+use crate::mm::kernel::Kernel;
 use crate::mm::reclaim::TaskReclaim;
-use crate::mm::vmscan::{COSTLY_ORDER, Control, MAX_RETRIES, NodeReclaim, Poll, Reason, Who, World};
-use crate::page_alloc::{AllocationFailure, Caller, PageAllocator, Request, Zone};
-use crate::time::{PS_PER_NS, Ps};
+use crate::mm::vmscan::{COSTLY_ORDER, Control, MAX_RETRIES, NodeReclaim, Poll, Reason, TaskCtx, Who};
+use crate::page_alloc::{AllocationFailure, Request};
+use crate::time::{PS_PER_NS, Ps, Watch};
 use crate::vmstat::ZoneItem;
 use mmtwin_event::value::{CompactPriority, CompactRetryResult, Zone as ZoneName};
 use mmtwin_event::vocabulary::{CompactRetry, ReclaimRetryZone};
-
-/// Shortest and longest turn of a CPU while memory is reclaimed: 50 us and 1 ms.
-pub(crate) const SHORTEST_TURN: Ps = 50_000_000;
-const LONGEST_TURN: Ps = 1_000_000_000;
-/// Time in which a page is brought in at most, about: 1 us.
-const PAGE: Ps = 1_000_000;
 
 /// Sleeps for one request after which nothing is to be hoped for, if they have taken so long: one ends by itself after a tick
 /// to a second, but may be ended and begun again as often as kswapd finds nothing to do.
 const MOST_SLEEPS: u32 = 10_000;
 const LONG_ENOUGH: Ps = 500_000_000 * PS_PER_NS;
 
-/// What a CPU does at least before another one's turn while memory is reclaimed. In it no CPU takes more than a sixteenth
-/// of what lies between the marks where kswapd is woken and where tasks reclaim themselves, on the smallest node.
-pub(crate) fn turn(alloc: &PageAllocator) -> Ps {
-    let gap = |node: &[Zone]| node.iter().map(|zone| zone.marks.low - zone.marks.min).sum::<u64>();
-    let smallest = alloc.zones.chunks(ZONES).map(gap).filter(|gap| *gap > 0).min().unwrap_or(0);
-    (smallest / 16 * PAGE).clamp(SHORTEST_TURN, LONGEST_TURN)
-}
-
 /// An allocation that has failed and goes on.
 #[derive(Clone, Debug)]
-pub(crate) struct Stall {
+pub(crate) struct AllocSlowpath {
     pub failure: AllocationFailure,
     pub next: Next,
     pub direct: Option<TaskReclaim>,
@@ -83,286 +68,153 @@ pub(crate) enum Next {
     Kill,
 }
 
-impl Engine<'_> {
-    /// A thread has found no memory: it does something for it, and tries again; or it is the end.
-    pub(crate) fn stalled(&mut self, thread: usize, failure: AllocationFailure) -> Result<Step, Stop> {
-        if !failure.request.may_wait {
-            return Err(Stop::OutOfMemory(thread, failure));
-        }
-        if let Some(asked) = failure.asks {
-            let Caller { cpu, task, .. } = self.threads[thread].caller;
-            let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-            self.threads[thread].node_reclaim = Some(NodeReclaim::new(&mut world, &failure.request, asked));
-            return Ok(Step::On);
-        }
-        let known = self.threads[thread].stall.take().filter(|stall| stall.failure.request == failure.request);
-        let mut stall = known.unwrap_or_else(|| Stall::new(failure.clone()));
-        stall.failure = failure;
-        let by_zone = self.kernel.reclaim.rules.by_zone;
-        if std::mem::take(&mut stall.unseen) {
-            self.kernel.stat.events.reclaim.compact_fail += 1;
-            if by_zone.is_some() {
-                self.compacted_early(thread, &stall, false);
-            }
-        }
-        if let Some(variant) = by_zone {
-            return self.stalled_by_zone(thread, stall, variant);
-        }
-        let (request, of_cgroup) = (stall.failure.request, stall.failure.over_limit.is_some());
-        let (costly, compacts) = (request.order > COSTLY_ORDER, request.order > 0);
-        loop {
-            match stall.next {
-                Next::Begin => {
-                    stall.next = Next::Reclaim;
-                    if compacts && (costly || request.migratetype != Migratetype::Movable) {
-                        stall.compact = Some(self.compaction_for(thread, &stall.failure, Priority::Async));
-                        break;
-                    }
-                }
-                Next::Reclaim => {
-                    let skipped = matches!(stall.compacted, Status::Skipped | Status::Deferred);
-                    if costly && request.no_retry && skipped {
-                        stall.next = Next::GiveUp;
-                        continue;
-                    }
-                    stall.next = Next::Drain;
-                    let limit = stall.failure.over_limit;
-                    limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.max += 1));
-                    stall.direct = Some(self.reclaim_for(thread, &stall.failure, stall.again));
-                    stall.again = true;
-                    break;
-                }
-                Next::Drain => {
-                    stall.next = Next::Compact;
-                    if let Some(cgroup) = stall.failure.over_limit {
-                        stall.next = Next::Decide;
-                        self.kernel.reclaim.drain_stocks(cgroup);
-                        break;
-                    }
-                    if stall.reclaimed > 0 {
-                        self.kernel.drain_all_pages(self.threads[thread].caller.cpu);
-                        break;
-                    }
-                }
-                Next::Compact => {
-                    stall.next = Next::Decide;
-                    if compacts {
-                        stall.compact = Some(self.compaction_for(thread, &stall.failure, stall.tries.priority));
-                        break;
-                    }
-                }
-                Next::Decide => {
-                    // Reading ahead gives up at a limit too, but only when nothing more can be reclaimed.
-                    let gives_up = if of_cgroup { request.no_retry && stall.reclaimed == 0 } else { request.no_retry };
-                    if gives_up || !of_cgroup && costly && !request.repeat {
-                        stall.next = Next::GiveUp;
-                        continue;
-                    }
-                    stall.fruitless = if stall.reclaimed > 0 { 0 } else { stall.fruitless + 1 };
-                    let reclaims =
-                        of_cgroup || stall.fruitless <= MAX_RETRIES && self.should_reclaim_retry(thread, &stall);
-                    let goes_on = stall.fruitless <= MAX_RETRIES && reclaims;
-                    let goes_on = goes_on || stall.reclaimed > 0 && self.compacts_again(thread, &mut stall);
-                    stall.next = match goes_on {
-                        true => Next::Reclaim,
-                        // Nobody is killed for a large block.
-                        false if costly => Next::GiveUp,
-                        false => Next::Kill,
-                    };
-                }
-                Next::GiveUp => return Ok(self.deny(thread)),
-                Next::Kill => return self.kill_for(thread, stall.failure).map(|()| Step::On),
-            }
-        }
-        self.threads[thread].stall = Some(stall);
-        Ok(Step::On)
-    }
+/// What becomes of a task whose allocation has failed.
+pub(crate) enum Outcome {
+    /// It does what is to be done for memory, and tries again.
+    Retry,
+    /// Its request is denied.
+    Deny,
+    /// A process is killed for it.
+    Kill(AllocationFailure),
+    /// Nothing can be done.
+    Fail(AllocationFailure),
+}
 
-    /// A thread's request is denied.
-    pub(super) fn deny(&mut self, thread: usize) -> Step {
-        self.threads[thread].denied = true;
-        Step::On
-    }
+/// How far a task came that does something for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Its time is over; it goes on.
+    On,
+    /// It sleeps until then, or until it is woken.
+    Asleep(Ps, Throttled),
+    /// It has worked and worked while its clock stood still.
+    Still,
+    /// It waits again and again for memory that nobody frees.
+    Waits,
+}
 
-    /// `should_compact_retry`, with what there is if all is reclaimed that can be.
-    fn compacts_again(&mut self, thread: usize, stall: &mut Stall) -> bool {
-        let (order, failure, result) = (stall.failure.request.order, &stall.failure, stall.compacted);
-        if order == 0 {
-            return false;
-        }
-        let Tries { priority, retries } = stall.tries;
-        let goes_on = stall.tries.go_on(order, result, || self.is_worth_retrying(failure, 0));
-        let event = CompactRetry {
-            order: order as i32,
-            priority: CompactPriority(priority as u32),
-            // Failed, progress, or withdrawn.
-            compaction_result: CompactRetryResult(match result {
-                Status::Complete => 1,
-                Status::Success | Status::Continue => 3,
-                Status::Skipped | Status::Deferred | Status::Contended | Status::PartialSkipped => 2,
-                // No run comes out like this.
-                Status::NotSuitableZone | Status::NoSuitablePage => 2,
-            }),
-            retries: retries as i32,
-            max_retries: (if order > COSTLY_ORDER { MAX_RETRIES / 4 } else { MAX_RETRIES }) as i32,
-            should_retry: goes_on,
-        };
-        let Caller { cpu, task, .. } = self.threads[thread].caller;
-        let at = self.kernel.now(cpu);
-        self.kernel.probe.write(at, cpu, task, &event, b"");
-        goes_on
+/// A task has found no memory: what it does for it.
+pub(crate) fn alloc_slowpath(
+    ctx: &mut TaskCtx<'_>,
+    (task_stall, node_reclaim): (&mut Option<AllocSlowpath>, &mut Option<NodeReclaim>),
+    failure: AllocationFailure,
+) -> Outcome {
+    if !failure.request.may_wait {
+        return Outcome::Fail(failure);
     }
-
-    /// A thread has got its memory.
-    pub(crate) fn stall_ends(&mut self, thread: usize) {
-        let Some(stall) = self.threads[thread].stall.take().filter(|stall| stall.unseen) else { return };
-        self.kernel.stat.events.reclaim.compact_success += 1;
-        if self.kernel.reclaim.rules.by_zone.is_some() {
-            return self.compacted_early(thread, &stall, true);
-        }
-        let (caller, order) = (self.threads[thread].caller, stall.failure.request.order);
-        let zones = self.zones_for(&stall.failure);
-        let mut world =
-            World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
-        if let Some(&zone) = zones.first() {
-            world.compaction_defer_reset(zone, order, true);
+    if let Some(asked) = failure.asks {
+        *node_reclaim = Some(NodeReclaim::new(ctx, &failure.request, asked));
+        return Outcome::Retry;
+    }
+    let known = task_stall.take().filter(|slowpath| slowpath.failure.request == failure.request);
+    let mut slowpath = known.unwrap_or_else(|| AllocSlowpath::new(failure.clone()));
+    slowpath.failure = failure;
+    let per_zone_lru = ctx.kernel.reclaim.rules.per_zone_lru;
+    if std::mem::take(&mut slowpath.unseen) {
+        ctx.kernel.stat.events.reclaim.compact_fail += 1;
+        if per_zone_lru.is_some() {
+            pre_4_8::compacted(ctx, &slowpath, false);
         }
     }
-
-    /// Zones that an allocation may take pages of.
-    pub(super) fn zones_for(&self, failure: &AllocationFailure) -> Vec<usize> {
-        let zones = self.kernel.alloc.zonelist(failure.from).iter().map(|&zone| zone as usize);
-        let usable = |zone: &usize| {
-            let of = &self.kernel.alloc.zones[*zone];
-            failure.over_limit.is_some() || of.kind <= failure.request.highest && failure.nodes.has(of.node)
-        };
-        zones.filter(usable).collect()
-    }
-
-    pub(super) fn reclaim_for(&mut self, thread: usize, failure: &AllocationFailure, again: bool) -> TaskReclaim {
-        let (zones, caller, request) = (self.zones_for(failure), self.threads[thread].caller, failure.request);
-        let world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
-        let control = match failure.over_limit {
-            Some(cgroup) => Control::new(Who::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
-            None => Control::new(Who::Direct, request.order, request.highest, request.gfp),
-        };
-        let control = Control { repeat: request.repeat, ..control };
-        TaskReclaim::new(&world, control, zones, again)
-    }
-
-    fn compaction_for(&mut self, thread: usize, failure: &AllocationFailure, priority: Priority) -> TaskCompact {
-        let (zones, caller) = (self.zones_for(failure), self.threads[thread].caller);
-        let mut world =
-            World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
-        TaskCompact::Today(Compact::new(&mut world, failure.request, priority, zones))
-    }
-
-    /// `should_reclaim_retry`: with all that could be reclaimed some zone would have enough.
-    fn should_reclaim_retry(&mut self, thread: usize, stall: &Stall) -> bool {
-        let (request, Caller { cpu, task, .. }) = (stall.failure.request, self.threads[thread].caller);
-        for zone in self.zones_for(&stall.failure) {
-            let of = &self.kernel.alloc.zones[zone];
-            let (min_wmark, kind) = (of.marks.min, of.kind);
-            let reclaimable = self.kernel.reclaim.reclaimable(&self.kernel.stat.pages, zone);
-            let available = reclaimable + self.kernel.stat.snapshot(zone, ZoneItem::FreePages);
-            let enough = of.watermark_ok(request.order, min_wmark, available, request.highest, Default::default());
-            let event = ReclaimRetryZone {
-                node: (zone / ZONES) as i32,
-                zone: ZoneName(kind as u32),
-                order: request.order as i32,
-                reclaimable,
-                available,
-                min_wmark,
-                no_progress_loops: stall.fruitless as i32,
-                wmark_check: enough,
-            };
-            let at = self.kernel.now(cpu);
-            self.kernel.probe.write(at, cpu, task, &event, b"");
-            if enough {
-                return true;
-            }
+    let next = match per_zone_lru {
+        Some(variant) => pre_4_8::begin_next(ctx, &mut slowpath, variant),
+        None => slowpath.begin_next(ctx),
+    };
+    match next {
+        Some(Next::Kill) => Outcome::Kill(slowpath.failure),
+        Some(_) => Outcome::Deny,
+        None => {
+            *task_stall = Some(slowpath);
+            Outcome::Retry
         }
-        false
-    }
-
-    /// With all that could be reclaimed some zone would have a block of an order.
-    fn is_worth_retrying(&self, failure: &AllocationFailure, order: u32) -> bool {
-        let (alloc, request) = (&self.kernel.alloc, failure.request);
-        alloc.populated().any(|zone| {
-            let of = &alloc.zones[zone];
-            let reclaimable = self.kernel.reclaim.reclaimable(&self.kernel.stat.pages, zone);
-            let available = reclaimable + self.kernel.stat.snapshot(zone, ZoneItem::FreePages);
-            of.kind <= request.highest
-                && failure.nodes.has(of.node)
-                && of.watermark_ok(order, of.marks.min, available, request.highest, Default::default())
-        })
-    }
-
-    /// Lets a thread that reclaims a node before it takes memory of another do so until a time; `None` if it does not, or is
-    /// done.
-    pub(crate) fn reclaim_node(&mut self, thread: usize, until: Ps) -> Option<Step> {
-        let at = &mut self.threads[thread];
-        let (cpu, task) = (at.caller.cpu, at.caller.task);
-        let node_reclaim = at.node_reclaim.as_mut()?;
-        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        let mut watch = Watch::within(world.kernel.clock(cpu));
-        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
-            if !watch.goes_on(world.kernel.clock(cpu)) {
-                return Some(Step::Still);
-            }
-            match node_reclaim.step(&mut world) {
-                Poll::On => {}
-                Poll::Sleep(until, why) => {
-                    at.throttled = why;
-                    return Some(Step::Asleep(until));
-                }
-                Poll::Done(()) => {
-                    at.node_reclaim = None;
-                    return None;
-                }
-            }
-        }
-        Some(Step::On)
-    }
-
-    /// Lets a thread that has to reclaim or compact do so until a time; `None` if it has not, or is done.
-    pub(crate) fn reclaim(&mut self, thread: usize, until: Ps) -> Option<Step> {
-        let at = &mut self.threads[thread];
-        let (cpu, task) = (at.caller.cpu, at.caller.task);
-        let stall = at.stall.as_mut().filter(|stall| stall.direct.is_some() || stall.compact.is_some())?;
-        let mut world = World { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
-        let mut watch = Watch::within(world.kernel.clock(cpu));
-        while world.kernel.clock(cpu) < until && !world.kernel.wants_attention() {
-            if !watch.goes_on(world.kernel.clock(cpu)) {
-                return Some(Step::Still);
-            }
-            match stall.step(&mut world) {
-                Poll::On => {}
-                Poll::Sleep(until, why) => {
-                    stall.sleeps += 1;
-                    let now = world.kernel.clock(cpu);
-                    if stall.sleeps > MOST_SLEEPS && now - *stall.asleep_since.get_or_insert(now) > LONG_ENOUGH {
-                        // The throttle that has just begun is undone with the run.
-                        return Some(Step::Waits);
-                    }
-                    at.throttled = why;
-                    return Some(Step::Asleep(until));
-                }
-                Poll::Done(()) => return None,
-            }
-        }
-        Some(Step::On)
     }
 }
 
-impl Stall {
+/// A task has got its memory.
+pub(crate) fn alloc_slowpath_ends(ctx: &mut TaskCtx<'_>, slowpath: Option<AllocSlowpath>) {
+    let Some(slowpath) = slowpath.filter(|slowpath| slowpath.unseen) else { return };
+    ctx.kernel.stat.events.reclaim.compact_success += 1;
+    if ctx.kernel.reclaim.rules.per_zone_lru.is_some() {
+        return pre_4_8::compacted(ctx, &slowpath, true);
+    }
+    let order = slowpath.failure.request.order;
+    if let Some(&zone) = zones_for(ctx.kernel, &slowpath.failure).first() {
+        ctx.compaction_defer_reset(zone, order, true);
+    }
+}
+
+/// Zones that an allocation may take pages of.
+pub(crate) fn zones_for(kernel: &Kernel, failure: &AllocationFailure) -> Vec<usize> {
+    let zones = kernel.alloc.zonelist(failure.from).iter().map(|&zone| zone as usize);
+    let usable = |zone: &usize| {
+        let of = &kernel.alloc.zones[*zone];
+        failure.over_limit.is_some() || of.kind <= failure.request.highest && failure.nodes.has(of.node)
+    };
+    zones.filter(usable).collect()
+}
+
+/// A task's reclaim for a request; `again`: it has reclaimed for it before.
+pub(crate) fn reclaim_for(ctx: &TaskCtx<'_>, failure: &AllocationFailure, again: bool) -> TaskReclaim {
+    let (zones, request) = (zones_for(ctx.kernel, failure), failure.request);
+    let control = match failure.over_limit {
+        Some(cgroup) => Control::new(Who::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
+        None => Control::new(Who::Direct, request.order, request.highest, request.gfp),
+    };
+    let control = Control { repeat: request.repeat, ..control };
+    TaskReclaim::new(ctx, control, zones, again)
+}
+
+fn compaction_for(ctx: &mut TaskCtx<'_>, failure: &AllocationFailure, priority: Priority) -> TaskCompact {
+    let zones = zones_for(ctx.kernel, failure);
+    TaskCompact::Today(Compact::new(ctx, failure.request, priority, zones))
+}
+
+/// With all that could be reclaimed some zone would have a block of an order.
+fn is_worth_retrying(kernel: &Kernel, failure: &AllocationFailure, order: u32) -> bool {
+    let (alloc, request) = (&kernel.alloc, failure.request);
+    alloc.populated().any(|zone| {
+        let of = &alloc.zones[zone];
+        let reclaimable = kernel.reclaim.reclaimable(&kernel.stat.pages, zone);
+        let available = reclaimable + kernel.stat.snapshot(zone, ZoneItem::FreePages);
+        of.kind <= request.highest
+            && failure.nodes.has(of.node)
+            && of.watermark_ok(order, of.marks.min, available, request.highest, Default::default())
+    })
+}
+
+/// Lets a task that reclaims a node before it takes memory of another do so until a time; `None` if it does not, or is
+/// done.
+pub(crate) fn reclaim_node(
+    ctx: &mut TaskCtx<'_>,
+    node_reclaim: &mut Option<NodeReclaim>,
+    until: Ps,
+) -> Option<Progress> {
+    let at = node_reclaim.as_mut()?;
+    let mut watch = Watch::within(ctx.clock());
+    while ctx.clock() < until && !ctx.kernel.has_effects() {
+        if !watch.goes_on(ctx.clock()) {
+            return Some(Progress::Still);
+        }
+        match at.step(ctx) {
+            Poll::On => {}
+            Poll::Sleep(until, why) => return Some(Progress::Asleep(until, why)),
+            Poll::Done(()) => {
+                *node_reclaim = None;
+                return None;
+            }
+        }
+    }
+    Some(Progress::On)
+}
+
+impl AllocSlowpath {
     /// What was asked for.
     pub(crate) fn request(&self) -> Request {
         self.failure.request
     }
 
-    fn new(failure: AllocationFailure) -> Stall {
-        Stall {
+    fn new(failure: AllocationFailure) -> AllocSlowpath {
+        AllocSlowpath {
             failure,
             next: Next::Begin,
             direct: None,
@@ -381,10 +233,160 @@ impl Stall {
         }
     }
 
+    /// Begins what is done next; if there is nothing more, what becomes of the request.
+    fn begin_next(&mut self, ctx: &mut TaskCtx<'_>) -> Option<Next> {
+        let (request, of_cgroup) = (self.failure.request, self.failure.over_limit.is_some());
+        let (costly, compacts) = (request.order > COSTLY_ORDER, request.order > 0);
+        loop {
+            match self.next {
+                Next::Begin => {
+                    self.next = Next::Reclaim;
+                    if compacts && (costly || request.migratetype != Migratetype::Movable) {
+                        self.compact = Some(compaction_for(ctx, &self.failure, Priority::Async));
+                        break;
+                    }
+                }
+                Next::Reclaim => {
+                    let skipped = matches!(self.compacted, Status::Skipped | Status::Deferred);
+                    if costly && request.no_retry && skipped {
+                        self.next = Next::GiveUp;
+                        continue;
+                    }
+                    self.next = Next::Drain;
+                    let limit = self.failure.over_limit;
+                    limit.iter().for_each(|&cgroup| ctx.kernel.reclaim.note(cgroup, |events| events.max += 1));
+                    self.direct = Some(reclaim_for(ctx, &self.failure, self.again));
+                    self.again = true;
+                    break;
+                }
+                Next::Drain => {
+                    self.next = Next::Compact;
+                    if let Some(cgroup) = self.failure.over_limit {
+                        self.next = Next::Decide;
+                        ctx.kernel.reclaim.drain_stocks(cgroup);
+                        break;
+                    }
+                    if self.reclaimed > 0 {
+                        ctx.kernel.drain_all_pages(ctx.cpu);
+                        break;
+                    }
+                }
+                Next::Compact => {
+                    self.next = Next::Decide;
+                    if compacts {
+                        self.compact = Some(compaction_for(ctx, &self.failure, self.tries.priority));
+                        break;
+                    }
+                }
+                Next::Decide => {
+                    // Reading ahead gives up at a limit too, but only when nothing more can be reclaimed.
+                    let gives_up = if of_cgroup { request.no_retry && self.reclaimed == 0 } else { request.no_retry };
+                    if gives_up || !of_cgroup && costly && !request.repeat {
+                        self.next = Next::GiveUp;
+                        continue;
+                    }
+                    self.fruitless = if self.reclaimed > 0 { 0 } else { self.fruitless + 1 };
+                    let reclaims = of_cgroup || self.fruitless <= MAX_RETRIES && self.should_reclaim_retry(ctx);
+                    let goes_on = self.fruitless <= MAX_RETRIES && reclaims;
+                    let goes_on = goes_on || self.reclaimed > 0 && self.compacts_again(ctx);
+                    self.next = match goes_on {
+                        true => Next::Reclaim,
+                        // Nobody is killed for a large block.
+                        false if costly => Next::GiveUp,
+                        false => Next::Kill,
+                    };
+                }
+                Next::GiveUp | Next::Kill => return Some(self.next),
+            }
+        }
+        None
+    }
+
+    /// `should_compact_retry`, with what there is if all is reclaimed that can be.
+    fn compacts_again(&mut self, ctx: &mut TaskCtx<'_>) -> bool {
+        let (order, failure, result) = (self.failure.request.order, &self.failure, self.compacted);
+        if order == 0 {
+            return false;
+        }
+        let Tries { priority, retries } = self.tries;
+        let goes_on = self.tries.go_on(order, result, || is_worth_retrying(ctx.kernel, failure, 0));
+        let event = CompactRetry {
+            order: order as i32,
+            priority: CompactPriority(priority as u32),
+            // Failed, progress, or withdrawn.
+            compaction_result: CompactRetryResult(match result {
+                Status::Complete => 1,
+                Status::Success | Status::Continue => 3,
+                Status::Skipped | Status::Deferred | Status::Contended | Status::PartialSkipped => 2,
+                // No run comes out like this.
+                Status::NotSuitableZone | Status::NoSuitablePage => 2,
+            }),
+            retries: retries as i32,
+            max_retries: (if order > COSTLY_ORDER { MAX_RETRIES / 4 } else { MAX_RETRIES }) as i32,
+            should_retry: goes_on,
+        };
+        ctx.write(&event);
+        goes_on
+    }
+
+    /// `should_reclaim_retry`: with all that could be reclaimed some zone would have enough.
+    fn should_reclaim_retry(&self, ctx: &mut TaskCtx<'_>) -> bool {
+        let request = self.failure.request;
+        for zone in zones_for(ctx.kernel, &self.failure) {
+            let of = &ctx.kernel.alloc.zones[zone];
+            let (min_wmark, kind) = (of.marks.min, of.kind);
+            let reclaimable = ctx.kernel.reclaim.reclaimable(&ctx.kernel.stat.pages, zone);
+            let available = reclaimable + ctx.kernel.stat.snapshot(zone, ZoneItem::FreePages);
+            let enough = of.watermark_ok(request.order, min_wmark, available, request.highest, Default::default());
+            let event = ReclaimRetryZone {
+                node: (zone / ZONES) as i32,
+                zone: ZoneName(kind as u32),
+                order: request.order as i32,
+                reclaimable,
+                available,
+                min_wmark,
+                no_progress_loops: self.fruitless as i32,
+                wmark_check: enough,
+            };
+            ctx.write(&event);
+            if enough {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Lets a task that has to reclaim or compact do so until a time; `None` if it has not, or is done.
+    pub(crate) fn reclaim(&mut self, ctx: &mut TaskCtx<'_>, until: Ps) -> Option<Progress> {
+        if self.direct.is_none() && self.compact.is_none() {
+            return None;
+        }
+        let mut watch = Watch::within(ctx.clock());
+        while ctx.clock() < until && !ctx.kernel.has_effects() {
+            if !watch.goes_on(ctx.clock()) {
+                return Some(Progress::Still);
+            }
+            match self.step(ctx) {
+                Poll::On => {}
+                Poll::Sleep(until, why) => {
+                    self.sleeps += 1;
+                    let now = ctx.clock();
+                    if self.sleeps > MOST_SLEEPS && now - *self.asleep_since.get_or_insert(now) > LONG_ENOUGH {
+                        // The throttle that has just begun is undone with the run.
+                        return Some(Progress::Waits);
+                    }
+                    return Some(Progress::Asleep(until, why));
+                }
+                Poll::Done(()) => return None,
+            }
+        }
+        Some(Progress::On)
+    }
+
     /// Goes on with what is done for memory.
-    fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+    fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         if let Some(direct) = &mut self.direct {
-            return match direct.step(world) {
+            return match direct.step(ctx) {
                 Poll::On => Poll::On,
                 Poll::Sleep(until, why) => Poll::Sleep(until, why),
                 Poll::Done(reclaimed) => {
@@ -394,14 +396,14 @@ impl Stall {
             };
         }
         let Some(compact) = &mut self.compact else { return Poll::Done(()) };
-        match compact.step(world) {
+        match compact.step(ctx) {
             Poll::On => Poll::On,
             Poll::Sleep(until, why) => Poll::Sleep(until, why),
             Poll::Done(status) => {
                 self.unseen = status != Status::Skipped;
                 // What zones are reclaimed for has been counted when it began.
                 let counted = matches!(compact, TaskCompact::Early(_));
-                world.kernel.stat.events.reclaim.compact_stall += u64::from(self.unseen && !counted);
+                ctx.kernel.stat.events.reclaim.compact_stall += u64::from(self.unseen && !counted);
                 (self.compact, self.compacted) = (None, status);
                 Poll::Done(())
             }

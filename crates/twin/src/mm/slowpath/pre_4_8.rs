@@ -7,10 +7,9 @@
 //! but from 3.0 on it compacts once more. Who may disturb nobody gives up at once where compaction is put off. Left out:
 //! that the allocator tries again between its wait and the next compaction. Checked by `tests/historic_reclaim.rs`.
 
-use super::{Next, Stall};
-use crate::engine::main_loop::{Engine, Step, Stop};
+use super::{AllocSlowpath, Next, reclaim_for, zones_for};
 use crate::mm::compaction::{TaskCompact, early};
-use crate::mm::vmscan::{COSTLY_ORDER, World};
+use crate::mm::vmscan::{COSTLY_ORDER, TaskCtx};
 use crate::mm::vmscan_zone::Variant;
 use crate::page_alloc::Request;
 
@@ -32,80 +31,72 @@ fn decide(request: &Request, reclaimed: u64, total: u64) -> Next {
     }
 }
 
-impl Engine<'_> {
-    /// A thread has found no memory: it does something for it, and tries again; or it is the end.
-    pub(super) fn stalled_by_zone(&mut self, thread: usize, mut stall: Stall, variant: Variant) -> Result<Step, Stop> {
-        let request = stall.failure.request;
-        loop {
-            match stall.next {
-                Next::Begin => {
-                    stall.next = Next::Reclaim;
-                    let sync = stall.again || !variant.compacts_any_order;
-                    if self.compacts_early(thread, &mut stall, variant, sync) {
-                        break;
-                    }
-                    if stall.deferred && !request.kswapd {
-                        stall.next = Next::GiveUp;
-                    }
-                }
-                Next::Reclaim => {
-                    stall.next = Next::Drain;
-                    stall.direct = Some(self.reclaim_for(thread, &stall.failure, stall.again));
-                    stall.again = true;
+/// Begins what is done next for a request; if there is nothing more, what becomes of it.
+pub(super) fn begin_next(ctx: &mut TaskCtx<'_>, slowpath: &mut AllocSlowpath, variant: Variant) -> Option<Next> {
+    let request = slowpath.failure.request;
+    loop {
+        match slowpath.next {
+            Next::Begin => {
+                slowpath.next = Next::Reclaim;
+                let sync = slowpath.again || !variant.compacts_any_order;
+                if compacts_early(ctx, slowpath, variant, sync) {
                     break;
                 }
-                Next::Drain => {
-                    stall.next = Next::Decide;
-                    if stall.reclaimed > 0 {
-                        self.kernel.drain_all_pages(self.threads[thread].caller.cpu);
-                        break;
-                    }
+                if slowpath.deferred && !request.kswapd {
+                    slowpath.next = Next::GiveUp;
                 }
-                Next::Decide => {
-                    stall.total += stall.reclaimed;
-                    stall.next = decide(&request, stall.reclaimed, stall.total);
-                }
-                Next::Compact => {
-                    stall.next = Next::GiveUp;
-                    if variant.compacts_any_order && self.compacts_early(thread, &mut stall, variant, true) {
-                        break;
-                    }
-                }
-                Next::GiveUp => return Ok(self.deny(thread)),
-                Next::Kill => return self.kill_for(thread, stall.failure).map(|()| Step::On),
             }
+            Next::Reclaim => {
+                slowpath.next = Next::Drain;
+                slowpath.direct = Some(reclaim_for(ctx, &slowpath.failure, slowpath.again));
+                slowpath.again = true;
+                break;
+            }
+            Next::Drain => {
+                slowpath.next = Next::Decide;
+                if slowpath.reclaimed > 0 {
+                    ctx.kernel.drain_all_pages(ctx.cpu);
+                    break;
+                }
+            }
+            Next::Decide => {
+                slowpath.total += slowpath.reclaimed;
+                slowpath.next = decide(&request, slowpath.reclaimed, slowpath.total);
+            }
+            Next::Compact => {
+                slowpath.next = Next::GiveUp;
+                if variant.compacts_any_order && compacts_early(ctx, slowpath, variant, true) {
+                    break;
+                }
+            }
+            Next::GiveUp | Next::Kill => return Some(slowpath.next),
         }
-        self.threads[thread].stall = Some(stall);
-        Ok(Step::On)
     }
+    None
+}
 
-    /// Begins to compact for a request, unless that is put off in the zone that it asks first.
-    fn compacts_early(&mut self, thread: usize, stall: &mut Stall, variant: Variant, sync: bool) -> bool {
-        let request = stall.failure.request;
-        let (zones, caller) = (self.zones_for(&stall.failure), self.threads[thread].caller);
-        let Some(&preferred) = zones.first().filter(|_| compacts(variant, &request)) else { return false };
-        let mut world =
-            World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
-        stall.deferred = world.early_deferred(preferred, request.order);
-        if stall.deferred {
-            return false;
-        }
-        stall.sync = sync;
-        stall.compact = Some(TaskCompact::Early(early::Direct::new(&mut world, request, sync, zones)));
-        true
+/// Begins to compact for a request, unless that is put off in the zone that it asks first.
+fn compacts_early(ctx: &mut TaskCtx<'_>, slowpath: &mut AllocSlowpath, variant: Variant, sync: bool) -> bool {
+    let request = slowpath.failure.request;
+    let zones = zones_for(ctx.kernel, &slowpath.failure);
+    let Some(&preferred) = zones.first().filter(|_| compacts(variant, &request)) else { return false };
+    slowpath.deferred = ctx.early_deferred(preferred, request.order);
+    if slowpath.deferred {
+        return false;
     }
+    slowpath.sync = sync;
+    slowpath.compact = Some(TaskCompact::Early(early::Direct::new(ctx, request, sync, zones)));
+    true
+}
 
-    /// What a thread has compacted has got it no block (`false`), or has.
-    pub(super) fn compacted_early(&mut self, thread: usize, stall: &Stall, got: bool) {
-        let (caller, order) = (self.threads[thread].caller, stall.failure.request.order);
-        let Some(&preferred) = self.zones_for(&stall.failure).first() else { return };
-        let mut world =
-            World { kernel: &mut self.kernel, memory: &mut self.memory, cpu: caller.cpu, task: caller.task };
-        match got {
-            true => world.early_defer_reset(preferred, order),
-            false if stall.sync => world.early_defer(preferred, order),
-            false => {}
-        }
+/// What a task has compacted has got it no block (`false`), or has.
+pub(super) fn compacted(ctx: &mut TaskCtx<'_>, slowpath: &AllocSlowpath, got: bool) {
+    let order = slowpath.failure.request.order;
+    let Some(&preferred) = zones_for(ctx.kernel, &slowpath.failure).first() else { return };
+    match got {
+        true => ctx.early_defer_reset(preferred, order),
+        false if slowpath.sync => ctx.early_defer(preferred, order),
+        false => {}
     }
 }
 

@@ -4,7 +4,7 @@
 //! in turns. Checked against guests (docs/fidelity.md).
 
 use super::shrink_node::NodePass;
-use super::{COSTLY_ORDER, Control, DEF_PRIORITY, Poll, Throttle, World, compact_gap};
+use super::{COSTLY_ORDER, Control, DEF_PRIORITY, Poll, TaskCtx, Throttle, compact_gap};
 use crate::frame::{ZONES, ZoneKind};
 use crate::mm::compaction::Status;
 use crate::time::Ps;
@@ -38,8 +38,8 @@ enum Stage {
 
 impl Direct {
     /// A task's reclaim, with the zones that it may take pages of.
-    pub(crate) fn new(world: &World<'_>, control: Control, zones: Vec<usize>) -> Direct {
-        let may_writepage = !world.kernel.reclaim.rules.laptop_mode;
+    pub(crate) fn new(ctx: &TaskCtx<'_>, control: Control, zones: Vec<usize>) -> Direct {
+        let may_writepage = !ctx.kernel.reclaim.rules.laptop_mode;
         Direct { control: Control { may_writepage, ..control }, zones, next: 0, begun: 0, stage: Stage::Begin }
     }
 
@@ -53,68 +53,68 @@ impl Direct {
     }
 
     /// Goes on; at the end, the pages that were reclaimed, or 1 if compaction can go on.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<u64> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         match &mut self.stage {
             Stage::Begin => {
-                if let Some(node) = self.node_of_reserve(world)
-                    && !world.allows_direct_reclaim(node)
+                if let Some(node) = self.node_of_reserve(ctx)
+                    && !ctx.allows_direct_reclaim(node)
                 {
-                    world.kernel.stat.events.reclaim.pgscan_direct_throttle += 1;
-                    if let Some((throttle, until)) = world.wait_for_reserve(node) {
+                    ctx.kernel.stat.events.reclaim.pgscan_direct_throttle += 1;
+                    if let Some((throttle, until)) = ctx.wait_for_reserve(node) {
                         self.stage = Stage::Reserve(throttle);
                         return Poll::Sleep(until, Some((node, throttle.reason)));
                     }
                 }
-                self.write_begin(world);
+                self.write_begin(ctx);
                 self.stage = Stage::Stall;
             }
             Stage::Reserve(throttle) => {
                 let slept = *throttle;
-                world.kernel.reclaim.leave(slept);
-                let gives_up = !self.control.fs && world.is_over(slept);
+                ctx.kernel.reclaim.leave(slept);
+                let gives_up = !self.control.fs && ctx.is_over(slept);
                 if !gives_up
-                    && !world.allows_direct_reclaim(slept.node)
-                    && let Some((throttle, until)) = world.wait_for_reserve(slept.node)
+                    && !ctx.allows_direct_reclaim(slept.node)
+                    && let Some((throttle, until)) = ctx.wait_for_reserve(slept.node)
                 {
                     self.stage = Stage::Reserve(throttle);
                     return Poll::Sleep(until, Some((slept.node, throttle.reason)));
                 }
-                self.write_begin(world);
+                self.write_begin(ctx);
                 self.stage = Stage::Stall;
             }
             Stage::Stall => {
                 if !self.control.is_cgroup() {
-                    world.kernel.stat.events.reclaim.allocstall[self.control.highest as usize] += 1;
+                    ctx.kernel.stat.events.reclaim.allocstall[self.control.highest as usize] += 1;
                 }
                 self.begin_priority();
             }
             Stage::Zones => {
-                if !self.next_zone(world)
+                if !self.next_zone(ctx)
                     && let Some(&first) = self.zones.first()
-                    && let Some((throttle, until)) = world.consider_throttle(&self.control, first / ZONES)
+                    && let Some((throttle, until)) = ctx.consider_throttle(&self.control, first / ZONES)
                 {
                     self.stage = Stage::Asleep(throttle);
                     return Poll::Sleep(until, Some((first / ZONES, throttle.reason)));
                 }
             }
-            Stage::Node(pass) => match pass.step(world, &mut self.control) {
+            Stage::Node(pass) => match pass.step(ctx, &mut self.control) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => return Poll::Sleep(until, why),
                 Poll::Done(_) => self.stage = Stage::Zones,
             },
             Stage::Asleep(throttle) => {
-                world.unthrottle(*throttle);
+                ctx.unthrottle(*throttle);
                 self.stage = Stage::AfterPriority;
             }
-            Stage::AfterPriority => return self.after_priority(world),
+            Stage::AfterPriority => return self.after_priority(ctx),
         }
         Poll::On
     }
 
     /// The node whose reserve has to do: that of the first zone for the kernel's own memory; none at a cgroup's limit.
-    fn node_of_reserve(&self, world: &World<'_>) -> Option<usize> {
+    fn node_of_reserve(&self, ctx: &TaskCtx<'_>) -> Option<usize> {
         let mut zones = self.zones.iter().filter(|_| !self.control.is_cgroup());
-        let zone = zones.find(|&&zone| world.kernel.alloc.zones[zone].kind <= ZoneKind::Normal)?;
+        let zone = zones.find(|&&zone| ctx.kernel.alloc.zones[zone].kind <= ZoneKind::Normal)?;
         Some(zone / ZONES)
     }
 
@@ -125,12 +125,12 @@ impl Direct {
     }
 
     /// The next node that a zone of the request lies on; false at the end of the pass.
-    fn next_zone(&mut self, world: &mut World<'_>) -> bool {
+    fn next_zone(&mut self, ctx: &mut TaskCtx<'_>) -> bool {
         self.stage = Stage::AfterPriority;
         while let Some(&zone) = self.zones.get(self.next) {
             let seen = self.zones[..self.next].iter().any(|before| before / ZONES == zone / ZONES);
             self.next += 1;
-            if !self.control.is_cgroup() && self.control.order > COSTLY_ORDER && self.is_ready(world, zone) {
+            if !self.control.is_cgroup() && self.control.order > COSTLY_ORDER && self.is_ready(ctx, zone) {
                 self.control.compaction_ready = true;
             } else if !seen {
                 self.stage = Stage::Node(Box::new(NodePass::new(zone / ZONES)));
@@ -141,19 +141,19 @@ impl Direct {
     }
 
     /// `compaction_ready`: reclaim would not help compaction any further.
-    fn is_ready(&self, world: &mut World<'_>, zone: usize) -> bool {
+    fn is_ready(&self, ctx: &mut TaskCtx<'_>, zone: usize) -> bool {
         let (order, highest) = (self.control.order, self.control.highest);
-        match world.kernel.compaction_suitable((world.cpu, world.task), zone, order, highest) {
+        match ctx.kernel.compaction_suitable((ctx.cpu, ctx.task), zone, order, highest) {
             Status::Success => return true,
             Status::Skipped => return false,
             _ => {}
         }
-        let of = &world.kernel.alloc.zones[zone];
-        let free = world.kernel.stat.free_pages_safe(zone);
+        let of = &ctx.kernel.alloc.zones[zone];
+        let free = ctx.kernel.stat.free_pages_safe(zone);
         of.watermark_ok(0, of.marks.high + compact_gap(order), free, highest, Default::default())
     }
 
-    fn after_priority(&mut self, world: &mut World<'_>) -> Poll<u64> {
+    fn after_priority(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         let control = &mut self.control;
         let enough = control.reclaimed >= control.nr_to_reclaim || control.compaction_ready;
         if !enough && control.priority > 0 {
@@ -165,7 +165,7 @@ impl Direct {
         let target = control.target();
         let mut nodes: Vec<usize> = self.zones.iter().map(|zone| zone / ZONES).collect();
         nodes.dedup();
-        nodes.into_iter().for_each(|node| world.snapshot_refaults(node, target));
+        nodes.into_iter().for_each(|node| ctx.snapshot_refaults(node, target));
         if control.reclaimed == 0 && !control.compaction_ready {
             // Active lists that were spared are not spared now.
             if control.skipped_deactivate {
@@ -183,19 +183,19 @@ impl Direct {
             }
         }
         if control.reclaimed == 0 {
-            world.spend_fruitless(self.begun);
+            ctx.spend_fruitless(self.begun);
         }
         let reclaimed = if control.reclaimed == 0 { u64::from(control.compaction_ready) } else { control.reclaimed };
-        self.write_end(world, reclaimed);
+        self.write_end(ctx, reclaimed);
         Poll::Done(reclaimed)
     }
 
-    fn write_begin(&mut self, world: &mut World<'_>) {
-        self.begun = world.kernel.clock(world.cpu);
-        let (gfp, gfp_flags) = world.kernel.probe.gfp(self.control.gfp);
+    fn write_begin(&mut self, ctx: &mut TaskCtx<'_>) {
+        self.begun = ctx.kernel.clock(ctx.cpu);
+        let (gfp, gfp_flags) = ctx.kernel.probe.gfp(self.control.gfp);
         let (order, may_writepage) = (self.control.order as i32, Some(self.control.may_writepage.into()));
-        let (at, cpu, task) = (world.now(), world.cpu, world.task);
-        let probe = &mut world.kernel.probe;
+        let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
+        let probe = &mut ctx.kernel.probe;
         match self.control.is_cgroup() {
             true => {
                 let event = MmVmscanMemcgReclaimBegin { order, gfp_flags, may_writepage };
@@ -208,9 +208,9 @@ impl Direct {
         }
     }
 
-    fn write_end(&self, world: &mut World<'_>, nr_reclaimed: u64) {
-        let (at, cpu, task) = (world.now(), world.cpu, world.task);
-        let probe = &mut world.kernel.probe;
+    fn write_end(&self, ctx: &mut TaskCtx<'_>, nr_reclaimed: u64) {
+        let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
+        let probe = &mut ctx.kernel.probe;
         match self.control.is_cgroup() {
             true => probe.write(at, cpu, task, &MmVmscanMemcgReclaimEnd { nr_reclaimed }, b""),
             false => probe.write(at, cpu, task, &MmVmscanDirectReclaimEnd { nr_reclaimed }, b""),

@@ -3,7 +3,7 @@
 //! Pages of zones that do not help, and mapped ones where they may not be unmapped, are set aside and put back at the head. Left out: pages whose references are held.
 //! The historic walk over neighbours (lumpy reclaim) is not here.
 
-use super::{Control, World};
+use super::{Control, TaskCtx};
 use crate::frame::{Flag, Pfn, ZONES, ZoneKind};
 use crate::mm::lru::List;
 use mmtwin_event::vocabulary::MmVmscanLruIsolate;
@@ -22,8 +22,8 @@ pub(super) struct Isolated {
 }
 
 /// Takes up to `wanted` pages of a lruvec's list.
-pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, list: List, wanted: u64) -> Isolated {
-    let kernel = &mut *world.kernel;
+pub(super) fn isolate(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, list: List, wanted: u64) -> Isolated {
+    let kernel = &mut *ctx.kernel;
     let (frames, reclaim, stat) = (&mut kernel.alloc.frames, &mut kernel.reclaim, &mut kernel.stat);
     let limit = reclaim.rules.skip_limit;
     let mut isolated = Isolated { pages: Vec::with_capacity(wanted as usize), ..Isolated::default() };
@@ -41,7 +41,7 @@ pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, l
             continue;
         }
         scan += pages;
-        if !control.may_unmap && world.memory.is_mapped(frames.content(page)) {
+        if !control.may_unmap && ctx.memory.is_mapped(frames.content(page)) {
             aside.push(page);
             continue;
         }
@@ -55,7 +55,7 @@ pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, l
     for &page in &isolated.pages {
         reclaim.lru.resize(frames, &mut stat.pages, number, list, page, false);
     }
-    let old_events = world.kernel.probe.old_events();
+    let old_events = ctx.kernel.probe.old_events();
     let event = MmVmscanLruIsolate {
         highest_zoneidx: Some(highest_zoneidx(control.highest)),
         order: control.order as i32,
@@ -70,8 +70,8 @@ pub(super) fn isolate(world: &mut World<'_>, control: &Control, number: usize, l
         contig_dirty: None,
         contig_failed: None,
     };
-    let (at, cpu, task) = (world.now(), world.cpu, world.task);
-    world.kernel.probe.write(at, cpu, task, &event, b"");
+    let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
+    ctx.kernel.probe.write(at, cpu, task, &event, b"");
     isolated
 }
 

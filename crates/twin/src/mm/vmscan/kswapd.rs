@@ -6,7 +6,7 @@
 use super::isolate::highest_zoneidx;
 use super::shrink_node::NodePass;
 use super::{
-    BATCH, Control, DEF_PRIORITY, MAX_RETRIES, Poll, Reason, Who, World, compact_gap, shrink_active as active,
+    BATCH, Control, DEF_PRIORITY, MAX_RETRIES, Poll, Reason, TaskCtx, Who, compact_gap, shrink_active as active,
 };
 use crate::frame::{ZONES, ZoneKind};
 use crate::mm::kernel::Kernel;
@@ -115,57 +115,57 @@ impl Kswapd {
     }
 
     /// Goes on. `Done`: it sleeps until it is woken.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match &mut self.stage {
             Stage::TrySleep => {
-                if self.may_sleep(world) {
-                    let jiffy = world.jiffy();
-                    let until = (world.now() / jiffy + world.kernel.reclaim.rules.hz / 10) * jiffy * PS_PER_NS;
-                    let by = (world.cpu, world.task);
-                    world.kernel.forget_skips(self.node);
-                    world.kernel.wakeup_kcompactd(by, self.node, self.alloc_order, self.highest);
+                if self.may_sleep(ctx) {
+                    let jiffy = ctx.jiffy();
+                    let until = (ctx.now() / jiffy + ctx.kernel.reclaim.rules.hz / 10) * jiffy * PS_PER_NS;
+                    let by = (ctx.cpu, ctx.task);
+                    ctx.kernel.forget_skips(self.node);
+                    ctx.kernel.wakeup_kcompactd(by, self.node, self.alloc_order, self.highest);
                     self.stage = Stage::Dozing(until);
-                    world.kernel.reclaim.nodes[self.node].kswapd_waits = true;
+                    ctx.kernel.reclaim.nodes[self.node].kswapd_waits = true;
                     return Poll::Sleep(until, None);
                 }
-                world.kernel.stat.events.reclaim.kswapd_high_wmark_hit_quickly += 1;
-                self.begin(world);
+                ctx.kernel.stat.events.reclaim.kswapd_high_wmark_hit_quickly += 1;
+                self.begin(ctx);
             }
             Stage::Dozing(until) => {
-                let early = world.kernel.clock(world.cpu) < *until;
-                let of = &mut world.kernel.reclaim.nodes[self.node];
+                let early = ctx.kernel.clock(ctx.cpu) < *until;
+                let of = &mut ctx.kernel.reclaim.nodes[self.node];
                 of.kswapd_waits = false;
                 if early {
                     of.kswapd_order = of.kswapd_order.max(self.reclaim_order);
                     of.kswapd_highest = of.kswapd_highest.or(Some(self.highest));
-                    world.kernel.stat.events.reclaim.kswapd_low_wmark_hit_quickly += 1;
-                    self.begin(world);
-                } else if self.may_sleep(world) {
-                    let (at, cpu, task) = (world.now(), world.cpu, world.task);
+                    ctx.kernel.stat.events.reclaim.kswapd_low_wmark_hit_quickly += 1;
+                    self.begin(ctx);
+                } else if self.may_sleep(ctx) {
+                    let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
                     let event = MmVmscanKswapdSleep { nid: self.node as i32 };
-                    world.kernel.probe.write(at, cpu, task, &event, b"");
-                    world.kernel.set_pressure(self.node, false);
-                    world.kernel.reclaim.nodes[self.node].kswapd_waits = true;
+                    ctx.kernel.probe.write(at, cpu, task, &event, b"");
+                    ctx.kernel.set_pressure(self.node, false);
+                    ctx.kernel.reclaim.nodes[self.node].kswapd_waits = true;
                     self.stage = Stage::Asleep;
                     return Poll::Done(());
                 } else {
-                    world.kernel.stat.events.reclaim.kswapd_high_wmark_hit_quickly += 1;
-                    self.begin(world);
+                    ctx.kernel.stat.events.reclaim.kswapd_high_wmark_hit_quickly += 1;
+                    self.begin(ctx);
                 }
             }
             Stage::Asleep => {
-                world.kernel.reclaim.nodes[self.node].kswapd_waits = false;
-                world.kernel.set_pressure(self.node, true);
-                self.begin(world);
+                ctx.kernel.reclaim.nodes[self.node].kswapd_waits = false;
+                ctx.kernel.set_pressure(self.node, true);
+                self.begin(ctx);
             }
-            Stage::Balancing(balance) => match balance.step(world, self.node, self.highest) {
+            Stage::Balancing(balance) => match balance.step(ctx, self.node, self.highest) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => return Poll::Sleep(until, why),
                 Poll::Done(order) => {
                     self.reclaim_order = order;
                     if order >= self.alloc_order {
                         // The next request, if there is one.
-                        let of = &world.kernel.reclaim.nodes[self.node];
+                        let of = &ctx.kernel.reclaim.nodes[self.node];
                         self.alloc_order = of.kswapd_order;
                         self.reclaim_order = of.kswapd_order;
                         self.highest = of.kswapd_highest.unwrap_or(self.highest);
@@ -178,23 +178,23 @@ impl Kswapd {
     }
 
     /// `prepare_kswapd_sleep`: the node is balanced, or there is no use.
-    fn may_sleep(&self, world: &mut World<'_>) -> bool {
+    fn may_sleep(&self, ctx: &mut TaskCtx<'_>) -> bool {
         // Nobody waits for a kswapd that sleeps.
-        world.kernel.reclaim.wake(self.node, Reason::Reserve);
-        if world.kernel.reclaim.nodes[self.node].kswapd_failures >= MAX_RETRIES {
+        ctx.kernel.reclaim.wake(self.node, Reason::Reserve);
+        if ctx.kernel.reclaim.nodes[self.node].kswapd_failures >= MAX_RETRIES {
             return true;
         }
-        let balanced = world.kernel.is_balanced(self.node, self.reclaim_order, self.highest);
+        let balanced = ctx.kernel.is_balanced(self.node, self.reclaim_order, self.highest);
         if balanced {
-            let of = &mut world.kernel.reclaim.nodes[self.node];
+            let of = &mut ctx.kernel.reclaim.nodes[self.node];
             (of.congested, of.dirty, of.writeback) = (false, false, false);
         }
         balanced
     }
 
     /// Takes what was asked for and begins to work.
-    fn begin(&mut self, world: &mut World<'_>) {
-        let of = &mut world.kernel.reclaim.nodes[self.node];
+    fn begin(&mut self, ctx: &mut TaskCtx<'_>) {
+        let of = &mut ctx.kernel.reclaim.nodes[self.node];
         self.alloc_order = std::mem::take(&mut of.kswapd_order);
         self.highest = of.kswapd_highest.take().unwrap_or(self.highest);
         let event = MmVmscanKswapdWake {
@@ -202,58 +202,58 @@ impl Kswapd {
             order: self.alloc_order as i32,
             zid: Some(highest_zoneidx(self.highest)),
         };
-        let (at, cpu, task) = (world.now(), world.cpu, world.task);
-        world.kernel.probe.write(at, cpu, task, &event, b"");
-        self.stage = Stage::Balancing(Box::new(Balance::begin(world, self.node, self.alloc_order, self.highest)));
+        let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
+        ctx.kernel.probe.write(at, cpu, task, &event, b"");
+        self.stage = Stage::Balancing(Box::new(Balance::begin(ctx, self.node, self.alloc_order, self.highest)));
     }
 }
 
 impl Balance {
-    fn begin(world: &mut World<'_>, node: usize, order: u32, highest: ZoneKind) -> Balance {
-        world.kernel.stat.events.reclaim.pageoutrun += 1;
+    fn begin(ctx: &mut TaskCtx<'_>, node: usize, order: u32, highest: ZoneKind) -> Balance {
+        ctx.kernel.stat.events.reclaim.pageoutrun += 1;
         let mut boosts = [0; ZONES];
         for (kind, boost) in boosts.iter_mut().enumerate().take(highest as usize + 1) {
-            *boost = world.kernel.alloc.zones[node * ZONES + kind].boost;
+            *boost = ctx.kernel.alloc.zones[node * ZONES + kind].boost;
         }
-        world.set_active(node, highest, true);
+        ctx.set_active(node, highest, true);
         let control = Control::new(Who::Kswapd, order, highest, "GFP_KERNEL");
         Balance { control, boosts, boost: boosts.iter().sum(), pass: None, before: 0, raise: true }
     }
 
     /// Goes on; at the end, the order it has reclaimed for.
-    fn step(&mut self, world: &mut World<'_>, node: usize, highest: ZoneKind) -> Poll<u32> {
+    fn step(&mut self, ctx: &mut TaskCtx<'_>, node: usize, highest: ZoneKind) -> Poll<u32> {
         let control = &mut self.control;
         let Some(pass) = &mut self.pass else {
-            let balanced = world.kernel.is_balanced(node, control.order, highest);
+            let balanced = ctx.kernel.is_balanced(node, control.order, highest);
             if !balanced && self.boost > 0 {
                 self.boost = 0;
                 control.priority = DEF_PRIORITY;
                 return Poll::On;
             }
             if balanced && self.boost == 0 {
-                return self.end(world, node);
+                return self.end(ctx, node);
             }
             self.before = control.reclaimed;
             self.raise = !(self.boost > 0 && control.priority == DEF_PRIORITY - 2);
-            control.may_writepage = !world.kernel.reclaim.rules.laptop_mode && self.boost == 0;
+            control.may_writepage = !ctx.kernel.reclaim.rules.laptop_mode && self.boost == 0;
             control.may_swap = self.boost == 0;
-            age_anon(world, control, node);
+            age_anon(ctx, control, node);
             control.may_writepage |= control.priority < DEF_PRIORITY - 2;
             control.scanned = 0;
             let zones = node * ZONES..=node * ZONES + highest as usize;
-            let zones = zones.map(|zone| &world.kernel.alloc.zones[zone]).filter(|zone| zone.managed > 0);
+            let zones = zones.map(|zone| &ctx.kernel.alloc.zones[zone]).filter(|zone| zone.managed > 0);
             control.nr_to_reclaim = zones.map(|zone| (zone.marks.high + zone.boost).max(BATCH)).sum();
             self.pass = Some(NodePass::new(node));
             return Poll::On;
         };
-        match pass.step(world, control) {
+        match pass.step(ctx, control) {
             Poll::On => return Poll::On,
             Poll::Sleep(until, why) => return Poll::Sleep(until, why),
             Poll::Done(_) => self.pass = None,
         }
-        let waiters = world.kernel.reclaim.nodes[node].throttled[Reason::Reserve as usize];
-        if waiters > 0 && world.allows_direct_reclaim(node) {
-            world.kernel.reclaim.wake(node, Reason::Reserve);
+        let waiters = ctx.kernel.reclaim.nodes[node].throttled[Reason::Reserve as usize];
+        if waiters > 0 && ctx.allows_direct_reclaim(node) {
+            ctx.kernel.reclaim.wake(node, Reason::Reserve);
         }
         if control.order > 0 && control.reclaimed >= compact_gap(control.order) {
             control.order = 0;
@@ -264,11 +264,11 @@ impl Balance {
         let reclaimed = control.reclaimed - self.before;
         self.boost -= self.boost.min(reclaimed);
         if self.boost > 0 && reclaimed == 0 {
-            return self.fail(world, node);
+            return self.fail(ctx, node);
         }
         if self.raise || reclaimed == 0 {
             if control.priority == 1 {
-                return self.fail(world, node);
+                return self.fail(ctx, node);
             }
             control.priority -= 1;
         }
@@ -276,42 +276,42 @@ impl Balance {
     }
 
     /// The node is not balanced at the end.
-    fn fail(&mut self, world: &mut World<'_>, node: usize) -> Poll<u32> {
+    fn fail(&mut self, ctx: &mut TaskCtx<'_>, node: usize) -> Poll<u32> {
         if self.control.reclaimed == 0 {
-            world.kernel.reclaim.nodes[node].kswapd_failures += 1;
+            ctx.kernel.reclaim.nodes[node].kswapd_failures += 1;
         }
-        self.end(world, node)
+        self.end(ctx, node)
     }
 
-    fn end(&mut self, world: &mut World<'_>, node: usize) -> Poll<u32> {
+    fn end(&mut self, ctx: &mut TaskCtx<'_>, node: usize) -> Poll<u32> {
         for (kind, boost) in self.boosts.iter().enumerate() {
-            let of = &mut world.kernel.alloc.zones[node * ZONES + kind];
+            let of = &mut ctx.kernel.alloc.zones[node * ZONES + kind];
             of.boost = of.boost.saturating_sub(*boost);
         }
         if self.boosts.iter().any(|boost| *boost > 0) {
-            let by = (world.cpu, world.task);
-            world.kernel.wakeup_kcompactd(by, node, HUGE_ORDER, self.control.highest);
+            let by = (ctx.cpu, ctx.task);
+            ctx.kernel.wakeup_kcompactd(by, node, HUGE_ORDER, self.control.highest);
         }
-        world.set_active(node, self.control.highest, false);
-        world.snapshot_refaults(node, 0);
+        ctx.set_active(node, self.control.highest, false);
+        ctx.snapshot_refaults(node, 0);
         Poll::Done(self.control.order)
     }
 }
 
 /// Keeps enough anonymous pages inactive (`kswapd_age_node`).
-fn age_anon(world: &mut World<'_>, control: &Control, node: usize) {
-    let lru = &world.kernel.reclaim.lru;
-    let swap = world.kernel.reclaim.free_swap.is_some();
+fn age_anon(ctx: &mut TaskCtx<'_>, control: &Control, node: usize) {
+    let lru = &ctx.kernel.reclaim.lru;
+    let swap = ctx.kernel.reclaim.free_swap.is_some();
     if !swap || !lru.shown(lru.number(node, 0)).inactive_is_low(false) {
         return;
     }
-    for cgroup in world.kernel.reclaim.lru.below(0) {
-        let number = world.kernel.reclaim.lru.number(node, cgroup);
-        active::shrink(world, control, number, List::ActiveAnon, BATCH);
+    for cgroup in ctx.kernel.reclaim.lru.below(0) {
+        let number = ctx.kernel.reclaim.lru.number(node, cgroup);
+        active::shrink(ctx, control, number, List::ActiveAnon, BATCH);
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     fn set_active(&mut self, node: usize, highest: ZoneKind, active: bool) {
         for zone in node * ZONES..=node * ZONES + highest as usize {
             self.kernel.alloc.zones[zone].reclaim_active = active;

@@ -39,7 +39,7 @@ use crate::mm::memcg::{Cgroup, Group, Stock};
 use crate::mm::slab::shrinker::Shrinker;
 use crate::mm::vmscan_zone::Variant;
 pub(crate) use direct::Direct;
-pub(crate) use node_reclaim::{NodeReclaim, Tried};
+pub(crate) use node_reclaim::{NodeReclaim, NodeReclaimHistory};
 pub(crate) use reclaim_throttle::{Reason, Throttle};
 pub(crate) use scan_control::{Control, Who};
 pub(crate) use shrink_node::COSTLY_ORDER;
@@ -83,7 +83,7 @@ pub enum Retries {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Pages of a CPU's batch for the LRU lists (`PAGEVEC_SIZE`): 15, from 6.11 on 31.
-    pub lru_batch: usize,
+    pub folio_batch_size: usize,
     /// Compaction scans the rest of a pageblock of which a page could not be moved (6.6 and later).
     pub finishes_pageblocks: bool,
     /// Writes cost as many pages as a batch, and pages that were kept cost too (6.2 and later).
@@ -109,13 +109,13 @@ pub struct Rules {
     /// Ticks per second.
     pub hz: u64,
     /// Zones are reclaimed, not nodes, by the rules of a kernel of 2010.
-    pub by_zone: Option<Variant>,
+    pub per_zone_lru: Option<Variant>,
 }
 
 impl Rules {
     /// Kernel 6.1 with default sysctls, 250 ticks a second.
     pub const V6_1: Rules = Rules {
-        lru_batch: 15,
+        folio_batch_size: 15,
         finishes_pageblocks: false,
         cost_of_rotations: false,
         skip_limit: 0,
@@ -128,7 +128,7 @@ impl Rules {
         retries: Retries::Reads,
         swap_by_page: true,
         hz: 250,
-        by_zone: None,
+        per_zone_lru: None,
     };
 }
 
@@ -166,7 +166,7 @@ pub(crate) struct Reclaim {
     pub zones: Vec<vmscan_zone::Zone>,
     /// By task that sleeps: pages that it has taken. Pages that somebody waits for to be written; whether anybody waits for
     /// room in a device's queue.
-    pub held: BTreeMap<i32, vmscan_zone::Held>,
+    pub isolated: BTreeMap<i32, vmscan_zone::IsolatedPages>,
     pub awaited: Vec<Pfn>,
     pub awaits_room: bool,
     /// By CPU.
@@ -192,7 +192,7 @@ pub(crate) struct Reclaim {
     /// Page cache of each node that node reclaim leaves alone.
     pub min_unmapped: Vec<u64>,
     /// By CPU, while tasks may reclaim nodes: what the last one has had.
-    pub tried: Vec<Tried>,
+    pub node_reclaim_history: Vec<NodeReclaimHistory>,
     /// When the last flush of statistics was.
     flushed: Ns,
 }
@@ -209,16 +209,21 @@ pub(crate) enum Poll<T> {
 }
 
 /// All that a reclaim works on, and who does it where.
-pub(crate) struct World<'a> {
+pub(crate) struct TaskCtx<'a> {
     pub kernel: &'a mut Kernel,
     pub memory: &'a mut AccessState,
     pub cpu: u32,
     pub task: Task,
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     pub(crate) fn now(&self) -> Ns {
         self.kernel.now(self.cpu)
+    }
+
+    /// Time of its CPU.
+    pub(crate) fn clock(&self) -> Ps {
+        self.kernel.clock(self.cpu)
     }
 
     /// Length of a tick.
@@ -251,18 +256,18 @@ impl Reclaim {
     /// Empty lists; `pages` is the memory of the machine, the first cgroup is the root.
     pub(crate) fn new(rules: Rules, nodes: usize, cgroups: Vec<Cgroup>, cpus: usize, pages: u64) -> Reclaim {
         let parents = cgroups.iter().map(|cgroup| cgroup.parent).collect();
-        let lru = Lru::new(nodes, parents, rules.by_zone.is_some());
+        let lru = Lru::new(nodes, parents, rules.per_zone_lru.is_some());
         let bits = workingset::age_bits(lru.len());
         Reclaim {
             rules,
             lru,
             nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
             zones: vec![vmscan_zone::Zone::default(); nodes * ZONES],
-            held: BTreeMap::new(),
+            isolated: BTreeMap::new(),
             awaited: Vec::new(),
             awaits_room: false,
             batches: vec![Batches::default(); cpus],
-            groups: cgroups.into_iter().map(|said| Group { said, ..Group::default() }).collect(),
+            groups: cgroups.into_iter().map(|config| Group { config, ..Group::default() }).collect(),
             stocks: vec![Stock::default(); cpus],
             over_high: 0,
             shrinkers: Vec::new(),
@@ -272,7 +277,7 @@ impl Reclaim {
             unthrottled: Vec::new(),
             workers: Vec::new(),
             min_unmapped: vec![0; nodes],
-            tried: Vec::new(),
+            node_reclaim_history: Vec::new(),
             flushed: Ns::MAX,
         }
     }
@@ -293,8 +298,8 @@ impl Reclaim {
         }
     }
 
-    /// True if something has happened that others have to hear of at once.
-    pub(crate) fn wants_attention(&self) -> bool {
+    /// True if something is to be done at once, or the task that runs is beyond `memory.high`.
+    pub(crate) fn has_effects(&self) -> bool {
         !self.wakes.is_empty() || !self.unthrottled.is_empty() || !self.workers.is_empty() || self.over_high > 0
     }
 }

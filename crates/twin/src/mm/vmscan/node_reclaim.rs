@@ -3,17 +3,17 @@
 //!
 //! A request that finds a zone of a near node below the mark first reclaims what of that node's page cache is easily had,
 //! before it takes pages of another node: of its own node, or of one without CPUs. Without further bits of the mode dirty
-//! and mapped pages stay. The allocator cannot reclaim itself, so it gives back what it asks for ([`Asked`]); the engine lets
+//! and mapped pages stay. The allocator cannot reclaim itself, so it gives back what it asks for ([`NodeReclaimRequest`]); the engine lets
 //! the task do so (`mm/slowpath/mod.rs`), and the walk of the zonelist goes on where it was. Left out: slab as a reason to reclaim
 //! where there is little page cache; the second asking of a walk that begins anew without keeping types apart. Checked by
 //! `tests/node_reclaim.rs` and against guests (docs/fidelity.md, reclaim-node).
 
 use super::shrink_node::NodePass;
-use super::{Control, Poll, Throttle, Who, World};
+use super::{Control, Poll, TaskCtx, Throttle, Who};
 use crate::frame::ZONES;
 use crate::mm::kernel::Kernel;
 use crate::mm::lru::List;
-use crate::page_alloc::{Asked, NodeMask, Request};
+use crate::page_alloc::{NodeMask, NodeReclaimRequest, Request};
 use crate::vmstat::NodeItem;
 use mmtwin_event::vocabulary::{MmVmscanNodeReclaimBegin, MmVmscanNodeReclaimEnd};
 
@@ -27,18 +27,18 @@ const UNMAP: u64 = 4;
 
 /// What a task has asked for in its walks and had, by CPU.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tried {
+pub(crate) struct NodeReclaimHistory {
     /// The task, and the places of the zonelist before which nothing is asked for: of a walk with the low marks, and of one
     /// with the minimum.
     pub pid: i32,
     pub from: [usize; 2],
 }
 
-impl Tried {
+impl NodeReclaimHistory {
     /// Notes that a task has had what it asked for.
-    pub(crate) fn note(&mut self, pid: i32, asked: Asked) {
+    pub(crate) fn note(&mut self, pid: i32, asked: NodeReclaimRequest) {
         let from = if asked.urgent { [usize::MAX, asked.place + 1] } else { [asked.place + 1, 0] };
-        *self = Tried { pid, from };
+        *self = NodeReclaimHistory { pid, from };
     }
 }
 
@@ -46,11 +46,11 @@ impl Kernel {
     /// From now on tasks reclaim nodes, if they are to.
     pub(crate) fn begin_node_reclaim(&mut self) {
         let rules = self.reclaim.rules;
-        if rules.node_reclaim_mode == 0 || rules.by_zone.is_some() {
+        if rules.node_reclaim_mode == 0 || rules.per_zone_lru.is_some() {
             return;
         }
         self.stat.node_reclaims = Some([0; 2]);
-        self.reclaim.tried = vec![Tried::default(); self.stat.cpus() as usize];
+        self.reclaim.node_reclaim_history = vec![NodeReclaimHistory::default(); self.stat.cpus() as usize];
         for zone in self.alloc.populated() {
             self.reclaim.min_unmapped[zone / ZONES] += self.alloc.zones[zone].managed * rules.min_unmapped_ratio / 100;
         }
@@ -84,24 +84,24 @@ impl Kernel {
 #[derive(Clone, Debug)]
 pub(crate) struct NodeReclaim {
     pub node: usize,
-    asked: Asked,
+    asked: NodeReclaimRequest,
     control: Control,
     pass: NodePass,
 }
 
 impl NodeReclaim {
     /// Begins; nobody else reclaims the node meanwhile.
-    pub(crate) fn new(world: &mut World<'_>, request: &Request, asked: Asked) -> NodeReclaim {
-        let (node, mode) = (asked.zone / ZONES, world.kernel.reclaim.rules.node_reclaim_mode);
-        world.kernel.reclaim.nodes[node].reclaim_locked = true;
+    pub(crate) fn new(ctx: &mut TaskCtx<'_>, request: &Request, asked: NodeReclaimRequest) -> NodeReclaim {
+        let (node, mode) = (asked.zone / ZONES, ctx.kernel.reclaim.rules.node_reclaim_mode);
+        ctx.kernel.reclaim.nodes[node].reclaim_locked = true;
         let mut control = Control::new(Who::Direct, request.order, request.highest, request.gfp);
         control.nr_to_reclaim = control.nr_to_reclaim.max(1 << request.order);
         control.priority = PRIORITY;
         (control.may_writepage, control.may_unmap) = (mode & WRITE != 0, mode & UNMAP != 0);
-        let (gfp, gfp_flags) = world.kernel.probe.gfp(request.gfp);
+        let (gfp, gfp_flags) = ctx.kernel.probe.gfp(request.gfp);
         let event = MmVmscanNodeReclaimBegin { nid: node as i32, order: request.order as i32, gfp_flags };
-        let (at, cpu, task) = (world.now(), world.cpu, world.task);
-        world.kernel.probe.write(at, cpu, task, &event, gfp.as_bytes());
+        let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
+        ctx.kernel.probe.write(at, cpu, task, &event, gfp.as_bytes());
         NodeReclaim { node, asked, control, pass: NodePass::new(node) }
     }
 
@@ -111,8 +111,8 @@ impl NodeReclaim {
     }
 
     /// Goes on. `Done`: the walk may go on.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
-        match self.pass.step(world, &mut self.control) {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
+        match self.pass.step(ctx, &mut self.control) {
             Poll::On => return Poll::On,
             Poll::Sleep(until, why) => return Poll::Sleep(until, why),
             Poll::Done(_) => {}
@@ -123,14 +123,14 @@ impl NodeReclaim {
             self.pass = NodePass::new(self.node);
             return Poll::On;
         }
-        world.write(&MmVmscanNodeReclaimEnd { nr_reclaimed: self.control.reclaimed });
-        if let Some(counts) = &mut world.kernel.stat.node_reclaims {
+        ctx.write(&MmVmscanNodeReclaimEnd { nr_reclaimed: self.control.reclaimed });
+        if let Some(counts) = &mut ctx.kernel.stat.node_reclaims {
             counts[usize::from(enough)] += 1;
         }
-        let reclaim = &mut world.kernel.reclaim;
+        let reclaim = &mut ctx.kernel.reclaim;
         reclaim.nodes[self.node].reclaim_locked = false;
-        if let Some(tried) = reclaim.tried.get_mut(world.cpu as usize) {
-            tried.note(world.task.pid, self.asked);
+        if let Some(tried) = reclaim.node_reclaim_history.get_mut(ctx.cpu as usize) {
+            tried.note(ctx.task.pid, self.asked);
         }
         Poll::Done(())
     }

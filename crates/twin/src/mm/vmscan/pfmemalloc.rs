@@ -4,12 +4,12 @@
 //! reclaim; what is left is for those that free memory. A task that may not wait for file systems goes on after a second.
 //! Left out: signals. Checked by `tests/reserve.rs` and against guests (docs/fidelity.md, `pgscan_direct_throttle`).
 
-use super::{MAX_RETRIES, Reason, Throttle, World};
+use super::{MAX_RETRIES, Reason, TaskCtx, Throttle};
 use crate::frame::{ZONES, ZoneKind};
 use crate::time::Ps;
 use crate::vmstat::ZoneItem;
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// More than half of a node's reserve is free. If not, kswapd is woken whatever it thinks of it.
     pub(super) fn allows_direct_reclaim(&mut self, node: usize) -> bool {
         let kernel = &mut *self.kernel;

@@ -4,7 +4,7 @@
 //! Times are whole ticks. Nobody waits for pages that others have taken off the lists, as a batch is put back before
 //! anybody else runs. Checked by tests here and against guests (docs/fidelity.md).
 
-use super::{BATCH, Control, MAX_RETRIES, Reclaim, World};
+use super::{BATCH, Control, MAX_RETRIES, Reclaim, TaskCtx};
 use crate::frame::ZONES;
 use crate::mm::lru::List;
 use crate::time::{Ns, PS_PER_NS, Ps};
@@ -36,7 +36,7 @@ pub(crate) struct Throttle {
     ticks: u64,
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// Begins to sleep, unless there is no use; until when.
     pub(super) fn throttle(&mut self, node: usize, reason: Reason) -> Option<(Throttle, Ps)> {
         let hz = self.kernel.reclaim.rules.hz;

@@ -4,7 +4,7 @@
 //! is not protected counts. Left out: offline cgroups, demotion.
 //! Checked by tests of the arithmetic here and by the counters of docs/fidelity.md.
 
-use super::{Control, World};
+use super::{Control, TaskCtx};
 use crate::mm::lru::List;
 use crate::vmstat::ZoneItem;
 
@@ -25,8 +25,8 @@ enum Balance {
 }
 
 /// Looks at the lists of the reclaim's target before a node is shrunk.
-pub(super) fn prepare(world: &World<'_>, control: &mut Control, node: usize) {
-    let reclaim = &world.kernel.reclaim;
+pub(super) fn prepare(ctx: &TaskCtx<'_>, control: &mut Control, node: usize) {
+    let reclaim = &ctx.kernel.reclaim;
     let lru = &reclaim.lru;
     let number = lru.number(node, control.target());
     let vec = lru.vec(number);
@@ -39,9 +39,9 @@ pub(super) fn prepare(world: &World<'_>, control: &mut Control, node: usize) {
     }
     control.cache_trim_mode = shown.pages(List::InactiveFile) >> control.priority > 0 && !control.may_deactivate[1];
     if !control.is_cgroup() {
-        let alloc = &world.kernel.alloc;
+        let alloc = &ctx.kernel.alloc;
         let zones = || alloc.populated().filter(|&zone| alloc.zones[zone].node == node);
-        let free: u64 = zones().map(|zone| world.kernel.stat.plain(zone, ZoneItem::FreePages)).sum();
+        let free: u64 = zones().map(|zone| ctx.kernel.stat.plain(zone, ZoneItem::FreePages)).sum();
         let high: u64 = zones().map(|zone| alloc.zones[zone].marks.high + alloc.zones[zone].boost).sum();
         let file = lru.pages(number, List::InactiveFile) + lru.pages(number, List::ActiveFile);
         let anon = lru.pages(number, List::InactiveAnon);
@@ -50,8 +50,8 @@ pub(super) fn prepare(world: &World<'_>, control: &mut Control, node: usize) {
 }
 
 /// Pages to scan of each list of a lruvec, by its number and its cgroup.
-pub(super) fn counts(world: &World<'_>, control: &mut Control, (number, cgroup): (usize, usize)) -> Counts {
-    let reclaim = &world.kernel.reclaim;
+pub(super) fn counts(ctx: &TaskCtx<'_>, control: &mut Control, (number, cgroup): (usize, usize)) -> Counts {
+    let reclaim = &ctx.kernel.reclaim;
     let (vec, target) = (reclaim.lru.vec(number), control.target());
     let swap = control.may_swap && reclaim.swap_left(cgroup) > 0;
     let balance = balance(control, swap, reclaim.rules.swappiness);

@@ -4,31 +4,31 @@
 
 use super::isolate::{Isolated, isolate};
 use super::shrink_inactive::flags;
-use super::{Control, World};
+use super::{Control, TaskCtx};
 use crate::frame::Flag;
 use crate::mm::lru::List;
 use crate::vmstat::NodeItem;
 use mmtwin_event::vocabulary::MmVmscanLruShrinkActive;
 
 /// Deactivates a batch of a lruvec's active list.
-pub(super) fn shrink(world: &mut World<'_>, control: &Control, number: usize, list: List, wanted: u64) {
-    let (file, node) = (list.is_file(), world.node_of(number));
-    world.drain();
-    let Isolated { pages, taken, scanned, looked } = isolate(world, control, number, list, wanted);
+pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, list: List, wanted: u64) {
+    let (file, node) = (list.is_file(), ctx.node_of(number));
+    ctx.drain();
+    let Isolated { pages, taken, scanned, looked } = isolate(ctx, control, number, list, wanted);
     let isolated = if file { NodeItem::IsolatedFile } else { NodeItem::IsolatedAnon };
-    world.kernel.stat.pages.add(node, isolated, taken as i64);
+    ctx.kernel.stat.pages.add(node, isolated, taken as i64);
     if !control.is_cgroup() {
-        world.kernel.stat.events.reclaim.pgrefill += scanned;
+        ctx.kernel.stat.events.reclaim.pgrefill += scanned;
     }
-    world.spend(world.memory.costs.batch + world.memory.costs.scan_page * looked);
+    ctx.spend(ctx.memory.costs.batch + ctx.memory.costs.scan_page * looked);
     let (mut active, mut inactive) = (Vec::new(), Vec::new());
     let (mut rotated, mut deactivated) = (0, 0);
     for page in pages {
-        let content = world.kernel.alloc.frames.content(page);
-        let young = world.memory.take_young(world.kernel, world.cpu, page, content) > 0;
-        let frames = &mut world.kernel.alloc.frames;
+        let content = ctx.kernel.alloc.frames.content(page);
+        let young = ctx.memory.test_and_clear_young(ctx.kernel, ctx.cpu, page, content) > 0;
+        let frames = &mut ctx.kernel.alloc.frames;
         let pages = 1u64 << frames.order(page);
-        if young && file && world.memory.of_content(content).exec(world.memory) {
+        if young && file && ctx.memory.of_content(content).exec(ctx.memory) {
             rotated += pages;
             active.push(page);
             continue;
@@ -38,12 +38,12 @@ pub(super) fn shrink(world: &mut World<'_>, control: &Control, number: usize, li
         deactivated += pages;
         inactive.push(page);
     }
-    world.put_back(active);
-    world.put_back(inactive);
-    world.kernel.stat.events.reclaim.pgdeactivate += deactivated;
-    world.kernel.stat.pages.add(node, isolated, -(taken as i64));
-    if world.kernel.reclaim.rules.cost_of_rotations && rotated > 0 {
-        world.kernel.reclaim.lru.note_cost(number, file, rotated);
+    ctx.put_back(active);
+    ctx.put_back(inactive);
+    ctx.kernel.stat.events.reclaim.pgdeactivate += deactivated;
+    ctx.kernel.stat.pages.add(node, isolated, -(taken as i64));
+    if ctx.kernel.reclaim.rules.cost_of_rotations && rotated > 0 {
+        ctx.kernel.reclaim.lru.note_cost(number, file, rotated);
     }
     let event = MmVmscanLruShrinkActive {
         nid: node as i32,
@@ -54,6 +54,6 @@ pub(super) fn shrink(world: &mut World<'_>, control: &Control, number: usize, li
         priority: control.priority as i32,
         flags: flags(file),
     };
-    let (at, task) = (world.now(), world.task);
-    world.kernel.probe.write(at, world.cpu, task, &event, b"");
+    let (at, task) = (ctx.now(), ctx.task);
+    ctx.kernel.probe.write(at, ctx.cpu, task, &event, b"");
 }

@@ -6,7 +6,7 @@
 //! (docs/fidelity.md).
 
 use super::isolate::{Isolated, highest_zoneidx, isolate};
-use super::{Control, World};
+use super::{Control, TaskCtx};
 use crate::frame::{Flag, Pfn, ZONES};
 use crate::hw::IoClass;
 use crate::mm::lru::List;
@@ -17,7 +17,7 @@ use mmtwin_event::vocabulary::{MmVmscanLruShrinkInactive, MmVmscanWriteFolio};
 
 /// What a batch came to (`struct reclaim_stat`).
 #[derive(Clone, Copy, Debug, Default)]
-struct Came {
+struct ReclaimStat {
     dirty: u64,
     unqueued_dirty: u64,
     congested: u64,
@@ -35,7 +35,7 @@ struct Came {
 
 /// What becomes of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum FolioAction {
     Keep,
     Activate,
     Free,
@@ -50,14 +50,14 @@ pub(crate) fn flags(file: bool) -> ReclaimFlags {
 }
 
 /// Reclaims a batch of a lruvec's inactive list; the pages that were reclaimed.
-pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize, list: List, wanted: u64) -> u64 {
-    let (file, cpu) = (list.is_file(), world.cpu);
-    let node = world.node_of(number);
-    world.drain();
-    let Isolated { pages, taken, scanned, looked } = isolate(world, control, number, list, wanted);
+pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize, list: List, wanted: u64) -> u64 {
+    let (file, cpu) = (list.is_file(), ctx.cpu);
+    let node = ctx.node_of(number);
+    ctx.drain();
+    let Isolated { pages, taken, scanned, looked } = isolate(ctx, control, number, list, wanted);
     let isolated = if file { NodeItem::IsolatedFile } else { NodeItem::IsolatedAnon };
-    world.kernel.stat.pages.add(node, isolated, taken as i64);
-    let events = &mut world.kernel.stat.events.reclaim;
+    ctx.kernel.stat.pages.add(node, isolated, taken as i64);
+    let events = &mut ctx.kernel.stat.events.reclaim;
     match control.who {
         super::Who::Kswapd => events.pgscan_kswapd += scanned,
         super::Who::Direct => events.pgscan_direct += scanned,
@@ -68,93 +68,93 @@ pub(super) fn shrink(world: &mut World<'_>, control: &mut Control, number: usize
     } else {
         events.pgscan_anon += scanned
     }
-    world.spend(world.memory.costs.batch + world.memory.costs.scan_page * looked);
+    ctx.spend(ctx.memory.costs.batch + ctx.memory.costs.scan_page * looked);
     if taken == 0 {
         return 0;
     }
     control.scanned += taken;
-    let mut came = Came::default();
+    let mut stat = ReclaimStat::default();
     let (mut kept, mut freed) = (Vec::new(), Vec::new());
     for page in pages {
-        match fate(world, control, page, &mut came) {
-            Fate::Free => {
-                came.reclaimed += 1 << world.kernel.alloc.frames.order(page);
+        match shrink_folio(ctx, control, page, &mut stat) {
+            FolioAction::Free => {
+                stat.reclaimed += 1 << ctx.kernel.alloc.frames.order(page);
                 freed.push(page);
             }
-            Fate::Keep => kept.push(page),
-            Fate::Activate => {
-                let frames = &mut world.kernel.alloc.frames;
+            FolioAction::Keep => kept.push(page),
+            FolioAction::Activate => {
+                let frames = &mut ctx.kernel.alloc.frames;
                 frames.set_flag(page, Flag::Active, true);
-                came.activate[usize::from(file)] += 1 << frames.order(page);
+                stat.activate[usize::from(file)] += 1 << frames.order(page);
                 kept.push(page);
             }
         }
     }
-    world.flush(&mut came.to_flush);
-    world.kernel.stat.events.reclaim.pgactivate += came.activate[0] + came.activate[1];
-    world.put_back(kept);
-    world.kernel.stat.pages.add(node, isolated, -(taken as i64));
-    let events = &mut world.kernel.stat.events.reclaim;
+    ctx.flush(&mut stat.to_flush);
+    ctx.kernel.stat.events.reclaim.pgactivate += stat.activate[0] + stat.activate[1];
+    ctx.put_back(kept);
+    ctx.kernel.stat.pages.add(node, isolated, -(taken as i64));
+    let events = &mut ctx.kernel.stat.events.reclaim;
     match control.who {
-        super::Who::Kswapd => events.pgsteal_kswapd += came.reclaimed,
-        super::Who::Direct => events.pgsteal_direct += came.reclaimed,
+        super::Who::Kswapd => events.pgsteal_kswapd += stat.reclaimed,
+        super::Who::Direct => events.pgsteal_direct += stat.reclaimed,
         super::Who::Cgroup(_) => {}
     }
     if file {
-        events.pgsteal_file += came.reclaimed
+        events.pgsteal_file += stat.reclaimed
     } else {
-        events.pgsteal_anon += came.reclaimed
+        events.pgsteal_anon += stat.reclaimed
     }
-    let reclaim = &mut world.kernel.reclaim;
+    let reclaim = &mut ctx.kernel.reclaim;
     let cost = match reclaim.rules.cost_of_rotations {
-        true => came.pageout * super::BATCH + (scanned - came.reclaimed),
-        false => came.pageout,
+        true => stat.pageout * super::BATCH + (scanned - stat.reclaimed),
+        false => stat.pageout,
     };
     if cost > 0 {
         reclaim.lru.note_cost(number, file, cost);
     }
     // A huge page is freed as one.
-    world.spend(world.memory.costs.free_page * freed.len() as u64);
+    ctx.spend(ctx.memory.costs.free_page * freed.len() as u64);
     // The last that was put on the list of pages to free is the first of it.
     for page in freed.into_iter().rev() {
-        world.kernel.uncharge(page);
-        let gone = world.kernel.free_unchecked(cpu, world.task, page);
+        ctx.kernel.uncharge(page);
+        let gone = ctx.kernel.free_unchecked(cpu, ctx.task, page);
         debug_assert!(gone.is_ok(), "what was on a list was allocated");
     }
-    if came.unqueued_dirty == taken {
-        world.kernel.writeback.write_all();
+    if stat.unqueued_dirty == taken {
+        ctx.kernel.writeback.write_all();
     }
     let seen = &mut control.seen;
-    seen.dirty += came.dirty;
-    seen.congested += came.congested;
-    seen.unqueued_dirty += came.unqueued_dirty;
-    seen.writeback += came.writeback;
-    seen.immediate += came.immediate;
+    seen.dirty += stat.dirty;
+    seen.congested += stat.congested;
+    seen.unqueued_dirty += stat.unqueued_dirty;
+    seen.writeback += stat.writeback;
+    seen.immediate += stat.immediate;
     seen.taken += taken;
     seen.file_taken += if file { taken } else { 0 };
     let event = MmVmscanLruShrinkInactive {
         nid: node as i32,
         nr_scanned: scanned,
-        nr_reclaimed: came.reclaimed,
+        nr_reclaimed: stat.reclaimed,
         priority: control.priority as i32,
         flags: flags(file),
-        zid: world.kernel.probe.old_events().then(|| highest_zoneidx(control.highest)),
-        nr_dirty: Some(came.dirty),
-        nr_writeback: Some(came.writeback),
-        nr_congested: Some(came.congested),
-        nr_immediate: Some(came.immediate),
-        nr_activate_anon: Some(came.activate[0]),
-        nr_activate_file: Some(came.activate[1]),
-        nr_ref_keep: Some(came.ref_keep),
-        nr_unmap_fail: Some(came.unmap_fail),
+        zid: ctx.kernel.probe.old_events().then(|| highest_zoneidx(control.highest)),
+        nr_dirty: Some(stat.dirty),
+        nr_writeback: Some(stat.writeback),
+        nr_congested: Some(stat.congested),
+        nr_immediate: Some(stat.immediate),
+        nr_activate_anon: Some(stat.activate[0]),
+        nr_activate_file: Some(stat.activate[1]),
+        nr_ref_keep: Some(stat.ref_keep),
+        nr_unmap_fail: Some(stat.unmap_fail),
     };
-    let (at, task) = (world.now(), world.task);
-    world.kernel.probe.write(at, cpu, task, &event, b"");
-    came.reclaimed
+    let (at, task) = (ctx.now(), ctx.task);
+    ctx.kernel.probe.write(at, cpu, task, &event, b"");
+    stat.reclaimed
 }
 
-fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) -> Fate {
-    let kernel = &mut *world.kernel;
+fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut ReclaimStat) -> FolioAction {
+    let kernel = &mut *ctx.kernel;
     let frames = &mut kernel.alloc.frames;
     let node = frames.zone(page) / ZONES;
     let pages = 1u64 << frames.order(page);
@@ -162,89 +162,89 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
     // 2. What there is to be written.
     let (dirty, writeback) = (frames.has(page, Flag::Dirty), frames.has(page, Flag::Writeback));
     let counted = file && (dirty || writeback);
-    came.dirty += if counted { pages } else { 0 };
-    came.unqueued_dirty += if counted && !writeback { pages } else { 0 };
-    came.congested += if writeback && frames.has(page, Flag::Reclaim) { pages } else { 0 };
+    stat.dirty += if counted { pages } else { 0 };
+    stat.unqueued_dirty += if counted && !writeback { pages } else { 0 };
+    stat.congested += if writeback && frames.has(page, Flag::Reclaim) { pages } else { 0 };
     // 3. What is being written.
     if writeback {
         if control.is_kswapd() && frames.has(page, Flag::Reclaim) && kernel.reclaim.nodes[node].writeback {
-            came.immediate += pages;
+            stat.immediate += pages;
         } else {
             frames.set_flag(page, Flag::Reclaim, true);
-            came.writeback += pages;
+            stat.writeback += pages;
         }
-        return Fate::Activate;
+        return FolioAction::Activate;
     }
     // 4. Whether it was used.
     let referenced = frames.set_flag(page, Flag::Referenced, false);
     let content = frames.content(page);
-    let at = world.memory.of_content(content);
+    let at = ctx.memory.of_content(content);
     let mut only_if_clean = false;
-    if at.locked(world.memory) {
-        return Fate::Activate;
+    if at.locked(ctx.memory) {
+        return FolioAction::Activate;
     }
-    let mappings = world.memory.take_young(kernel, world.cpu, page, content);
+    let mappings = ctx.memory.test_and_clear_young(kernel, ctx.cpu, page, content);
     if mappings > 0 {
         kernel.alloc.frames.set_flag(page, Flag::Referenced, true);
-        if referenced || mappings > 1 || file && at.exec(world.memory) {
-            return Fate::Activate;
+        if referenced || mappings > 1 || file && at.exec(ctx.memory) {
+            return FolioAction::Activate;
         }
-        came.ref_keep += pages;
-        return Fate::Keep;
+        stat.ref_keep += pages;
+        return FolioAction::Keep;
     } else if referenced && file {
         only_if_clean = true;
     }
     // 6. A place in swap.
-    if !file && !world.memory.has_slot(page) {
+    if !file && !ctx.memory.has_slot(page) {
         if !control.io {
-            return Fate::Keep;
+            return FolioAction::Keep;
         }
-        if !world.memory.take_slots(kernel, page) {
-            return Fate::Activate;
+        if !ctx.memory.take_slots(kernel, page) {
+            return FolioAction::Activate;
         }
     }
     // 7. Nobody maps it any more.
-    came.to_flush = came.to_flush.with(world.memory.unmap(kernel, world.cpu, page, content));
+    stat.to_flush = stat.to_flush.with(ctx.memory.unmap(kernel, ctx.cpu, page, content));
     // 8. It is written.
-    if world.kernel.alloc.frames.has(page, Flag::Dirty) {
+    if ctx.kernel.alloc.frames.has(page, Flag::Dirty) {
         if file {
-            let flagged = world.kernel.alloc.frames.has(page, Flag::Reclaim);
-            if !(control.is_kswapd() && flagged && world.kernel.reclaim.nodes[node].dirty) {
-                world.kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
-                world.kernel.stat.pages.add(node, NodeItem::VmscanImmediate, pages as i64);
-                return Fate::Activate;
+            let flagged = ctx.kernel.alloc.frames.has(page, Flag::Reclaim);
+            if !(control.is_kswapd() && flagged && ctx.kernel.reclaim.nodes[node].dirty) {
+                ctx.kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
+                ctx.kernel.stat.pages.add(node, NodeItem::VmscanImmediate, pages as i64);
+                return FolioAction::Activate;
             }
         }
         // Swap needs no file system.
         if only_if_clean || file && !control.fs || !control.may_writepage {
-            return Fate::Keep;
+            return FolioAction::Keep;
         }
         // Nobody may write to it any more.
-        world.flush(&mut came.to_flush);
-        let done = world.pageout(page, file);
-        came.pageout += pages;
+        ctx.flush(&mut stat.to_flush);
+        let done = ctx.pageout(page, file);
+        stat.pageout += pages;
         if !done {
-            return Fate::Keep;
+            return FolioAction::Keep;
         }
     }
     // 9. What others hold cannot go.
-    if at.held(world.memory) {
-        return Fate::Activate;
+    if at.held(ctx.memory) {
+        return FolioAction::Activate;
     }
     // 10. It leaves its file or swap's cache, with a shadow behind.
-    let shadow = world.kernel.reclaim.evict(&world.kernel.alloc.frames, page);
-    world.memory.detach(world.kernel, (world.cpu, world.task), page, content, shadow);
-    Fate::Free
+    let shadow = ctx.kernel.reclaim.evict(&ctx.kernel.alloc.frames, page);
+    ctx.memory.detach(ctx.kernel, (ctx.cpu, ctx.task), page, content, shadow);
+    FolioAction::Free
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// Waits until other CPUs have flushed what was taken from them, if anything was (`try_to_unmap_flush`).
     fn flush(&mut self, wanted: &mut Cpus) {
-        self.shoot_down(std::mem::take(wanted));
+        self.flush_tlb(std::mem::take(wanted));
     }
 
     /// Waits until other CPUs have flushed, which interrupts those that are at work.
-    pub(crate) fn shoot_down(&mut self, cpus: Cpus) {
+    pub(crate) fn flush_tlb(&mut self, cpus: Cpus) {
         if cpus.elsewhere(self.cpu) {
             self.spend(self.memory.costs.shootdown);
             self.kernel.wait_for_others(self.cpu, self.memory.costs.shootdown_wait);

@@ -4,7 +4,7 @@
 //! scanned in the proportion that was planned. Checked by a test here and against guests (docs/fidelity.md).
 
 use super::scan_count::Counts;
-use super::{BATCH, Control, DEF_PRIORITY, Poll, Who, World, shrink_active as active, shrink_inactive as inactive};
+use super::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx, Who, shrink_active as active, shrink_inactive as inactive};
 use crate::mm::lru::List;
 
 /// A lruvec that is being shrunk.
@@ -28,36 +28,36 @@ impl Pass {
     }
 
     /// Goes on with a batch.
-    pub(super) fn step(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<()> {
+    pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
         if self.turn == 4 {
             self.turn = 0;
             if self.reclaimed >= control.nr_to_reclaim && !self.proportional && !divide(&mut self.left, &self.planned) {
-                return self.end(world, control);
+                return self.end(ctx, control);
             }
         }
         let [anon, _, file, active_file] = self.left;
         if self.turn == 0 && anon == 0 && file == 0 && active_file == 0 {
-            return self.end(world, control);
+            return self.end(ctx, control);
         }
         let (list, wanted) = (List::EVICTABLE[self.turn], self.left[self.turn].min(BATCH));
         self.left[self.turn] -= wanted;
         self.turn += 1;
         if wanted > 0 && !list.is_active() {
-            self.reclaimed += inactive::shrink(world, control, self.number, list, wanted);
+            self.reclaimed += inactive::shrink(ctx, control, self.number, list, wanted);
         } else if wanted > 0 && control.may_deactivate[usize::from(list.is_file())] {
-            active::shrink(world, control, self.number, list, wanted);
+            active::shrink(ctx, control, self.number, list, wanted);
         } else if wanted > 0 {
             control.skipped_deactivate = true;
         }
         Poll::On
     }
 
-    fn end(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<()> {
+    fn end(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
         control.reclaimed += self.reclaimed;
-        let reclaim = &world.kernel.reclaim;
+        let reclaim = &ctx.kernel.reclaim;
         let swap = control.may_swap && reclaim.free_swap.is_some_and(|free| free > 0);
         if swap && reclaim.lru.shown(self.number).inactive_is_low(false) {
-            active::shrink(world, control, self.number, List::ActiveAnon, BATCH);
+            active::shrink(ctx, control, self.number, List::ActiveAnon, BATCH);
         }
         Poll::Done(())
     }

@@ -7,7 +7,7 @@
 use super::scan_control::Seen;
 use super::scan_count::{counts, prepare};
 use super::shrink_lruvec::Pass;
-use super::{Control, Poll, Reason, Throttle, World, compact_gap};
+use super::{Control, Poll, Reason, TaskCtx, Throttle, compact_gap};
 use crate::frame::{Pfn, ZONES};
 use crate::mm::compaction::Status;
 use crate::mm::lru::List;
@@ -68,13 +68,13 @@ impl NodePass {
     }
 
     /// Goes on; at the end, whether anything was reclaimed.
-    pub(super) fn step(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<bool> {
+    pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<bool> {
         match &mut self.stage {
             Stage::Prepare => {
                 control.seen = Seen::default();
                 (self.before, self.scanned_before) = (control.reclaimed, control.scanned);
-                prepare(world, control, self.node);
-                (self.cgroups, self.next) = (world.kernel.reclaim.lru.below(control.target()), 0);
+                prepare(ctx, control, self.node);
+                (self.cgroups, self.next) = (ctx.kernel.reclaim.lru.below(control.target()), 0);
                 self.stage = Stage::Cgroup;
             }
             Stage::Cgroup => {
@@ -83,53 +83,53 @@ impl NodePass {
                     return Poll::On;
                 };
                 self.next += 1;
-                if world.kernel.reclaim.spares(control, cgroup) {
+                if ctx.kernel.reclaim.spares(control, cgroup) {
                     return Poll::On;
                 }
-                world.spend(world.memory.costs.pass);
-                let number = world.kernel.reclaim.lru.number(self.node, cgroup);
-                let counts = counts(world, control, (number, cgroup));
+                ctx.spend(ctx.memory.costs.pass);
+                let number = ctx.kernel.reclaim.lru.number(self.node, cgroup);
+                let counts = counts(ctx, control, (number, cgroup));
                 self.stage = Stage::Lruvec(Pass::new(control, number, counts));
             }
             Stage::Lruvec(pass) => {
-                if pass.step(world, control) == Poll::Done(()) {
+                if pass.step(ctx, control) == Poll::Done(()) {
                     // The kernel's own caches are the root's.
                     if self.cgroups[self.next - 1] == 0 {
-                        world.shrink_slab(control, self.node);
+                        ctx.shrink_slab(control, self.node);
                     }
                     self.stage = Stage::Cgroup;
                 }
             }
             Stage::After => {
                 self.reclaimable |= control.reclaimed > self.before;
-                world.note_pressure(control.target(), control.scanned - self.scanned_before);
+                ctx.note_pressure(control.target(), control.scanned - self.scanned_before);
                 self.stage = Stage::Congested;
-                if control.is_kswapd() && self.set_flags(world, control) {
-                    return self.sleep(world, Reason::Writeback);
+                if control.is_kswapd() && self.set_flags(ctx, control) {
+                    return self.sleep(ctx, Reason::Writeback);
                 }
             }
             Stage::Asleep(throttle) => {
                 let throttle = *throttle;
-                world.unthrottle(throttle);
+                ctx.unthrottle(throttle);
                 self.stage = if throttle.reason == Reason::Congested { Stage::Continue } else { Stage::Congested };
             }
             Stage::Congested => {
                 let seen = control.seen;
                 if control.is_kswapd() && seen.dirty > 0 && seen.dirty == seen.congested {
-                    world.kernel.reclaim.nodes[self.node].congested = true;
+                    ctx.kernel.reclaim.nodes[self.node].congested = true;
                 }
                 self.stage = Stage::Continue;
-                if !control.is_kswapd() && world.kernel.reclaim.nodes[self.node].congested {
-                    return self.sleep(world, Reason::Congested);
+                if !control.is_kswapd() && ctx.kernel.reclaim.nodes[self.node].congested {
+                    return self.sleep(ctx, Reason::Congested);
                 }
             }
             Stage::Continue => {
-                if self.continues(world, control) {
+                if self.continues(ctx, control) {
                     self.stage = Stage::Prepare;
                     return Poll::On;
                 }
                 if self.reclaimable {
-                    world.kernel.reclaim.nodes[self.node].kswapd_failures = 0;
+                    ctx.kernel.reclaim.nodes[self.node].kswapd_failures = 0;
                 }
                 return Poll::Done(self.reclaimable);
             }
@@ -137,35 +137,35 @@ impl NodePass {
         Poll::On
     }
 
-    fn sleep(&mut self, world: &mut World<'_>, reason: Reason) -> Poll<bool> {
-        let Some((throttle, until)) = world.throttle(self.node, reason) else { return Poll::On };
+    fn sleep(&mut self, ctx: &mut TaskCtx<'_>, reason: Reason) -> Poll<bool> {
+        let Some((throttle, until)) = ctx.throttle(self.node, reason) else { return Poll::On };
         self.stage = Stage::Asleep(throttle);
         Poll::Sleep(until, Some((self.node, reason)))
     }
 
     /// What kswapd notes of a node; true if it has to wait for writes.
-    fn set_flags(&self, world: &mut World<'_>, control: &Control) -> bool {
-        let (seen, node) = (&control.seen, &mut world.kernel.reclaim.nodes[self.node]);
+    fn set_flags(&self, ctx: &mut TaskCtx<'_>, control: &Control) -> bool {
+        let (seen, node) = (&control.seen, &mut ctx.kernel.reclaim.nodes[self.node]);
         node.writeback |= seen.writeback > 0 && seen.writeback == seen.taken;
         node.dirty |= seen.unqueued_dirty > 0 && seen.unqueued_dirty == seen.file_taken;
         seen.immediate > 0
     }
 
     /// A request of a high order needs more pages freed, and there are some.
-    fn continues(&self, world: &mut World<'_>, control: &Control) -> bool {
+    fn continues(&self, ctx: &mut TaskCtx<'_>, control: &Control) -> bool {
         let high = control.order > COSTLY_ORDER || control.priority < super::DEF_PRIORITY - 2;
         if control.order == 0 || !high || control.reclaimed == self.before {
             return false;
         }
-        let by = (world.cpu, world.task);
+        let by = (ctx.cpu, ctx.task);
         for zone in self.node * ZONES..=self.node * ZONES + control.highest as usize {
-            if world.kernel.alloc.zones[zone].populated()
-                && world.kernel.compaction_suitable(by, zone, control.order, control.highest) != Status::Skipped
+            if ctx.kernel.alloc.zones[zone].populated()
+                && ctx.kernel.compaction_suitable(by, zone, control.order, control.highest) != Status::Skipped
             {
                 return false;
             }
         }
-        let reclaim = &world.kernel.reclaim;
+        let reclaim = &ctx.kernel.reclaim;
         let number = reclaim.lru.number(self.node, 0);
         let file = reclaim.lru.pages(number, List::InactiveFile);
         let swap = control.may_swap && reclaim.free_swap.is_some_and(|free| free > 0);
@@ -174,7 +174,7 @@ impl NodePass {
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// The node of a lruvec.
     pub(super) fn node_of(&self, number: usize) -> usize {
         number / self.kernel.reclaim.lru.number(1, 0)

@@ -14,7 +14,7 @@ use super::{Balanced, shrink_active as active};
 use crate::frame::{ZONES, ZoneKind};
 use crate::mm::compaction::{Status, early};
 use crate::mm::lru::List;
-use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, Who, World};
+use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx, Who};
 
 /// In 2010 a zone with so many times its high mark free was left alone.
 const ENOUGH: u64 = 8;
@@ -86,39 +86,39 @@ impl Balance {
     }
 
     /// Goes on; at the end, what the node is balanced for.
-    pub(super) fn step(&mut self, world: &mut World<'_>) -> Poll<Work> {
+    pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Work> {
         match &mut self.stage {
             Stage::Loop => {
-                world.kernel.stat.events.reclaim.pageoutrun += 1;
+                ctx.kernel.stat.events.reclaim.pageoutrun += 1;
                 // Looks at the zones take some time, so that looking again and again does not take none: assumed, that of a
                 // page of a list for each zone and priority.
-                world.spend(world.memory.costs.scan_page * PRIORITIES * ZONES as u64);
-                let may_writepage = !world.kernel.reclaim.rules.laptop_mode;
+                ctx.spend(ctx.memory.costs.scan_page * PRIORITIES * ZONES as u64);
+                let may_writepage = !ctx.kernel.reclaim.rules.laptop_mode;
                 (self.total_scanned, self.control.reclaimed) = (0, 0);
                 (self.control.may_writepage, self.control.priority) = (may_writepage, DEF_PRIORITY);
                 self.stage = Stage::Priority;
             }
             Stage::Priority => {
                 (self.all_ok, self.balanced, self.under_min) = (true, 0, false);
-                self.stage = if self.find_end(world) { Stage::Zone(0) } else { Stage::Out };
+                self.stage = if self.find_end(ctx) { Stage::Zone(0) } else { Stage::Out };
             }
             Stage::Zone(number) => {
                 let number = *number;
                 self.stage = match () {
                     () if number > self.end => Stage::AfterPriority,
-                    () if !self.counts(world, number) => Stage::Zone(number + 1),
+                    () if !self.counts(ctx, number) => Stage::Zone(number + 1),
                     () => {
                         self.control.scanned = 0;
-                        match self.has_enough(world, number) {
+                        match self.has_enough(ctx, number) {
                             true => Stage::AfterZone(number, false),
-                            false => Stage::Shrinking(number, Pass::new(world, &self.control, self.zone(number))),
+                            false => Stage::Shrinking(number, Pass::new(ctx, &self.control, self.zone(number))),
                         }
                     }
                 };
             }
             Stage::Shrinking(number, pass) => {
                 let number = *number;
-                match pass.step(world, &mut self.control) {
+                match pass.step(ctx, &mut self.control) {
                     Poll::On => {}
                     Poll::Sleep(until, why) => return Poll::Sleep(until, why),
                     Poll::Done(()) => self.stage = Stage::AfterZone(number, true),
@@ -126,24 +126,24 @@ impl Balance {
             }
             Stage::AfterZone(number, shrunk) => {
                 let (number, shrunk) = (*number, *shrunk);
-                self.after_zone(world, number, shrunk);
+                self.after_zone(ctx, number, shrunk);
                 self.stage = Stage::Zone(number + 1);
             }
             Stage::AfterPriority => {
-                let ok = self.is_ok(world);
+                let ok = self.is_ok(ctx);
                 self.stage = if ok { Stage::Out } else { Stage::NextPriority };
                 if !ok && self.total_scanned > 0 && self.control.priority < DEF_PRIORITY - 2 {
                     if self.under_min {
-                        world.kernel.stat.events.reclaim.kswapd_skip_congestion_wait += 1;
+                        ctx.kernel.stat.events.reclaim.kswapd_skip_congestion_wait += 1;
                     } else {
-                        let (wait, until) = world.congestion_wait(WAIT);
+                        let (wait, until) = ctx.congestion_wait(WAIT);
                         self.stage = Stage::Waiting(wait);
                         return Poll::Sleep(until, CONGESTION);
                     }
                 }
             }
             Stage::Waiting(wait) => {
-                world.end_wait(*wait);
+                ctx.end_wait(*wait);
                 self.stage = Stage::NextPriority;
             }
             Stage::NextPriority => {
@@ -151,8 +151,8 @@ impl Balance {
                 self.control.priority = self.control.priority.saturating_sub(1);
                 self.stage = if out { Stage::Out } else { Stage::Priority };
             }
-            Stage::Out => return self.out(world),
-            Stage::Compacting(node) => match node.step(world) {
+            Stage::Out => return self.out(ctx),
+            Stage::Compacting(node) => match node.step(ctx) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => return Poll::Sleep(until, why),
                 Poll::Done(()) => return self.done(),
@@ -166,20 +166,20 @@ impl Balance {
     }
 
     /// A zone has pages, and has not been given up, which only counts after the first priority.
-    fn counts(&self, world: &mut World<'_>, number: usize) -> bool {
+    fn counts(&self, ctx: &mut TaskCtx<'_>, number: usize) -> bool {
         let zone = self.zone(number);
-        let populated = world.kernel.alloc.zones[zone].populated();
-        populated && (self.control.priority == DEF_PRIORITY || !world.is_given_up(zone))
+        let populated = ctx.kernel.alloc.zones[zone].populated();
+        populated && (self.control.priority == DEF_PRIORITY || !ctx.is_given_up(zone))
     }
 
     /// A zone is above a mark for requests of an order for the highest kind that needs more.
-    fn is_above(&self, world: &World<'_>, number: usize, order: u32, mark: u64) -> bool {
-        world.is_above(self.zone(number), order, mark, ZoneKind::ALL[self.end])
+    fn is_above(&self, ctx: &TaskCtx<'_>, number: usize, order: u32, mark: u64) -> bool {
+        ctx.is_above(self.zone(number), order, mark, ZoneKind::ALL[self.end])
     }
 
     /// A zone need not be shrunk.
-    fn has_enough(&mut self, world: &World<'_>, number: usize) -> bool {
-        let (of, variant) = (&world.kernel.alloc.zones[self.zone(number)], world.variant());
+    fn has_enough(&mut self, ctx: &TaskCtx<'_>, number: usize) -> bool {
+        let (of, variant) = (&ctx.kernel.alloc.zones[self.zone(number)], ctx.variant());
         let mark = match variant.balanced {
             Balanced::AllZones => ENOUGH * of.marks.high,
             Balanced::Quarter => of.marks.high + balance_gap(of.marks, of.present),
@@ -187,77 +187,77 @@ impl Balance {
         let order = self.control.order;
         let compacts = variant.kswapd_order_zero
             && order > 0
-            && world.kernel.early_suitable(self.zone(number), order) != Status::Skipped;
+            && ctx.kernel.early_suitable(self.zone(number), order) != Status::Skipped;
         self.test_order = if compacts { 0 } else { order };
-        self.is_above(world, number, self.test_order, mark)
+        self.is_above(ctx, number, self.test_order, mark)
     }
 
     /// Finds the highest zone that is below its high mark; false if there is none. On the way anonymous memory ages.
-    fn find_end(&mut self, world: &mut World<'_>) -> bool {
-        for number in (0..ZONES).rev().filter(|&number| self.counts(world, number)).collect::<Vec<_>>() {
+    fn find_end(&mut self, ctx: &mut TaskCtx<'_>) -> bool {
+        for number in (0..ZONES).rev().filter(|&number| self.counts(ctx, number)).collect::<Vec<_>>() {
             let zone = self.zone(number);
-            if world.is_inactive_low(zone, false) {
-                active::shrink(world, &self.control, zone, List::ActiveAnon, BATCH);
+            if ctx.is_inactive_low(zone, false) {
+                active::shrink(ctx, &self.control, zone, List::ActiveAnon, BATCH);
             }
-            let high = world.kernel.alloc.zones[zone].marks.high;
-            if !world.is_above(zone, self.control.order, high, NO_RESERVE) {
+            let high = ctx.kernel.alloc.zones[zone].marks.high;
+            if !ctx.is_above(zone, self.control.order, high, NO_RESERVE) {
                 self.end = number;
                 let zones = self.zone(0)..=zone;
-                self.pages = zones.map(|at| world.kernel.reclaim.reclaimable(&world.kernel.stat.pages, at)).sum();
+                self.pages = zones.map(|at| ctx.kernel.reclaim.reclaimable(&ctx.kernel.stat.pages, at)).sum();
                 return true;
             }
-            if world.variant().balanced == Balanced::Quarter {
-                world.zone(zone).congested = false;
+            if ctx.variant().balanced == Balanced::Quarter {
+                ctx.zone(zone).congested = false;
             }
         }
         false
     }
 
-    fn after_zone(&mut self, world: &mut World<'_>, number: usize, shrunk: bool) {
-        let (zone, quarter) = (self.zone(number), world.variant().balanced == Balanced::Quarter);
+    fn after_zone(&mut self, ctx: &mut TaskCtx<'_>, number: usize, shrunk: bool) {
+        let (zone, quarter) = (self.zone(number), ctx.variant().balanced == Balanced::Quarter);
         if shrunk || !quarter {
-            let freed = world.shrink_caches(&self.control, self.pages);
+            let freed = ctx.shrink_caches(&self.control, self.pages);
             self.total_scanned += self.control.scanned;
-            if !quarter && world.is_given_up(zone) {
+            if !quarter && ctx.is_given_up(zone) {
                 return;
             }
-            if freed == 0 && !world.is_hopeful(zone) {
-                world.give_up(zone);
+            if freed == 0 && !ctx.is_hopeful(zone) {
+                ctx.give_up(zone);
             }
         }
         let reclaimed = self.control.reclaimed;
         if self.total_scanned > 2 * BATCH && self.total_scanned > reclaimed + reclaimed / 2 {
             self.control.may_writepage = true;
         }
-        if quarter && world.is_given_up(zone) {
+        if quarter && ctx.is_given_up(zone) {
             if self.end == number {
                 self.end = number.saturating_sub(1);
             }
             return;
         }
-        let of = &world.kernel.alloc.zones[zone];
+        let of = &ctx.kernel.alloc.zones[zone];
         let (marks, present) = (of.marks, of.present);
-        if !self.is_above(world, number, self.test_order, marks.high) {
+        if !self.is_above(ctx, number, self.test_order, marks.high) {
             self.all_ok = false;
-            self.under_min |= !self.is_above(world, number, self.control.order, marks.min);
+            self.under_min |= !self.is_above(ctx, number, self.control.order, marks.min);
         } else {
-            world.zone(zone).congested = false;
+            ctx.zone(zone).congested = false;
             self.balanced += if number <= self.highest { present } else { 0 };
         }
     }
 
     /// The node is balanced.
-    fn is_ok(&self, world: &World<'_>) -> bool {
-        let quarter = || world.variant().balanced == Balanced::Quarter && self.control.order > 0;
-        self.all_ok || quarter() && is_quarter(self.balanced, world.pages_up_to(self.node, self.highest))
+    fn is_ok(&self, ctx: &TaskCtx<'_>) -> bool {
+        let quarter = || ctx.variant().balanced == Balanced::Quarter && self.control.order > 0;
+        self.all_ok || quarter() && is_quarter(self.balanced, ctx.pages_up_to(self.node, self.highest))
     }
 
-    fn out(&mut self, world: &mut World<'_>) -> Poll<Work> {
-        if !self.is_ok(world) {
+    fn out(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Work> {
+        if !self.is_ok(ctx) {
             if self.control.reclaimed == 0 {
                 // All caches have been asked at every priority for nothing. What that takes was not measured: the cost of a
                 // fault stands for each time.
-                world.spend(world.memory.costs.fault * PRIORITIES);
+                ctx.spend(ctx.memory.costs.fault * PRIORITIES);
             }
             if self.control.reclaimed < BATCH {
                 // Memory may be in pieces; single pages must do.
@@ -266,31 +266,31 @@ impl Balance {
             self.stage = Stage::Loop;
             return Poll::On;
         }
-        if self.control.order == 0 || world.variant().balanced == Balanced::AllZones {
+        if self.control.order == 0 || ctx.variant().balanced == Balanced::AllZones {
             return self.done();
         }
         let mut has_block = false;
         for number in 0..=self.end {
-            if !self.counts(world, number) {
+            if !self.counts(ctx, number) {
                 continue;
             }
             let (zone, order) = (self.zone(number), self.control.order);
-            let marks = world.kernel.alloc.zones[zone].marks;
+            let marks = ctx.kernel.alloc.zones[zone].marks;
             // Compaction would fail for want of memory, or single pages are short.
-            let compacts = world.variant().kswapd_order_zero;
-            let too_few = compacts && world.kernel.early_suitable(zone, order) == Status::Skipped;
-            if too_few || !world.is_above(zone, 0, marks.high, NO_RESERVE) {
+            let compacts = ctx.variant().kswapd_order_zero;
+            let too_few = compacts && ctx.kernel.early_suitable(zone, order) == Status::Skipped;
+            if too_few || !ctx.is_above(zone, 0, marks.high, NO_RESERVE) {
                 self.control.order = if too_few { order } else { 0 };
                 self.stage = Stage::Loop;
                 return Poll::On;
             }
-            has_block |= world.is_above(zone, order, marks.low, ZoneKind::ALL[self.highest]);
-            world.zone(zone).congested = false;
+            has_block |= ctx.is_above(zone, order, marks.low, ZoneKind::ALL[self.highest]);
+            ctx.zone(zone).congested = false;
         }
-        if has_block || !world.variant().kswapd_order_zero {
+        if has_block || !ctx.variant().kswapd_order_zero {
             return self.done();
         }
-        self.stage = Stage::Compacting(early::Node::new(world, self.node, self.control.order));
+        self.stage = Stage::Compacting(early::Node::new(ctx, self.node, self.control.order));
         Poll::On
     }
 

@@ -9,7 +9,7 @@ use super::Blocks;
 use super::state::NO_RESERVE;
 use crate::mm::compaction::Status;
 use crate::mm::lru::List;
-use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, World, compact_gap};
+use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, TaskCtx, compact_gap};
 use crate::page_alloc::Marks;
 
 /// Parts of a zone one of which may be free above the high mark (`KSWAPD_ZONE_BALANCE_GAP_RATIO`).
@@ -21,8 +21,8 @@ pub(super) fn balance_gap(marks: Marks, present: u64) -> u64 {
 }
 
 /// A zone of which so many pages have just been looked at and reclaimed is shrunk once more.
-pub(super) fn goes_on(world: &World<'_>, control: &Control, zone: usize, reclaimed: u64, scanned: u64) -> bool {
-    let for_block = match world.variant().blocks {
+pub(super) fn goes_on(ctx: &TaskCtx<'_>, control: &Control, zone: usize, reclaimed: u64, scanned: u64) -> bool {
+    let for_block = match ctx.variant().blocks {
         Blocks::Lumpy => false,
         Blocks::CompactionMode => control.in_mode,
         Blocks::Compaction => control.order > COSTLY_ORDER || control.order > 0 && control.priority < DEF_PRIORITY - 2,
@@ -30,25 +30,24 @@ pub(super) fn goes_on(world: &World<'_>, control: &Control, zone: usize, reclaim
     if !for_block || reclaimed == 0 && !(control.repeat && scanned > 0) {
         return false;
     }
-    let anon = if world.has_swap() { world.list_size(zone, List::InactiveAnon) } else { 0 };
-    let (inactive, wanted) = (world.list_size(zone, List::InactiveFile) + anon, compact_gap(control.order));
-    control.reclaimed < wanted && inactive > wanted
-        || world.kernel.early_suitable(zone, control.order) == Status::Skipped
+    let anon = if ctx.has_swap() { ctx.list_size(zone, List::InactiveAnon) } else { 0 };
+    let (inactive, wanted) = (ctx.list_size(zone, List::InactiveFile) + anon, compact_gap(control.order));
+    control.reclaimed < wanted && inactive > wanted || ctx.kernel.early_suitable(zone, control.order) == Status::Skipped
 }
 
 /// A zone has so much free that compaction is to be tried for a large block.
-pub(super) fn compaction_ready(world: &mut World<'_>, zone: usize, order: u32) -> bool {
-    if order <= COSTLY_ORDER || world.variant().blocks == Blocks::Lumpy {
+pub(super) fn compaction_ready(ctx: &mut TaskCtx<'_>, zone: usize, order: u32) -> bool {
+    if order <= COSTLY_ORDER || ctx.variant().blocks == Blocks::Lumpy {
         return false;
     }
-    let of = &world.kernel.alloc.zones[zone];
+    let of = &ctx.kernel.alloc.zones[zone];
     let mark = of.marks.high + balance_gap(of.marks, of.present) + compact_gap(order);
-    let has_room = world.is_above(zone, 0, mark, NO_RESERVE);
+    let has_room = ctx.is_above(zone, 0, mark, NO_RESERVE);
     // Asking whether compaction is put off counts as asking for it.
-    if world.early_deferred(zone, order) {
+    if ctx.early_deferred(zone, order) {
         return has_room;
     }
-    has_room && world.kernel.early_suitable(zone, order) != Status::Skipped
+    has_room && ctx.kernel.early_suitable(zone, order) != Status::Skipped
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! Both end when a device is congested no longer, or when their time is over. Times are whole ticks. Left out: that a task
 //! that need not wait lets others run. Checked by tests of [`super`].
 
-use super::{Held, Waits};
+use super::{IsolatedPages, Waits};
 use crate::frame::{Flag, Pfn};
-use crate::mm::vmscan::{Poll, Reason, Reclaim, World};
+use crate::mm::vmscan::{Poll, Reason, Reclaim, TaskCtx};
 use crate::time::{PS_PER_NS, Ps};
 use mmtwin_event::vocabulary::{WritebackCongestionWait, WritebackWaitIffCongested};
 
@@ -23,7 +23,7 @@ pub(super) struct Wait {
     conditional: bool,
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// Begins to wait for a part of a second; until when.
     pub(super) fn congestion_wait(&mut self, part: u64) -> (Wait, Ps) {
         let (since, ticks) = (self.now() / self.jiffy(), self.kernel.reclaim.rules.hz / part);
@@ -71,7 +71,7 @@ impl Reclaim {
     /// A request has left a device's queue, which is congested no longer if `uncongested`: who waits for one, or for room,
     /// goes on.
     pub(crate) fn request_ended(&mut self, uncongested: bool) {
-        if self.rules.by_zone.is_some() {
+        if self.rules.per_zone_lru.is_some() {
             self.unthrottled.extend(CONGESTION.filter(|_| uncongested));
         }
         self.unthrottled.extend(WRITTEN.filter(|_| std::mem::take(&mut self.awaits_room)));
@@ -87,7 +87,7 @@ impl Reclaim {
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// Pages in a task's hands are being written: until when it waits; `None`: none is any more. Those that others have freed
     /// meanwhile are left out.
     pub(crate) fn wait_for_writes(
@@ -95,12 +95,12 @@ impl World<'_> {
         zone: usize,
         pages: &mut Vec<Pfn>,
     ) -> Option<(Ps, Option<(usize, Reason)>)> {
-        if let Some(held) = self.kernel.reclaim.held.remove(&self.task.pid) {
+        if let Some(held) = self.kernel.reclaim.isolated.remove(&self.task.pid) {
             pages.retain(|page| held.pages.contains(page));
         }
         let page = *pages.iter().find(|&&page| self.kernel.alloc.frames.has(page, Flag::Writeback))?;
-        let held = Held { zone, taken: [0; 2], pages: pages.iter().copied().collect(), lost: false };
-        self.kernel.reclaim.held.insert(self.task.pid, held);
+        let held = IsolatedPages { zone, taken: [0; 2], pages: pages.iter().copied().collect(), lost: false };
+        self.kernel.reclaim.isolated.insert(self.task.pid, held);
         self.kernel.reclaim.awaited.push(page);
         Some((self.tick_after(10), WRITTEN))
     }
@@ -108,7 +108,7 @@ impl World<'_> {
     /// The flusher finds no room in the device's queue: until when it waits for some. Later kernels have queues of another
     /// kind.
     pub(crate) fn waits_for_room(&mut self) -> Option<Poll<()>> {
-        let full = self.kernel.reclaim.rules.by_zone.is_some() && self.memory.requests.is_full(true);
+        let full = self.kernel.reclaim.rules.per_zone_lru.is_some() && self.memory.requests.is_full(true);
         self.kernel.reclaim.awaits_room |= full;
         full.then(|| Poll::Sleep(self.tick_after(10), WRITTEN))
     }

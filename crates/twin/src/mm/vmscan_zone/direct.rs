@@ -7,7 +7,7 @@
 use super::block::compaction_ready;
 use super::congestion_wait::{CONGESTION, Wait};
 use super::shrink_zone::Pass;
-use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, World};
+use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx};
 use crate::time::Ps;
 use mmtwin_event::vocabulary::{MmVmscanDirectReclaimBegin, MmVmscanDirectReclaimEnd};
 
@@ -48,9 +48,9 @@ enum Stage {
 
 impl Direct {
     /// A task's reclaim, with the zones that it may take pages of; `again`: what it has reclaimed before was not enough.
-    pub(crate) fn new(world: &World<'_>, control: Control, mut zones: Vec<usize>, again: bool) -> Direct {
-        zones.retain(|&zone| world.kernel.alloc.zones[zone].populated());
-        let may_writepage = !world.kernel.reclaim.rules.laptop_mode;
+    pub(crate) fn new(ctx: &TaskCtx<'_>, control: Control, mut zones: Vec<usize>, again: bool) -> Direct {
+        zones.retain(|&zone| ctx.kernel.alloc.zones[zone].populated());
+        let may_writepage = !ctx.kernel.reclaim.rules.laptop_mode;
         let stage = if again { Stage::Again } else { Stage::Begin };
         Direct {
             control: Control { may_writepage, ..control },
@@ -64,41 +64,41 @@ impl Direct {
     }
 
     /// Goes on; at the end, the pages that were reclaimed, or 1 if there is hope yet.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<u64> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         match &mut self.stage {
             Stage::Again => {
                 self.stage = Stage::Begin;
-                if let Some((wait, until)) = world.task_waits(BETWEEN_TRIES, self.preferred()) {
+                if let Some((wait, until)) = ctx.task_waits(BETWEEN_TRIES, self.preferred()) {
                     self.stage = Stage::BetweenTries(wait);
                     return Poll::Sleep(until, CONGESTION);
                 }
             }
             Stage::BetweenTries(wait) => {
-                world.end_wait(*wait);
+                ctx.end_wait(*wait);
                 self.stage = Stage::Begin;
             }
             Stage::Begin => {
-                self.write_begin(world);
-                world.kernel.stat.events.reclaim.allocstall[self.control.highest as usize] += 1;
+                self.write_begin(ctx);
+                ctx.kernel.stat.events.reclaim.allocstall[self.control.highest as usize] += 1;
                 self.stage = Stage::Zones;
             }
-            Stage::Zones => match self.next_zone(world) {
-                Some(zone) => self.stage = Stage::Zone(Pass::new(world, &self.control, zone)),
+            Stage::Zones => match self.next_zone(ctx) {
+                Some(zone) => self.stage = Stage::Zone(Pass::new(ctx, &self.control, zone)),
                 None => self.stage = Stage::AfterPriority,
             },
-            Stage::Zone(pass) => match pass.step(world, &mut self.control) {
+            Stage::Zone(pass) => match pass.step(ctx, &mut self.control) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => return Poll::Sleep(until, why),
                 Poll::Done(()) => self.stage = Stage::Zones,
             },
-            Stage::AfterPriority => return self.after_priority(world),
+            Stage::AfterPriority => return self.after_priority(ctx),
             Stage::Waiting(wait) => {
-                world.end_wait(*wait);
+                ctx.end_wait(*wait);
                 self.stage = Stage::NextPriority;
             }
             Stage::NextPriority => {
                 if self.control.priority == 0 {
-                    return self.end(world);
+                    return self.end(ctx);
                 }
                 self.control.priority -= 1;
                 (self.control.scanned, self.next, self.aborted) = (0, 0, false);
@@ -109,13 +109,13 @@ impl Direct {
     }
 
     /// The next zone that has not been given up, which only counts after the first priority, and is not left to compaction.
-    fn next_zone(&mut self, world: &mut World<'_>) -> Option<usize> {
+    fn next_zone(&mut self, ctx: &mut TaskCtx<'_>) -> Option<usize> {
         while let Some(&zone) = self.zones.get(self.next) {
             self.next += 1;
-            if self.control.priority < DEF_PRIORITY && world.is_given_up(zone) {
+            if self.control.priority < DEF_PRIORITY && ctx.is_given_up(zone) {
                 continue;
             }
-            if compaction_ready(world, zone, self.control.order) {
+            if compaction_ready(ctx, zone, self.control.order) {
                 self.aborted = true;
                 continue;
             }
@@ -129,27 +129,27 @@ impl Direct {
         self.zones.first().copied().unwrap_or(0)
     }
 
-    fn after_priority(&mut self, world: &mut World<'_>) -> Poll<u64> {
-        let reclaimable = |zone: &usize| world.kernel.reclaim.reclaimable(&world.kernel.stat.pages, *zone);
+    fn after_priority(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
+        let reclaimable = |zone: &usize| ctx.kernel.reclaim.reclaimable(&ctx.kernel.stat.pages, *zone);
         let pages = self.zones.iter().map(reclaimable).sum();
-        world.shrink_caches(&self.control, pages);
+        ctx.shrink_caches(&self.control, pages);
         let preferred = self.preferred();
         let control = &mut self.control;
         self.total_scanned += control.scanned;
         if control.reclaimed >= control.nr_to_reclaim {
-            return self.end(world);
+            return self.end(ctx);
         }
         if self.total_scanned > MAY_WRITE {
             control.may_writepage = true;
-            match world.kernel.reclaim.rules.laptop_mode {
-                true => world.kernel.writeback.write_all(),
-                false => world.kernel.writeback.write_some(self.total_scanned),
+            match ctx.kernel.reclaim.rules.laptop_mode {
+                true => ctx.kernel.writeback.write_all(),
+                false => ctx.kernel.writeback.write_some(self.total_scanned),
             }
         }
         self.stage = Stage::NextPriority;
         if control.scanned > 0
             && control.priority < DEF_PRIORITY - 2
-            && let Some((wait, until)) = world.task_waits(IN_RECLAIM, preferred)
+            && let Some((wait, until)) = ctx.task_waits(IN_RECLAIM, preferred)
         {
             self.stage = Stage::Waiting(wait);
             return Poll::Sleep(until, CONGESTION);
@@ -157,28 +157,28 @@ impl Direct {
         Poll::On
     }
 
-    fn end(&mut self, world: &mut World<'_>) -> Poll<u64> {
-        let trusts = world.variant().trusts_kswapd;
-        let has_hope = |&zone: &usize| if trusts { !world.is_given_up(zone) } else { world.is_hopeful(zone) };
+    fn end(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
+        let trusts = ctx.variant().trusts_kswapd;
+        let has_hope = |&zone: &usize| if trusts { !ctx.is_given_up(zone) } else { ctx.is_hopeful(zone) };
         let hope = self.aborted || self.zones.iter().any(has_hope);
         if self.control.reclaimed == 0 {
-            world.spend_fruitless(self.begun);
+            ctx.spend_fruitless(self.begun);
         }
         let nr_reclaimed = self.control.reclaimed.max(u64::from(hope));
-        let (at, task) = (world.now(), world.task);
-        world.kernel.probe.write(at, world.cpu, task, &MmVmscanDirectReclaimEnd { nr_reclaimed }, b"");
+        let (at, task) = (ctx.now(), ctx.task);
+        ctx.kernel.probe.write(at, ctx.cpu, task, &MmVmscanDirectReclaimEnd { nr_reclaimed }, b"");
         Poll::Done(nr_reclaimed)
     }
 
-    fn write_begin(&mut self, world: &mut World<'_>) {
-        self.begun = world.kernel.clock(world.cpu);
-        let (gfp, gfp_flags) = world.kernel.probe.gfp(self.control.gfp);
+    fn write_begin(&mut self, ctx: &mut TaskCtx<'_>) {
+        self.begun = ctx.kernel.clock(ctx.cpu);
+        let (gfp, gfp_flags) = ctx.kernel.probe.gfp(self.control.gfp);
         let event = MmVmscanDirectReclaimBegin {
             order: self.control.order as i32,
             may_writepage: Some(self.control.may_writepage.into()),
             gfp_flags,
         };
-        let (at, task) = (world.now(), world.task);
-        world.kernel.probe.write(at, world.cpu, task, &event, gfp.as_bytes());
+        let (at, task) = (ctx.now(), ctx.task);
+        ctx.kernel.probe.write(at, ctx.cpu, task, &event, gfp.as_bytes());
     }
 }

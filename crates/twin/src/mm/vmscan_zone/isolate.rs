@@ -11,7 +11,7 @@
 use super::{IsolateModes, Neighbours};
 use crate::frame::{Flag, Pfn, State};
 use crate::mm::lru::{List, PerType};
-use crate::mm::vmscan::{Control, World};
+use crate::mm::vmscan::{Control, TaskCtx};
 use mmtwin_event::vocabulary::MmVmscanLruIsolate;
 
 /// Which pages are taken (`ISOLATE_INACTIVE`, `ISOLATE_ACTIVE`, `ISOLATE_BOTH`).
@@ -67,31 +67,31 @@ enum Refused {
 
 /// Takes pages of a list, oldest first, and their neighbours, until `wanted` were looked at.
 pub(super) fn isolate(
-    world: &mut World<'_>,
+    ctx: &mut TaskCtx<'_>,
     control: &Control,
     zone: usize,
     list: List,
     wanted: u64,
     mode: Mode,
 ) -> Isolated {
-    world.drain();
-    let number = world.kernel.reclaim.lru.number(zone, 0);
-    let variant = world.variant();
+    ctx.drain();
+    let number = ctx.kernel.reclaim.lru.number(zone, 0);
+    let variant = ctx.variant();
     let with_neighbours = control.order > 0 && variant.neighbours != Neighbours::Left;
     let mut isolated = Isolated::default();
     while isolated.scanned < wanted {
-        let kernel = &mut *world.kernel;
+        let kernel = &mut *ctx.kernel;
         let Some(page) = kernel.reclaim.lru.take_oldest(number, list) else { break };
         let frames = &mut kernel.alloc.frames;
         frames.set_flag(page, Flag::Lru, false);
         kernel.reclaim.lru.resize(frames, &mut kernel.stat.pages, number, list, page, false);
         isolated.note(list, page, 1 << frames.order(page));
         if with_neighbours {
-            isolated.take_neighbours(world, (zone, page), control.order, (list, mode));
+            isolated.take_neighbours(ctx, (zone, page), control.order, (list, mode));
         }
     }
     let Contiguous { taken, dirty, failed } = isolated.contiguous;
-    world.write(&MmVmscanLruIsolate {
+    ctx.write(&MmVmscanLruIsolate {
         order: control.order as i32,
         nr_requested: wanted,
         nr_scanned: isolated.scanned,
@@ -105,11 +105,11 @@ pub(super) fn isolate(
         lru: None,
         file: Some(list.is_file().into()),
     });
-    world.note_scanned(zone, isolated.scanned);
+    ctx.note_scanned(zone, isolated.scanned);
     for of in 0..2 {
-        world.zone(zone).scanned[of] += isolated.taken[of];
+        ctx.zone(zone).scanned[of] += isolated.taken[of];
     }
-    world.spend(world.memory.costs.scan_page * isolated.scanned);
+    ctx.spend(ctx.memory.costs.scan_page * isolated.scanned);
     isolated
 }
 
@@ -122,8 +122,8 @@ impl Isolated {
     }
 
     /// Takes what there is around a page of a zone in its aligned block.
-    fn take_neighbours(&mut self, world: &mut World<'_>, (zone, page): (usize, Pfn), order: u32, like: (List, Mode)) {
-        let gives_up = world.variant().neighbours == Neighbours::GiveUp;
+    fn take_neighbours(&mut self, ctx: &mut TaskCtx<'_>, (zone, page): (usize, Pfn), order: u32, like: (List, Mode)) {
+        let gives_up = ctx.variant().neighbours == Neighbours::GiveUp;
         let first = u64::from(page) >> order << order;
         let mut at = first;
         while at < first + (1 << order) {
@@ -132,9 +132,9 @@ impl Isolated {
             if neighbour == page {
                 continue;
             }
-            match refused(world, zone, neighbour, like) {
+            match refused(ctx, zone, neighbour, like) {
                 None => {
-                    let kernel = &mut *world.kernel;
+                    let kernel = &mut *ctx.kernel;
                     let frames = &mut kernel.alloc.frames;
                     let list = List::of(frames, neighbour);
                     kernel.reclaim.lru.remove(frames, &mut kernel.stat.pages, neighbour);
@@ -155,9 +155,9 @@ impl Isolated {
 }
 
 /// Why a page frame is not taken with a page of a zone's list; `None`: it is.
-fn refused(world: &World<'_>, zone: usize, page: Pfn, (list, mode): (List, Mode)) -> Option<Refused> {
-    let frames = &world.kernel.alloc.frames;
-    if !world.kernel.alloc.zones[zone].spans(page.into()) {
+fn refused(ctx: &TaskCtx<'_>, zone: usize, page: Pfn, (list, mode): (List, Mode)) -> Option<Refused> {
+    let frames = &ctx.kernel.alloc.frames;
+    if !ctx.kernel.alloc.zones[zone].spans(page.into()) {
         return Some(Refused::OutOfReach);
     }
     match frames.state(page) {
@@ -167,7 +167,7 @@ fn refused(world: &World<'_>, zone: usize, page: Pfn, (list, mode): (List, Mode)
         State::Allocated => {}
     }
     let anon = frames.has(page, Flag::Swapbacked);
-    if anon && !world.has_swap() && !world.memory.has_slot(page) {
+    if anon && !ctx.has_swap() && !ctx.memory.has_slot(page) {
         return Some(Refused::OutOfReach);
     }
     let of = List::of(frames, page);

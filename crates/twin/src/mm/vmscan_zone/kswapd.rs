@@ -10,7 +10,7 @@ use super::balance_pgdat::{Balance, Work, is_quarter};
 use super::state::NO_RESERVE;
 use crate::frame::{ZONES, ZoneKind};
 use crate::mm::kernel::Kernel;
-use crate::mm::vmscan::{Poll, World};
+use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::probe::Task;
 use crate::time::{PS_PER_NS, Ps};
 use mmtwin_event::vocabulary::{MmVmscanKswapdSleep, MmVmscanKswapdWake, MmVmscanWakeupKswapd};
@@ -23,7 +23,7 @@ impl Kernel {
         if !of.populated() {
             return;
         }
-        let only_asleep = self.reclaim.rules.by_zone.is_some_and(|variant| variant.wakes_sleepers);
+        let only_asleep = self.reclaim.rules.per_zone_lru.is_some_and(|variant| variant.wakes_sleepers);
         let asked = &mut self.reclaim.nodes[node];
         if only_asleep {
             if asked.kswapd_order < order {
@@ -54,7 +54,7 @@ impl Kernel {
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// What kswapd of a node is asked for.
     fn asked(&self, node: usize) -> Work {
         let of = &self.kernel.reclaim.nodes[node];
@@ -107,49 +107,49 @@ impl Kswapd {
     }
 
     /// Goes on. `Done`: it sleeps until it is woken.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match &mut self.stage {
             Stage::TrySleep => {
-                if !remembers(world) || self.came.highest >= self.asked.highest && self.came.order == self.asked.order {
-                    self.asked = world.take_asked(self.node);
+                if !remembers(ctx) || self.came.highest >= self.asked.highest && self.came.order == self.asked.order {
+                    self.asked = ctx.take_asked(self.node);
                 }
                 if self.work.order < self.asked.order || self.work.highest > self.asked.highest {
                     self.work = self.asked;
-                    self.begin(world);
-                } else if self.is_balanced(world) {
-                    let jiffy = world.jiffy();
-                    let until = (world.now() / jiffy + world.kernel.reclaim.rules.hz / 10) * jiffy * PS_PER_NS;
+                    self.begin(ctx);
+                } else if self.is_balanced(ctx) {
+                    let jiffy = ctx.jiffy();
+                    let until = (ctx.now() / jiffy + ctx.kernel.reclaim.rules.hz / 10) * jiffy * PS_PER_NS;
                     self.stage = Stage::Dozing(until);
-                    world.kernel.reclaim.nodes[self.node].kswapd_waits = true;
+                    ctx.kernel.reclaim.nodes[self.node].kswapd_waits = true;
                     return Poll::Sleep(until, None);
                 } else {
-                    world.kernel.stat.events.reclaim.kswapd_high_wmark_hit_quickly += 1;
-                    self.go_on(world);
+                    ctx.kernel.stat.events.reclaim.kswapd_high_wmark_hit_quickly += 1;
+                    self.go_on(ctx);
                 }
             }
             Stage::Dozing(until) => {
-                let early = world.kernel.clock(world.cpu) < *until;
-                world.kernel.reclaim.nodes[self.node].kswapd_waits = false;
+                let early = ctx.kernel.clock(ctx.cpu) < *until;
+                ctx.kernel.reclaim.nodes[self.node].kswapd_waits = false;
                 if early {
-                    world.kernel.stat.events.reclaim.kswapd_low_wmark_hit_quickly += 1;
-                    self.go_on(world);
-                } else if self.is_balanced(world) {
-                    let (at, cpu, task) = (world.now(), world.cpu, world.task);
+                    ctx.kernel.stat.events.reclaim.kswapd_low_wmark_hit_quickly += 1;
+                    self.go_on(ctx);
+                } else if self.is_balanced(ctx) {
+                    let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
                     let event = MmVmscanKswapdSleep { nid: self.node as i32 };
-                    world.kernel.probe.write(at, cpu, task, &event, b"");
-                    world.kernel.reclaim.nodes[self.node].kswapd_waits = true;
+                    ctx.kernel.probe.write(at, cpu, task, &event, b"");
+                    ctx.kernel.reclaim.nodes[self.node].kswapd_waits = true;
                     self.stage = Stage::Asleep;
                     return Poll::Done(());
                 } else {
-                    world.kernel.stat.events.reclaim.kswapd_high_wmark_hit_quickly += 1;
-                    self.go_on(world);
+                    ctx.kernel.stat.events.reclaim.kswapd_high_wmark_hit_quickly += 1;
+                    self.go_on(ctx);
                 }
             }
             Stage::Asleep => {
-                world.kernel.reclaim.nodes[self.node].kswapd_waits = false;
-                self.go_on(world);
+                ctx.kernel.reclaim.nodes[self.node].kswapd_waits = false;
+                self.go_on(ctx);
             }
-            Stage::Balancing(balance) => match balance.step(world) {
+            Stage::Balancing(balance) => match balance.step(ctx) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => return Poll::Sleep(until, why),
                 Poll::Done(came) => (self.came, self.stage) = (came, Stage::TrySleep),
@@ -159,46 +159,46 @@ impl Kswapd {
     }
 
     /// It may sleep: no zone that has not been given up is below its high mark, or for a block a quarter of them is not.
-    fn is_balanced(&self, world: &mut World<'_>) -> bool {
-        let quarter = world.variant().balanced == Balanced::Quarter;
+    fn is_balanced(&self, ctx: &mut TaskCtx<'_>) -> bool {
+        let quarter = ctx.variant().balanced == Balanced::Quarter;
         let Work { order, highest } = if quarter { self.came } else { Work { highest: ZONES - 1, ..self.work } };
         let (mut all_ok, mut balanced) = (true, 0);
         for zone in self.node * ZONES..=self.node * ZONES + highest {
-            let of = &world.kernel.alloc.zones[zone];
+            let of = &ctx.kernel.alloc.zones[zone];
             let (populated, high, present) = (of.populated(), of.marks.high, of.present);
-            if !populated || world.is_given_up(zone) || world.is_above(zone, order, high, NO_RESERVE) {
+            if !populated || ctx.is_given_up(zone) || ctx.is_above(zone, order, high, NO_RESERVE) {
                 balanced += present;
             } else {
                 all_ok = false;
             }
         }
         match quarter && order > 0 {
-            true => is_quarter(balanced, world.pages_up_to(self.node, highest)),
+            true => is_quarter(balanced, ctx.pages_up_to(self.node, highest)),
             false => all_ok,
         }
     }
 
     /// Takes what was asked for; in 2010 that stays asked for until it looks for sleep.
-    fn go_on(&mut self, world: &mut World<'_>) {
-        match remembers(world) {
+    fn go_on(&mut self, ctx: &mut TaskCtx<'_>) {
+        match remembers(ctx) {
             true => {
-                self.asked = world.take_asked(self.node);
+                self.asked = ctx.take_asked(self.node);
                 self.work = self.asked;
             }
-            false => self.work = world.asked(self.node),
+            false => self.work = ctx.asked(self.node),
         }
-        self.begin(world);
+        self.begin(ctx);
     }
 
-    fn begin(&mut self, world: &mut World<'_>) {
+    fn begin(&mut self, ctx: &mut TaskCtx<'_>) {
         let event = MmVmscanKswapdWake { nid: self.node as i32, order: self.work.order as i32, zid: None };
-        let (at, cpu, task) = (world.now(), world.cpu, world.task);
-        world.kernel.probe.write(at, cpu, task, &event, b"");
+        let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
+        ctx.kernel.probe.write(at, cpu, task, &event, b"");
         self.stage = Stage::Balancing(Box::new(Balance::new(self.node, self.work)));
     }
 }
 
 /// It knows what it was asked for when a loop has come to less.
-fn remembers(world: &World<'_>) -> bool {
-    world.variant().balanced == Balanced::Quarter
+fn remembers(ctx: &TaskCtx<'_>) -> bool {
+    ctx.variant().balanced == Balanced::Quarter
 }

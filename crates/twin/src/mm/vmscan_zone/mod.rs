@@ -42,7 +42,7 @@ mod variant;
 
 pub(crate) use direct::Direct;
 pub(crate) use kswapd::Kswapd;
-pub(crate) use state::{Held, Zone};
+pub(crate) use state::{IsolatedPages, Zone};
 pub use variant::{
     Balanced, Blocks, DirtyFiles, IsolateModes, Neighbours, References, Slabs, SyncPass, Variant, Waits,
 };

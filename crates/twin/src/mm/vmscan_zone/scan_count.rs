@@ -6,7 +6,7 @@
 
 use super::Zone;
 use crate::mm::lru::{List, PerType};
-use crate::mm::vmscan::{BATCH, Control, World};
+use crate::mm::vmscan::{BATCH, Control, TaskCtx};
 use crate::vmstat::ZoneItem;
 
 /// Pages to scan by list, in the order of [`List::EVICTABLE`].
@@ -45,16 +45,16 @@ fn at_least(scan: u64, forced: bool) -> u64 {
 }
 
 /// Pages to scan of each list of a zone.
-pub(super) fn counts(world: &mut World<'_>, control: &Control, zone: usize) -> Counts {
-    let sizes = List::EVICTABLE.map(|list| world.list_size(zone, list));
+pub(super) fn counts(ctx: &mut TaskCtx<'_>, control: &Control, zone: usize) -> Counts {
+    let sizes = List::EVICTABLE.map(|list| ctx.list_size(zone, list));
     let (anon, file) = (sizes[0] + sizes[1], sizes[2] + sizes[3]);
-    let no_swap = !control.may_swap || !world.has_swap();
-    let free = world.kernel.stat.plain(zone, ZoneItem::FreePages);
-    let high = world.kernel.alloc.zones[zone].marks.high;
-    let swappiness = world.kernel.reclaim.rules.swappiness;
-    let saves = world.variant().saves_scans;
-    let forced = !saves && control.is_kswapd() && world.is_given_up(zone);
-    let of = world.zone(zone);
+    let no_swap = !control.may_swap || !ctx.has_swap();
+    let free = ctx.kernel.stat.plain(zone, ZoneItem::FreePages);
+    let high = ctx.kernel.alloc.zones[zone].marks.high;
+    let swappiness = ctx.kernel.reclaim.rules.swappiness;
+    let saves = ctx.variant().saves_scans;
+    let forced = !saves && control.is_kswapd() && ctx.is_given_up(zone);
+    let of = ctx.zone(zone);
     let shares = match () {
         () if no_swap => Shares { parts: [0, 1], of: 1 },
         () if file + free <= high => Shares { parts: [1, 0], of: 1 },

@@ -9,12 +9,12 @@
 
 use super::congestion_wait::{CONGESTION, WRITTEN, Wait};
 use super::isolate::{Isolated, Mode, isolate};
-use super::shrink_page_list::{Awaited, Fate, Lumpy, Pass};
-use super::{Blocks, Held, SyncPass};
+use super::shrink_page_list::{Awaited, FolioAction, Lumpy, Pass};
+use super::{Blocks, IsolatedPages, SyncPass};
 use crate::frame::{Flag, Pfn, ZONES};
 use crate::mm::lru::List;
 use crate::mm::vmscan::shrink_inactive::flags;
-use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, Poll, World};
+use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, Poll, TaskCtx};
 use mmtwin_event::value::ReclaimFlags;
 use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
 use std::collections::VecDeque;
@@ -87,146 +87,146 @@ impl Batch {
 
     /// Goes on; at the end, the pages that were reclaimed. It does not pause between two steps while it has pages that others
     /// could free.
-    pub(super) fn step(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<u64> {
+    pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<u64> {
         loop {
-            match self.go_on(world, control) {
+            match self.go_on(ctx, control) {
                 Poll::On if !self.left.is_empty() || !self.kept.is_empty() => {}
                 end => return end,
             }
         }
     }
 
-    fn go_on(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<u64> {
+    fn go_on(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<u64> {
         match self.stage {
             Stage::Begin => {
-                if !control.is_kswapd() && world.too_many_isolated(self.zone, self.list) {
-                    let (wait, until) = world.congestion_wait(WAIT);
+                if !control.is_kswapd() && ctx.too_many_isolated(self.zone, self.list) {
+                    let (wait, until) = ctx.congestion_wait(WAIT);
                     self.stage = Stage::Crowded(wait);
                     return Poll::Sleep(until, CONGESTION);
                 }
-                if !self.begin(world, control) {
+                if !self.begin(ctx, control) {
                     return Poll::Done(0);
                 }
                 self.stage = Stage::Pages;
             }
             Stage::Crowded(wait) => {
-                world.end_wait(wait);
+                ctx.end_wait(wait);
                 self.stage = Stage::Begin;
             }
-            Stage::Pages => return self.go_through(world, control),
+            Stage::Pages => return self.go_through(ctx, control),
             Stage::Awaiting => {
-                self.take_up(world);
+                self.take_up(ctx);
                 match self.pass.awaited.filter(|(page, _)| self.left.front() == Some(page)) {
-                    Some((page, what)) if world.has_to_wait(page, what) => return self.lay_down(world),
+                    Some((page, what)) if ctx.has_to_wait(page, what) => return self.lay_down(ctx),
                     Some(_) => {}
                     // It has been freed meanwhile.
                     None => {
                         if let Some((_, Awaited::OwnWrite(of))) = self.pass.awaited.take() {
-                            world.note_write(of, self.pass.lumpy);
+                            ctx.note_write(of, self.pass.lumpy);
                         }
                     }
                 }
                 self.stage = Stage::Pages;
             }
             Stage::Throttled(wait) => {
-                world.end_wait(wait);
-                return self.tell(world, control);
+                ctx.end_wait(wait);
+                return self.tell(ctx, control);
             }
             Stage::BeforeSecond(wait) => {
-                world.end_wait(wait);
-                self.take_up(world);
-                self.second_pass(world);
+                ctx.end_wait(wait);
+                self.take_up(ctx);
+                self.second_pass(ctx);
             }
         }
         Poll::On
     }
 
     /// Takes the pages; false if there are none.
-    fn begin(&mut self, world: &mut World<'_>, control: &mut Control) -> bool {
+    fn begin(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> bool {
         control.in_mode = self.pass.lumpy != Lumpy::Off;
-        let lumpy = self.pass.lumpy != Lumpy::Off && world.variant().blocks == Blocks::Lumpy;
+        let lumpy = self.pass.lumpy != Lumpy::Off && ctx.variant().blocks == Blocks::Lumpy;
         let mode = if lumpy { Mode::Both } else { Mode::Inactive };
-        self.isolated = isolate(world, control, self.zone, self.list, self.wanted, mode);
-        let events = &mut world.kernel.stat.events.reclaim;
+        self.isolated = isolate(ctx, control, self.zone, self.list, self.wanted, mode);
+        let events = &mut ctx.kernel.stat.events.reclaim;
         let scans = if control.is_kswapd() { &mut events.pgscan_kswapd_zone } else { &mut events.pgscan_direct_zone };
         scans[self.zone % ZONES] += self.isolated.scanned;
         self.left = std::mem::take(&mut self.isolated.pages).into();
-        world.clear_active(self.left.iter().copied());
-        world.kernel.count_isolated(self.zone, self.isolated.taken, 1);
+        ctx.clear_active(self.left.iter().copied());
+        ctx.kernel.count_isolated(self.zone, self.isolated.taken, 1);
         !self.left.is_empty()
     }
 
     /// Goes through the pages of a pass.
-    fn go_through(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<u64> {
+    fn go_through(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<u64> {
         let mut activated = 0;
         while let Some(page) = self.left.pop_front() {
-            match self.pass.see(world, control, page) {
-                Fate::Free => self.freed.push(page),
-                Fate::Keep => self.kept.push(page),
-                Fate::Activate => {
-                    world.kernel.alloc.frames.set_flag(page, Flag::Active, true);
+            match self.pass.see(ctx, control, page) {
+                FolioAction::Free => self.freed.push(page),
+                FolioAction::Keep => self.kept.push(page),
+                FolioAction::Activate => {
+                    ctx.kernel.alloc.frames.set_flag(page, Flag::Active, true);
                     activated += 1;
                     self.kept.push(page);
                 }
-                Fate::Wait => {
+                FolioAction::Wait => {
                     self.left.push_front(page);
-                    world.kernel.stat.events.reclaim.pgactivate += activated;
+                    ctx.kernel.stat.events.reclaim.pgactivate += activated;
                     self.stage = Stage::Awaiting;
                     return Poll::On;
                 }
             }
         }
-        world.kernel.stat.events.reclaim.pgactivate += activated;
+        ctx.kernel.stat.events.reclaim.pgactivate += activated;
         if self.pass.dirty > 0 && self.pass.dirty == self.pass.refused {
-            world.zone(self.zone).congested = true;
+            ctx.zone(self.zone).congested = true;
         }
-        self.free(world);
+        self.free(ctx);
         let taken = self.isolated.taken.iter().sum();
         let second = self.pass.lumpy == Lumpy::Sync;
         if second || !stalls(control, self.pass.lumpy, taken, self.reclaimed) {
-            return self.end(world, control);
+            return self.end(ctx, control);
         }
-        match world.variant().sync_pass {
+        match ctx.variant().sync_pass {
             SyncPass::CongestionWait => {
-                let (wait, until) = world.congestion_wait(WAIT);
+                let (wait, until) = ctx.congestion_wait(WAIT);
                 self.stage = Stage::BeforeSecond(wait);
-                self.hand_over(world);
+                self.hand_over(ctx);
                 Poll::Sleep(until, CONGESTION)
             }
             SyncPass::Writeback => {
-                self.second_pass(world);
+                self.second_pass(ctx);
                 Poll::On
             }
-            SyncPass::None => self.end(world, control),
+            SyncPass::None => self.end(ctx, control),
         }
     }
 
-    fn second_pass(&mut self, world: &mut World<'_>) {
+    fn second_pass(&mut self, ctx: &mut TaskCtx<'_>) {
         self.left = std::mem::take(&mut self.kept).into();
         // Those that were found in use are not spared either.
-        world.clear_active(self.left.iter().copied());
+        ctx.clear_active(self.left.iter().copied());
         self.writeback += self.pass.writeback;
         (self.pass, self.stage) = (Pass::new(Lumpy::Sync), Stage::Pages);
     }
 
     /// Frees what the pass has detached.
-    fn free(&mut self, world: &mut World<'_>) {
-        let pages: u64 = self.freed.iter().map(|&page| 1 << world.kernel.alloc.frames.order(page)).sum();
+    fn free(&mut self, ctx: &mut TaskCtx<'_>) {
+        let pages: u64 = self.freed.iter().map(|&page| 1 << ctx.kernel.alloc.frames.order(page)).sum();
         self.reclaimed += pages;
-        world.spend(world.memory.costs.free_page * pages);
+        ctx.spend(ctx.memory.costs.free_page * pages);
         for page in std::mem::take(&mut self.freed) {
-            world.kernel.reclaim.held.get_mut(&world.task.pid).map(|held| held.pages.remove(&page));
-            world.kernel.uncharge(page);
-            let gone = world.kernel.free_unchecked(world.cpu, world.task, page);
+            ctx.kernel.reclaim.isolated.get_mut(&ctx.task.pid).map(|held| held.pages.remove(&page));
+            ctx.kernel.uncharge(page);
+            let gone = ctx.kernel.free_unchecked(ctx.cpu, ctx.task, page);
             debug_assert!(gone.is_ok(), "what was on a list was allocated");
         }
     }
 
-    fn end(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<u64> {
+    fn end(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<u64> {
         let (zone, reclaimed) = (self.zone, self.reclaimed);
-        world.kernel.reclaim.held.remove(&world.task.pid);
+        ctx.kernel.reclaim.isolated.remove(&ctx.task.pid);
         control.in_mode = self.pass.lumpy != Lumpy::Off;
-        let events = &mut world.kernel.stat.events.reclaim;
+        let events = &mut ctx.kernel.stat.events.reclaim;
         events.pgsteal_zone[zone % ZONES] += reclaimed;
         if control.is_kswapd() {
             events.kswapd_steal += reclaimed;
@@ -235,25 +235,25 @@ impl Batch {
             events.pgsteal_direct_zone[zone % ZONES] += reclaimed;
         }
         for &page in &self.kept {
-            let list = List::of(&world.kernel.alloc.frames, page);
-            world.zone(zone).rotated[usize::from(list.is_file())] += u64::from(list.is_active());
+            let list = List::of(&ctx.kernel.alloc.frames, page);
+            ctx.zone(zone).rotated[usize::from(list.is_file())] += u64::from(list.is_active());
         }
-        world.put_back(std::mem::take(&mut self.kept));
-        world.kernel.count_isolated(zone, self.isolated.taken, -1);
+        ctx.put_back(std::mem::take(&mut self.kept));
+        ctx.kernel.count_isolated(zone, self.isolated.taken, -1);
         let taken = self.isolated.taken.iter().sum();
-        if world.variant().throttles_batch
+        if ctx.variant().throttles_batch
             && is_throttled(self.writeback + self.pass.writeback, taken, control.priority)
-            && let Some((wait, until)) = world.task_waits(WAIT, zone)
+            && let Some((wait, until)) = ctx.task_waits(WAIT, zone)
         {
             self.stage = Stage::Throttled(wait);
             return Poll::Sleep(until, CONGESTION);
         }
-        self.tell(world, control)
+        self.tell(ctx, control)
     }
 
-    fn tell(&self, world: &mut World<'_>, control: &Control) -> Poll<u64> {
+    fn tell(&self, ctx: &mut TaskCtx<'_>, control: &Control) -> Poll<u64> {
         let (zone, reclaimed, file) = (self.zone, self.reclaimed, self.list.is_file());
-        world.write(&MmVmscanLruShrinkInactive {
+        ctx.write(&MmVmscanLruShrinkInactive {
             nid: (zone / ZONES) as i32,
             zid: Some((zone % ZONES) as i32),
             nr_scanned: self.isolated.scanned,
@@ -273,25 +273,25 @@ impl Batch {
     }
 
     /// Sleeps for a page.
-    fn lay_down(&mut self, world: &mut World<'_>) -> Poll<u64> {
-        self.hand_over(world);
-        let until = world.tick_after(WAIT);
+    fn lay_down(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
+        self.hand_over(ctx);
+        let until = ctx.tick_after(WAIT);
         Poll::Sleep(until, WRITTEN)
     }
 
     /// It is going to sleep: others may free its pages.
-    fn hand_over(&mut self, world: &mut World<'_>) {
-        self.free(world);
+    fn hand_over(&mut self, ctx: &mut TaskCtx<'_>) {
+        self.free(ctx);
         let (zone, taken) = (self.zone, self.isolated.taken);
-        world.kernel.reclaim.held.entry(world.task.pid).or_insert_with(|| {
+        ctx.kernel.reclaim.isolated.entry(ctx.task.pid).or_insert_with(|| {
             let pages = self.left.iter().chain(&self.kept).copied().collect();
-            Held { zone, taken, pages, lost: false }
+            IsolatedPages { zone, taken, pages, lost: false }
         });
     }
 
     /// It goes on with those that are left.
-    fn take_up(&mut self, world: &mut World<'_>) {
-        let Some(held) = world.kernel.reclaim.held.get_mut(&world.task.pid) else { return };
+    fn take_up(&mut self, ctx: &mut TaskCtx<'_>) {
+        let Some(held) = ctx.kernel.reclaim.isolated.get_mut(&ctx.task.pid) else { return };
         if std::mem::take(&mut held.lost) {
             self.left.retain(|page| held.pages.contains(page));
             self.kept.retain(|page| held.pages.contains(page));

@@ -13,14 +13,14 @@ use super::{Blocks, DirtyFiles, SyncPass};
 use crate::frame::{Flag, Pfn, ZONES};
 use crate::hw::IoClass;
 use crate::mm::vmscan::shrink_inactive::flags;
-use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, World};
+use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, TaskCtx};
 use crate::vmstat::NodeItem;
 use mmtwin_event::value::ReclaimFlags;
 use mmtwin_event::vocabulary::MmVmscanWriteFolio;
 
 /// What becomes of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum FolioAction {
     Keep,
     Activate,
     Free,
@@ -82,7 +82,7 @@ enum References {
 /// `page_check_references`: `young` page tables have used the page, `referenced` is its flag, which is cleared now and set
 /// again where the page is kept; `exec`: it is of an executable file.
 fn check(rules: super::References, young: bool, referenced: bool, file: bool, exec: bool) -> References {
-    let of_2012 = rules == super::References::Of2012;
+    let of_2012 = rules == super::References::Since3_3;
     match (young, referenced) {
         (true, _) if !file || exec && of_2012 => References::Activate,
         (true, true) => References::Activate,
@@ -106,127 +106,127 @@ impl Pass {
     }
 
     /// What becomes of a page of the batch, or that it has to be awaited first.
-    pub(super) fn see(&mut self, world: &mut World<'_>, control: &mut Control, page: Pfn) -> Fate {
-        let writing = world.kernel.alloc.frames.has(page, Flag::Writeback);
-        let fate = self.judge(world, control, page);
-        let writing = writing || world.kernel.alloc.frames.has(page, Flag::Writeback);
-        let one_fails_all = world.variant().sync_pass == SyncPass::Writeback;
-        if one_fails_all && (fate == Fate::Activate || fate == Fate::Keep && !writing) {
+    pub(super) fn see(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control, page: Pfn) -> FolioAction {
+        let writing = ctx.kernel.alloc.frames.has(page, Flag::Writeback);
+        let action = self.judge(ctx, control, page);
+        let writing = writing || ctx.kernel.alloc.frames.has(page, Flag::Writeback);
+        let one_fails_all = ctx.variant().sync_pass == SyncPass::Writeback;
+        if one_fails_all && (action == FolioAction::Activate || action == FolioAction::Keep && !writing) {
             self.lumpy = Lumpy::Off;
         }
-        fate
+        action
     }
 
-    fn wait(&mut self, page: Pfn, what: Awaited) -> Fate {
+    fn wait(&mut self, page: Pfn, what: Awaited) -> FolioAction {
         self.awaited = Some((page, what));
-        Fate::Wait
+        FolioAction::Wait
     }
 
-    fn judge(&mut self, world: &mut World<'_>, control: &mut Control, page: Pfn) -> Fate {
-        let content = world.kernel.alloc.frames.content(page);
-        let at = world.memory.of_content(content);
-        let file = !world.kernel.alloc.frames.has(page, Flag::Swapbacked);
-        let may_enter_fs = control.fs || control.io && world.memory.has_slot(page);
+    fn judge(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control, page: Pfn) -> FolioAction {
+        let content = ctx.kernel.alloc.frames.content(page);
+        let at = ctx.memory.of_content(content);
+        let file = !ctx.kernel.alloc.frames.has(page, Flag::Swapbacked);
+        let may_enter_fs = control.fs || control.io && ctx.memory.has_slot(page);
         match self.awaited.take() {
             Some((_, Awaited::OwnWrite(of))) => {
-                world.note_write(of, self.lumpy);
-                if world.kernel.alloc.frames.has(page, Flag::Dirty) {
-                    return Fate::Keep;
+                ctx.note_write(of, self.lumpy);
+                if ctx.kernel.alloc.frames.has(page, Flag::Dirty) {
+                    return FolioAction::Keep;
                 }
             }
             Some((_, Awaited::Write | Awaited::Room)) => {}
             None => {
-                if world.memory.read_ends(world.kernel, world.cpu, page).is_some() {
+                if ctx.memory.read_ends(ctx.kernel, ctx.cpu, page).is_some() {
                     // It is locked while it is read.
-                    return Fate::Keep;
+                    return FolioAction::Keep;
                 }
                 // Pages that others map press twice on the slabs, and on the writers.
-                let pressing = world.memory.is_mapped(content) || world.memory.has_slot(page);
+                let pressing = ctx.memory.is_mapped(content) || ctx.memory.has_slot(page);
                 control.scanned += 1 + u64::from(pressing);
-                if world.kernel.alloc.frames.has(page, Flag::Writeback) {
+                if ctx.kernel.alloc.frames.has(page, Flag::Writeback) {
                     self.writeback += 1;
                     if self.lumpy != Lumpy::Sync || !may_enter_fs {
-                        return Fate::Keep;
+                        return FolioAction::Keep;
                     }
                     return self.wait(page, Awaited::Write);
                 }
             }
         }
-        let referenced = world.kernel.alloc.frames.set_flag(page, Flag::Referenced, false);
-        let young = world.memory.take_young(world.kernel, world.cpu, page, content) > 0;
+        let referenced = ctx.kernel.alloc.frames.set_flag(page, Flag::Referenced, false);
+        let young = ctx.memory.test_and_clear_young(ctx.kernel, ctx.cpu, page, content) > 0;
         if young {
-            let cpus = world.memory.cpus_of(content);
-            world.shoot_down(cpus);
+            let cpus = ctx.memory.cpus_of(content);
+            ctx.flush_tlb(cpus);
         }
-        if at.locked(world.memory) {
-            return Fate::Activate;
+        if at.locked(ctx.memory) {
+            return FolioAction::Activate;
         }
-        let variant = world.variant();
+        let variant = ctx.variant();
         let references = match variant.blocks {
             Blocks::Lumpy if self.lumpy != Lumpy::Off => References::Reclaim,
-            _ => check(variant.references, young, referenced, file, file && at.exec(world.memory)),
+            _ => check(variant.references, young, referenced, file, file && at.exec(ctx.memory)),
         };
         match references {
-            References::Activate => return Fate::Activate,
+            References::Activate => return FolioAction::Activate,
             References::Keep => {
-                world.kernel.alloc.frames.set_flag(page, Flag::Referenced, true);
-                return Fate::Keep;
+                ctx.kernel.alloc.frames.set_flag(page, Flag::Referenced, true);
+                return FolioAction::Keep;
             }
             References::Clean | References::Reclaim => {}
         }
         let mut may_enter_fs = may_enter_fs;
-        if !file && !world.memory.has_slot(page) {
+        if !file && !ctx.memory.has_slot(page) {
             if !control.io {
-                return Fate::Keep;
+                return FolioAction::Keep;
             }
-            if !world.memory.take_slots(world.kernel, page) {
-                return Fate::Activate;
+            if !ctx.memory.take_slots(ctx.kernel, page) {
+                return FolioAction::Activate;
             }
             may_enter_fs = true;
         }
-        let mapped_by = world.memory.unmap(world.kernel, world.cpu, page, content);
-        world.shoot_down(mapped_by);
-        if world.kernel.alloc.frames.has(page, Flag::Dirty) {
+        let mapped_by = ctx.memory.unmap(ctx.kernel, ctx.cpu, page, content);
+        ctx.flush_tlb(mapped_by);
+        if ctx.kernel.alloc.frames.has(page, Flag::Dirty) {
             self.dirty += 1;
             let troubled = control.is_kswapd() && control.priority < DEF_PRIORITY - 2;
             if file && variant.dirty_files == DirtyFiles::Kswapd && !troubled {
-                world.leave_to_flusher(page);
-                return Fate::Keep;
+                ctx.leave_to_flusher(page);
+                return FolioAction::Keep;
             }
             if references == References::Clean || !may_enter_fs || !control.may_writepage {
-                return Fate::Keep;
+                return FolioAction::Keep;
             }
-            if at.held(world.memory) || world.is_refused(control, file) {
+            if at.held(ctx.memory) || ctx.is_refused(control, file) {
                 self.refused += 1;
-                return Fate::Keep;
+                return FolioAction::Keep;
             }
-            if world.memory.requests.is_full(world.memory.is_on_disk(file)) {
+            if ctx.memory.requests.is_full(ctx.memory.is_on_disk(file)) {
                 self.dirty -= 1;
                 return self.wait(page, Awaited::Room);
             }
-            let frames = &world.kernel.alloc.frames;
+            let frames = &ctx.kernel.alloc.frames;
             let (node, pages) = (frames.zone(page) / ZONES, 1 << frames.order(page));
             let of = Written { page, node, file, pages };
             let waits = self.lumpy == Lumpy::Sync && variant.blocks == Blocks::Lumpy;
             let class = if waits { IoClass::Sync } else { IoClass::Async };
-            if !world.memory.write_out(world.kernel, (world.cpu, world.task), page, class) {
+            if !ctx.memory.write_out(ctx.kernel, (ctx.cpu, ctx.task), page, class) {
                 if waits {
                     return self.wait(page, Awaited::OwnWrite(of));
                 }
-                world.note_write(of, self.lumpy);
-                return Fate::Keep;
+                ctx.note_write(of, self.lumpy);
+                return FolioAction::Keep;
             }
-            world.note_write(of, self.lumpy);
+            ctx.note_write(of, self.lumpy);
         }
-        if at.held(world.memory) {
-            return Fate::Activate;
+        if at.held(ctx.memory) {
+            return FolioAction::Activate;
         }
-        world.memory.detach(world.kernel, (world.cpu, world.task), page, content, 0);
-        Fate::Free
+        ctx.memory.detach(ctx.kernel, (ctx.cpu, ctx.task), page, content, 0);
+        FolioAction::Free
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// What a page is waited for has not come yet; who waits is to be told of it.
     pub(super) fn has_to_wait(&mut self, page: Pfn, what: Awaited) -> bool {
         let frames = &self.kernel.alloc.frames;
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_file_page_goes_around_once_anonymous_memory_is_active_at_once() {
-        let rules = super::super::References::Of2010;
+        let rules = super::super::References::Pre3_3;
         let all = |file| {
             let seen = [(true, true), (true, false), (false, true), (false, false)];
             seen.map(|(young, referenced)| check(rules, young, referenced, file, file && young))
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn executables_stay_and_swap_is_written_since_3_3() {
-        let rules = super::super::References::Of2012;
+        let rules = super::super::References::Since3_3;
         assert_eq!(check(rules, true, false, true, true), References::Activate);
         assert_eq!(check(rules, true, false, true, false), References::Keep);
         assert_eq!(check(rules, false, true, true, true), References::Clean);

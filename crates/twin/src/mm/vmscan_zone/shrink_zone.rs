@@ -8,7 +8,7 @@ use super::scan_count::{Counts, counts};
 use super::shrink_inactive::Batch;
 use super::{Blocks, shrink_active as active};
 use crate::mm::lru::List;
-use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, World};
+use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx};
 
 /// A zone that is being shrunk.
 #[derive(Clone, Debug)]
@@ -25,15 +25,15 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    pub(super) fn new(world: &mut World<'_>, control: &Control, zone: usize) -> Pass {
+    pub(super) fn new(ctx: &mut TaskCtx<'_>, control: &Control, zone: usize) -> Pass {
         let before = (control.reclaimed, control.scanned);
-        Pass { zone, left: counts(world, control, zone), turn: 0, batch: None, before }
+        Pass { zone, left: counts(ctx, control, zone), turn: 0, batch: None, before }
     }
 
     /// Goes on with a batch.
-    pub(super) fn step(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<()> {
+    pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
         if let Some(batch) = &mut self.batch {
-            match batch.step(world, control) {
+            match batch.step(ctx, control) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => return Poll::Sleep(until, why),
                 Poll::Done(reclaimed) => {
@@ -45,38 +45,38 @@ impl Pass {
         }
         if self.turn == 4 {
             self.turn = 0;
-            let before = if world.variant().blocks == Blocks::Lumpy { 0 } else { self.before.0 };
+            let before = if ctx.variant().blocks == Blocks::Lumpy { 0 } else { self.before.0 };
             if control.reclaimed - before >= control.nr_to_reclaim && control.priority < DEF_PRIORITY {
-                return self.end(world, control);
+                return self.end(ctx, control);
             }
         }
         let [anon, _, file, active_file] = self.left;
         if self.turn == 0 && anon == 0 && file == 0 && active_file == 0 {
-            return self.end(world, control);
+            return self.end(ctx, control);
         }
         let (list, wanted) = (List::EVICTABLE[self.turn], self.left[self.turn].min(BATCH));
         self.left[self.turn] -= wanted;
         self.turn += 1;
         if wanted > 0 && !list.is_active() {
             self.batch = Some(Box::new(Batch::new(control, self.zone, list, wanted)));
-        } else if wanted > 0 && world.is_inactive_low(self.zone, list.is_file()) {
+        } else if wanted > 0 && ctx.is_inactive_low(self.zone, list.is_file()) {
             control.in_mode = false;
-            active::shrink(world, control, self.zone, list, wanted);
+            active::shrink(ctx, control, self.zone, list, wanted);
         }
         Poll::On
     }
 
-    fn end(&mut self, world: &mut World<'_>, control: &mut Control) -> Poll<()> {
-        let ages = world.has_swap() || !world.variant().ages_without_swap;
-        if ages && world.is_inactive_low(self.zone, false) {
+    fn end(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
+        let ages = ctx.has_swap() || !ctx.variant().ages_without_swap;
+        if ages && ctx.is_inactive_low(self.zone, false) {
             control.in_mode = false;
-            active::shrink(world, control, self.zone, List::ActiveAnon, BATCH);
+            active::shrink(ctx, control, self.zone, List::ActiveAnon, BATCH);
         }
         let (reclaimed, scanned) = (control.reclaimed - self.before.0, control.scanned - self.before.1);
-        if !goes_on(world, control, self.zone, reclaimed, scanned) {
+        if !goes_on(ctx, control, self.zone, reclaimed, scanned) {
             return Poll::Done(());
         }
-        *self = Pass::new(world, control, self.zone);
+        *self = Pass::new(ctx, control, self.zone);
         Poll::On
     }
 }

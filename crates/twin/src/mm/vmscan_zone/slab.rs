@@ -6,7 +6,7 @@
 
 use super::Slabs;
 use crate::mm::slab::shrinker::{Counts, SHRINK_BATCH, start_of};
-use crate::mm::vmscan::{BATCH, Control, World};
+use crate::mm::vmscan::{BATCH, Control, TaskCtx};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 
 /// Scans that a cache of so many objects is due when of `pages` so many were scanned.
@@ -24,7 +24,7 @@ fn to_scan(slabs: Slabs, freeable: u64, left: u64, delta: u64) -> u64 {
     total.min(2 * freeable)
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// Shrinks all caches after a reclaim has scanned pages of zones with so many to reclaim; the objects that went.
     pub(super) fn shrink_caches(&mut self, control: &Control, pages: u64) -> u64 {
         let scanned = if control.scanned == 0 { BATCH } else { control.scanned };

@@ -9,7 +9,7 @@ use crate::frame::{Flag, Pfn, ZONES, ZoneKind};
 use crate::hw::PAGE_SHIFT;
 use crate::mm::kernel::Kernel;
 use crate::mm::lru::{List, PerType};
-use crate::mm::vmscan::World;
+use crate::mm::vmscan::TaskCtx;
 use crate::vmstat::NodeItem;
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Zone {
 
 /// Pages in the hands of a task that sleeps.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct IsolatedPages {
     pub zone: usize,
     /// How many were taken: anonymous memory, files.
     pub taken: PerType,
@@ -59,7 +59,7 @@ pub(crate) struct Held {
     pub lost: bool,
 }
 
-impl Held {
+impl IsolatedPages {
     /// A page is freed.
     pub(crate) fn forget(&mut self, page: Pfn) {
         self.lost |= self.pages.remove(&page);
@@ -77,8 +77,8 @@ impl Kernel {
     }
 
     /// A task is taken from what it does: pages in its hands go back to their lists.
-    pub(crate) fn give_up_held(&mut self, pid: i32) {
-        let Some(Held { zone, taken, pages, .. }) = self.reclaim.held.remove(&pid) else { return };
+    pub(crate) fn release_isolated(&mut self, pid: i32) {
+        let Some(IsolatedPages { zone, taken, pages, .. }) = self.reclaim.isolated.remove(&pid) else { return };
         self.count_isolated(zone, taken, -1);
         for page in pages {
             self.reclaim.lru.add(&mut self.alloc.frames, &mut self.stat.pages, page, false);
@@ -86,10 +86,10 @@ impl Kernel {
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// The rules of the kernel.
     pub(super) fn variant(&self) -> Variant {
-        self.kernel.reclaim.rules.by_zone.unwrap_or(Variant::V2_6_36)
+        self.kernel.reclaim.rules.per_zone_lru.unwrap_or(Variant::V2_6_36)
     }
 
     /// Tasks have more pages of a type in their hands than are left on a zone's inactive list.

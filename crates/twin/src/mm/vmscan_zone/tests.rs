@@ -13,7 +13,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::lru::List;
 use crate::mm::memory::AccessState;
 use crate::mm::region::{Region, Shape};
-use crate::mm::vmscan::{Control, Poll, Who, World};
+use crate::mm::vmscan::{Control, Poll, TaskCtx, Who};
 use crate::page_alloc::{Caller, Policy, Request};
 use crate::probe::{Probe, Task};
 use crate::time::PS_PER_NS;
@@ -24,7 +24,7 @@ pub(super) const DMA32: usize = 1;
 const SINGLE_PAGES: Work = Work { order: 0, highest: DMA32 };
 
 /// 256 MiB without swap, and what a task of CPU 0 does there.
-pub(super) fn on<T>(release: &str, then: impl FnOnce(&mut World<'_>) -> T) -> (T, Vec<(Kind, u64)>) {
+pub(super) fn on<T>(release: &str, then: impl FnOnce(&mut TaskCtx<'_>) -> T) -> (T, Vec<(Kind, u64)>) {
     let text = format!(
         "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"256 MiB\"\n\
          [kernel]\nrelease = \"{release}\"\n"
@@ -40,7 +40,7 @@ pub(super) fn on<T>(release: &str, then: impl FnOnce(&mut World<'_>) -> T) -> (T
     let load = Load::new(build::memory(&scenario.machine).unwrap());
     let mut memory = AccessState::new(load, build::fault_costs(&scenario.machine), 1);
     let task = Task { pid: 7, tgid: 7 };
-    let came = then(&mut World { kernel: &mut kernel, memory: &mut memory, cpu: 0, task });
+    let came = then(&mut TaskCtx { kernel: &mut kernel, memory: &mut memory, cpu: 0, task });
     let mut seen = Seen::default();
     kernel.probe.drain(u64::MAX, &mut seen);
     (came, seen.0)
@@ -56,29 +56,29 @@ impl Sink for Seen {
 }
 
 /// Takes pages until a zone has no more free than that.
-pub(super) fn empty(world: &mut World<'_>, zone: usize, free: u64) {
-    let mut caller = Caller::new(0, world.task, Policy::Default);
-    while world.kernel.alloc.free_pages(zone) > free {
-        world.kernel.allocate(&mut caller, &Request { may_wait: false, kswapd: false, ..Request::KERNEL }).unwrap();
+pub(super) fn empty(ctx: &mut TaskCtx<'_>, zone: usize, free: u64) {
+    let mut caller = Caller::new(0, ctx.task, Policy::Default);
+    while ctx.kernel.alloc.free_pages(zone) > free {
+        ctx.kernel.allocate(&mut caller, &Request { may_wait: false, kswapd: false, ..Request::KERNEL }).unwrap();
     }
 }
 
 /// Brings pages of memory of a type, as many as a block of an order has, and they are one.
-pub(super) fn block(world: &mut World<'_>, file: bool, order: u32) -> Vec<Pfn> {
-    let base = world.memory.next_base();
+pub(super) fn block(ctx: &mut TaskCtx<'_>, file: bool, order: u32) -> Vec<Pfn> {
+    let base = ctx.memory.next_base();
     let (pages, policy) = (1 << order, Policy::Default);
     let shape = Shape { pages, parts: 1, anon: !file, file, huge: Vec::new(), exec: false, locked: false, policy };
     let mut region = Region::new(shape, 1, base);
-    let mut caller = Caller::new(0, world.task, policy);
-    let first = world.kernel.allocate(&mut caller, &Request::USER.of_order(order)).unwrap();
+    let mut caller = Caller::new(0, ctx.task, policy);
+    let first = ctx.kernel.allocate(&mut caller, &Request::USER.of_order(order)).unwrap();
     let flags: &[Flag] = if file { &[] } else { &[Flag::Swapbacked] };
     for (page, pfn) in (0..).zip(first..first + pages as Pfn) {
-        world.kernel.alloc.frames.set(pfn, State::Allocated, 0, Migratetype::Movable, DMA32);
+        ctx.kernel.alloc.frames.set(pfn, State::Allocated, 0, Migratetype::Movable, DMA32);
         region.put(page, pfn, 0);
-        world.kernel.adopt(&caller, pfn, region.content(page), flags, false);
+        ctx.kernel.adopt(&caller, pfn, region.content(page), flags, false);
     }
-    world.memory.regions.push(region);
-    world.drain();
+    ctx.memory.regions.push(region);
+    ctx.drain();
     (first..first + pages as Pfn).collect()
 }
 
@@ -86,20 +86,20 @@ pub(super) fn control(order: u32, priority: u32) -> Control {
     Control { priority, ..Control::new(Who::Direct, order, ZoneKind::Normal, "GFP_KERNEL") }
 }
 
-pub(super) fn run_to_end(world: &mut World<'_>, mut step: impl FnMut(&mut World<'_>) -> Poll<u64>) -> (u64, u32) {
+pub(super) fn run_to_end(ctx: &mut TaskCtx<'_>, mut step: impl FnMut(&mut TaskCtx<'_>) -> Poll<u64>) -> (u64, u32) {
     let mut sleeps = 0;
     loop {
-        match step(world) {
+        match step(ctx) {
             Poll::On => {}
             Poll::Sleep(until, _) => {
-                world.kernel.wait(0, until);
+                ctx.kernel.wait(0, until);
                 sleeps += 1;
                 // What the engine does.
-                for (_, number) in std::mem::take(&mut world.memory.ends).into_iter().filter(|end| end.0 <= until) {
-                    let mut requests = std::mem::take(&mut world.memory.requests);
+                for (_, number) in std::mem::take(&mut ctx.memory.ends).into_iter().filter(|end| end.0 <= until) {
+                    let mut requests = std::mem::take(&mut ctx.memory.requests);
                     requests.leave_queue(number);
-                    requests.end(world.kernel, (0, world.task), number);
-                    world.memory.requests = requests;
+                    requests.end(ctx.kernel, (0, ctx.task), number);
+                    ctx.memory.requests = requests;
                 }
             }
             Poll::Done(pages) => return (pages, sleeps),
@@ -109,46 +109,46 @@ pub(super) fn run_to_end(world: &mut World<'_>, mut step: impl FnMut(&mut World<
 
 #[test]
 fn every_request_for_kswapd_is_an_event_and_one_wakes_it() {
-    let (wakes, events) = on("2.6.36", |world| {
-        let (kernel, task) = (&mut *world.kernel, world.task);
+    let (wakes, events) = on("2.6.36", |ctx| {
+        let (kernel, task) = (&mut *ctx.kernel, ctx.task);
         kernel.wakeup_kswapd_of_zone(0, task, DMA32, 0, ZoneKind::Dma32);
         assert!(kernel.reclaim.wakes.is_empty(), "nothing is low");
         let low = kernel.alloc.zones[DMA32].marks.low;
-        empty(world, DMA32, low);
-        (0..3).for_each(|_| world.kernel.wakeup_kswapd_of_zone(0, task, DMA32, 2, ZoneKind::Dma32));
-        assert!(!world.is_above(DMA32, 0, low, NO_RESERVE) && world.kernel.reclaim.nodes[0].kswapd_order == 2);
-        world.kernel.reclaim.wakes.len()
+        empty(ctx, DMA32, low);
+        (0..3).for_each(|_| ctx.kernel.wakeup_kswapd_of_zone(0, task, DMA32, 2, ZoneKind::Dma32));
+        assert!(!ctx.is_above(DMA32, 0, low, NO_RESERVE) && ctx.kernel.reclaim.nodes[0].kswapd_order == 2);
+        ctx.kernel.reclaim.wakes.len()
     });
     assert_eq!((wakes, events.len()), (1, 3));
 }
 
 #[test]
 fn waits_take_their_time_or_none() {
-    let ((), events) = on("2.6.36", |world| {
-        let (wait, until) = world.task_waits(50, DMA32).expect("it waits");
+    let ((), events) = on("2.6.36", |ctx| {
+        let (wait, until) = ctx.task_waits(50, DMA32).expect("it waits");
         assert_eq!(until, 20_000_000 * PS_PER_NS);
-        world.kernel.wait(0, until);
-        world.end_wait(wait);
+        ctx.kernel.wait(0, until);
+        ctx.end_wait(wait);
     });
     assert_eq!(events, [(Kind::WritebackCongestionWait, 20_000_000)]);
-    let (waits, events) = on("2.6.37", |world| (world.task_waits(50, DMA32).is_some(), world.congestion_wait(10).1));
+    let (waits, events) = on("2.6.37", |ctx| (ctx.task_waits(50, DMA32).is_some(), ctx.congestion_wait(10).1));
     assert_eq!(waits, (false, 100_000_000 * PS_PER_NS));
     assert_eq!(events, [(Kind::WritebackWaitIffCongested, 0)]);
 }
 
 #[test]
 fn a_task_gives_up_when_there_is_nothing_to_reclaim() {
-    let ((reclaimed, sleeps), _) = on("2.6.36", |world| {
+    let ((reclaimed, sleeps), _) = on("2.6.36", |ctx| {
         let control = Control::new(Who::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
-        let mut direct = Direct::new(world, control, vec![DMA32, 0], false);
-        run_to_end(world, |world| direct.step(world))
+        let mut direct = Direct::new(ctx, control, vec![DMA32, 0], false);
+        run_to_end(ctx, |ctx| direct.step(ctx))
     });
     // What was not scanned is not waited for.
     assert_eq!((reclaimed, sleeps), (0, 0));
-    let ((_, sleeps), events) = on("2.6.36", |world| {
+    let ((_, sleeps), events) = on("2.6.36", |ctx| {
         let control = Control::new(Who::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
-        let mut direct = Direct::new(world, control, vec![DMA32, 0], true);
-        run_to_end(world, |world| direct.step(world))
+        let mut direct = Direct::new(ctx, control, vec![DMA32, 0], true);
+        run_to_end(ctx, |ctx| direct.step(ctx))
     });
     // Another try waits first.
     assert_eq!((sleeps, events), (1, vec![(Kind::WritebackCongestionWait, 20_000_000)]));
@@ -156,52 +156,52 @@ fn a_task_gives_up_when_there_is_nothing_to_reclaim() {
 
 #[test]
 fn kswapd_gives_hopeless_zones_up_and_sleeps() {
-    let ((), _) = on("2.6.36", |world| {
+    let ((), _) = on("2.6.36", |ctx| {
         let mut balance = Balance::new(0, SINGLE_PAGES);
-        let step = |world: &mut World<'_>, balance: &mut Balance| match balance.step(world) {
+        let step = |ctx: &mut TaskCtx<'_>, balance: &mut Balance| match balance.step(ctx) {
             Poll::On => Poll::On,
             Poll::Sleep(until, why) => Poll::Sleep(until, why),
             Poll::Done(_) => Poll::Done(0),
         };
-        assert_eq!(run_to_end(world, |world| step(world, &mut balance)), (0, 0));
-        assert_eq!(world.kernel.stat.events.reclaim.pageoutrun, 1);
-        let min = world.kernel.alloc.zones[DMA32].marks.min;
-        empty(world, DMA32, min);
+        assert_eq!(run_to_end(ctx, |ctx| step(ctx, &mut balance)), (0, 0));
+        assert_eq!(ctx.kernel.stat.events.reclaim.pageoutrun, 1);
+        let min = ctx.kernel.alloc.zones[DMA32].marks.min;
+        empty(ctx, DMA32, min);
         let mut balance = Balance::new(0, SINGLE_PAGES);
-        assert_eq!(run_to_end(world, |world| step(world, &mut balance)), (0, 0));
+        assert_eq!(run_to_end(ctx, |ctx| step(ctx, &mut balance)), (0, 0));
         // Nothing of it can be reclaimed, so that its free pages count no more.
-        assert!(world.is_given_up(DMA32));
+        assert!(ctx.is_given_up(DMA32));
         let mut kswapd = Kswapd::new(0);
         let mut steps = 0;
-        while kswapd.step(world) == Poll::On {
+        while kswapd.step(ctx) == Poll::On {
             steps += 1;
         }
-        assert!(steps < 100 && world.kernel.reclaim.nodes[0].kswapd_waits);
+        assert!(steps < 100 && ctx.kernel.reclaim.nodes[0].kswapd_waits);
     });
 }
 
 #[test]
 fn neighbours_are_taken_up_to_one_that_is_in_use() {
-    type Prepare = fn(&mut World<'_>, Pfn);
+    type Prepare = fn(&mut TaskCtx<'_>, Pfn);
     let as_it_is: Prepare = |_, _| {};
-    let held: Prepare = |world, page| {
-        let kernel = &mut *world.kernel;
+    let held: Prepare = |ctx, page| {
+        let kernel = &mut *ctx.kernel;
         kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, 0, page);
     };
-    let free: Prepare = |world, page| {
-        let caller = Caller::new(0, world.task, Policy::Default);
-        world.kernel.release(&caller, page).unwrap();
-        world.kernel.drain_pages(0);
+    let free: Prepare = |ctx, page| {
+        let caller = Caller::new(0, ctx.task, Policy::Default);
+        ctx.kernel.release(&caller, page).unwrap();
+        ctx.kernel.drain_pages(0);
     };
-    let active: Prepare = |world, page| {
-        (0..2).for_each(|_| world.kernel.mark_accessed(0, page));
-        world.drain();
+    let active: Prepare = |ctx, page| {
+        (0..2).for_each(|_| ctx.kernel.mark_accessed(0, page));
+        ctx.drain();
     };
     let take = |release, mode, order, prepare: Prepare| {
-        let ((scanned, taken), _) = on(release, |world| {
-            let pages = block(world, true, 4);
-            prepare(world, pages[5]);
-            let isolated = isolate(world, &control(order, 12), DMA32, List::InactiveFile, 1, mode);
+        let ((scanned, taken), _) = on(release, |ctx| {
+            let pages = block(ctx, true, 4);
+            prepare(ctx, pages[5]);
+            let isolated = isolate(ctx, &control(order, 12), DMA32, List::InactiveFile, 1, mode);
             (isolated.scanned, isolated.pages.len())
         });
         assert_eq!(scanned, taken as u64);
@@ -221,16 +221,16 @@ fn neighbours_are_taken_up_to_one_that_is_in_use() {
 #[test]
 fn lumpy_mode_ignores_references_and_takes_active_pages() {
     let reclaimed = |order, priority| {
-        on("2.6.36", |world| {
-            let pages = block(world, true, 5);
+        on("2.6.36", |ctx| {
+            let pages = block(ctx, true, 5);
             for &page in &pages[1..] {
-                (0..2).for_each(|_| world.kernel.mark_accessed(0, page));
+                (0..2).for_each(|_| ctx.kernel.mark_accessed(0, page));
             }
-            world.drain();
+            ctx.drain();
             let (zone, mut control) = (DMA32, control(order, priority));
             let mut batch = Batch::new(&control, zone, List::InactiveFile, 32);
-            let reclaimed = run_to_end(world, |world| batch.step(world, &mut control)).0;
-            (reclaimed, world.kernel.stat.events.reclaim.pgdeactivate, world.kernel.reclaim.zones[zone].isolated)
+            let reclaimed = run_to_end(ctx, |ctx| batch.step(ctx, &mut control)).0;
+            (reclaimed, ctx.kernel.stat.events.reclaim.pgdeactivate, ctx.kernel.reclaim.zones[zone].isolated)
         })
         .0
     };
@@ -244,16 +244,16 @@ fn lumpy_mode_ignores_references_and_takes_active_pages() {
 #[test]
 fn what_is_not_free_at_once_is_gone_through_again() {
     let second = |release| {
-        on(release, |world| {
-            world.memory.disk = Device::new(1_000_000, 0, false);
-            let pages = block(world, true, 4);
-            let mut caller = Caller::new(0, world.task, Policy::Default);
-            (0..16).for_each(|page| assert!(world.memory.dirty(world.kernel, &mut caller, 0, page)));
-            world.memory.write_out(world.kernel, (0, world.task), pages[3], IoClass::Async);
+        on(release, |ctx| {
+            ctx.memory.disk = Device::new(1_000_000, 0, false);
+            let pages = block(ctx, true, 4);
+            let mut caller = Caller::new(0, ctx.task, Policy::Default);
+            (0..16).for_each(|page| assert!(ctx.memory.dirty(ctx.kernel, &mut caller, 0, page)));
+            ctx.memory.write_out(ctx.kernel, (0, ctx.task), pages[3], IoClass::Async);
             let mut control = control(4, 12);
             let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 32);
-            let reclaimed = run_to_end(world, |world| batch.step(world, &mut control)).0;
-            assert_eq!(world.kernel.reclaim.held.len() + world.kernel.reclaim.awaited.len(), 0);
+            let reclaimed = run_to_end(ctx, |ctx| batch.step(ctx, &mut control)).0;
+            assert_eq!(ctx.kernel.reclaim.isolated.len() + ctx.kernel.reclaim.awaited.len(), 0);
             reclaimed
         })
     };
@@ -268,35 +268,35 @@ fn what_is_not_free_at_once_is_gone_through_again() {
 }
 
 /// Makes pages of a file, so many requests of which are being written.
-fn queue(world: &mut World<'_>, requests: u64) {
-    world.memory.disk = Device::new(1_000_000, 0, false);
-    let (region, pages) = (world.memory.regions.len(), block(world, true, 8));
-    let mut caller = Caller::new(0, world.task, Policy::Default);
+fn queue(ctx: &mut TaskCtx<'_>, requests: u64) {
+    ctx.memory.disk = Device::new(1_000_000, 0, false);
+    let (region, pages) = (ctx.memory.regions.len(), block(ctx, true, 8));
+    let mut caller = Caller::new(0, ctx.task, Policy::Default);
     // They do not follow each other.
     for page in (0..2 * requests).step_by(2) {
-        assert!(world.memory.dirty(world.kernel, &mut caller, region, page));
-        world.memory.write_out(world.kernel, (0, world.task), pages[page as usize], IoClass::Async);
+        assert!(ctx.memory.dirty(ctx.kernel, &mut caller, region, page));
+        ctx.memory.write_out(ctx.kernel, (0, ctx.task), pages[page as usize], IoClass::Async);
     }
 }
 
 /// Makes pages of a file that are dirty.
-fn dirty(world: &mut World<'_>, order: u32) {
-    let region = world.memory.regions.len();
-    block(world, true, order);
-    let mut caller = Caller::new(0, world.task, Policy::Default);
-    (0..1 << order).for_each(|page| assert!(world.memory.dirty(world.kernel, &mut caller, region, page)));
+fn dirty(ctx: &mut TaskCtx<'_>, order: u32) {
+    let region = ctx.memory.regions.len();
+    block(ctx, true, order);
+    let mut caller = Caller::new(0, ctx.task, Policy::Default);
+    (0..1 << order).for_each(|page| assert!(ctx.memory.dirty(ctx.kernel, &mut caller, region, page)));
 }
 
 #[test]
 fn a_congested_disk_takes_writes_of_kswapd_and_late_in_2010_for_large_blocks() {
     let written = |release, who, order, requests| {
-        let (zone_congested, events) = on(release, |world| {
-            dirty(world, 4);
-            queue(world, requests);
+        let (zone_congested, events) = on(release, |ctx| {
+            dirty(ctx, 4);
+            queue(ctx, requests);
             let mut control = Control { who, ..control(order, 12) };
             let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 16);
-            while batch.step(world, &mut control) == Poll::On {}
-            world.kernel.reclaim.zones[DMA32].congested
+            while batch.step(ctx, &mut control) == Poll::On {}
+            ctx.kernel.reclaim.zones[DMA32].congested
         });
         (events.iter().filter(|event| event.0 == Kind::MmVmscanWriteFolio).count(), zone_congested)
     };
@@ -315,10 +315,10 @@ fn a_congested_disk_takes_writes_of_kswapd_and_late_in_2010_for_large_blocks() {
 fn conditional_waits_need_a_congested_device_and_in_2_6_37_a_congested_zone() {
     let waits = |release| {
         [(0, false), (113, false), (0, true), (113, true)].map(|(requests, zone)| {
-            on(release, |world| {
-                queue(world, requests);
-                world.kernel.reclaim.zones[DMA32].congested = zone;
-                world.task_waits(50, DMA32).is_some()
+            on(release, |ctx| {
+                queue(ctx, requests);
+                ctx.kernel.reclaim.zones[DMA32].congested = zone;
+                ctx.task_waits(50, DMA32).is_some()
             })
             .0
         })
@@ -330,14 +330,14 @@ fn conditional_waits_need_a_congested_device_and_in_2_6_37_a_congested_zone() {
 
 #[test]
 fn who_finds_too_many_pages_in_the_hands_of_others_waits() {
-    let ((first, reclaimed), events) = on("2.6.37", |world| {
-        block(world, true, 4);
-        world.kernel.reclaim.zones[DMA32].isolated = [0, 17];
+    let ((first, reclaimed), events) = on("2.6.37", |ctx| {
+        block(ctx, true, 4);
+        ctx.kernel.reclaim.zones[DMA32].isolated = [0, 17];
         let mut control = control(0, 12);
         let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 16);
-        let first = batch.step(world, &mut control);
-        world.kernel.reclaim.zones[DMA32].isolated = [0, 16];
-        (first, run_to_end(world, |world| batch.step(world, &mut control)).0)
+        let first = batch.step(ctx, &mut control);
+        ctx.kernel.reclaim.zones[DMA32].isolated = [0, 16];
+        (first, run_to_end(ctx, |ctx| batch.step(ctx, &mut control)).0)
     });
     assert!(matches!(first, Poll::Sleep(..)) && reclaimed == 16);
     // It waits whether a device is congested or not.
@@ -346,39 +346,39 @@ fn who_finds_too_many_pages_in_the_hands_of_others_waits() {
 
 #[test]
 fn pages_that_are_freed_while_a_task_sleeps_are_not_its_any_more() {
-    let (left, _) = on("2.6.36-lowlumpy", |world| {
-        world.memory.disk = Device::new(1_000_000, 0, false);
-        dirty(world, 4);
+    let (left, _) = on("2.6.36-lowlumpy", |ctx| {
+        ctx.memory.disk = Device::new(1_000_000, 0, false);
+        dirty(ctx, 4);
         let mut control = control(4, 12);
         let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 16);
-        while batch.step(world, &mut control) == Poll::On {}
-        let caller = Caller::new(0, world.task, Policy::Default);
-        world.memory.regions[0].unmap_shared(world.kernel, &caller, 0);
-        assert_eq!(world.kernel.reclaim.held[&7].pages.len(), 16);
-        let freed = *world.kernel.reclaim.held[&7].pages.first().unwrap();
-        world.memory.discard(world.kernel, &caller, 0, 0..1).unwrap();
-        assert!(!world.kernel.reclaim.held[&7].pages.contains(&freed));
+        while batch.step(ctx, &mut control) == Poll::On {}
+        let caller = Caller::new(0, ctx.task, Policy::Default);
+        ctx.memory.regions[0].unmap_shared(ctx.kernel, &caller, 0);
+        assert_eq!(ctx.kernel.reclaim.isolated[&7].pages.len(), 16);
+        let freed = *ctx.kernel.reclaim.isolated[&7].pages.first().unwrap();
+        ctx.memory.discard(ctx.kernel, &caller, 0, 0..1).unwrap();
+        assert!(!ctx.kernel.reclaim.isolated[&7].pages.contains(&freed));
         // The task is taken from what it does.
-        world.kernel.give_up_held(7);
-        (world.list_size(DMA32, List::InactiveFile), world.kernel.reclaim.zones[DMA32].isolated)
+        ctx.kernel.release_isolated(7);
+        (ctx.list_size(DMA32, List::InactiveFile), ctx.kernel.reclaim.zones[DMA32].isolated)
     });
     assert_eq!(left, (15, [0; 2]));
 }
 
 #[test]
 fn kswapd_ends_the_congestion_of_a_zone_that_has_enough() {
-    let (congested, _) = on("2.6.37", |world| {
-        (0..4).for_each(|_| drop(block(world, true, 8)));
-        let high = world.kernel.alloc.zones[DMA32].marks.high;
-        empty(world, DMA32, high);
-        world.kernel.reclaim.zones[DMA32].congested = true;
+    let (congested, _) = on("2.6.37", |ctx| {
+        (0..4).for_each(|_| drop(block(ctx, true, 8)));
+        let high = ctx.kernel.alloc.zones[DMA32].marks.high;
+        empty(ctx, DMA32, high);
+        ctx.kernel.reclaim.zones[DMA32].congested = true;
         let mut balance = Balance::new(0, SINGLE_PAGES);
-        run_to_end(world, |world| match balance.step(world) {
+        run_to_end(ctx, |ctx| match balance.step(ctx) {
             Poll::On => Poll::On,
             Poll::Sleep(until, why) => Poll::Sleep(until, why),
             Poll::Done(_) => Poll::Done(0),
         });
-        world.kernel.reclaim.zones[DMA32].congested
+        ctx.kernel.reclaim.zones[DMA32].congested
     });
     assert!(!congested);
 }

@@ -8,42 +8,42 @@ use super::tests::{DMA32, block, control, empty, on, run_to_end};
 use crate::frame::{Flag, Pfn, ZoneKind};
 use crate::hw::Device;
 use crate::mm::lru::List;
-use crate::mm::vmscan::{Control, Poll, Who, World};
+use crate::mm::vmscan::{Control, Poll, TaskCtx, Who};
 use crate::page_alloc::{Caller, Policy, Request};
 use crate::vmstat::{NodeItem, ZoneItem};
 use mmtwin_event::Kind;
 
 /// Takes all pages and frees every second one of zone DMA32: half of it is free, in single pages. Zone DMA is free.
-fn scatter(world: &mut World<'_>) {
-    let mut caller = Caller::new(0, world.task, Policy::Default);
+fn scatter(ctx: &mut TaskCtx<'_>) {
+    let mut caller = Caller::new(0, ctx.task, Policy::Default);
     let request = Request { may_wait: false, kswapd: false, ..Request::USER };
     let mut pages: Vec<Pfn> = Vec::new();
-    while let Ok(got) = world.kernel.allocate(&mut caller, &request) {
+    while let Ok(got) = ctx.kernel.allocate(&mut caller, &request) {
         pages.push(got);
     }
     // What the watermarks keep goes to nobody.
-    while world.kernel.alloc.occupy(DMA32, 0) {
-        world.kernel.stat.add(DMA32, 0, ZoneItem::FreePages, -1);
+    while ctx.kernel.alloc.occupy(DMA32, 0) {
+        ctx.kernel.stat.add(DMA32, 0, ZoneItem::FreePages, -1);
     }
-    let zone = &world.kernel.alloc.zones[DMA32];
+    let zone = &ctx.kernel.alloc.zones[DMA32];
     pages.retain(|&page| !zone.spans(page.into()) || page % 2 == 0);
     for page in pages {
-        world.kernel.release(&caller, page).unwrap();
+        ctx.kernel.release(&caller, page).unwrap();
     }
-    world.kernel.drain_pages(0);
+    ctx.kernel.drain_pages(0);
 }
 
 #[test]
 fn only_who_finds_kswapd_asleep_is_told_of() {
-    let ((wakes, order, highest), events) = on("3.3", |world| {
-        let low = world.kernel.alloc.zones[DMA32].marks.low;
-        empty(world, DMA32, low);
-        let task = world.task;
+    let ((wakes, order, highest), events) = on("3.3", |ctx| {
+        let low = ctx.kernel.alloc.zones[DMA32].marks.low;
+        empty(ctx, DMA32, low);
+        let task = ctx.task;
         for order in [2, 3, 1] {
-            world.kernel.wakeup_kswapd_of_zone(0, task, DMA32, order, ZoneKind::Dma32);
+            ctx.kernel.wakeup_kswapd_of_zone(0, task, DMA32, order, ZoneKind::Dma32);
         }
-        let of = &world.kernel.reclaim.nodes[0];
-        (world.kernel.reclaim.wakes.len(), of.kswapd_order, of.kswapd_highest)
+        let of = &ctx.kernel.reclaim.nodes[0];
+        (ctx.kernel.reclaim.wakes.len(), of.kswapd_order, of.kswapd_highest)
     });
     assert_eq!((wakes, order, highest, events.len()), (1, 3, Some(ZoneKind::Dma32), 1));
 }
@@ -51,11 +51,11 @@ fn only_who_finds_kswapd_asleep_is_told_of() {
 #[test]
 fn neighbours_are_of_the_same_list_in_3_3_and_left_in_3_4() {
     let take = |release| {
-        on(release, |world| {
-            let pages = block(world, true, 4);
-            (0..2).for_each(|_| world.kernel.mark_accessed(0, pages[5]));
-            world.drain();
-            isolate(world, &control(4, 12), DMA32, List::InactiveFile, 1, Mode::Inactive).pages.len()
+        on(release, |ctx| {
+            let pages = block(ctx, true, 4);
+            (0..2).for_each(|_| ctx.kernel.mark_accessed(0, pages[5]));
+            ctx.drain();
+            isolate(ctx, &control(4, 12), DMA32, List::InactiveFile, 1, Mode::Inactive).pages.len()
         })
         .0
     };
@@ -66,17 +66,17 @@ fn neighbours_are_of_the_same_list_in_3_3_and_left_in_3_4() {
 #[test]
 fn dirty_pages_of_files_are_left_to_the_flusher_but_by_kswapd_in_trouble() {
     let written = |who, priority| {
-        let (left, events) = on("3.3", |world| {
-            world.memory.disk = Device::new(1_000_000, 0, false);
-            let pages = block(world, true, 4);
-            let mut caller = Caller::new(0, world.task, Policy::Default);
-            (0..16).for_each(|page| assert!(world.memory.dirty(world.kernel, &mut caller, 0, page)));
+        let (left, events) = on("3.3", |ctx| {
+            ctx.memory.disk = Device::new(1_000_000, 0, false);
+            let pages = block(ctx, true, 4);
+            let mut caller = Caller::new(0, ctx.task, Policy::Default);
+            (0..16).for_each(|page| assert!(ctx.memory.dirty(ctx.kernel, &mut caller, 0, page)));
             let mut control = Control { priority, ..Control::new(who, 0, ZoneKind::Normal, "GFP_KERNEL") };
             let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 32);
-            assert_eq!(run_to_end(world, |world| batch.step(world, &mut control)), (0, 0));
-            assert!(pages.iter().all(|&page| world.kernel.alloc.frames.has(page, Flag::Reclaim)));
-            assert!(pages.iter().all(|&page| !world.kernel.alloc.frames.has(page, Flag::Active)));
-            world.kernel.stat.pages.sum(NodeItem::VmscanImmediate)
+            assert_eq!(run_to_end(ctx, |ctx| batch.step(ctx, &mut control)), (0, 0));
+            assert!(pages.iter().all(|&page| ctx.kernel.alloc.frames.has(page, Flag::Reclaim)));
+            assert!(pages.iter().all(|&page| !ctx.kernel.alloc.frames.has(page, Flag::Active)));
+            ctx.kernel.stat.pages.sum(NodeItem::VmscanImmediate)
         });
         (events.iter().filter(|event| event.0 == Kind::MmVmscanWriteFolio).count(), left)
     };
@@ -87,13 +87,13 @@ fn dirty_pages_of_files_are_left_to_the_flusher_but_by_kswapd_in_trouble() {
 #[test]
 fn a_batch_under_writeback_is_waited_after_if_its_device_is_congested() {
     let waits = |release| {
-        on(release, |world| {
-            world.memory.disk = Device::new(1_000_000, 0, false);
-            let pages = block(world, true, 4);
-            pages.iter().for_each(|&page| world.kernel.begin_writeback(page));
+        on(release, |ctx| {
+            ctx.memory.disk = Device::new(1_000_000, 0, false);
+            let pages = block(ctx, true, 4);
+            pages.iter().for_each(|&page| ctx.kernel.begin_writeback(page));
             let mut control = control(0, 12);
             let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 32);
-            run_to_end(world, |world| batch.step(world, &mut control))
+            run_to_end(ctx, |ctx| batch.step(ctx, &mut control))
         })
     };
     let (came, events) = waits("3.3");
@@ -105,22 +105,22 @@ fn a_batch_under_writeback_is_waited_after_if_its_device_is_congested() {
 #[test]
 fn kswapd_of_3_4_leaves_blocks_to_compaction() {
     let run = |release| {
-        on(release, |world| {
-            scatter(world);
-            assert!(!world.kernel.early_has_block(DMA32, 9));
+        on(release, |ctx| {
+            scatter(ctx);
+            assert!(!ctx.kernel.early_has_block(DMA32, 9));
             let mut balance = Balance::new(0, Work { order: 9, highest: DMA32 });
             let mut came = None;
             for _ in 0..10_000 {
-                match balance.step(world) {
+                match balance.step(ctx) {
                     Poll::On => {}
-                    Poll::Sleep(until, _) => world.kernel.wait(0, until),
+                    Poll::Sleep(until, _) => ctx.kernel.wait(0, until),
                     Poll::Done(work) => {
                         came = Some(work.order);
                         break;
                     }
                 }
             }
-            (came, world.is_given_up(DMA32))
+            (came, ctx.is_given_up(DMA32))
         })
         .0
     };
@@ -131,50 +131,50 @@ fn kswapd_of_3_4_leaves_blocks_to_compaction() {
 
 #[test]
 fn a_zone_is_shrunk_until_compaction_has_room() {
-    let (came, _) = on("3.4", |world| {
+    let (came, _) = on("3.4", |ctx| {
         let in_mode = Control { in_mode: true, reclaimed: 32, ..control(9, 12) };
         // All of memory is free.
-        let mut came = vec![goes_on(world, &in_mode, DMA32, 32, 32), compaction_ready(world, DMA32, 9)];
-        let low = world.kernel.alloc.zones[DMA32].marks.low;
-        empty(world, DMA32, low);
-        came.extend([goes_on(world, &in_mode, DMA32, 32, 32), goes_on(world, &in_mode, DMA32, 0, 32)]);
-        came.push(goes_on(world, &Control { repeat: true, ..in_mode }, DMA32, 0, 32));
-        came.push(goes_on(world, &Control { in_mode: false, ..in_mode }, DMA32, 32, 32));
-        came.push(compaction_ready(world, DMA32, 9));
+        let mut came = vec![goes_on(ctx, &in_mode, DMA32, 32, 32), compaction_ready(ctx, DMA32, 9)];
+        let low = ctx.kernel.alloc.zones[DMA32].marks.low;
+        empty(ctx, DMA32, low);
+        came.extend([goes_on(ctx, &in_mode, DMA32, 32, 32), goes_on(ctx, &in_mode, DMA32, 0, 32)]);
+        came.push(goes_on(ctx, &Control { repeat: true, ..in_mode }, DMA32, 0, 32));
+        came.push(goes_on(ctx, &Control { in_mode: false, ..in_mode }, DMA32, 32, 32));
+        came.push(compaction_ready(ctx, DMA32, 9));
         came
     });
     assert_eq!(came, [false, true, true, false, true, false, false]);
-    let (always, _) = on("3.5", |world| {
-        let low = world.kernel.alloc.zones[DMA32].marks.low;
-        empty(world, DMA32, low);
-        [9, 3].map(|order| goes_on(world, &control(order, 12), DMA32, 32, 32))
+    let (always, _) = on("3.5", |ctx| {
+        let low = ctx.kernel.alloc.zones[DMA32].marks.low;
+        empty(ctx, DMA32, low);
+        [9, 3].map(|order| goes_on(ctx, &control(order, 12), DMA32, 32, 32))
     });
     assert_eq!(always, [true, false]);
 }
 
 #[test]
 fn compaction_moves_pages_to_the_end_of_the_zone() {
-    let ((status, moved, has_block), _) = on("3.4", |world| {
+    let ((status, moved, has_block), _) = on("3.4", |ctx| {
         // The first blocks come from the end of the zone, which is free again behind the pages of a file.
-        let (mut caller, request) = (Caller::new(0, world.task, Policy::Default), Request::USER.of_order(5));
+        let (mut caller, request) = (Caller::new(0, ctx.task, Policy::Default), Request::USER.of_order(5));
         let mut end: Vec<Pfn> = Vec::new();
         while end.last().is_none_or(|&page| page > 10_000) {
-            end.push(world.kernel.allocate(&mut caller, &request).unwrap());
+            end.push(ctx.kernel.allocate(&mut caller, &request).unwrap());
         }
-        block(world, true, 5);
-        end.into_iter().for_each(|page| world.kernel.release(&caller, page).unwrap());
-        scatter(world);
+        block(ctx, true, 5);
+        end.into_iter().for_each(|page| ctx.kernel.release(&caller, page).unwrap());
+        scatter(ctx);
         let request = Request::USER.of_order(9);
-        let mut compact = crate::mm::compaction::early::Direct::new(world, request, true, vec![DMA32]);
+        let mut compact = crate::mm::compaction::early::Direct::new(ctx, request, true, vec![DMA32]);
         let status = loop {
-            match compact.step(world) {
+            match compact.step(ctx) {
                 Poll::On => {}
-                Poll::Sleep(until, _) => world.kernel.wait(0, until),
+                Poll::Sleep(until, _) => ctx.kernel.wait(0, until),
                 Poll::Done(status) => break status,
             }
         };
-        let events = &world.kernel.stat.events.reclaim;
-        (status, events.compact_pages_moved, world.kernel.early_has_block(DMA32, 9))
+        let events = &ctx.kernel.stat.events.reclaim;
+        (status, events.compact_pages_moved, ctx.kernel.early_has_block(DMA32, 9))
     });
     // Only the pages of the file can be moved; the others are the kernel's to the scanner.
     assert_eq!((status, moved, has_block), (crate::mm::compaction::Status::Complete, 32, false));

@@ -58,7 +58,7 @@ impl Variant {
         defers_by_order: false,
         ages_without_swap: true,
         saves_scans: true,
-        references: References::Of2010,
+        references: References::Pre3_3,
         trusts_kswapd: false,
         slabs: Slabs::WindUp,
         isolate_modes: IsolateModes::Numbers,
@@ -133,9 +133,9 @@ pub enum Balanced {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
     /// A page that was used once stays, and goes next time if it is clean: 2010.
-    Of2010,
+    Pre3_3,
     /// One of an executable file becomes active at once, and anonymous memory does not have to be clean: 3.3.
-    Of2012,
+    Since3_3,
 }
 
 /// How much of a cache is scanned.

@@ -15,7 +15,7 @@ use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use crate::mm::slab::SlabShape;
 use crate::mm::swap::SWAP;
-use crate::mm::vmscan::World;
+use crate::mm::vmscan::TaskCtx;
 use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::probe::Task;
 use crate::time::{Ns, PS_PER_NS, Ps};
@@ -187,7 +187,7 @@ impl AccessState {
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// Starts to write pages of a file that lie one after another.
     pub(crate) fn write_file(&mut self, region: usize, pages: &[u64]) {
         let of = &self.memory.regions[region];

@@ -10,7 +10,7 @@
 use super::inodes::{Inode, Left};
 use super::request::MOST;
 use super::{BDI, Rules, bdi};
-use crate::mm::vmscan::{Poll, World};
+use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::time::Ns;
 use mmtwin_event::names::WRITEBACK_REASON;
 use mmtwin_event::value::{Dev, WritebackReason};
@@ -106,25 +106,25 @@ impl Flusher {
     }
 
     /// Goes on. `Done`: it sleeps until it is woken.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match self.stage {
             Stage::Asleep => {
-                world.kernel.writeback.running = true;
+                ctx.kernel.writeback.running = true;
                 (self.wrote, self.stage) = (0, Stage::Look(Reason::Vmscan));
             }
-            Stage::Look(reason) => return self.look(world, reason),
-            Stage::Work(work) => self.turn(world, work),
-            Stage::Chunk(work, chunk) => return self.write(world, work, chunk),
-            Stage::Finish => return self.finish(world),
+            Stage::Look(reason) => return self.look(ctx, reason),
+            Stage::Work(work) => self.turn(ctx, work),
+            Stage::Chunk(work, chunk) => return self.write(ctx, work, chunk),
+            Stage::Finish => return self.finish(ctx),
         }
         Poll::On
     }
 
     /// Looks whether there is work of a kind; after the last kind it sleeps.
-    fn look(&mut self, world: &mut World<'_>, reason: Reason) -> Poll<()> {
-        let now = world.now();
-        let dirty = world.kernel.dirty_pages();
-        let wb = &mut world.kernel.writeback;
+    fn look(&mut self, ctx: &mut TaskCtx<'_>, reason: Reason) -> Poll<()> {
+        let now = ctx.now();
+        let dirty = ctx.kernel.dirty_pages();
+        let wb = &mut ctx.kernel.writeback;
         let wanted = match reason {
             Reason::Vmscan if wb.start_all => Some(dirty),
             Reason::Vmscan => Some(std::mem::take(&mut wb.asked)),
@@ -132,9 +132,9 @@ impl Flusher {
                 wb.last_old = now;
                 dirty
             }),
-            Reason::Background => world.over_background().then_some(u64::MAX),
+            Reason::Background => ctx.over_background().then_some(u64::MAX),
         };
-        let wb = &mut world.kernel.writeback;
+        let wb = &mut ctx.kernel.writeback;
         if let Some(left) = wanted.filter(|left| *left > 0) {
             self.stage = Stage::Work(Work { reason, left, wrote: 0, before: u64::MAX, turn: now });
             return Poll::On;
@@ -151,10 +151,10 @@ impl Flusher {
     }
 
     /// All works are done: it sleeps, unless it was woken meanwhile.
-    fn finish(&mut self, world: &mut World<'_>) -> Poll<()> {
-        let (at, cpu, task) = (world.now(), world.cpu, world.task);
-        world.kernel.probe.write(at, cpu, task, &WritebackPagesWritten { pages: self.wrote as i64 }, b"");
-        let wb = &mut world.kernel.writeback;
+    fn finish(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
+        let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
+        ctx.kernel.probe.write(at, cpu, task, &WritebackPagesWritten { pages: self.wrote as i64 }, b"");
+        let wb = &mut ctx.kernel.writeback;
         (wb.running, self.stage) = (false, Stage::Asleep);
         if std::mem::take(&mut wb.again) {
             return Poll::On;
@@ -164,43 +164,43 @@ impl Flusher {
     }
 
     /// A work goes on with the next file, or ends.
-    fn turn(&mut self, world: &mut World<'_>, mut work: Work) {
-        let now = world.now();
-        let wb = &mut world.kernel.writeback;
+    fn turn(&mut self, ctx: &mut TaskCtx<'_>, mut work: Work) {
+        let now = ctx.now();
+        let wb = &mut ctx.kernel.writeback;
         // Files of one turn follow each other for a tenth of a second before it is asked again.
         let same = work.wrote > work.before && wb.inodes.has_next() && now < work.turn + 100_000_000 && work.left > 0;
         if !same {
             if work.turn > 0 && work.wrote > 0 {
-                self.note(world, &work, false);
+                self.note(ctx, &work, false);
             }
-            let ends = work.left == 0 || work.reason == Reason::Background && !world.over_background();
+            let ends = work.left == 0 || work.reason == Reason::Background && !ctx.over_background();
             // All that is dirty may be under writeback already.
-            let inodes = &world.kernel.writeback.inodes;
+            let inodes = &ctx.kernel.writeback.inodes;
             let last = work.wrote > 0 || !inodes.has_next();
             let stuck = work.wrote == work.before && last && !inodes.has_more();
             if ends || stuck {
-                return self.end(world, work);
+                return self.end(ctx, work);
             }
             (work.turn, work.before) = (now, work.wrote);
-            self.note(world, &work, true);
+            self.note(ctx, &work, true);
         }
-        let wb = &mut world.kernel.writeback;
-        let Some(inode) = wb.inodes.next(work.up_to(&wb.rules, now)) else { return self.end(world, work) };
-        if world.kernel.pages_under_writeback() == 0 {
-            let wb = &mut world.kernel.writeback;
+        let wb = &mut ctx.kernel.writeback;
+        let Some(inode) = wb.inodes.next(work.up_to(&wb.rules, now)) else { return self.end(ctx, work) };
+        if ctx.kernel.pages_under_writeback() == 0 {
+            let wb = &mut ctx.kernel.writeback;
             wb.rate.begin(now * wb.rules.hz / 1_000_000_000, wb.rules.hz, (wb.dirtied, wb.written));
         }
-        let wb = &mut world.kernel.writeback;
+        let wb = &mut ctx.kernel.writeback;
         let chunk = (wb.rate.average / 2).min(wb.rate.smoothed_limit() / 8).min(work.left);
         let size = (chunk + CHUNK) / CHUNK * CHUNK;
-        let region = &world.memory.regions[inode.region];
+        let region = &ctx.memory.regions[inode.region];
         let (at, end) = (region.written_up_to, region.len());
         self.stage = Stage::Chunk(work, Chunk { inode, size, left: size, at, end, cycled: at == 0 });
     }
 
-    fn end(&mut self, world: &mut World<'_>, work: Work) {
+    fn end(&mut self, ctx: &mut TaskCtx<'_>, work: Work) {
         self.wrote += work.wrote;
-        let wb = &mut world.kernel.writeback;
+        let wb = &mut ctx.kernel.writeback;
         self.stage = match work.reason {
             Reason::Vmscan => {
                 wb.start_all = false;
@@ -212,22 +212,22 @@ impl Flusher {
     }
 
     /// Writes the next pages of a file that lie one after another.
-    fn write(&mut self, world: &mut World<'_>, work: Work, mut chunk: Chunk) -> Poll<()> {
-        if let Some(sleep) = world.waits_for_room() {
+    fn write(&mut self, ctx: &mut TaskCtx<'_>, work: Work, mut chunk: Chunk) -> Poll<()> {
+        if let Some(sleep) = ctx.waits_for_room() {
             return sleep;
         }
         let region = chunk.inode.region;
         let mut run: Vec<u64> = Vec::new();
         let mut looked = 0;
         while chunk.left > 0 && run.len() < MOST && looked < BATCH {
-            let next = world.memory.regions[region].next_dirty(chunk.at).filter(|page| *page < chunk.end);
+            let next = ctx.memory.regions[region].next_dirty(chunk.at).filter(|page| *page < chunk.end);
             let Some(page) = next else { break };
             if run.last().is_some_and(|last| last + 1 != page) {
                 break;
             }
             looked += 1;
             chunk.at = page + 1;
-            if !world.memory.is_under_writeback(world.kernel, region, page) {
+            if !ctx.memory.is_under_writeback(ctx.kernel, region, page) {
                 run.push(page);
                 chunk.left -= 1;
             } else if !run.is_empty() {
@@ -237,35 +237,35 @@ impl Flusher {
         if run.is_empty() && looked == 0 {
             if !chunk.cycled && chunk.left > 0 {
                 // From the beginning to where it began.
-                chunk = Chunk { at: 0, end: world.memory.regions[region].written_up_to, cycled: true, ..chunk };
+                chunk = Chunk { at: 0, end: ctx.memory.regions[region].written_up_to, cycled: true, ..chunk };
                 self.stage = Stage::Chunk(work, chunk);
                 return Poll::On;
             }
-            return self.close(world, work, chunk);
+            return self.close(ctx, work, chunk);
         }
         if !run.is_empty() {
-            world.spend(world.memory.costs.write_page * run.len() as u64);
-            world.write_file(region, &run);
+            ctx.spend(ctx.memory.costs.write_page * run.len() as u64);
+            ctx.write_file(region, &run);
         }
         if chunk.left == 0 {
-            return self.close(world, work, chunk);
+            return self.close(ctx, work, chunk);
         }
         self.stage = Stage::Chunk(work, chunk);
         Poll::On
     }
 
     /// A file's turn is over.
-    fn close(&mut self, world: &mut World<'_>, mut work: Work, chunk: Chunk) -> Poll<()> {
-        let now = world.now();
-        let region = &mut world.memory.regions[chunk.inode.region];
+    fn close(&mut self, ctx: &mut TaskCtx<'_>, mut work: Work, chunk: Chunk) -> Poll<()> {
+        let now = ctx.now();
+        let region = &mut ctx.memory.regions[chunk.inode.region];
         region.written_up_to = if chunk.at >= region.len() { 0 } else { chunk.at };
-        let wb = &mut world.kernel.writeback;
+        let wb = &mut ctx.kernel.writeback;
         // Since 6.10 what is not old does not wait for more of this work.
         let young = wb.rules.only_expired && chunk.inode.since > work.up_to(&wb.rules, now);
         let left = match (region.dirty() > 0, chunk.left) {
             (false, _) => Left::Nothing,
             (true, 0) if !young => Left::More,
-            (true, _) => Left::Held,
+            (true, _) => Left::IsolatedPages,
         };
         wb.inodes.requeue(chunk.inode, left, now);
         let wrote = chunk.size - chunk.left;
@@ -280,13 +280,13 @@ impl Flusher {
         Poll::On
     }
 
-    fn note(&self, world: &mut World<'_>, work: &Work, start: bool) {
-        let (at, cpu, task) = (world.now(), world.cpu, world.task);
+    fn note(&self, ctx: &mut TaskCtx<'_>, work: &Work, start: bool) {
+        let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
         let nr_pages = if work.left == u64::MAX { i64::MAX } else { work.left as i64 };
         let (kupdate, background) = (work.reason == Reason::Periodic, work.reason == Reason::Background);
         let (bdi, sb_dev, sync_mode, range_cyclic) = (bdi(), Dev(0), 0, 1);
         let (kupdate, background) = (kupdate.into(), background.into());
-        let (reason, cgroup_ino) = (Some(work.reason.named(world.kernel.probe.old_events())), Some(1));
+        let (reason, cgroup_ino) = (Some(work.reason.named(ctx.kernel.probe.old_events())), Some(1));
         if start {
             let event = WritebackStart {
                 bdi,
@@ -299,7 +299,7 @@ impl Flusher {
                 reason,
                 cgroup_ino,
             };
-            world.kernel.probe.write(at, cpu, task, &event, BDI.as_bytes());
+            ctx.kernel.probe.write(at, cpu, task, &event, BDI.as_bytes());
         } else {
             let event = WritebackWritten {
                 bdi,
@@ -312,12 +312,12 @@ impl Flusher {
                 reason,
                 cgroup_ino,
             };
-            world.kernel.probe.write(at, cpu, task, &event, BDI.as_bytes());
+            ctx.kernel.probe.write(at, cpu, task, &event, BDI.as_bytes());
         }
     }
 }
 
-impl World<'_> {
+impl TaskCtx<'_> {
     /// More is dirty than the background limit, of all memory or of the disk's part (`wb_over_bg_thresh`).
     fn over_background(&mut self) -> bool {
         let tick = self.now() / self.jiffy();

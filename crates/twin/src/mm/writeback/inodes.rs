@@ -32,7 +32,7 @@ pub(crate) enum Left {
     /// Its chunk was used up.
     More,
     /// What is dirty could not be written.
-    Held,
+    IsolatedPages,
 }
 
 impl Inodes {
@@ -80,7 +80,7 @@ impl Inodes {
         match left {
             Left::Nothing => {}
             Left::More => self.more.push_back(inode),
-            Left::Held => {
+            Left::IsolatedPages => {
                 // The list stays in order of age.
                 let since =
                     if self.dirty.back().is_some_and(|last| last.since > inode.since) { now } else { inode.since };
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!((first, inodes.has_next()), (Inode { region: 3, since: 10 }, true));
         inodes.requeue(first, Left::More, 40);
         let second = inodes.next(25).unwrap();
-        inodes.requeue(second, Left::Held, 41);
+        inodes.requeue(second, Left::IsolatedPages, 41);
         // The rest of the first, and the third, which is too young.
         assert_eq!((inodes.next(25).map(|inode| inode.region), inodes.next(25)), (Some(3), None));
         inodes.requeue(first, Left::Nothing, 50);

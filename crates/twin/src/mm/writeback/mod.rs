@@ -2,7 +2,7 @@
 //!
 //! | what | file |
 //! |---|---|
-//! | how much may be dirty | [`limits`] |
+//! | how much may be dirty | [`dirty_limits`](crate::page_alloc::dirty_limits) |
 //! | how fast the disk writes and tasks may dirty | [`rate`], [`position`] |
 //! | writers that are slowed down | [`throttle`] |
 //! | files with dirty pages | [`inodes`] |
@@ -17,19 +17,18 @@ pub(crate) mod dirty;
 mod flusher;
 mod inodes;
 mod journal;
-mod limits;
 mod position;
 mod rate;
 mod request;
 mod throttle;
 
+pub use crate::page_alloc::dirty_limits::{Limit, Limits, Thresholds};
 pub(crate) use flusher::Flusher;
 pub(crate) use journal::Journal;
-pub use limits::{Limit, Limits, Thresholds};
-pub(crate) use request::{Destination, Ender, JOURNAL, Requests};
-pub(crate) use throttle::Writer;
+pub(crate) use request::{BioEndIo, Destination, JOURNAL, Requests};
 
 use crate::mm::kernel::Kernel;
+use crate::page_alloc::dirty_limits;
 use crate::time::Ns;
 use crate::vmstat::NodeItem;
 use inodes::Inodes;
@@ -89,7 +88,7 @@ pub(crate) struct Writeback {
     pub rules: Rules,
     pub(crate) rate: Rate,
     /// Pages that a CPU may dirty until its task looks, and what each has.
-    pages_per_look: u64,
+    ratelimit_pages: u64,
     by_cpu: Vec<u64>,
     /// Writers are above the hard limit.
     exceeded: bool,
@@ -109,7 +108,8 @@ pub(crate) struct Writeback {
     pub timer: Option<Ns>,
     /// When it last looked for old pages.
     last_old: Ns,
-    /// What the engine has to do: wake the flusher, tasks that have been given a file's lock, write the journal.
+    /// To be done ([`Effects`](super::effects::Effects)): wake the flusher, tasks that have been given a file's lock, write
+    /// the journal.
     pub wake: Option<Wake>,
     pub granted: Vec<i32>,
     pub commit_at: Option<Ns>,
@@ -123,7 +123,7 @@ impl Writeback {
         Writeback {
             rules,
             rate: Rate::new(),
-            pages_per_look: 32,
+            ratelimit_pages: 32,
             by_cpu: vec![0; cpus],
             exceeded: false,
             dirty_now: 0,
@@ -175,8 +175,8 @@ impl Writeback {
         tick / (3 * self.rules.hz)
     }
 
-    /// True if the engine has something to do.
-    pub(crate) fn wants_attention(&self) -> bool {
+    /// True if something is to be done at once.
+    pub(crate) fn has_effects(&self) -> bool {
         self.wake.is_some() || !self.granted.is_empty() || self.commit_at.is_some()
     }
 
@@ -233,7 +233,7 @@ impl Kernel {
     /// Limits have been set, or CPUs have started.
     pub(crate) fn set_dirty_limits(&mut self) {
         let hard = self.thresholds().hard;
-        self.writeback.pages_per_look = limits::pages_per_look(hard, self.stat.online().len());
+        self.writeback.ratelimit_pages = dirty_limits::ratelimit_pages(hard, self.stat.online().len());
         self.writeback.rate.set_limit(hard);
     }
 

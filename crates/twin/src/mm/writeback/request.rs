@@ -3,7 +3,7 @@
 //!
 //! A request of a file system has room for 256 pages, a page of memory of its own (`biovec-max`), taken eight at a time
 //! where a block of eight is free. It ends when the disk is done and the CPU has got to it: interrupts and the copying
-//! of emulated disks are work of a thread ([`Ender`]), for which pages wait while their CPU is busy. Left out: what else
+//! of emulated disks are work of a thread ([`BioEndIo`]), for which pages wait while their CPU is busy. Left out: what else
 //! requests and their layers take, merging of requests, blocks that CPUs keep for themselves. Checked by a test here, and with the
 //! memory that guests had in `nr_slab_unreclaimable` while they wrote.
 
@@ -11,7 +11,7 @@ use crate::frame::Pfn;
 use crate::hw::Queue;
 use crate::mm::kernel::Kernel;
 use crate::mm::slab::{Slab, SlabShape};
-use crate::mm::vmscan::{Poll, World};
+use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::page_alloc::Request as Allocation;
 use crate::probe::Task;
 use crate::time::Ps;
@@ -203,18 +203,18 @@ impl Requests {
 
 /// The thread that ends requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ender;
+pub(crate) struct BioEndIo;
 
-impl Ender {
+impl BioEndIo {
     /// Ends the next request. `Done`: there is none.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
-        let Some(number) = world.memory.requests.done.pop_front() else { return Poll::Done(()) };
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
+        let Some(number) = ctx.memory.requests.done.pop_front() else { return Poll::Done(()) };
         let pages =
-            world.memory.requests.all.get(&number).map_or(0, |request| request.pages.len() as u64 + request.journal);
-        world.spend(world.memory.costs.write_end * pages.max(1));
-        let mut requests = std::mem::take(&mut world.memory.requests);
-        requests.end(world.kernel, (world.cpu, world.task), number);
-        world.memory.requests = requests;
-        if world.memory.requests.has_done() { Poll::On } else { Poll::Done(()) }
+            ctx.memory.requests.all.get(&number).map_or(0, |request| request.pages.len() as u64 + request.journal);
+        ctx.spend(ctx.memory.costs.write_end * pages.max(1));
+        let mut requests = std::mem::take(&mut ctx.memory.requests);
+        requests.end(ctx.kernel, (ctx.cpu, ctx.task), number);
+        ctx.memory.requests = requests;
+        if ctx.memory.requests.has_done() { Poll::On } else { Poll::Done(()) }
     }
 }

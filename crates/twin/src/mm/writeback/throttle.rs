@@ -8,31 +8,13 @@
 use super::rate::{ONE, State};
 use super::{Writeback, position};
 use crate::mm::kernel::Kernel;
+use crate::page_alloc::TaskDirty;
 use crate::probe::Task;
 use crate::time::Ns;
 use mmtwin_event::vocabulary::BalanceDirtyPages;
 
 /// Pages between two looks of a task while a limit is exceeded: 32 KiB.
 const FEW: u64 = 8;
-
-/// What a task has dirtied (fields of `struct task_struct`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Writer {
-    /// Pages since the last look, and how many it may until the next.
-    pub dirtied: u64,
-    until_look: u64,
-    /// Tick in which it paused last, or would have.
-    paused_at: u64,
-    /// Its pause is to be followed by another look.
-    again: bool,
-}
-
-impl Default for Writer {
-    fn default() -> Writer {
-        // 128 KiB, as a new task has it.
-        Writer { dirtied: 0, until_look: 32, paused_at: 0, again: false }
-    }
-}
 
 /// What a look came to, in ticks.
 struct Pause {
@@ -48,13 +30,13 @@ struct Pause {
 impl Kernel {
     /// A task's call has dirtied a page, or none; until when it has to pause.
     #[inline]
-    pub(crate) fn balance_dirty_pages(&mut self, cpu: u32, task: Task, writer: &mut Writer) -> Option<Ns> {
+    pub(crate) fn balance_dirty_pages(&mut self, cpu: u32, task: Task, writer: &mut TaskDirty) -> Option<Ns> {
         let wb = &mut self.writeback;
-        let mut limit = if wb.exceeded { writer.until_look.min(FEW) } else { writer.until_look };
+        let mut limit = if wb.exceeded { writer.nr_dirtied_pause.min(FEW) } else { writer.nr_dirtied_pause };
         let by_cpu = &mut wb.by_cpu[cpu as usize];
         if writer.dirtied >= limit {
             *by_cpu = 0;
-        } else if *by_cpu >= wb.pages_per_look {
+        } else if *by_cpu >= wb.ratelimit_pages {
             (*by_cpu, limit) = (0, 0);
         }
         if writer.dirtied < limit { None } else { self.look(cpu, task, writer) }
@@ -62,11 +44,11 @@ impl Kernel {
 
     /// A task that may have paused goes on, or pauses again.
     #[inline]
-    pub(crate) fn go_on_writing(&mut self, cpu: u32, task: Task, writer: &mut Writer) -> Option<Ns> {
+    pub(crate) fn go_on_writing(&mut self, cpu: u32, task: Task, writer: &mut TaskDirty) -> Option<Ns> {
         if std::mem::take(&mut writer.again) { self.look(cpu, task, writer) } else { None }
     }
 
-    fn look(&mut self, cpu: u32, task: Task, writer: &mut Writer) -> Option<Ns> {
+    fn look(&mut self, cpu: u32, task: Task, writer: &mut TaskDirty) -> Option<Ns> {
         let jiffy = 1_000_000_000 / self.reclaim.rules.hz;
         let now = self.now(cpu) / jiffy;
         let state = self.dirty_state(now);
@@ -75,11 +57,11 @@ impl Kernel {
         if pause.ticks <= 0 {
             // It has been slow enough by itself; what is left is remembered, but not for more than a second.
             if pause.ticks < -(self.writeback.rules.hz as i64) {
-                (writer.paused_at, writer.dirtied) = (now, 0);
+                (writer.dirty_paused_when, writer.dirtied) = (now, 0);
             } else if pause.period > 0 {
-                (writer.paused_at, writer.dirtied) = (writer.paused_at + pause.period, 0);
-            } else if writer.until_look <= writer.dirtied {
-                writer.until_look += writer.dirtied;
+                (writer.dirty_paused_when, writer.dirtied) = (writer.dirty_paused_when + pause.period, 0);
+            } else if writer.nr_dirtied_pause <= writer.dirtied {
+                writer.nr_dirtied_pause += writer.dirtied;
             }
             return None;
         }
@@ -87,7 +69,7 @@ impl Kernel {
         // Whoever is granted nothing looks again afterwards, for the same pages.
         let again = pause.of_task == 0;
         let dirtied = if again { writer.dirtied } else { 0 };
-        *writer = Writer { dirtied, until_look: pause.pages, paused_at: until, again };
+        *writer = TaskDirty { dirtied, nr_dirtied_pause: pause.pages, dirty_paused_when: until, again };
         Some(until * jiffy)
     }
 
@@ -100,12 +82,12 @@ impl Kernel {
         State { thresholds, dirty: self.dirty_pages() + self.pages_under_writeback(), limit, of_disk }
     }
 
-    fn note_look(&mut self, cpu: u32, task: Task, writer: &Writer, state: &State, pause: &Pause) {
+    fn note_look(&mut self, cpu: u32, task: Task, writer: &TaskDirty, state: &State, pause: &Pause) {
         let (hz, wb) = (self.reclaim.rules.hz, &self.writeback);
         let (at, setpoint) = (self.now(cpu), (state.thresholds.freerun() + state.limit) / 2);
         let ms = |ticks: i64| ticks * 1000 / hz as i64;
         let now = at / (1_000_000_000 / hz);
-        let since = if writer.paused_at == 0 { 0 } else { now as i64 - writer.paused_at as i64 };
+        let since = if writer.dirty_paused_when == 0 { 0 } else { now as i64 - writer.dirty_paused_when as i64 };
         let event = BalanceDirtyPages {
             bdi: super::bdi(),
             limit: state.limit,
@@ -117,7 +99,7 @@ impl Kernel {
             dirty_ratelimit: wb.rate.ratelimit * 4,
             task_ratelimit: pause.of_task * 4,
             dirtied: writer.dirtied as u32,
-            dirtied_pause: writer.until_look as u32,
+            dirtied_pause: writer.nr_dirtied_pause as u32,
             paused: 0,
             pause: ms(pause.ticks),
             period: ms(pause.period as i64) as u64,
@@ -130,17 +112,17 @@ impl Kernel {
 
 impl Writeback {
     /// A writer looks at a tick: how long it has to pause, if it has to.
-    fn look(&mut self, writer: &mut Writer, now: u64, state: &State) -> Option<Pause> {
+    fn look(&mut self, writer: &mut TaskDirty, now: u64, state: &State) -> Option<Pause> {
         let (background, freerun) = (state.thresholds.background, state.thresholds.freerun());
         if !self.rules.laptop_mode && self.dirty_now > background && !self.running {
             self.wake_now();
         }
         let hz = self.rules.hz;
         if state.dirty <= freerun {
-            *writer = Writer {
-                until_look: poll_interval(state.dirty, state.thresholds.hard),
-                paused_at: now,
-                ..Writer::default()
+            *writer = TaskDirty {
+                nr_dirtied_pause: poll_interval(state.dirty, state.thresholds.hard),
+                dirty_paused_when: now,
+                ..TaskDirty::default()
             };
             self.exceeded = false;
             return None;
@@ -161,7 +143,7 @@ impl Writeback {
             return Some(Pause { ticks: longest as i64, period: longest, of_task, pages });
         }
         let period = hz * writer.dirtied / of_task;
-        let since = if writer.paused_at > 0 { now as i64 - writer.paused_at as i64 } else { 0 };
+        let since = if writer.dirty_paused_when > 0 { now as i64 - writer.dirty_paused_when as i64 } else { 0 };
         let pause = period as i64 - since;
         let ticks = if pause < shortest as i64 { pause.min(0) } else { pause.min(longest as i64) };
         Some(Pause { ticks, period, of_task, pages })
@@ -186,11 +168,11 @@ mod tests {
     #[test]
     fn writers_are_free_until_halfway() {
         let mut wb = Writeback::new(Rules::DEFAULT, 1);
-        let mut writer = Writer { dirtied: 100, ..Writer::default() };
+        let mut writer = TaskDirty { dirtied: 100, ..TaskDirty::default() };
         wb.dirty_now = 9000;
         assert!(wb.look(&mut writer, 1000, &state(12_000)).is_none() && !wb.wants_wake());
         // 8000 pages are left: its next look is after the root of the power of two below.
-        assert_eq!((writer.until_look, writer.dirtied), (64, 0));
+        assert_eq!((writer.nr_dirtied_pause, writer.dirtied), (64, 0));
         wb.dirty_now = 10_001;
         assert!(wb.look(&mut writer, 1000, &state(12_000)).is_none() && wb.wants_wake());
         assert_eq!([poll_interval(100, 99), poll_interval(0, 1 << 20)], [1, 1024]);
@@ -199,7 +181,7 @@ mod tests {
     #[test]
     fn above_it_they_pause_for_what_they_have_dirtied() {
         let mut wb = Writeback::new(Rules::DEFAULT, 1);
-        let mut writer = Writer { dirtied: 1024, paused_at: 999, ..Writer::default() };
+        let mut writer = TaskDirty { dirtied: 1024, dirty_paused_when: 999, ..TaskDirty::default() };
         let pause = wb.look(&mut writer, 1000, &state(17_500)).unwrap();
         // 25,600 pages a second are granted at first, at the set point: 1024 take 10 ticks, of which one has passed.
         assert_eq!((pause.period, pause.ticks), (10, 9));

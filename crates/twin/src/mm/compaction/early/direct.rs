@@ -2,7 +2,7 @@
 
 use super::pass::Pass;
 use crate::mm::compaction::Status;
-use crate::mm::vmscan::{Poll, World};
+use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::page_alloc::Request;
 
 /// A task that compacts.
@@ -19,37 +19,37 @@ pub(crate) struct Direct {
 
 impl Direct {
     /// For a request, in the zones that it may take pages of. It counts as a stall even if no zone suits.
-    pub(crate) fn new(world: &mut World<'_>, request: Request, sync: bool, zones: Vec<usize>) -> Direct {
-        world.kernel.stat.events.reclaim.compact_stall += 1;
+    pub(crate) fn new(ctx: &mut TaskCtx<'_>, request: Request, sync: bool, zones: Vec<usize>) -> Direct {
+        ctx.kernel.stat.events.reclaim.compact_stall += 1;
         Direct { request, sync, zones, next: 0, pass: None, result: Status::Skipped }
     }
 
     /// Goes on; at the end, what came of it.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<Status> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         let order = self.request.order;
         let Some(pass) = &mut self.pass else {
-            let Some(&zone) = self.zones.get(self.next) else { return self.end(world) };
+            let Some(&zone) = self.zones.get(self.next) else { return self.end(ctx) };
             self.pass = Some(Pass::new(zone, order, self.request.migratetype, self.sync));
             return Poll::On;
         };
-        let status = match pass.step(world) {
+        let status = match pass.step(ctx) {
             Poll::On => return Poll::On,
             Poll::Sleep(until, why) => return Poll::Sleep(until, why),
             Poll::Done(status) => status,
         };
         self.pass = None;
         self.result = self.result.max(status);
-        if world.kernel.early_has_block(self.zones[self.next], order) {
-            return self.end(world);
+        if ctx.kernel.early_has_block(self.zones[self.next], order) {
+            return self.end(ctx);
         }
         self.next += 1;
         Poll::On
     }
 
     /// What it has freed may lie on its CPU's lists.
-    fn end(&self, world: &mut World<'_>) -> Poll<Status> {
+    fn end(&self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if self.result != Status::Skipped {
-            world.kernel.drain_pages(world.cpu);
+            ctx.kernel.drain_pages(ctx.cpu);
         }
         Poll::Done(self.result)
     }

@@ -2,7 +2,7 @@
 
 use super::pass::Pass;
 use crate::frame::{Migratetype, ZONES};
-use crate::mm::vmscan::{Poll, World};
+use crate::mm::vmscan::{Poll, TaskCtx};
 
 /// A node that is compacted.
 #[derive(Clone, Debug)]
@@ -16,16 +16,16 @@ pub(crate) struct Node {
 
 impl Node {
     /// Of an order, not begun.
-    pub(crate) fn new(world: &World<'_>, node: usize, order: u32) -> Node {
+    pub(crate) fn new(ctx: &TaskCtx<'_>, node: usize, order: u32) -> Node {
         let zones = (node * ZONES..(node + 1) * ZONES).rev();
-        let zones = zones.filter(|&zone| world.kernel.alloc.zones[zone].populated()).collect();
+        let zones = zones.filter(|&zone| ctx.kernel.alloc.zones[zone].populated()).collect();
         Node { order, zones, current: None, pass: None }
     }
 
     /// Goes on.
-    pub(crate) fn step(&mut self, world: &mut World<'_>) -> Poll<()> {
+    pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         if let Some(pass) = &mut self.pass {
-            return match pass.step(world) {
+            return match pass.step(ctx) {
                 Poll::On => Poll::On,
                 Poll::Sleep(until, why) => Poll::Sleep(until, why),
                 Poll::Done(_) => {
@@ -35,11 +35,11 @@ impl Node {
             };
         }
         if let Some(zone) = self.current.take() {
-            world.early_note(zone, self.order);
+            ctx.early_note(zone, self.order);
         }
         let Some(zone) = self.zones.pop() else { return Poll::Done(()) };
         self.current = Some(zone);
-        if !world.early_deferred(zone, self.order) {
+        if !ctx.early_deferred(zone, self.order) {
             self.pass = Some(Pass::new(zone, self.order, Migratetype::Unmovable, false));
         }
         Poll::On

@@ -5,7 +5,7 @@
 
 use crate::frame::{Flag, Migratetype, Pfn, State};
 use crate::mm::compaction::Status;
-use crate::mm::vmscan::{BATCH, Poll, World};
+use crate::mm::vmscan::{BATCH, Poll, TaskCtx};
 use crate::page_alloc::MAX_ORDER;
 use mmtwin_event::vocabulary::{
     MmCompactionIsolateFreepages, MmCompactionIsolateMigratepages, MmCompactionMigratepages,
@@ -43,54 +43,54 @@ impl Pass {
     }
 
     /// Goes on by a batch of pages.
-    pub(super) fn step(&mut self, world: &mut World<'_>) -> Poll<Status> {
+    pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if !self.begun {
-            match world.kernel.early_suitable(self.zone, self.order) {
+            match ctx.kernel.early_suitable(self.zone, self.order) {
                 Status::Continue => {}
                 status => return Poll::Done(status),
             }
             self.begun = true;
-            let of = &world.kernel.alloc.zones[self.zone];
+            let of = &ctx.kernel.alloc.zones[self.zone];
             (self.migrate_pfn, self.end) = (of.start_pfn, of.start_pfn + of.spanned);
-            self.block = 1 << world.kernel.alloc.pageblock_order();
+            self.block = 1 << ctx.kernel.alloc.pageblock_order();
             self.free_pfn = self.end / self.block * self.block;
-            world.drain();
+            ctx.drain();
         }
         if !self.late.is_empty() {
-            if let Some((until, why)) = world.wait_for_writes(self.zone, &mut self.late) {
+            if let Some((until, why)) = ctx.wait_for_writes(self.zone, &mut self.late) {
                 return Poll::Sleep(until, why);
             }
             let late = std::mem::take(&mut self.late);
-            self.migrate(world, late);
+            self.migrate(ctx, late);
             return Poll::On;
         }
-        let status = self.finished(world);
+        let status = self.finished(ctx);
         if status != Status::Continue {
-            self.give_back(world);
+            self.free_to_buddy(ctx);
             return Poll::Done(status);
         }
-        if let Some(pages) = self.isolate_migratepages(world)
+        if let Some(pages) = self.isolate_migratepages(ctx)
             // In 2010 only batches with pages counted.
-            && !(pages.is_empty() && world.compacts_as_in_2010())
+            && !(pages.is_empty() && ctx.compacts_as_in_2010())
         {
             (self.others, self.moved) = (0, 0);
-            let late = |page: &Pfn| world.is_late(*page);
+            let late = |page: &Pfn| ctx.is_late(*page);
             let (late, pages) = pages.into_iter().partition(late);
             self.late = late;
-            self.migrate(world, pages);
+            self.migrate(ctx, pages);
         }
         Poll::On
     }
 
-    fn finished(&self, world: &World<'_>) -> Status {
+    fn finished(&self, ctx: &TaskCtx<'_>) -> Status {
         if self.free_pfn <= self.migrate_pfn {
             return Status::Complete;
         }
-        let of = &world.kernel.alloc.zones[self.zone];
-        if !world.kernel.early_above(self.zone, self.order, of.marks.low + (1 << self.order)) {
+        let of = &ctx.kernel.alloc.zones[self.zone];
+        if !ctx.kernel.early_above(self.zone, self.order, of.marks.low + (1 << self.order)) {
             return Status::Continue;
         }
-        let pageblock_order = world.kernel.alloc.pageblock_order();
+        let pageblock_order = ctx.kernel.alloc.pageblock_order();
         let fits = |order: u32| {
             let lists = &of.free[order as usize];
             !lists[self.migratetype as usize].is_empty()
@@ -99,16 +99,16 @@ impl Pass {
         if (self.order..=MAX_ORDER).any(fits) { Status::Success } else { Status::Continue }
     }
 
-    fn give_back(&mut self, world: &mut World<'_>) {
+    fn free_to_buddy(&mut self, ctx: &mut TaskCtx<'_>) {
         for page in std::mem::take(&mut self.free) {
-            let freed = world.kernel.free_unchecked(world.cpu, world.task, page);
+            let freed = ctx.kernel.free_unchecked(ctx.cpu, ctx.task, page);
             debug_assert!(freed.is_ok(), "it was isolated");
         }
     }
 
     /// Takes up to a batch of pages to move, to the end of the next pageblock at most; `None`: that is behind the other
     /// scanner.
-    fn isolate_migratepages(&mut self, world: &mut World<'_>) -> Option<Vec<Pfn>> {
+    fn isolate_migratepages(&mut self, ctx: &mut TaskCtx<'_>) -> Option<Vec<Pfn>> {
         let begun = self.migrate_pfn;
         let end = (begun + self.block).next_multiple_of(self.block);
         if end > self.free_pfn {
@@ -119,7 +119,7 @@ impl Pass {
         while at < end && (taken.len() as u64) < BATCH {
             scanned += 1;
             let page = at as Pfn;
-            let alloc = &world.kernel.alloc;
+            let alloc = &ctx.kernel.alloc;
             if alloc.frames.state(page) == State::Free {
                 let pages = (1u64 << alloc.frames.order(page)).min(end - at);
                 scanned += pages - 1;
@@ -135,8 +135,8 @@ impl Pass {
             if alloc.frames.state(page) == State::Allocated && alloc.frames.has(page, Flag::Lru) {
                 // Locked memory stays where it is (`__isolate_lru_page`).
                 if pages == 1 && !waits && !alloc.frames.has(page, Flag::Unevictable) {
-                    let kernel = &mut *world.kernel;
-                    kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, world.cpu, page);
+                    let kernel = &mut *ctx.kernel;
+                    kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, ctx.cpu, page);
                     taken.push(page);
                 }
                 at += pages;
@@ -145,40 +145,40 @@ impl Pass {
             }
         }
         self.migrate_pfn = at;
-        world.spend(world.memory.costs.compact_scan * scanned);
+        ctx.spend(ctx.memory.costs.compact_scan * scanned);
         let (nr_scanned, nr_taken) = (scanned, taken.len() as u64);
-        world.write(&MmCompactionIsolateMigratepages { start_pfn: None, end_pfn: None, nr_scanned, nr_taken });
+        ctx.write(&MmCompactionIsolateMigratepages { start_pfn: None, end_pfn: None, nr_scanned, nr_taken });
         Some(taken)
     }
 
     /// Moves pages to free ones, and puts back what it cannot. With those that were late the batch is complete.
-    fn migrate(&mut self, world: &mut World<'_>, pages: Vec<Pfn>) {
+    fn migrate(&mut self, ctx: &mut TaskCtx<'_>, pages: Vec<Pfn>) {
         let (zone, wanted) = (self.zone, pages.len() as u64);
-        let (moved, left) = world.move_pages(zone, pages, World::is_movable_early, |world| {
+        let (moved, left) = ctx.move_pages(zone, pages, TaskCtx::is_movable_early, |ctx| {
             if self.free.is_empty() {
-                self.isolate_freepages(world, wanted);
+                self.isolate_freepages(ctx, wanted);
             }
             self.free.pop()
         });
-        world.put_back(left.pages);
+        ctx.put_back(left.pages);
         (self.others, self.moved) = (self.others + wanted, self.moved + moved);
         if !self.late.is_empty() {
             return;
         }
         let (wanted, moved) = (self.others, self.moved);
-        let events = &mut world.kernel.stat.events.reclaim;
+        let events = &mut ctx.kernel.stat.events.reclaim;
         events.compact_blocks_moved += 1;
         events.compact_pages_moved += moved;
         events.compact_pagemigrate_failed += wanted - moved;
-        world.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted - moved });
+        ctx.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted - moved });
     }
 
     /// Takes free pages from the end of the zone down, pageblock by pageblock, until there are as many as are to be moved.
-    fn isolate_freepages(&mut self, world: &mut World<'_>, wanted: u64) {
+    fn isolate_freepages(&mut self, ctx: &mut TaskCtx<'_>, wanted: u64) {
         let low = self.migrate_pfn + self.block;
         let (mut at, mut again) = (self.free_pfn, low.min(self.free_pfn));
         while at > low && (self.free.len() as u64) < wanted {
-            if self.is_target(world, at) && self.take_free(world, at) > 0 {
+            if self.is_target(ctx, at) && self.take_free(ctx, at) > 0 {
                 again = again.max(at);
             }
             at -= self.block;
@@ -187,27 +187,27 @@ impl Pass {
     }
 
     /// True if a pageblock of the zone takes pages: it is of the movable type or free as a whole.
-    fn is_target(&self, world: &World<'_>, pfn: u64) -> bool {
-        let (alloc, page) = (&world.kernel.alloc, pfn as Pfn);
+    fn is_target(&self, ctx: &TaskCtx<'_>, pfn: u64) -> bool {
+        let (alloc, page) = (&ctx.kernel.alloc, pfn as Pfn);
         let whole = || alloc.frames.state(page) == State::Free && alloc.frames.order(page) >= alloc.pageblock_order();
         pfn < self.end && (alloc.block_type(page) == Migratetype::Movable || whole())
     }
 
     /// Takes all free pages of a pageblock that the low mark leaves; how many.
-    fn take_free(&mut self, world: &mut World<'_>, first: u64) -> u64 {
+    fn take_free(&mut self, ctx: &mut TaskCtx<'_>, first: u64) -> u64 {
         let (mut at, end, mut scanned, mut taken) = (first, (first + self.block).min(self.end), 0, 0);
         while at < end {
             scanned += 1;
             let page = at as Pfn;
-            let frames = &world.kernel.alloc.frames;
+            let frames = &ctx.kernel.alloc.frames;
             if frames.state(page) != State::Free {
                 at += 1;
                 continue;
             }
             let pages = 1u64 << frames.order(page);
-            let mark = world.kernel.alloc.zones[self.zone].marks.low + pages;
-            if !world.kernel.early_above(self.zone, 0, mark)
-                || !world.kernel.isolate_free((world.cpu, world.task), self.zone, page)
+            let mark = ctx.kernel.alloc.zones[self.zone].marks.low + pages;
+            if !ctx.kernel.early_above(self.zone, 0, mark)
+                || !ctx.kernel.isolate_free((ctx.cpu, ctx.task), self.zone, page)
             {
                 at += 1;
                 continue;
@@ -216,9 +216,9 @@ impl Pass {
             taken += pages;
             at += pages;
         }
-        world.spend(world.memory.costs.compact_scan * scanned);
+        ctx.spend(ctx.memory.costs.compact_scan * scanned);
         let (nr_scanned, nr_taken) = (scanned, taken);
-        world.write(&MmCompactionIsolateFreepages { start_pfn: None, end_pfn: None, nr_scanned, nr_taken });
+        ctx.write(&MmCompactionIsolateFreepages { start_pfn: None, end_pfn: None, nr_scanned, nr_taken });
         taken
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Part {
 
 /// An action of a phase.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ActionStats {
     threads: u32,
     operations: u64,
     failures: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Tally {
     attempts: Vec<Attempt>,
 }
 
-impl Tally {
+impl ActionStats {
     /// A thread has ended its part.
     pub(super) fn add(&mut self, part: &Part) {
         self.threads += 1;
@@ -86,15 +86,15 @@ mod tests {
 
     #[test]
     fn threads_add_up() {
-        let mut tally = Tally::default();
+        let mut stats = ActionStats::default();
         let more = BTreeMap::from([("cache_lines", 2.0)]);
-        tally.add(&Part { operations: 10, failures: 1, time: 20_000, more: more.clone(), ..Part::default() });
-        tally.add(&Part { operations: 10, failures: 0, time: 40_000, more, ..Part::default() });
-        tally.add(&Part::default());
-        let result = tally.result("read".into(), "numastat".into());
+        stats.add(&Part { operations: 10, failures: 1, time: 20_000, more: more.clone(), ..Part::default() });
+        stats.add(&Part { operations: 10, failures: 0, time: 40_000, more, ..Part::default() });
+        stats.add(&Part::default());
+        let result = stats.result("read".into(), "numastat".into());
         assert_eq!((result.threads, result.operations, result.failures, result.time), (3, 20, 1, 60));
         assert_eq!((result.mean, result.more["cache_lines"]), (Some(3.0), 4.0));
         assert!((result.more["operations_per_second"] - 7.5e8).abs() < 1.0);
-        assert_eq!(Tally::default().result(String::new(), String::new()).mean, None);
+        assert_eq!(ActionStats::default().result(String::new(), String::new()).mean, None);
     }
 }

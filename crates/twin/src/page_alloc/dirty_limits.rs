@@ -5,8 +5,8 @@
 //! out: more room for real-time tasks, limits per cgroup, high memory. Checked against `nr_dirty_threshold` and
 //! `nr_dirty_background_threshold` of guests by a test here, and with the recordings of docs/fidelity.md.
 
+use super::PageAllocator;
 use crate::frame::{ZONES, ZoneKind};
-use crate::page_alloc::PageAllocator;
 use crate::vmstat::{NodeItem, VmStat, ZoneItem};
 
 /// Parts of which a percentage is taken: the kernel counts in 1/4096.
@@ -54,7 +54,7 @@ pub struct Thresholds {
 
 impl Thresholds {
     /// Up to here nobody is slowed down (`dirty_freerun_ceiling`).
-    pub(super) fn freerun(self) -> u64 {
+    pub(crate) fn freerun(self) -> u64 {
         (self.background + self.hard) / 2
     }
 }
@@ -102,7 +102,7 @@ fn reserve(alloc: &PageAllocator, zone: usize) -> u64 {
 }
 
 /// Pages that a CPU may dirty until its task looks at the limits (`ratelimit_pages`).
-pub(super) fn pages_per_look(hard: u64, cpus: usize) -> u64 {
+pub(crate) fn ratelimit_pages(hard: u64, cpus: usize) -> u64 {
     (hard / (cpus as u64 * 32)).max(16)
 }
 
@@ -119,6 +119,6 @@ mod tests {
         // One that is not below the other is half of it.
         let limits = Limits { background: Limit::Percent(10), hard: Limit::Pages(1000) };
         assert_eq!(limits.at(20_000), Thresholds { background: 500, hard: 1000 });
-        assert_eq!([pages_per_look(49_000, 3), pages_per_look(100, 3)], [510, 16]);
+        assert_eq!([ratelimit_pages(49_000, 3), ratelimit_pages(100, 3)], [510, 16]);
     }
 }

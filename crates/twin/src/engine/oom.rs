@@ -1,0 +1,81 @@
+//! What the engine does when memory is out: it ends the process that is chosen ([`oom`]), or the run.
+
+use super::RunError;
+use super::main_loop::{Engine, Stop};
+use crate::mm::oom::{self, Candidate, Pages};
+use crate::page_alloc::AllocationFailure;
+use crate::time::Ns;
+use mmtwin_event::results::Ending;
+
+/// A process that was killed.
+#[derive(Clone, Debug)]
+pub(super) struct Killed {
+    pub at: Ns,
+    pub pid: i32,
+    pub comm: String,
+    /// What could not be had.
+    pub why: String,
+}
+
+impl Engine<'_> {
+    /// A thread's allocation has failed for good: a process is killed for it. If there is none, the run ends.
+    pub(super) fn kill_for(&mut self, thread: usize, failure: AllocationFailure) -> Result<(), Stop> {
+        if failure.over_limit.is_none() && oom::has_plenty(&self.kernel, &failure) {
+            return Ok(());
+        }
+        failure.over_limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.oom += 1));
+        let alive = (0..self.scenario.processes.len()).filter(|&process| self.processes[process].phase.is_some());
+        let candidates = alive.map(|process| self.candidate(process));
+        let Some(victim) = oom::select(&self.kernel, &failure, candidates) else {
+            return Err(Stop::OutOfMemory(thread, failure));
+        };
+        let by = self.threads[thread].caller;
+        let at = self.kernel.now(by.cpu);
+        let comm = self.processes[victim.process].name.clone();
+        oom::mark_victim(&mut self.kernel, &by, &victim, &comm);
+        self.killed.push(Killed { at, pid: victim.first.task.pid, comm, why: failure.to_string() });
+        Ok(self.end_victim(victim.process, at)?)
+    }
+
+    fn candidate(&self, process: usize) -> Candidate {
+        let of = &self.processes[process];
+        let mut pages = Pages::default();
+        of.regions.iter().chain(&of.image).for_each(|&region| pages.add(&self.memory.regions[region]));
+        Candidate { process, first: self.threads[of.threads.start].caller, pages }
+    }
+
+    /// The threads of a process stop, and its memory is given back.
+    fn end_victim(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        self.close_phase(process, at)?;
+        self.exit(process, at)
+    }
+
+    /// How a run ends for want of memory for which nobody could be killed.
+    pub(super) fn oom_no_victim(&self, thread: usize, failure: &AllocationFailure, at: Ns) -> Ending {
+        let thread = &self.threads[thread];
+        let comm = self.processes[thread.process].name.clone();
+        Ending::OutOfMemory { at, pid: thread.caller.task.pid, comm, message: failure.to_string() }
+    }
+
+    /// How a run ends in which processes were killed: the first of them, and what is to be said of the others.
+    pub(super) fn killed(&mut self, ending: Ending) -> (Ending, Vec<String>) {
+        let mut killed = std::mem::take(&mut self.killed).into_iter();
+        // That a run was stopped is more than that memory ran out before.
+        let stopped = matches!(ending, Ending::Stopped { .. });
+        let too = if stopped { "" } else { " too" };
+        let config = |of: Killed| {
+            format!(
+                "out of memory after {:.3} s{too}: {} (pid {}) was killed: {}",
+                of.at as f64 / 1e9,
+                of.comm,
+                of.pid,
+                of.why
+            )
+        };
+        if stopped {
+            return (ending, killed.map(config).collect());
+        }
+        let Some(Killed { at, pid, comm, why }) = killed.next() else { return (ending, Vec::new()) };
+        (Ending::OutOfMemory { at, pid, comm, message: why }, killed.map(config).collect())
+    }
+}

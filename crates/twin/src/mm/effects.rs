@@ -1,0 +1,53 @@
+//! What memory management wants done by whoever runs the machine: threads that are woken, and what is due later.
+//!
+//! A step of a CPU comes to its end when there is anything ([`Kernel::has_effects`]), and its caller takes it
+//! ([`Kernel::take_effects`]) before another CPU has its turn.
+
+use super::kernel::Kernel;
+use super::memory::AccessState;
+use super::vmscan::Reason;
+use super::writeback::Wake;
+use crate::time::{Ns, Ps};
+
+/// What is to be done, in this order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Effects {
+    /// Requests to write that the disk has got, by when it will be done.
+    pub submitted: Vec<(Ps, u64)>,
+    /// Ids of the tasks that have been given a file's lock.
+    pub lock_granted: Vec<i32>,
+    /// When a file system's journal is committed.
+    pub commit_at: Option<Ns>,
+    /// The flusher is woken.
+    pub flusher: Option<Wake>,
+    /// Nodes whose kcompactd is woken.
+    pub kcompactd: Vec<usize>,
+    /// Who sleeps in reclaim on a node for a reason goes on.
+    pub unthrottled: Vec<(usize, Reason)>,
+    /// CPUs on which a worker wakes, so that the scheduler looks who runs.
+    pub reschedule: Vec<u32>,
+    /// Nodes whose kswapd is woken.
+    pub kswapd: Vec<usize>,
+}
+
+impl Kernel {
+    /// True if something is to be done at once.
+    pub(crate) fn has_effects(&self) -> bool {
+        self.reclaim.has_effects() || self.writeback.has_effects() || !self.compaction.wakes.is_empty()
+    }
+
+    /// What is to be done, once.
+    pub(crate) fn take_effects(&mut self, memory: &mut AccessState) -> Effects {
+        let (reclaim, writeback) = (&mut self.reclaim, &mut self.writeback);
+        Effects {
+            submitted: std::mem::take(&mut memory.ends),
+            lock_granted: std::mem::take(&mut writeback.granted),
+            commit_at: writeback.commit_at.take(),
+            flusher: writeback.wake.take(),
+            kcompactd: std::mem::take(&mut self.compaction.wakes),
+            unthrottled: std::mem::take(&mut reclaim.unthrottled),
+            reschedule: std::mem::take(&mut reclaim.workers),
+            kswapd: std::mem::take(&mut reclaim.wakes),
+        }
+    }
+}
