@@ -34,7 +34,7 @@ pub struct Compaction {
     pub answers: BTreeMap<(Question, Spot, u32), u64>,
     /// Deferrals per place.
     pub deferrals: BTreeMap<Spot, Deferrals>,
-    /// Answers and deferrals that were left out because there were too many places.
+    /// Answers and deferrals that were omitted because there were too many places.
     pub left_out: u64,
     /// The daemons, by node.
     pub kcompactd: BTreeMap<i32, Kcompactd>,

@@ -11,7 +11,7 @@
 //! its loops did, of which a wake may have many.
 //!
 //! Counters are read while others run: what happens within [`READING`] after a sample begins may be in it or not, so
-//! sums over events have a lower and an upper bound there. Left out: the multi-generational LRU, whose batches are no
+//! sums over events have a lower and an upper bound there. Not covered: the multi-generational LRU, whose batches are no
 //! such events before 6.9, and huge pages' hinting faults before 5.14, which migrate without an event.
 //!
 //! Checked on recordings of kernels 6.1 and 6.12 in guests and of 6.18 on a host, by the tests of `report` and `lab`.
@@ -232,7 +232,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
     let pages = "pages";
     vec![
         line(
-            "kswapd_scanned",
+            "pgscan_kswapd",
             "Pages scanned by kswapd",
             pages,
             scanned(Sum::KswapdScanned, Sum::KswapdIsolated),
@@ -241,7 +241,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             grown(a, &["pgscan_kswapd"]),
         ),
         line(
-            "kswapd_reclaimed",
+            "pgsteal_kswapd",
             "Pages reclaimed by kswapd",
             pages,
             Sum::KswapdReclaimed,
@@ -250,7 +250,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             grown(a, &["pgsteal_kswapd"]),
         ),
         line(
-            "direct_scanned",
+            "pgscan_direct",
             "Pages scanned by direct reclaim",
             pages,
             scanned(Sum::DirectScanned, Sum::DirectIsolated),
@@ -259,7 +259,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             direct("pgscan"),
         ),
         line(
-            "direct_reclaimed",
+            "pgsteal_direct",
             "Pages reclaimed by direct reclaim",
             pages,
             Sum::DirectReclaimed,
@@ -268,8 +268,8 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             direct("pgsteal"),
         ),
         line(
-            "cgroup_scanned",
-            "Pages scanned for cgroups' limits",
+            "memcg_scanned",
+            "Pages scanned by cgroup reclaim",
             pages,
             scanned(Sum::CgroupScanned, Sum::CgroupIsolated),
             other[0],
@@ -277,8 +277,8 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             cgroup("pgscan"),
         ),
         line(
-            "cgroup_reclaimed",
-            "Pages reclaimed for cgroups' limits",
+            "memcg_reclaimed",
+            "Pages reclaimed by cgroup reclaim",
             pages,
             Sum::CgroupReclaimed,
             other[1],
@@ -286,7 +286,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             cgroup("pgsteal"),
         ),
         line(
-            "numa_migrated",
+            "numa_pages_migrated",
             "Pages migrated by NUMA balancing",
             pages,
             Sum::NumaMigrated,
@@ -294,7 +294,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             migrations,
             grown(a, &["numa_pages_migrated"]),
         ),
-        line("kswapd_wakes", "Wakes of kswapd", "", Sum::KswapdWakes, 0, recorded(&[MmVmscanKswapdWake]), runs),
+        line("pageoutrun", "kswapd wakeups", "", Sum::KswapdWakes, 0, recorded(&[MmVmscanKswapdWake]), runs),
     ]
 }
 
@@ -339,8 +339,8 @@ mod tests {
             let line = all(&node_reclaim(isolations)).into_iter().find(|line| line.key == key).expect("a line");
             line.difference()
         };
-        assert_eq!(of(true, "direct_scanned"), Ok(0));
-        assert_eq!(of(false, "direct_scanned"), Err(Unknown::NotRecorded));
-        assert_eq!(of(false, "direct_reclaimed"), Ok(0));
+        assert_eq!(of(true, "pgscan_direct"), Ok(0));
+        assert_eq!(of(false, "pgscan_direct"), Err(Unknown::NotRecorded));
+        assert_eq!(of(false, "pgsteal_direct"), Ok(0));
     }
 }

@@ -1,7 +1,7 @@
 //! Statistics and findings from events and counters.
 //!
 //! [`Analysis`] is a [`Sink`]: it gives each event to the accumulators of its subject, one per file, each a plain
-//! struct with its sums. Nothing grows with the number of events; what could is capped and says what it left out.
+//! struct with its sums. Nothing grows with the number of events; what could is capped and says what it omitted.
 //! Order is needed only within a task and within a CPU.
 
 pub mod alloc;

@@ -139,7 +139,7 @@ fn is_kswapd(comm: &[u8]) -> bool {
 struct Thread {
     /// The one of its present name.
     now: u32,
-    /// The one made last; the others hang on it.
+    /// The one made last; the others depend on it.
     newest: u32,
 }
 

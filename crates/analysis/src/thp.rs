@@ -12,7 +12,7 @@ const MAX_RESULTS: usize = 256;
 pub struct Thp {
     /// By event and index of the result in the table of khugepaged results.
     pub results: BTreeMap<(Kind, u32), u64>,
-    /// Results left out because there were too many.
+    /// Results omitted because there were too many.
     pub left_out: u64,
 }
 

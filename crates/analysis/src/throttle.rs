@@ -1,4 +1,4 @@
-//! Throttling: who was put to sleep, why, and for how long.
+//! Throttling: who was throttled, why, and for how long.
 //!
 //! mm_vmscan_throttled (5.16 on; before, see [`congestion`](crate::congestion)) are reclaimers; balance_dirty_pages
 //! are writers that are kept from dirtying pages faster than they are written.

@@ -212,7 +212,7 @@ fn regions_of_all_kinds_are_shared_populated_and_touched_as_said() {
 fn events_are_recorded_while_it_runs() {
     let test = "events";
     if let Err(obstacle) = tracefs::find() {
-        return skipped(test, &format!("{} (cure: {})", obstacle.what, obstacle.cure));
+        return skipped(test, &format!("{} (fix: {})", obstacle.what, obstacle.fix));
     }
     let scenario = scenario(&format!(
         "{}[[process.phase]]\n[[process.phase.access]]\nregion = \"r\"\npattern = \"sequential\"\nwrite = 1.0\n\

@@ -100,7 +100,7 @@ impl Console {
     /// How a guest ended that is off, whose recording had so many bytes of room.
     pub fn result(&self, room: u64) -> Result<(), Error> {
         let Some(end) = &self.end else { return Err(self.silence()) };
-        let message = if self.message.is_empty() { "it gave no reason".into() } else { self.message.join("\n") };
+        let message = if self.message.is_empty() { "no reason given".into() } else { self.message.join("\n") };
         match (end.kind.as_str(), &self.out_of_memory) {
             ("done", _) => Ok(()),
             ("full", _) => Err(Error::Results { room }),

@@ -216,7 +216,7 @@ fn fail(scratch: &Path, failure: &Failure, whole: &[BTreeMap<PathBuf, Vec<u8>>])
         let old = verb.force && after == before;
         let tells = verb.records() && says_so(&output);
         if !(old || complete || tells) {
-            return wrong("what is there is neither the old one, nor whole, nor does it say that it is cut");
+            return wrong("what is there is neither the old one, nor whole, nor does it say that it is truncated");
         }
     }
     if verb.force && !output.exists() {

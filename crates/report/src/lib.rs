@@ -12,6 +12,7 @@ pub mod findings;
 pub mod format;
 pub mod gain;
 pub mod model;
+mod renamed;
 pub mod statistics;
 mod suggest;
 pub mod tables;

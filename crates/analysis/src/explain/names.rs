@@ -159,7 +159,7 @@ impl Names {
         match subject {
             Subject::Page(place) => format!("page {}", self.page_title(place)),
             Subject::Task(pid) => format!("task {}", self.task(*pid)),
-            Subject::Group(gid) => format!("NUMA group {gid} (made by {})", self.task(*gid)),
+            Subject::Group(gid) => format!("NUMA group {gid} (created by {})", self.task(*gid)),
         }
     }
 

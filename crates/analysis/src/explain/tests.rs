@@ -94,7 +94,7 @@ fn a_page_follows_stays_and_is_refused() {
         fault(5_000_000, 11, 5, (1, 1), Rule::Local, false, [0x200, 0x200]),
     ]);
     let chain = stream.explain(offset(5));
-    assert_eq!((chain.title.as_str(), chain.gaps.len(), chain.left_out), ("page one/heap:0x5000", 0, None));
+    assert_eq!((chain.title.as_str(), chain.gaps.len(), chain.dropped), ("page one/heap:0x5000", 0, None));
     let rules: Vec<_> = chain.steps.iter().map(|step| (step.at / 1000, step.times, step.rule)).collect();
     let expected = [
         (1000, 1, Some(Rule::TwoStage)),
@@ -107,22 +107,20 @@ fn a_page_follows_stays_and_is_refused() {
     assert_eq!(rules, expected);
     let what = |at: usize| chain.steps[at].what.as_str();
     assert!(
-        what(0).contains("stays on node 0: the fault before was one-11's on CPU 1, node 0, not node 1"),
+        what(0).contains("is not migrated from node 0: the previous fault was by one-11 on CPU 1, node 0, not node 1"),
         "{}",
         what(0)
     );
-    assert!(
-        what(1).contains(
-            "follows from node 0, frame 0x100, to frame 0x200: group 11 has 20 CPU faults on node 1 > 3 x 10"
-        )
-    );
+    assert!(what(1).contains(
+        "is migrated from node 0, frame 0x100, to frame 0x200: group 11 has 20 CPU faults on node 1 > 3 x 10"
+    ));
     assert!(what(2).contains("x 3 = 1800 > 10 (node 1) x 40 (node 0) x 4 = 1600"), "{}", what(2));
-    assert!(what(4).contains("the best zone of node 0 has 99 free pages, it needs more than 120"), "{}", what(4));
-    let answer =
-        "It is on node 1, frame 0x200 since 0.002000 s: it followed a fault of one-10 from node 0 by 2.4 rule 7";
+    assert!(what(4).contains("the best zone of node 0 has 99 free pages, required: more than 120"), "{}", what(4));
+    let answer = "It is on node 1, frame 0x200 since 0.002000 s: migrated from node 0 on a fault of one-10 \
+         (should_numa_migrate_memory: more than three times";
     assert!(chain.answer.starts_with(answer), "{}", chain.answer);
-    let since = "Since 0.002000 s: 4 hinting faults: 1 local, 2 stayed (2 by 2.4 rule 8 3/4 of the memory faults per CPU \
-                 fault), 1 could not follow (1 by 2.7 no zone of the node stays above its high watermark).";
+    let since = "Since 0.002000 s: 4 hinting faults: 1 local, 2 not migrated (2 by should_numa_migrate_memory: memory \
+                 faults per CPU fault, with 3/4 hysteresis), 1 failed to migrate (1 by migrate_balanced_pgdat: no zone of the node stays above its high watermark).";
     assert!(chain.answer.ends_with(since), "{}", chain.answer);
     // By any of its names it is the same page.
     for asked in [
@@ -156,7 +154,7 @@ fn frames_that_held_several_pages_are_ambiguous() {
         fault(1_000, 10, 5, (0, 1), Rule::Private, true, [0x100, 0x200]),
         fault(2_000, 10, 6, (0, 0), Rule::Local, false, [0x100, 0x100]),
     ]);
-    let held = "frame 0x100 held 2 pages one after another: --page one/heap:0x5000 (from 0.000001 s), one/heap:0x6000 \
+    let held = "frame 0x100 held 2 pages one after another; specify --page: one/heap:0x5000 (from 0.000001 s), one/heap:0x6000 \
                 (from 0.000002 s)";
     assert_eq!(stream.find(Asked::Frame(0x100)).unwrap_err(), held);
     let near = stream.find(Asked::Frame(0x150)).unwrap_err();
@@ -170,7 +168,7 @@ fn what_there_is_not_is_said_with_what_there_is() {
     let stream = Stream::twin(vec![mapping(10, 3, "one/heap"), mapping(20, 4, "two/heap")]);
     let error = |asked| stream.find(asked).unwrap_err();
     for (asked, expected) in [
-        (Asked::Task("one".into()), "2 tasks are named `one`: --task with a thread id (10, 11)"),
+        (Asked::Task("one".into()), "2 tasks are named `one`; specify --task with a thread id: 10, 11"),
         (
             Asked::Task("tw".into()),
             "no task `tw`; the recording has 3 tasks: one-10, one-11, two-20; did you mean `two`?",
@@ -178,18 +176,18 @@ fn what_there_is_not_is_said_with_what_there_is() {
         (Asked::Task("21".into()), "no task `21`; the recording has 3 tasks: one-10, one-11, two-20"),
         (
             Asked::Group("11".into()),
-            "no NUMA group `11`: the recording names none; groups are named by sched:sched_*_numa, \
-             sched:update_numa_active_nodes_mask and mmtwin:numa_group",
+            "no NUMA group `11`: the recording has none; record sched:sched_*_numa, \
+             sched:update_numa_active_nodes_mask or mmtwin:numa_group",
         ),
         (Asked::Offset("heap".into(), 0), "several regions are named `heap`: one/heap, two/heap"),
-        (Asked::Offset("two/heap".into(), 64 << 12), "two/heap has no byte 0x40000: it is 0x40000 bytes long"),
-        (Asked::Offset("two/hep".into(), 0), "no region `two/hep`; there are one/heap, two/heap"),
-        (Asked::Address("three".into(), 0), "no process `three`; there are one-10, two-20"),
+        (Asked::Offset("two/heap".into(), 64 << 12), "offset 0x40000 is outside two/heap, which has 0x40000 bytes"),
+        (Asked::Offset("two/hep".into(), 0), "no region `two/hep`; regions: one/heap, two/heap"),
+        (Asked::Address("three".into(), 0), "no process `three`; processes: one-10, two-20"),
         (Asked::Address("two".into(), 5), "no page of two at 0x5: two has two/heap at 0x7f0000000000-0x7f0000040000"),
         (
             Asked::Frame(7),
-            "no page in frame 0x7: the recording has no hinting faults; pages are named by mmtwin:numa_hint_fault (the \
-             twin), migrate:set_migration_pte with migrate:remove_migration_pte, exceptions:page_fault_user and kmem:mm_page_alloc",
+            "no page in frame 0x7: the recording has no hinting faults; record mmtwin:numa_hint_fault (the \
+             twin), migrate:set_migration_pte with migrate:remove_migration_pte, exceptions:page_fault_user or kmem:mm_page_alloc",
         ),
     ] {
         assert_eq!(error(asked), expected);
@@ -259,17 +257,17 @@ fn a_task_is_placed_looks_for_a_cpu_and_moves() {
     let what = |at: usize| chain.steps[at].what.as_str();
     assert_eq!(what(0), "1 local");
     assert_eq!(what(1), "one-10 leaves group 10 (1 tasks) and joins group 11 of one-11 (2 tasks)");
-    let placed = "scan pass 4 is over: preferred node none -> 1; memory faults of group 11: node 0 40, node 1 60; its own: \
+    let placed = "scan pass 4 completed: preferred node none -> 1; memory faults of group 11: node 0 40, node 1 60; of the task: \
                   node 0 20, node 1 30; active nodes of the group: 1";
     assert_eq!(what(2), placed);
-    let searched = "one-10 on node 0 looks for a CPU, first on node 1, which it prefers: CPU 3 is best, improvement 200; node \
-                    1: task -5, group +200, 2 running on 2 CPUs, CPU 3 of two-20: improvement 200 against best 0 (6.5, \
-                    moving gains more than swapping)";
+    let searched = "one-10 on node 0 searches for a CPU, first on its preferred node 1: CPU 3 is best, improvement 200; node \
+                    1: task -5, group +200, 2 running on 2 CPUs, CPU 3 of two-20: improvement 200 against best 0 \
+                    (task_numa_compare: a move improves more than a swap)";
     assert_eq!(what(3), searched);
-    let answer = "one-10 was on CPU 3, node 1, at its last event (0.000003 s). It came there at 0.000003 s: one-10 moves from \
-                  CPU 0 (node 0) to CPU 3 (node 1) (6.2, move). It prefers node 1 since 0.000003 s: 4.4, the node with most \
-                  memory faults. At its last placement (0.000009 s) there were memory faults of group 11: node 0 10, \
-                  node 1 60; its own: node 0 5, node 1 30. In all 1 hinting fault: 1 local.";
+    let answer = "one-10 was on CPU 3, node 1, at its last event (0.000003 s). It moved there at 0.000003 s: one-10 moves from \
+                  CPU 0 (node 0) to CPU 3 (node 1) (task_numa_migrate: move). It prefers node 1 since 0.000003 s: \
+                  task_numa_placement: node with most memory faults. At its last placement (0.000009 s): memory faults of group 11: node 0 10, \
+                  node 1 60; of the task: node 0 5, node 1 30. Total: 1 hinting fault: 1 local.";
     let answer_at_end = answer
         .replace("CPU 3, node 1, at its last event (0.000003 s)", "CPU 0, node 0, at its last event (0.000009 s)");
     // Events made here are of CPU 0.
@@ -277,7 +275,7 @@ fn a_task_is_placed_looks_for_a_cpu_and_moves() {
 }
 
 #[test]
-fn a_task_that_is_refused_again_and_again_says_so_once() {
+fn a_repeated_refusal_is_reported_once() {
     let mut stream = Stream::twin(Vec::new());
     for at in 1..=5 {
         stream.events.push(group(at * 1000, 10, Rule::NotRunning, (11, 3), (0, 0)));
@@ -287,9 +285,9 @@ fn a_task_that_is_refused_again_and_again_says_so_once() {
     let chain = stream.explain(Asked::Task("10".into()));
     let told: Vec<_> = chain.steps.iter().map(|step| (step.event, step.times)).collect();
     assert_eq!(told, [("numa_group", 1), ("numa_hint_fault", 5), ("numa_group", 1)]);
-    let apart = "Shared faults that left it in its group: 5 by 5 rule 2, who faulted before no longer runs there; 1 by 5 rule \
-                 3, a larger group does not give way.";
-    assert!(chain.answer.contains(apart), "{}", chain.answer);
+    let not_joined = "Shared faults without a join: 5 by task_numa_group: last accessor no longer runs on that CPU; 1 by \
+                 task_numa_group: the larger group does not join.";
+    assert!(chain.answer.contains(not_joined), "{}", chain.answer);
 }
 
 #[test]
@@ -303,14 +301,14 @@ fn a_group_grows_and_its_tasks_go_where_it_faults() {
     stream.events.extend(placement(5_000, (1, 1), [40, 70]));
     stream.events.push(group(6_000, 11, Rule::Left, (11, 2), (0, 0)));
     let chain = stream.explain(Asked::Group("11".into()));
-    assert_eq!(chain.title, "NUMA group 11 (made by one-11)");
+    assert_eq!(chain.title, "NUMA group 11 (created by one-11)");
     let events: Vec<&str> = chain.steps.iter().map(|step| step.event).collect();
     let expected = ["numa_group", "numa_group", "numa_placement", "numa_hint_fault", "sched_move_numa", "numa_group"];
     assert_eq!(events, expected);
-    let answer = "Group 11 has 1 task: one-10. At 0.000005 s it used 1 nodes actively; memory faults of group 11: node 0 40, \
-                  node 1 70; its own: node 0 20, node 1 35. Its tasks prefer node 1 (1 tasks). Its tasks moved 1 times, swapped \
-                  0 times and found no CPU 0 times. In all 1 hinting fault: 1 followed (1 by 2.4 rule 8 3/4 of the memory \
-                  faults per CPU fault).";
+    let answer = "Group 11 has 1 task: one-10. At 0.000005 s: active nodes 1, memory faults of group 11: node 0 40, \
+                  node 1 70; of the task: node 0 20, node 1 35. Its tasks prefer node 1 (1 tasks). Its tasks moved 1 times, swapped \
+                  0 times and found no CPU 0 times. Total: 1 hinting fault: 1 migrated (1 by \
+                  should_numa_migrate_memory: memory faults per CPU fault, with 3/4 hysteresis).";
     assert_eq!(chain.answer, answer);
 }
 
@@ -347,20 +345,20 @@ fn a_task_of_a_real_kernel_as_far_as_its_events_tell() {
     let chain = stream.explain(Asked::Task("wl1".into()));
     let told: Vec<_> = chain.steps.iter().map(|step| (step.times, step.rule, step.what.as_str())).collect();
     let expected = [
-        (2, None, "6 pages follow its hinting faults to node 0, 2 failed"),
+        (2, None, "6 pages migrated to node 0 on its hinting faults, 2 failed"),
         (1, Some(Rule::Stick), "wl1-173 stays on CPU 1 (node 0): no better CPU was found"),
-        (1, Some(Rule::RateLimit), "512 pages are not migrated to node 0: its limit is reached"),
+        (1, Some(Rule::RateLimit), "512 pages not migrated to node 0: rate limit reached"),
     ];
     assert_eq!(told, expected);
-    let gaps: Vec<&str> = chain.gaps.iter().map(|gap| gap.cure.as_str()).collect();
+    let gaps: Vec<&str> = chain.gaps.iter().map(|gap| gap.fix.as_str()).collect();
     let expected = [
-        "no kernel traces it; run the scenario on the twin with run.events mmtwin:numa_*",
+        "kernels do not trace it; run the scenario on the twin with run.events mmtwin:numa_*",
         "record sched:sched_swap_numa",
         "record sched:sched_migrate_task",
-        "no event tells; samples of /proc/PID/sched do, which the twin takes",
+        "no event reports it; sample /proc/PID/sched, as the twin does",
     ];
     assert_eq!(gaps, expected);
-    assert!(chain.answer.contains("No recorded event tells of a move."), "{}", chain.answer);
+    assert!(chain.answer.contains("No recorded event reports a move."), "{}", chain.answer);
     let group = stream.explain(Asked::Group("172".into()));
     assert!(group.answer.starts_with("Events name 1 task of group 172: wl1-173."), "{}", group.answer);
 }
@@ -377,20 +375,21 @@ fn a_page_of_a_real_kernel_as_far_as_its_events_tell() {
     let chain = stream.explain(Asked::Address("170".into(), 0x7123));
     let told: Vec<&str> = chain.steps.iter().map(|step| step.what.as_str()).collect();
     let expected = [
-        "wl1-173 on CPU 2 has a page fault on it: write, not present or marked",
-        "wl1-173 on CPU 2 takes it away for migration",
+        "wl1-173 on CPU 2 has a page fault on it: write, not present or PROT_NONE",
+        "wl1-173 on CPU 2 unmaps it for migration",
         "wl1-173 on CPU 2 maps it in frame 0x1234",
-        "migration ends: 1 pages moved, 0 not, reason numa_misplaced",
+        "migration ends: 1 pages migrated, 0 failed, reason numa_misplaced",
     ];
     assert_eq!(told, expected);
-    let answer = "It is on a node that is not known, frame 0x1234, since 0.000003 s: it followed a hinting fault of wl1-173 on CPU 2.";
+    let answer =
+        "It is on an unknown node, frame 0x1234 since 0.000003 s: migrated on a hinting fault of wl1-173 on CPU 2.";
     assert_eq!(chain.answer, answer);
     assert_eq!(chain.gaps.len(), 1);
     let alloc = Made::new(Kind::MmPageAlloc).at(1).pid(172).set("pfn", 0x100).set("order", 3);
     let chain = kernel(vec![alloc]).explain(Asked::Frame(0x105));
     assert_eq!(chain.steps[0].what, "wl0-172 on CPU 0 allocates its frame (8 pages)");
-    assert_eq!(chain.answer, "On which node it is, and why, is not in this recording.");
-    assert_eq!(chain.gaps.last().map(|gap| gap.cure.as_str()), Some("record kmem:mm_page_free"));
+    assert_eq!(chain.answer, "Its node, and why it is there, were not recorded.");
+    assert_eq!(chain.gaps.last().map(|gap| gap.fix.as_str()), Some("record kmem:mm_page_free"));
 }
 
 #[test]
@@ -413,10 +412,9 @@ fn samples_tell_where_a_task_prefers_to_be() {
     ];
     let chain = stream.explain(Asked::Task("173".into()));
     let told: Vec<&str> = chain.steps.iter().map(|step| step.what.as_str()).collect();
-    let expected =
-        "a sample finds that wl1-173 prefers node 0; memory faults of its own: node 0 8, of its group 172: node 0 71";
+    let expected = "sample: wl1-173 prefers node 0; memory faults of the task: node 0 8, of its group 172: node 0 71";
     assert_eq!(told, [expected]);
-    assert!(chain.answer.contains("It prefers node 0 since 0.000002 s: a sample says so"), "{}", chain.answer);
+    assert!(chain.answer.contains("It prefers node 0 since 0.000002 s: as sampled"), "{}", chain.answer);
 }
 
 #[test]

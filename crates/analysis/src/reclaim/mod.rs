@@ -5,7 +5,7 @@
 //! event in between belongs to the context of the task that wrote it. A begin that follows a begin means that an end
 //! was lost; an end without a begin, or with lost events on its CPU since, has no known duration.
 //! kswapd is awake from its first wake to its sleep, further wakes in between are order re-wakeups.
-//! Left out: the multi-generational LRU, whose aging and eviction have no events of their own.
+//! Not covered: the multi-generational LRU, whose aging and eviction have no events of their own.
 //! Validated: sums equal the kernel's pgscan and pgsteal counters on traces without losses.
 
 mod lists;
@@ -271,7 +271,7 @@ impl Reclaim {
         let place = Place { nid: e.nid, zid: None, context, priority: e.priority, flags: e.flags };
         let visit = self.places.at(place);
         visit.active_batches += 1;
-        visit.active_taken = visit.active_taken.saturating_add(e.nr_taken);
+        visit.active_isolated = visit.active_isolated.saturating_add(e.nr_taken);
         visit.deactivated = visit.deactivated.saturating_add(e.nr_deactivated);
     }
 

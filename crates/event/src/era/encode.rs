@@ -43,7 +43,7 @@ pub enum Gap {
         field: &'static str,
     },
     /// The era's kernels do not have a word.
-    #[error("{event}: field {field} has no word \"{word}\" in kernels of that time")]
+    #[error("{event}: field {field} has no word \"{word}\" in this kernel")]
     NoWord {
         /// Event.
         event: &'static str,

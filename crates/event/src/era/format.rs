@@ -1,6 +1,6 @@
 //! Format texts: what the kernel's `events/SYSTEM/EVENT/format`, `header_page` and `header_event` say.
 //!
-//! Written anew from the tables. Kernels expand macros in the print format and may leave enum names in it; here every
+//! Generated from the tables. Kernels expand macros in the print format and may leave enum names in it; here every
 //! flag and word has its number, so that a reader needs nothing else.
 
 use super::{Definition, Era, Field, find};

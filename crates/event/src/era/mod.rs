@@ -4,7 +4,7 @@
 //! fields in order and the print format with its arguments; from them come [`format_text`], the record of an event
 //! ([`Definition::encode`]) and its printed payload ([`Definition::print`]). All are those of a 64-bit little-endian
 //! machine with 4 KiB pages.
-//! Left out: kernels between the eras, whose events differ in a field or a word, and printed forms that depend on a
+//! Not modelled: kernels between the eras, whose events differ in a field or a word, and printed forms that depend on a
 //! kernel's configuration (highmem zones, KASAN and lockdep GFP flags).
 //! Validated: fields, types, offsets, sizes and signs equal the format files of a running 6.18 and of a recorded 6.1
 //! kernel; `tests` keeps some of those texts.

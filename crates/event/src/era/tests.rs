@@ -346,7 +346,7 @@ fn gaps_are_told() {
     let mut line = Line::scan(d, "nr_succeeded=1 nr_failed=0 mode=MIGRATE_SYNC reason=compaction").unwrap();
     line.set(d, d.schema.slot(b"reason").unwrap(), "demotion").unwrap();
     let gap = d.print(line.values()).unwrap_err();
-    assert_eq!(gap.to_string(), "mm_migrate_pages: field reason has no word \"demotion\" in kernels of that time");
+    assert_eq!(gap.to_string(), "mm_migrate_pages: field reason has no word \"demotion\" in this kernel");
     line.slots.set(d.schema.slot(b"reason").unwrap(), UNNAMED | 77);
     assert!(d.print(line.values()).unwrap().ends_with(b"reason=0x4d"));
     let d = find(Era::E, "sched_migrate_task").unwrap();

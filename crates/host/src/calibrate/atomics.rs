@@ -1,4 +1,4 @@
-//! Atomics on one cache line: alone, between every two CPUs, and with more and more CPUs.
+//! Atomics on one cache line: alone, between each pair of CPUs, and with more and more CPUs.
 //!
 //! A *transfer* is what one CPU waits for a line that another wrote last. Two CPUs wait for each other's value with
 //! compare-and-exchange and write theirs; half a round trip is a transfer, the figure that public core-to-core tables
@@ -36,7 +36,7 @@ pub struct Contended {
 /// Round trips of one sample.
 const TRIPS: u64 = 100;
 
-/// Samples of a pair; the median leaves out those in which a CPU did something else.
+/// Samples of a pair; the median omits those in which a CPU did something else.
 const SAMPLES: u64 = 31;
 
 /// Additions in a sample of the faster CPU of a pair.

@@ -36,7 +36,11 @@ pub(super) fn make() -> Result<PathBuf, Error> {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(fail(e)),
         _ => {}
     }
-    if is_own(&path) { Ok(path) } else { Err(fail(io::Error::other("is no folder that only this user can write"))) }
+    if is_own(&path) {
+        Ok(path)
+    } else {
+        Err(fail(io::Error::other("is not a directory that only this user can write")))
+    }
 }
 
 fn is_own(path: &Path) -> bool {
@@ -61,7 +65,7 @@ pub fn recover(say: &mut dyn FnMut(&str)) {
         journals.sort();
         for journal in journals {
             if let Err(error) = settle(&journal, false, say) {
-                say(&format!("a run that was killed may have left changes of this machine: {error}"));
+                say(&format!("a killed run may have left changes on this machine: {error}"));
             }
         }
     }
@@ -70,7 +74,7 @@ pub fn recover(say: &mut dyn FnMut(&str)) {
 /// Removes tracing instances of recorders that were killed, as every recorder of events does before it makes its own.
 pub fn remove_instances(say: &mut dyn FnMut(&str)) {
     for name in tracefs::find().ok().and_then(|tracefs| instance::clean(&tracefs).ok()).unwrap_or_default() {
-        say(&format!("removed the tracing instance {name} that an earlier recording left"));
+        say(&format!("removed the tracing instance {name} of an earlier recording"));
     }
 }
 
@@ -111,7 +115,7 @@ fn undo_left(left: &Left) -> Report {
 fn tell(left: &Left, report: Report, say: &mut dyn FnMut(&str)) {
     let run = format!("the run {} that was killed", left.owner.pid);
     if !report.done.is_empty() {
-        say(&format!("undid what {run} had changed: {}", report.done.join("; ")));
+        say(&format!("reverted the changes of {run}: {}", report.done.join("; ")));
     }
     report.left.iter().for_each(|line| say(&format!("{run}: {line}")));
     if left.damaged > 0 {

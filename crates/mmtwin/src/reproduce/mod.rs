@@ -155,7 +155,7 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Fa
         let overrides = [&row.set[..], sets].concat();
         let name = row.scenario.as_deref().unwrap_or(study.scenarios[0].0);
         let text = study.scenarios.iter().find(|(known, _)| *known == name);
-        let (_, text) = text.ok_or_else(|| failed(format!("{}: there is no scenario {name}", row.key)))?;
+        let (_, text) = text.ok_or_else(|| failed(format!("{}: no scenario {name}", row.key)))?;
         let mut scenario = mmtwin_scenario::parse(name, text, Path::new(""), &overrides)
             .map_err(|faults| failed(faults.to_string()))?;
         let id = format!("{}:{}", study.name, row.key);

@@ -67,7 +67,7 @@ pub fn on_lab(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec
     for ((_, output), outcome) in runs.iter().zip(outcomes) {
         let outcome = outcome.map_err(|error| Failure::Error(format!("{}: {error}", output.display())))?;
         let (boot, total) = (outcome.boot.as_secs_f64(), outcome.total.as_secs_f64());
-        say(&format!("{}: {}, {boot:.1} s to boot, {total:.1} s in all", output.display(), outcome.accelerator));
+        say(&format!("{}: {}, {boot:.1} s to boot, {total:.1} s total", output.display(), outcome.accelerator));
         analysed.push(analyse(output, &input::Options::default())?);
         signals.check()?;
     }
@@ -83,7 +83,7 @@ fn agent(folder: &Folder) -> Result<PathBuf, Failure> {
     let path = std::env::var_os("MMTWIN_AGENT").map_or_else(|| folder.agent(), PathBuf::from);
     match path.is_file() {
         true => Ok(path),
-        false => Err(failed(format!("there is no mmtwin-agent at {}: run `make lab`", path.display()))),
+        false => Err(failed(format!("no mmtwin-agent at {}: run `make lab`", path.display()))),
     }
 }
 

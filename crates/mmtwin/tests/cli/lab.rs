@@ -107,7 +107,7 @@ fn what_is_missing_is_named_with_its_cure() {
         let message = made.error(&[]);
         assert!(what.iter().all(|word| message.contains(word)), "{what:?} in {message}");
     };
-    lacks(&["there is no mmtwin-agent", "make lab"]);
+    lacks(&["no mmtwin-agent", "make lab"]);
     made.script("lab/mmtwin-agent", "");
     lacks(&["no kernel `6.1`", "make lab"]);
     made.kernel();

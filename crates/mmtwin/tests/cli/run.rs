@@ -187,7 +187,7 @@ fn what_the_twin_does_not_do_is_said_before_anything_is_written() {
     assert!(!output.exists());
 }
 
-/// One program, three readers: a machine that executes it, the twin touch by touch, and the twin by rates.
+/// One program, three readers: a machine that executes it, the twin access by access, and the twin by rates.
 #[test]
 fn three_readers_of_a_program_agree() {
     let patterns = [

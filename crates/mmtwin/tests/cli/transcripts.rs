@@ -1,6 +1,6 @@
 //! Golden transcripts: what the program prints, and how it ends, word for word.
 //!
-//! They lie in `tests/golden`. `MMTWIN_GOLDEN=write` writes them anew; the difference is then for git to show.
+//! They are in `tests/golden`. `MMTWIN_GOLDEN=write` regenerates them; the difference is then for git to show.
 
 use super::support::{V6, V7, command, installed, mmtwin, recording, root, scratch};
 use std::fmt::Write;
@@ -92,8 +92,8 @@ fn historic_layouts() {
 #[test]
 fn lost_events_and_the_exit_status() {
     let lost = recording("lost-6.18");
-    transcript("max-lost", &["report", &lost, "--max-lost", "0", "--table", "losses"]);
-    transcript("max-lost-none", &["report", V6, "--max-lost", "0", "--table", "losses"]);
+    transcript("max-lost", &["report", &lost, "--max-lost", "0", "--table", "lost-events"]);
+    transcript("max-lost-none", &["report", V6, "--max-lost", "0", "--table", "lost-events"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The tables of today, from events made by hand.
 
 use super::*;
-use crate::model::Reconciliation;
+use crate::model::CrossCheck;
 use mmtwin_analysis::made::Made;
 use mmtwin_event::Kind::*;
 use mmtwin_event::{CounterRow, Sink, Source};
@@ -53,11 +53,11 @@ fn reclaimers_stand_side_by_side() {
     assert_eq!(get("Pages scanned", "kswapd"), Cell::Int(1000));
     assert_eq!(get("Pages scanned", "cgroup"), Cell::Int(10));
     assert_eq!(get("Efficiency", "direct"), Cell::Float(25.0));
-    assert_eq!(get("Reclaimed as the end event says", "direct"), Cell::Int(40));
+    assert_eq!(get("nr_reclaimed (from end event)", "direct"), Cell::Int(40));
     assert_eq!(get("Time max", "direct"), Cell::Float(2.0));
     assert_eq!(get("Pages written", "kswapd"), Cell::Int(1));
-    assert_eq!(get("Activated, file", "cgroup"), Cell::Int(3));
-    assert_eq!(get("Active pages taken", "direct"), Cell::Int(0), "enabled and not seen is 0");
+    assert_eq!(get("Activated: file", "cgroup"), Cell::Int(3));
+    assert_eq!(get("Active pages isolated", "direct"), Cell::Int(0), "enabled and not seen is 0");
     assert_eq!(get("Pages isolated", "direct").na(), Some(Na::NotRecorded));
     let Body::List { columns, .. } = &table.body else { panic!("a list") };
     assert_eq!(columns.len(), 5, "contexts that neither were recorded nor occurred have no column");
@@ -68,9 +68,9 @@ fn what_no_event_tells_is_not_in_this_kernel() {
     // The events above have `nr_activate_file` and nothing else that only some kernels have.
     let table = reclaim::side_by_side(&analysis());
     let get = |quantity: &str| cells(&table, &text(quantity), "direct")[0].clone();
-    assert_eq!(get("Activated, file"), Cell::Int(3));
-    let untold = ["Dirty", "Under writeback", "Congested", "Met again under writeback", "Activated, anon"];
-    for quantity in untold.into_iter().chain(["Kept (referenced)", "Not unmapped"]) {
+    assert_eq!(get("Activated: file"), Cell::Int(3));
+    let untold = ["Dirty", "Under writeback", "Congested", "Immediate (PG_reclaim)", "Activated: anon"];
+    for quantity in untold.into_iter().chain(["Kept: referenced (ref_keep)", "Unmap failed"]) {
         assert_eq!(get(quantity), Cell::Na(Na::NotInKernel), "{quantity}");
     }
     let mut isolating = analysis();
@@ -130,7 +130,7 @@ fn latencies_are_by_order() {
 #[test]
 fn events_are_held_against_counters() {
     let mut analysis = analysis();
-    assert!(reconcile::reclaim(&analysis).is_empty(), "without counters there is nothing to compare");
+    assert!(cross_check::reclaim(&analysis).is_empty(), "without counters there is nothing to compare");
     let names =
         ["pgscan_kswapd", "pgscan_direct", "pgscan_anon", "pgscan_file", "allocstall_normal", "nr_vmscan_write"];
     let names = names.map(String::from);
@@ -138,17 +138,17 @@ fn events_are_held_against_counters() {
         let values = values.map(Some);
         analysis.counters(&CounterRow { source: "vmstat", key: "", at, names: &names, values: &values });
     }
-    let lines: Vec<(String, Cell, Cell)> = reconcile::reclaim(&analysis)
+    let lines: Vec<(String, Cell, Cell)> = cross_check::reclaim(&analysis)
         .into_iter()
-        .map(|Reconciliation { key, events, counters, .. }| (key, events, counters))
+        .map(|CrossCheck { key, events, counters, .. }| (key, events, counters))
         .collect();
     let expected = [
-        ("kswapd_scanned", 1000, 1000),
-        ("direct_scanned", 100, 101),
-        ("cgroup_scanned", 10, 9),
-        ("all_scanned", 1110, 1110),
-        ("direct_reclaims", 1, 1),
-        ("writes", 1, 512),
+        ("pgscan_kswapd", 1000, 1000),
+        ("pgscan_direct", 100, 101),
+        ("memcg_scanned", 10, 9),
+        ("pgscan", 1110, 1110),
+        ("allocstall", 1, 1),
+        ("nr_vmscan_write", 1, 512),
     ];
     let expected = expected.map(|(key, events, counters)| (key.to_string(), Cell::Int(events), Cell::Int(counters)));
     assert_eq!(lines, expected);
@@ -181,6 +181,6 @@ proptest! {
             }
         }
         postprocess::print(&analysis);
-        reconcile::reclaim(&analysis);
+        cross_check::reclaim(&analysis);
     }
 }

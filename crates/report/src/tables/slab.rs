@@ -45,5 +45,5 @@ pub fn table(a: &Analysis) -> Table {
     let in_context =
         |&context: &Context| column(&format!("time_{}", context.key()), &format!("in {}", label(context)), "s");
     columns.extend(contexts.iter().map(in_context));
-    list("slab", "Slab shrinking", "Most time first.", columns, rows.collect())
+    list("slab", "Slab shrinkers", "Sorted by time.", columns, rows.collect())
 }

@@ -268,14 +268,14 @@ fn options_in_a_circle_and_unknown_ones_are_stepped_over() {
     let size = u64::from_le_bytes(bytes[first as usize + 8..first as usize + 16].try_into().unwrap());
     let done = first as usize + 16 + size as usize - 8;
     bytes[done..done + 8].copy_from_slice(&first.to_le_bytes());
-    // The first option is HEADER_INFO; TRACECLOCK becomes one nobody knows.
+    // The first option is HEADER_INFO; TRACECLOCK becomes one it is not known.
     let clock = bytes.windows(12).rposition(|w| w == b"local [mono]").unwrap() - 6;
     bytes[clock..clock + 2].copy_from_slice(&999u16.to_le_bytes());
     let dat = open("x", &bytes).unwrap();
     assert_eq!(dat.meta.option(999), Some(&b"local [mono]\n\0"[..]));
     assert_eq!(read(&dat).0[0].1, events(0, 10));
     let messages: Vec<_> = dat.warnings.list().iter().map(|w| w.message.as_str()).collect();
-    assert_eq!(messages, ["the options sections go round in a circle"]);
+    assert_eq!(messages, ["the options sections form a loop"]);
 }
 
 #[test]

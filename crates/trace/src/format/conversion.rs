@@ -1,7 +1,7 @@
 //! The conversions of a format string: their parsing and what they print.
 //!
 //! Models the kernel's vsnprintf for what format texts use: `%d %i %u %x %X %o %c %s %p` with flags, width, precision
-//! and lengths. Left out: `%n`, `%e` and whatever else no format text has.
+//! and lengths. Not supported: `%n`, `%e` and other conversions that no format text has.
 
 use super::ctype::Int;
 use super::eval::Num;
@@ -149,7 +149,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn argument(&mut self) -> Result<&'a Expr, String> {
-        self.arguments.next().ok_or_else(|| "there are more conversions than arguments".into())
+        self.arguments.next().ok_or_else(|| "more conversions than arguments".into())
     }
 
     /// Appends the literal text from here to `literals` and compiles the conversion behind it; `None` at the end.
@@ -237,7 +237,7 @@ impl<'a> Compiler<'a> {
             }
             _ => {
                 let end = self.at.min(self.format.len());
-                Err(format!("the conversion %{} is not known", String::from_utf8_lossy(&self.format[start..end])))
+                Err(format!("unknown conversion %{}", String::from_utf8_lossy(&self.format[start..end])))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Events of the tracer itself, which the kernel prints without a name: markers, stack traces, function calls.
 //!
 //! Models the system `ftrace` of tracefs: `print`, `bputs`, `kernel_stack`, `user_stack` and `function`; trace-cmd has
-//! its own form of kernel stacks alone. Left out: the function graph tracer, whose lines have other columns, and the
+//! its own form of kernel stacks alone. Not supported: the function graph tracer, whose lines have other columns, and the
 //! packed arguments of `bprint`. Validated against the text of a 6.18 kernel and trace-cmd 3.1.6.
 
 use super::eval::{Memory, Num, number_of};

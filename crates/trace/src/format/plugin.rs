@@ -1,7 +1,7 @@
 //! Events that `trace-cmd report` prints in its own way, by plugins that it loads by default.
 //!
 //! Covers `sched_switch`, `sched_wakeup`, `sched_wakeup_new`, the slab events of `kmem` (the function of the call site
-//! in front), `tlb_flush` and `hrtimer_start`, `hrtimer_expire_entry`. Left out: plugins for kvm, xen, scsi, futex,
+//! in front), `tlb_flush` and `hrtimer_start`, `hrtimer_expire_entry`. Not supported: plugins for kvm, xen, scsi, futex,
 //! wireless and the function tracer. Validated record for record against trace-cmd 3.1.6 with libtraceevent 1.7.1.
 
 use super::eval::Memory;

@@ -1,6 +1,6 @@
 //! The kernel's extensions of `%p`: symbols, addresses of network and hardware, UUIDs, bit masks, bytes.
 //!
-//! Covers `%p %px %pK %pS %ps %pF %pf %pB %pM %pm %pI %pi %pU %ph %pb %pbl` and their modifiers. Left out: what needs
+//! Covers `%p %px %pK %pS %ps %pF %pf %pB %pM %pm %pI %pi %pU %ph %pb %pbl` and their modifiers. Not supported: what needs
 //! memory of the recorded kernel (`%pd`, `%pV`, ...); formats with those are printed field by field. A plain `%p` is
 //! hashed by kernels from 4.15 on; the hash cannot be reproduced, so the recorded address is printed.
 //! The address of a page structure needs the start of `vmemmap`, which is not recorded: x86-64's usual start is taken,
@@ -84,7 +84,7 @@ impl Scope<'_> {
                 }
             }
             letter if c && letter.is_ascii_alphabetic() => {
-                return Err(format!("the conversion %p{} is not known", char::from(letter)));
+                return Err(format!("unknown conversion %p{}", char::from(letter)));
             }
             // trace-cmd prints the address and then the letters it does not know.
             _ => (Pointer::Address(self.address(arg)?), 0),
@@ -108,7 +108,7 @@ impl Scope<'_> {
             Some(b'4') => {
                 let order = usize::from(letters.get(2).is_some_and(|b| b"hnbl".contains(b)));
                 if order == 1 && matches!(letters[2], b'h' | b'l') {
-                    return Err("IPv4 addresses in host order are not known".into());
+                    return Err("IPv4 addresses in host order are not supported".into());
                 }
                 Ok((Pointer::Ipv4(memory, dense), 2 + order))
             }

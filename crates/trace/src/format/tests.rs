@@ -330,7 +330,10 @@ fn an_event_without_a_field_it_needs_stays_untyped_and_says_why() {
     assert_eq!(problems(&(field("nid", 8, 4) + &field("order", 12, 4) + &field("more", 16, 4))), "");
     assert_eq!(problems(&field("nid", 8, 4)), "the format has no field order; the event stays untyped");
     let odd = field("nid", 8, 3) + &field("order", 12, 4);
-    assert_eq!(problems(&odd), "field nid is no number of 1, 2, 4 or 8 bytes but `int` of 3; the event stays untyped");
+    assert_eq!(
+        problems(&odd),
+        "field nid is not a number of 1, 2, 4 or 8 bytes but `int` of 3; the event stays untyped"
+    );
     let far = field("nid", 8, 4) + &field("order", 70000, 4);
     assert_eq!(problems(&far), "field order has the impossible offset 70000 and size 4; the event stays untyped");
     assert!(problems(&(field("nid", u32::MAX, u32::MAX) + &field("order", 8, 4))).contains("impossible offset"));

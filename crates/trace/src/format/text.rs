@@ -304,7 +304,7 @@ impl Scope<'_> {
             ("jbd2_dev_to_name", [device]) if self.rules == Rules::TraceCmd => {
                 Ok(Text::Device(self.number(device)?.num))
             }
-            _ => Err(format!("the function {function} is not known")),
+            _ => Err(format!("unknown function {function}")),
         }
     }
 
@@ -342,12 +342,12 @@ impl Scope<'_> {
         }
     }
 
-    /// The entries of a list of names, as numbers. `table` knows numbers that the format leaves out; entries that stay
-    /// without a number are left out, so their values print as numbers.
+    /// The entries of a list of names, as numbers. `table` knows numbers that the format omits; entries that stay
+    /// without a number are omitted, so their values print as numbers.
     pub fn names(&self, list: &[Expr], table: Option<&NameTable>) -> Result<Vec<(u64, Vec<u8>)>, String> {
         let mut names = Vec::new();
         for entry in list {
-            let Expr::List(pair) = entry else { return Err("a list of names has an entry that is no pair".into()) };
+            let Expr::List(pair) = entry else { return Err("a list of names has an entry that is not a pair".into()) };
             match pair.as_slice() {
                 [value, Expr::Text(word)] => {
                     let known = match self.rules {
@@ -360,7 +360,7 @@ impl Scope<'_> {
                 }
                 // The end mark `{ 0, NULL }`.
                 [_, _] => {}
-                _ => return Err("a list of names has an entry that is no pair".into()),
+                _ => return Err("a list of names has an entry that is not a pair".into()),
             }
         }
         Ok(names)

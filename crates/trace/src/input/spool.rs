@@ -88,7 +88,7 @@ impl<'n> Room<'n> {
         }
         if self.used > FREE.max(self.taken.get().saturating_mul(RATIO)) {
             return refuse(format!(
-                "unpacks to more than {RATIO} times its size, which no trace does: unpack it yourself"
+                "unpacks to more than {RATIO} times its size, which is implausible for a trace: unpack it manually"
             ));
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! Everything beside the pages has the name it has in tracefs. `header_page` and formats (`SYSTEM/EVENT/format`) lie
 //! below `events`, below `formats` or beside `per_cpu`; what an instance lacks is looked for in the directory that
 //! holds its `instances`. tracefs does not tell the byte order: it is the one in which the lengths of the first pages
-//! are possible. Left out: the kernel's release and which events were enabled, for no file says so once tracing ended.
+//! are possible. Not supported: the kernel's release and which events were enabled, for no file says so once tracing ended.
 //! Validated against the same pages in a trace.dat, and on a directory copied from kernel 6.18.
 
 use crate::dat::{Buffer, Content, CpuData, FormatText, Meta, Opt, Stored, id};
@@ -175,7 +175,9 @@ const FIRST_READ: &str = "tracefs gives this text with the first read only, as m
 /// An error in a `header_page` that may have lost its end.
 fn cut_header(place: &Place, error: Error) -> Error {
     match error {
-        Error::Malformed { message, .. } => Error::at(place.clone(), format!("{message}; if it is cut: {FIRST_READ}")),
+        Error::Malformed { message, .. } => {
+            Error::at(place.clone(), format!("{message}; if it is truncated: {FIRST_READ}"))
+        }
         other => other,
     }
 }
@@ -203,7 +205,7 @@ fn map_pages(path: &Path, page_size: usize, warnings: &mut Warnings) -> Result<V
         let Some(map) = map(&file, &opened)? else { continue };
         let whole = map.len() / page_size * page_size;
         if whole < map.len() {
-            let message = "the last page is incomplete and left out: the file is cut";
+            let message = "the last page is incomplete and skipped: the file is truncated";
             warnings.cut(|| Place::offset(&file, whole as u64), message);
         }
         pages.push(CpuPages { cpu, file, map, whole });

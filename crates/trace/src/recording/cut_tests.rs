@@ -28,7 +28,7 @@ fn pages_that_end_at_a_page_are_held_against_the_end() {
     let (_root, path) = damaged(|path| shorten(&path.join("cpu/0.pages"), 128));
     let (events, cut, lost) = told(&path);
     assert_eq!((events, lost), (6, None));
-    assert_eq!(cut, ["/cpu/0.pages: offset 0x80: 1 of 2 pages are there"]);
+    assert_eq!(cut, ["/cpu/0.pages: offset 0x80: 1 of 2 pages are present"]);
     assert_eq!(read(&path).unwrap().0.lost, [(1, Some(7)), (0, None)]);
     // Cut within a page, to nothing, and away.
     for length in [130, 0] {

@@ -137,7 +137,7 @@ impl EventWriter {
             .map_err(|gap| Error::at(place(), gap.to_string()))?;
         let cpu = self.cpus.get_mut(event.cpu as usize);
         let cpu =
-            cpu.ok_or_else(|| Error::at(place(), format!("an event of CPU {}, which is not there", event.cpu)))?;
+            cpu.ok_or_else(|| Error::at(place(), format!("an event of CPU {}, which does not exist", event.cpu)))?;
         match cpu.pages.push(event.ts, &record) {
             Ok(None) => Ok(()),
             Ok(Some(page)) => {

@@ -4,7 +4,7 @@
 //! values with what [`labels`] found in an earlier line of the same shape, [`values`] converts numbers and words, and
 //! [`graph`] reads function_graph output. Nothing is assumed of the order of fields or of the kernel's release.
 //!
-//! Left out: stack traces (counted), the lines of option `raw` (they name events by numbers of the recording kernel
+//! Not supported: stack traces (counted), the lines of option `raw` (they name events by numbers of the recording kernel
 //! only), histograms. Events in lines without columns (option `nocontext-info`, function_graph without absolute time)
 //! have time 0 and task -1, with a warning. Validated on recordings of 6.1, 6.12 and 6.18 kernels against counters
 //! and `trace-cmd report`, and by generated lines of every event of the vocabulary.
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
     fn give_up(&mut self, why: &str) -> Result<(), Error> {
         let place = Place::line(self.name, self.line);
         if self.outcome.events + self.calls == 0 {
-            return Err(Error::at(place, format!("{why}, and no event was before: this is no trace")));
+            return Err(Error::at(place, format!("{why}, and no event was before it: this is not a trace")));
         }
         self.given_up = true;
         self.outcome.warnings.cut(|| place, why);
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
 
     /// A line that nothing here reads.
     fn refuse(&mut self, line: &[u8]) -> Result<(), Error> {
-        self.warn("a line that is no event was left out");
+        self.warn("a line that is not an event was skipped");
         self.odd_line.get_or_insert_with(|| excerpt(line));
         if !self.is_trace && self.line >= PATIENCE { Err(self.unknown()) } else { Ok(()) }
     }
@@ -437,7 +437,7 @@ fn loss(line: &[u8]) -> Option<(u32, Option<u64>)> {
     Some((u32::try_from(cpu).ok()?, events))
 }
 
-/// The begin of a line, for messages.
+/// The start of a line, for messages.
 fn excerpt(line: &[u8]) -> String {
     line[..line.len().min(60)].escape_ascii().to_string()
 }

@@ -2,7 +2,7 @@
 //!
 //! A payload is an alternation of literal text and values. `labels` finds it the slow way; a template keeps the
 //! literals, to be compared as words, and how each value is taken. The next line of the same event then costs one
-//! or two word compares and one number per field. A line that differs anywhere does not match and is learned anew.
+//! or two word compares and one number per field. A line that differs anywhere does not match and is learned again.
 
 use super::MAX_LINE;
 use super::labels::{self, Label};
@@ -92,7 +92,7 @@ enum Take {
 const WORDS: usize = 16;
 
 impl Template {
-    /// Learns the shape of a payload and reads its values into `slots`. Fields that cannot be read are left out.
+    /// Learns the shape of a payload and reads its values into `slots`. Fields that cannot be read are omitted.
     pub fn learn(schema: &Schema, payload: &[u8]) -> Template {
         let labels = labels::locate(schema, payload);
         let mut steps = Vec::new();
@@ -155,7 +155,7 @@ impl Template {
         self.end(text, at)
     }
 
-    /// Reads step by step and notes which values change; at the end of the observation the steps are grouped anew.
+    /// Reads step by step and notes which values change; at the end of the observation the steps are grouped again.
     #[inline(never)]
     fn read_observing(&mut self, text: &[u8]) -> Option<usize> {
         if self.countdown == 0 {

@@ -8,7 +8,7 @@
 //! that move between CPUs inside a reclaim, cgroup and node reclaim in between, isolations that take nothing, order
 //! re-wakeups, and reclaims that are nested or unfinished at the end.
 //! In kernels with `mm_vmscan_throttled` the waits are throttling for writeback and for congestion.
-//! Left out: lost events, and in era C isolations of active lists, which those kernels do not tell from others.
+//! Not modelled: lost events, and in era C isolations of active lists, which those kernels do not tell from others.
 
 mod plan;
 mod split;
