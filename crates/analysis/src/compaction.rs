@@ -30,12 +30,12 @@ pub struct Compaction {
     pub runs: BTreeMap<(bool, u32), Durations>,
     /// Direct compactions by order of the request.
     pub direct: BTreeMap<i32, u64>,
-    /// Results of [`Question`] per place and index of the result.
-    pub answers: BTreeMap<(Question, Spot, u32), u64>,
+    /// Results of [`CompactionCheck`] per place and index of the result.
+    pub answers: BTreeMap<(CompactionCheck, ZoneOrder, u32), u64>,
     /// Deferrals per place.
-    pub deferrals: BTreeMap<Spot, Deferrals>,
+    pub deferrals: BTreeMap<ZoneOrder, Deferrals>,
     /// Answers and deferrals that were omitted because there were too many places.
-    pub left_out: u64,
+    pub dropped: u64,
     /// The daemons, by node.
     pub kcompactd: BTreeMap<i32, Kcompactd>,
     /// compact_retry by (order, index of the result, decision).
@@ -64,7 +64,7 @@ impl Scanned {
 
 /// What the kernel asked itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Question {
+pub enum CompactionCheck {
     /// Has compaction of this zone finished?
     Finished,
     /// Is this zone suitable for compaction?
@@ -73,7 +73,7 @@ pub enum Question {
 
 /// A zone and an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct ZoneOrder {
     /// Node.
     pub node: i32,
     /// Index into the table of zones.
@@ -109,9 +109,9 @@ pub struct Kcompactd {
 const MAX_OPEN: usize = 1 << 16;
 
 /// Counts under a key unless that would make too many keys.
-fn count<K: Ord, V: Default>(map: &mut BTreeMap<K, V>, key: K, left_out: &mut u64, add: impl FnOnce(&mut V)) {
+fn count<K: Ord, V: Default>(map: &mut BTreeMap<K, V>, key: K, dropped: &mut u64, add: impl FnOnce(&mut V)) {
     if map.len() >= MAX_PLACES && !map.contains_key(&key) {
-        *left_out += 1;
+        *dropped += 1;
     } else {
         add(map.entry(key).or_default());
     }
@@ -148,15 +148,23 @@ impl Compaction {
             Kind::MmCompactionEnd => self.ended(ev, task.pid),
             Kind::MmCompactionTryToCompactPages => {
                 let order = ev.typed::<MmCompactionTryToCompactPages>().order;
-                count(&mut self.direct, order, &mut self.left_out, |n| *n += 1);
+                count(&mut self.direct, order, &mut self.dropped, |n| *n += 1);
             }
             Kind::MmCompactionFinished => {
                 let e: MmCompactionFinished = ev.typed();
-                self.answered(Question::Finished, Spot { node: e.node, zone: e.zone.0, order: e.order }, e.ret.0);
+                self.answered(
+                    CompactionCheck::Finished,
+                    ZoneOrder { node: e.node, zone: e.zone.0, order: e.order },
+                    e.ret.0,
+                );
             }
             Kind::MmCompactionSuitable => {
                 let e: MmCompactionSuitable = ev.typed();
-                self.answered(Question::Suitable, Spot { node: e.node, zone: e.zone.0, order: e.order }, e.ret.0);
+                self.answered(
+                    CompactionCheck::Suitable,
+                    ZoneOrder { node: e.node, zone: e.zone.0, order: e.order },
+                    e.ret.0,
+                );
             }
             Kind::MmCompactionDeferred | Kind::MmCompactionDeferCompaction | Kind::MmCompactionDeferReset => {
                 self.deferred(ev);
@@ -167,7 +175,7 @@ impl Compaction {
             Kind::CompactRetry => {
                 let e: CompactRetry = ev.typed();
                 let key = (e.order, e.compaction_result.0, e.should_retry);
-                count(&mut self.retries, key, &mut self.left_out, |n| *n += 1);
+                count(&mut self.retries, key, &mut self.dropped, |n| *n += 1);
             }
             _ => {}
         }
@@ -177,50 +185,50 @@ impl Compaction {
         let end: MmCompactionEnd = ev.typed();
         if let Some(ns) = self.open.remove(&pid).and_then(|begin| ev.ts.checked_sub(begin)) {
             let key = (end.sync, end.status.0);
-            count(&mut self.runs, key, &mut self.left_out, |d| d.add(ns));
+            count(&mut self.runs, key, &mut self.dropped, |d| d.add(ns));
         }
     }
 
-    fn answered(&mut self, question: Question, spot: Spot, result: u32) {
-        count(&mut self.answers, (question, spot, result), &mut self.left_out, |n| *n += 1);
+    fn answered(&mut self, question: CompactionCheck, spot: ZoneOrder, result: u32) {
+        count(&mut self.answers, (question, spot, result), &mut self.dropped, |n| *n += 1);
     }
 
     fn deferred(&mut self, ev: &Event<'_>) {
         // The three events have the same fields.
-        let (spot, which): (Spot, fn(&mut Deferrals) -> &mut u64) = match ev.kind {
+        let (spot, which): (ZoneOrder, fn(&mut Deferrals) -> &mut u64) = match ev.kind {
             Kind::MmCompactionDeferred => {
                 let e: MmCompactionDeferred = ev.typed();
-                (Spot { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.deferred)
+                (ZoneOrder { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.deferred)
             }
             Kind::MmCompactionDeferCompaction => {
                 let e: MmCompactionDeferCompaction = ev.typed();
-                (Spot { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.extended)
+                (ZoneOrder { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.extended)
             }
             _ => {
                 let e: MmCompactionDeferReset = ev.typed();
-                (Spot { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.reset)
+                (ZoneOrder { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.reset)
             }
         };
-        count(&mut self.deferrals, spot, &mut self.left_out, |d| *which(d) += 1);
+        count(&mut self.deferrals, spot, &mut self.dropped, |d| *which(d) += 1);
     }
 
     fn daemon(&mut self, ev: &Event<'_>) {
-        let left_out = &mut self.left_out;
+        let dropped = &mut self.dropped;
         match ev.kind {
             Kind::MmCompactionWakeupKcompactd => {
                 let nid = ev.typed::<MmCompactionWakeupKcompactd>().nid;
-                count(&mut self.kcompactd, nid, left_out, |k| k.requests += 1);
+                count(&mut self.kcompactd, nid, dropped, |k| k.requests += 1);
             }
             Kind::MmCompactionKcompactdWake => {
                 let nid = ev.typed::<MmCompactionKcompactdWake>().nid;
-                count(&mut self.kcompactd, nid, left_out, |k| {
+                count(&mut self.kcompactd, nid, dropped, |k| {
                     k.wakes += 1;
                     k.since.get_or_insert(ev.ts);
                 });
             }
             _ => {
                 let nid = ev.typed::<MmCompactionKcompactdSleep>().nid;
-                count(&mut self.kcompactd, nid, left_out, |k| {
+                count(&mut self.kcompactd, nid, dropped, |k| {
                     let awake = k.since.take().and_then(|since| ev.ts.checked_sub(since));
                     k.awake += u128::from(awake.unwrap_or(0));
                 });
@@ -279,10 +287,10 @@ mod tests {
             );
             take(&mut c, Made::new(Kind::MmCompactionDeferred).set("node", 1).set("zone", 2).set("order", 9));
         }
-        let spot = Spot { node: 1, zone: 2, order: 9 };
+        let spot = ZoneOrder { node: 1, zone: 2, order: 9 };
         assert_eq!(c.migrate_scanner, Scanned { calls: 2, scanned: 1024, taken: 64 });
         assert_eq!((c.migrated, c.failed), (60, 4));
-        assert_eq!(c.answers[&(Question::Finished, spot, 4)], 2);
+        assert_eq!(c.answers[&(CompactionCheck::Finished, spot, 4)], 2);
         assert_eq!(c.deferrals[&spot], Deferrals { deferred: 2, ..Deferrals::default() });
     }
 
@@ -292,6 +300,6 @@ mod tests {
         for node in 0..2 * MAX_PLACES as i64 {
             take(&mut c, Made::new(Kind::MmCompactionSuitable).set("node", node));
         }
-        assert_eq!((c.answers.len(), c.left_out), (MAX_PLACES, MAX_PLACES as u64));
+        assert_eq!((c.answers.len(), c.dropped), (MAX_PLACES, MAX_PLACES as u64));
     }
 }

@@ -199,14 +199,14 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
     };
     let classic = if a.source.lru_gen { Err(Unknown::NotRecorded) } else { Ok(()) };
     let reclaim = |kinds: &[Kind]| classic.and(recorded(kinds));
-    let isolations = a.recorded.has(MmVmscanLruIsolate) && a.reclaim.lists_are_told();
+    let isolations = a.recorded.has(MmVmscanLruIsolate) && a.reclaim.lists_are_reported();
     let node_reclaim = grown(a, &["zone_reclaim_success", "zone_reclaim_failed"]).is_ok_and(|times| times > 0);
-    let untold = if node_reclaim && !isolations { Err(Unknown::NotRecorded) } else { Ok(()) };
+    let unreported = if node_reclaim && !isolations { Err(Unknown::NotRecorded) } else { Ok(()) };
     let scanned = |batches, isolated| if isolations { isolated } else { batches };
     let huge = a.counters.vmstat("numa_huge_pte_updates").is_some_and(|n| n > 0);
     let mut migrations = a.numa.migrations.values().peekable();
-    let told = migrations.peek().is_some() && migrations.all(|migrated| migrated.thp_succeeded.is_some());
-    let migrations = if huge && !told { Err(Unknown::NotRecorded) } else { recorded(&[MmMigratePages]) };
+    let reported = migrations.peek().is_some() && migrations.all(|migrated| migrated.thp_succeeded.is_some());
+    let migrations = if huge && !reported { Err(Unknown::NotRecorded) } else { recorded(&[MmMigratePages]) };
     let direct = |what: &str| {
         let names = [format!("{what}_direct"), format!("{what}_khugepaged")];
         grown(a, &[&names[0]]).and_then(|_| grown(a, &[&names[0], &names[1]]))
@@ -237,7 +237,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             pages,
             scanned(Sum::KswapdScanned, Sum::KswapdIsolated),
             0,
-            untold.and(reclaim(&kswapd)),
+            unreported.and(reclaim(&kswapd)),
             grown(a, &["pgscan_kswapd"]),
         ),
         line(
@@ -255,7 +255,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             pages,
             scanned(Sum::DirectScanned, Sum::DirectIsolated),
             other[0],
-            untold.and(reclaim(&direct_kinds)),
+            unreported.and(reclaim(&direct_kinds)),
             direct("pgscan"),
         ),
         line(
@@ -273,7 +273,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             pages,
             scanned(Sum::CgroupScanned, Sum::CgroupIsolated),
             other[0],
-            untold.and(reclaim(&cgroup_kinds)),
+            unreported.and(reclaim(&cgroup_kinds)),
             cgroup("pgscan"),
         ),
         line(

@@ -26,7 +26,7 @@ const MAX_NODES: i32 = 1024;
 /// Largest number of a CPU that is kept apart.
 const MAX_CPU: u32 = 8191;
 /// Tasks that are kept apart; those beyond are counted together as thread -1.
-const APART: u32 = 1 << 18;
+const MAX_SEPARATE: u32 = 1 << 18;
 /// Tasks whose migrations are kept by CPU.
 const MAX_TASKS: u32 = 1024;
 /// The kernel's number for no node.
@@ -147,9 +147,9 @@ impl Numa {
     }
 
     fn task(&mut self, pid: i32) -> &mut TaskMoves {
-        let (at, new) = self.by_pid.insert_up_to(pid as u32 as u64, APART);
+        let (at, new) = self.by_pid.insert_up_to(pid as u32 as u64, MAX_SEPARATE);
         if new {
-            let pid = if self.tasks.len() < APART as usize { pid } else { -1 };
+            let pid = if self.tasks.len() < MAX_SEPARATE as usize { pid } else { -1 };
             self.tasks.push(TaskMoves { pid, ..TaskMoves::default() });
         }
         &mut self.tasks[at as usize]
@@ -192,7 +192,7 @@ impl Numa {
             let cpu = event.cpu.min(MAX_CPU);
             let by_cpu = self.migrated_by_cpu.entry(cpu).or_default();
             *by_cpu = by_cpu.saturating_add(ev.nr_succeeded);
-            let task = self.by_pid.insert_up_to(pid as u32 as u64, APART).0;
+            let task = self.by_pid.insert_up_to(pid as u32 as u64, MAX_SEPARATE).0;
             if task < MAX_TASKS {
                 let of_task = self.by_task_cpu.entry((task, cpu)).or_default();
                 *of_task = of_task.saturating_add(ev.nr_succeeded);

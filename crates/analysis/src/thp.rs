@@ -13,7 +13,7 @@ pub struct Thp {
     /// By event and index of the result in the table of khugepaged results.
     pub results: BTreeMap<(Kind, u32), u64>,
     /// Results omitted because there were too many.
-    pub left_out: u64,
+    pub dropped: u64,
 }
 
 impl Thp {
@@ -29,7 +29,7 @@ impl Thp {
         };
         let key = (ev.kind, result.0);
         if self.results.len() >= MAX_RESULTS && !self.results.contains_key(&key) {
-            self.left_out += 1;
+            self.dropped += 1;
         } else {
             *self.results.entry(key).or_default() += 1;
         }
@@ -55,6 +55,6 @@ mod tests {
     fn damaged_results_stay_bounded() {
         let mut thp = Thp::default();
         (0..1000).for_each(|status| thp.event(&Made::new(Kind::MmCollapseHugePage).set("status", status).event()));
-        assert_eq!((thp.results.len(), thp.left_out), (MAX_RESULTS, 1000 - MAX_RESULTS as u64));
+        assert_eq!((thp.results.len(), thp.dropped), (MAX_RESULTS, 1000 - MAX_RESULTS as u64));
     }
 }

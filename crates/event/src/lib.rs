@@ -18,5 +18,5 @@ pub mod vocabulary;
 pub mod words;
 
 pub use event::{Event, Fielded, Fields, Form, Layout, MAX_SLOTS, Place, Slots, Symbol};
-pub use sink::{Call, CounterRow, Order, Sink, Source, Task, Times};
+pub use sink::{Call, CounterRow, NullSink, Order, Sink, Source, Task, Times};
 pub use vocabulary::{Kind, Schema, Typed};

@@ -35,7 +35,7 @@ fn scenario(workload: &str) -> Scenario {
 }
 
 /// A run of the agent. The folder is on a disk, below the build's.
-struct Ran {
+struct RunOutcome {
     _root: TempDir,
     output: PathBuf,
     status: i32,
@@ -48,13 +48,13 @@ fn agent() -> Command {
     command
 }
 
-fn run(scenario: &Scenario, more: &[&str]) -> Ran {
+fn run(scenario: &Scenario, more: &[&str]) -> RunOutcome {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (file, output) = (root.path().join("s.json"), root.path().join("r.mmt"));
     fs::write(&file, scenario.to_json().to_string()).unwrap();
     let ran = agent().args(more).arg(&file).arg(&output).output().unwrap();
     let message = String::from_utf8_lossy(&ran.stderr).into_owned();
-    Ran { _root: root, output, status: ran.status.code().unwrap_or(-1), message }
+    RunOutcome { _root: root, output, status: ran.status.code().unwrap_or(-1), message }
 }
 
 #[derive(Default)]
@@ -94,7 +94,7 @@ impl Seen {
     }
 }
 
-fn opened(ran: &Ran) -> (Recording, Results, Seen) {
+fn opened(ran: &RunOutcome) -> (Recording, Results, Seen) {
     assert_eq!((ran.status, ran.message.as_str()), (0, ""));
     let recording = Recording::open(&ran.output).unwrap();
     let (mut seen, mut outcome) = (Seen::default(), Outcome::default());

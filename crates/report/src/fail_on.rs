@@ -343,8 +343,8 @@ mod tests {
     fn what_is_not_known_is_told() {
         let outcome = FailOn::parse("vmscan.lost_thing > 5").unwrap().evaluate(&two()).unwrap();
         assert_eq!(outcome.matched.len(), 0);
-        let told = ["vmscan.lost_thing in new: n/a (not recorded) -> n/a (not recorded)"];
-        assert_eq!(outcome.undecided, told);
+        let undecided = ["vmscan.lost_thing in new: n/a (not recorded) -> n/a (not recorded)"];
+        assert_eq!(outcome.undecided, undecided);
         let from_zero = compare(vec![
             ("old".into(), vec![report(0, 90.0, Some(0))]),
             ("new".into(), vec![report(5, 90.0, Some(0))]),

@@ -65,9 +65,9 @@ pub struct Fidelity {
 }
 
 /// Greatest error of a counter, in percent.
-pub const GREATEST: f64 = 30.0;
+pub const MAX_ERROR_PERCENT: f64 = 30.0;
 /// Counts below are not judged.
-const FEWEST: f64 = 1000.0;
+const MIN_COUNT: f64 = 1000.0;
 
 /// A counter that a mechanism is judged by: how far the twin's median is from the kernel's, 30 % at most, or between the
 /// kernel's own runs where those are farther apart than that. Fewer than 1000 are shown and not judged.
@@ -82,8 +82,8 @@ pub struct Count {
 fn count(row: &Row) -> Option<Count> {
     let (kernel, error) = (row.of_kernel() - row.background.unwrap_or(0.0), row.error_percent()?);
     let range = row.kernel.last()? - row.kernel.first()?;
-    let good = error.abs() <= GREATEST || 100.0 * range > GREATEST * kernel && row.inside();
-    Some(Count { error, good: (kernel >= FEWEST).then_some(good) })
+    let good = error.abs() <= MAX_ERROR_PERCENT || 100.0 * range > MAX_ERROR_PERCENT * kernel && row.inside();
+    Some(Count { error, good: (kernel >= MIN_COUNT).then_some(good) })
 }
 
 /// The median error of those that are judged, in percent.

@@ -283,8 +283,8 @@ fn a_repeated_refusal_is_reported_once() {
     }
     stream.events.push(group(9_000, 10, Rule::LargerGroup, (11, 3), (20, 20)));
     let chain = stream.explain(Asked::Task("10".into()));
-    let told: Vec<_> = chain.steps.iter().map(|step| (step.event, step.times)).collect();
-    assert_eq!(told, [("numa_group", 1), ("numa_hint_fault", 5), ("numa_group", 1)]);
+    let reported: Vec<_> = chain.steps.iter().map(|step| (step.event, step.times)).collect();
+    assert_eq!(reported, [("numa_group", 1), ("numa_hint_fault", 5), ("numa_group", 1)]);
     let not_joined = "Shared faults without a join: 5 by task_numa_group: last accessor no longer runs on that CPU; 1 by \
                  task_numa_group: the larger group does not join.";
     assert!(chain.answer.contains(not_joined), "{}", chain.answer);
@@ -343,13 +343,13 @@ fn a_task_of_a_real_kernel_as_far_as_its_events_tell() {
     let limit = limit.set("nr_pages", 512).text("comm", "wl1");
     let stream = kernel(vec![migrate(1_000, 1), migrate(2_000, 1), stick, limit, moved(5_000, 172, [3, 1], [0, 0])]);
     let chain = stream.explain(Asked::Task("wl1".into()));
-    let told: Vec<_> = chain.steps.iter().map(|step| (step.times, step.rule, step.what.as_str())).collect();
+    let reported: Vec<_> = chain.steps.iter().map(|step| (step.times, step.rule, step.what.as_str())).collect();
     let expected = [
         (2, None, "6 pages migrated to node 0 on its hinting faults, 2 failed"),
         (1, Some(Rule::Stick), "wl1-173 stays on CPU 1 (node 0): no better CPU was found"),
         (1, Some(Rule::RateLimit), "512 pages not migrated to node 0: rate limit reached"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let gaps: Vec<&str> = chain.gaps.iter().map(|gap| gap.fix.as_str()).collect();
     let expected = [
         "kernels do not trace it; run the scenario on the twin with run.events mmtwin:numa_*",
@@ -373,14 +373,14 @@ fn a_page_of_a_real_kernel_as_far_as_its_events_tell() {
     let elsewhere = Made::new(Kind::PageFaultUser).at(500).pid(173).set("address", 0x8123).set("error_code", 6);
     let stream = kernel(vec![touch, elsewhere, set, remove, done.set("mode", 0).set("reason", 5)]);
     let chain = stream.explain(Asked::Address("170".into(), 0x7123));
-    let told: Vec<&str> = chain.steps.iter().map(|step| step.what.as_str()).collect();
+    let reported: Vec<&str> = chain.steps.iter().map(|step| step.what.as_str()).collect();
     let expected = [
         "wl1-173 on CPU 2 has a page fault on it: write, not present or PROT_NONE",
         "wl1-173 on CPU 2 unmaps it for migration",
         "wl1-173 on CPU 2 maps it in frame 0x1234",
         "migration ends: 1 pages migrated, 0 failed, reason numa_misplaced",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let answer =
         "It is on an unknown node, frame 0x1234 since 0.000003 s: migrated on a hinting fault of wl1-173 on CPU 2.";
     assert_eq!(chain.answer, answer);
@@ -411,9 +411,9 @@ fn samples_tell_where_a_task_prefers_to_be() {
         (3_000, "173", sample(Some(0), 172)),
     ];
     let chain = stream.explain(Asked::Task("173".into()));
-    let told: Vec<&str> = chain.steps.iter().map(|step| step.what.as_str()).collect();
+    let reported: Vec<&str> = chain.steps.iter().map(|step| step.what.as_str()).collect();
     let expected = "sample: wl1-173 prefers node 0; memory faults of the task: node 0 8, of its group 172: node 0 71";
-    assert_eq!(told, [expected]);
+    assert_eq!(reported, [expected]);
     assert!(chain.answer.contains("It prefers node 0 since 0.000002 s: as sampled"), "{}", chain.answer);
 }
 
@@ -423,8 +423,8 @@ fn the_middle_of_long_chains_is_left_out_and_counted() {
     for at in 0..2 * MAX_STEPS as u64 + 7 {
         steps.push(Step::new(at, Kind::NumaGroup, None, at.to_string()));
     }
-    let (kept, left_out) = steps.finish();
-    assert_eq!((kept.len(), left_out), (2 * MAX_STEPS, Some((MAX_STEPS, 7))));
+    let (kept, dropped) = steps.finish();
+    assert_eq!((kept.len(), dropped), (2 * MAX_STEPS, Some((MAX_STEPS, 7))));
     assert_eq!((kept[MAX_STEPS - 1].at, kept[MAX_STEPS].at), (MAX_STEPS as u64 - 1, MAX_STEPS as u64 + 7));
 }
 

@@ -9,7 +9,7 @@ use mmtwin_event::Kind;
 /// Total stall time as percent of the recorded time; less does not matter even if one task has all of it.
 const MIN_PERCENT: f64 = 1.0;
 /// A single stall that a user notices, in nanoseconds.
-const NOTICED: u64 = 100_000_000;
+const MIN_NOTICEABLE: u64 = 100_000_000;
 /// Stalls as long as the recording: on average one task always waits.
 const EXTREME_PERCENT: f64 = 100.0;
 /// Without events: stalls per second by the allocstall counters. A scan of 32 pages takes 10 us to 1 ms, so a hundred
@@ -24,7 +24,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let stalls = direct.durations();
     let longest = stalls.max()?;
     let part = share(stalls.sum as f64, a.span.length()? as f64)?;
-    if part < MIN_PERCENT && longest < NOTICED {
+    if part < MIN_PERCENT && longest < MIN_NOTICEABLE {
         return None;
     }
     let stalled = a.reclaimers().filter(|(_, process)| process.begun(Context::Direct) > 0);
@@ -54,7 +54,8 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         0 => String::new(),
         _ => format!("{} pages scanned for {} freed", count(scanned), count(freed)),
     };
-    let severity = grade(45, 90, part, MIN_PERCENT, EXTREME_PERCENT).max(if longest >= NOTICED { 60 } else { 0 });
+    let severity =
+        grade(45, 90, part, MIN_PERCENT, EXTREME_PERCENT).max(if longest >= MIN_NOTICEABLE { 60 } else { 0 });
     Some(Finding { key: "direct_reclaim", severity, sentence, detail, table: "latency" })
 }
 

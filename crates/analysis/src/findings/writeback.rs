@@ -38,8 +38,8 @@ fn scanned(a: &Analysis) -> String {
         Context::ALL.iter().map(|&context| of(&a.reclaim.context(context).inactive)).fold(0, u64::saturating_add)
     };
     let scanned = sum(|batches| batches.scanned.all);
-    let dirty = a.reclaim.told.has(Detail::Dirty).then(|| sum(|batches| batches.dirty));
-    let writeback = a.reclaim.told.has(Detail::Writeback);
+    let dirty = a.reclaim.reported.has(Detail::Dirty).then(|| sum(|batches| batches.dirty));
+    let writeback = a.reclaim.reported.has(Detail::Writeback);
     let writeback = writeback.then(|| sum(|batches| batches.writeback.saturating_add(batches.immediate)));
     let parts = [dirty.map(|n| format!("{} dirty", count(n)))];
     let parts = parts.into_iter().chain([writeback.map(|n| format!("{} under writeback", count(n)))]);

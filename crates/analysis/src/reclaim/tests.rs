@@ -176,7 +176,7 @@ fn isolations_count_as_scanned_unless_from_active_lists() {
 #[test]
 fn processes_beyond_the_bound_are_counted_together() {
     let mut a = Analysis::default();
-    let processes = APART as i32 + 10;
+    let processes = MAX_PROCESSES as i32 + 10;
     for pid in 1..=processes {
         let us = pid as u64 * 10;
         for made in [
@@ -187,7 +187,7 @@ fn processes_beyond_the_bound_are_counted_together() {
             a.event(&made.event());
         }
     }
-    assert_eq!((a.reclaimers().count(), a.reclaim.together()), (APART + 1, 10));
+    assert_eq!((a.reclaimers().count(), a.reclaim.together()), (MAX_PROCESSES + 1, 10));
     let (task, others) = a.reclaim.others().unwrap();
     assert_eq!((task.name().as_str(), task.pid), (crate::tasks::OTHERS, -1));
     assert_eq!((others.begun(Context::Direct), others.reclaimed.all, others.stalls.count()), (10, 80, 10));

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(super) const PREFIX: &str = "host-";
 
 /// How long another process may take to undo a journal.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn path() -> PathBuf {
     let user = rustix::process::geteuid();
@@ -91,7 +91,7 @@ pub(super) fn settle(journal: &Path, ended: bool, say: &mut dyn FnMut(&str)) -> 
         match look(journal)? {
             Found::Gone => return Ok(()),
             Found::Locked(Some(owner)) if !ended && owner.runs() => return Ok(()),
-            Found::Locked(_) if begin.elapsed() > PATIENCE => {
+            Found::Locked(_) if begin.elapsed() > LOCK_TIMEOUT => {
                 let busy = io::Error::other("another process holds this journal");
                 return Err(Error::io(journal.display().to_string(), busy));
             }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long processes that were killed may take to end: those that write to a slow disk do so first.
-const PATIENCE: Duration = Duration::from_secs(20);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What was undone.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ fn end_processes(changes: &[Change], report: &mut Report) {
         if pids.is_empty() {
             break;
         }
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > EXIT_TIMEOUT {
             report.left.push(format!("{} processes of the run do not exit", pids.len()));
             return;
         }

@@ -7,7 +7,7 @@
 
 use crate::inputs::{Result, fail};
 use crate::measure::Program;
-use mmtwin_event::{Event, Sink};
+use mmtwin_event::NullSink;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::Recording;
 use std::fs;
@@ -68,7 +68,7 @@ fn record(mmtwin: &str, dir: &Path, pages: usize, seconds: u64) -> Result<Record
     let recording = Recording::open(&path).map_err(|e| e.to_string())?;
     let end = recording.end.clone().ok_or("the recording has no end.json")?;
     let mut outcome = Outcome::default();
-    recording.read(&mut Nothing, &mut outcome).map_err(|e| e.to_string())?;
+    recording.read(&mut NullSink, &mut outcome).map_err(|e| e.to_string())?;
     let length = (end.end - recording.manifest.start) as f64 / 1e9;
     let command = end.times.ok_or("end.json has no times of the command")?;
     drop(recording);
@@ -79,10 +79,4 @@ fn record(mmtwin: &str, dir: &Path, pages: usize, seconds: u64) -> Result<Record
         whole: (cost.cpu - command.user - command.system) / length,
         lost: end.losses.iter().map(|l| l.total()).sum(),
     })
-}
-
-struct Nothing;
-
-impl Sink for Nothing {
-    fn event(&mut self, _: &Event<'_>) {}
 }

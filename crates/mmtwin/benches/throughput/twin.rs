@@ -3,7 +3,7 @@
 use crate::inputs::Result;
 use crate::measure::{Cost, median, own};
 use crate::table::{Bar, Row};
-use mmtwin_event::{Event, Sink};
+use mmtwin_event::NullSink;
 use mmtwin_twin::alloc::{Caller, Policy, Request, Rules};
 use mmtwin_twin::build;
 use mmtwin_twin::kernel::{AllocLoop, Kernel, KernelRules};
@@ -135,7 +135,7 @@ fn touches() -> Result<Vec<Row>> {
             events: Vec::new(),
             progress: &mut |_| {},
         };
-        let ran = run(&scenario, options, &mut Nobody).map_err(|e| e.to_string())?;
+        let ran = run(&scenario, options, &mut NullSink).map_err(|e| e.to_string())?;
         let of = ran.results.phases.iter().flat_map(|phase| &phase.accesses).next();
         done = of.map_or((0, 0), |of| (of.touches, of.faults));
         Ok(())
@@ -183,7 +183,7 @@ fn balancing(runs: usize, think: &str, bar: Bar) -> Result<Row> {
                 events: Vec::new(),
                 progress: &mut |_| {},
             };
-            run(&scenario, options, &mut Nobody).map(|_| ()).map_err(|e| e.to_string())
+            run(&scenario, options, &mut NullSink).map(|_| ()).map_err(|e| e.to_string())
         })
     };
     let cost = median((0..runs).map(|_| once()).collect::<Result<Vec<Cost>>>()?);
@@ -213,12 +213,6 @@ fn replays(runs: usize) -> Result<[Row; 2]> {
         row("LRU", &|| hits(&mut Lru::new(size, pages), &trace))?,
         row("CLOCK", &|| hits(&mut Clock::new(size, pages), &trace))?,
     ])
-}
-
-struct Nobody;
-
-impl Sink for Nobody {
-    fn event(&mut self, _: &Event<'_>) {}
 }
 
 /// Memory of a kernel whose pages were all allocated singly by 448 CPUs.

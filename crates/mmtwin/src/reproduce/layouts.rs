@@ -127,9 +127,9 @@ impl Reproduction {
                 };
                 let verdict = if distance.abs() <= limit { "met" } else { "missed" };
                 let column = Cell::Text(row.row.label.clone());
-                let told = [format!("{distance:+.1} {unit}"), format!("{limit} {unit}"), verdict.into()];
+                let figures = [format!("{distance:+.1} {unit}"), format!("{limit} {unit}"), verdict.into()];
                 let mut cells = vec![Cell::Text(label.into()), column, number(Some(said)), number(Some(ours))];
-                cells.extend(told.map(Cell::Text));
+                cells.extend(figures.map(Cell::Text));
                 rows.push(cells);
             }
         }

@@ -1,14 +1,14 @@
 //! The NUMA counters of the page allocator by threshold (2017): page_bench03.
 
 use super::Found;
-use crate::running::unwatched;
+use crate::running::run_headless;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::published::Histogram;
 use std::collections::BTreeMap;
 
 /// Runs the page loop.
 pub(super) fn run(scenario: &Scenario, _: Option<&Histogram>) -> Result<Found, String> {
-    let ran = unwatched(scenario).map_err(|error| error.to_string())?;
+    let ran = run_headless(scenario).map_err(|error| error.to_string())?;
     let action = ran.results.phases.iter().flat_map(|phase| &phase.actions).next();
     let (Some(nanoseconds), Some(action)) = (action.and_then(|action| action.mean), action) else {
         return Err("the scenario has no page-loop".into());

@@ -10,9 +10,9 @@ impl Reproduction {
     /// One table per metric, then the others.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables: Vec<Table> = {
-            let told =
+            let reported =
                 self.published.metrics.iter().filter(|metric| !metric.relative && !self.is_in_layout(&metric.key));
-            told.filter_map(|metric| self.metric(metric)).collect()
+            reported.filter_map(|metric| self.metric(metric)).collect()
         };
         tables.extend(self.layouts());
         tables.extend(self.attempts());

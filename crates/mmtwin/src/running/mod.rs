@@ -12,4 +12,4 @@ pub use lab::{LabOptions, on_lab};
 pub use signals::Signals;
 pub use state::state_of;
 pub(crate) use twin::source;
-pub use twin::{Request, Simulated, access_trace, simulate, unwatched};
+pub use twin::{Request, Simulated, access_trace, run_headless, simulate};

@@ -5,7 +5,7 @@ use crate::reading::Analysed;
 use crate::{Failure, progress};
 use mmtwin_analysis::Analysis;
 use mmtwin_event::manifest::{End, Run, SCHEMA_VERSION};
-use mmtwin_event::{CounterRow, Event, Kind, Order, Sink, Source, Task, era};
+use mmtwin_event::{CounterRow, Event, Kind, NullSink, Order, Sink, Source, Task, era};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::access::AccessTrace;
@@ -49,12 +49,6 @@ impl Sink for All<'_> {
     fn finish(&mut self) {
         self.0.iter_mut().for_each(|sink| sink.finish());
     }
-}
-
-struct Nobody;
-
-impl Sink for Nobody {
-    fn event(&mut self, _: &Event<'_>) {}
 }
 
 /// What the twin is asked for besides the scenario.
@@ -150,11 +144,11 @@ fn failed(error: impl ToString) -> Failure {
 }
 
 /// Runs a scenario for its results alone.
-pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
+pub fn run_headless(scenario: &Scenario) -> Result<Ran, RunError> {
     let ran = run(
         scenario,
         Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} },
-        &mut Nobody,
+        &mut NullSink,
     )?;
     match ran.halted {
         Some(halted) => Err(RunError::Halted(halted)),
@@ -164,8 +158,8 @@ pub fn unwatched(scenario: &Scenario) -> Result<Ran, RunError> {
 
 /// The digest of a run that nobody watches.
 fn digest(scenario: &Scenario, request: &Request<'_>) -> Result<Digest, Failure> {
-    let mut nobody = Nobody;
-    let mut hashing = Hashing::new(&mut nobody, None);
+    let mut sink = NullSink;
+    let mut hashing = Hashing::new(&mut sink, None);
     run(scenario, options(scenario, request, &mut |_| {}), &mut hashing).map_err(failed)?;
     hashing.finish().map_err(failed)
 }

@@ -1,6 +1,6 @@
 //! `mmtwin compare`.
 
-use super::{print, told};
+use super::{print, reported};
 use crate::cli::Compare;
 use crate::{Failure, fidelity, reading};
 use mmtwin_report::column::ColumnArgument;
@@ -38,5 +38,5 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let mut comparison = compare::compare(columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
     print(&mut comparison, &arguments.printing)?;
-    Ok(outcome.map_or(0, |outcome| told(&outcome)))
+    Ok(outcome.map_or(0, |outcome| reported(&outcome)))
 }

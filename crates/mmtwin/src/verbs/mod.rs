@@ -55,7 +55,7 @@ fn styled(write: impl FnOnce(&format::Style, &mut dyn Write) -> std::io::Result<
 }
 
 /// Prints what `--fail-on` found. Returns the exit status.
-fn told(outcome: &Outcome) -> i32 {
+fn reported(outcome: &Outcome) -> i32 {
     for row in &outcome.undecided {
         say(&format!("--fail-on: undecided: {row}"));
     }

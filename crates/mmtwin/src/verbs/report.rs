@@ -1,6 +1,6 @@
 //! `mmtwin report`.
 
-use super::{print, told};
+use super::{print, reported};
 use crate::cli::{Report, TableStyle};
 use crate::reading::{self, Analysed};
 use crate::{Failure, say, status};
@@ -24,7 +24,7 @@ pub fn run(arguments: Report) -> Result<i32, Failure> {
             TableStyle::Historic => print_historic(&analysed, &arguments.printing.tables)?,
         }
         if let Some(outcome) = outcome {
-            status = status.max(told(&outcome));
+            status = status.max(reported(&outcome));
         }
         if let Some(why) = arguments.max_lost.and_then(|limit| reading::too_many_lost(&analysed.outcome, limit)) {
             say(&format!("{}: {why}", name.to_string_lossy()));

@@ -33,12 +33,12 @@ pub(super) fn write(comparison: &Comparison, style: &Style, out: &mut dyn io::Wr
             cross_check(comparison, &lines, style, &mut text);
         }
     }
-    let (told, untold): (Vec<_>, Vec<_>) = comparison.tables.iter().partition(|t| !style.brief || tells(&t.body));
-    for table in told {
+    let (known, unknown): (Vec<_>, Vec<_>) = comparison.tables.iter().partition(|t| !style.brief || tells(&t.body));
+    for table in known {
         self::table(comparison, table, style, &mut text);
     }
-    if !untold.is_empty() {
-        let names: Vec<&str> = untold.iter().map(|table| table.name.as_str()).collect();
+    if !unknown.is_empty() {
+        let names: Vec<&str> = unknown.iter().map(|table| table.name.as_str()).collect();
         heading("Not recorded", style, &mut text);
         line(&names.join(", "), Tone::Faint, style, &mut text);
     }
@@ -189,13 +189,13 @@ fn value(cell: &Cell, decimals: Option<u8>) -> Entry {
 /// Says why values are n/a.
 fn footnote<'a>(cells: impl Iterator<Item = &'a Cell>, style: &Style, out: &mut String) {
     let reasons: Vec<Na> = cells.filter_map(Cell::na).collect();
-    let told = [Na::NotRecorded, Na::NotInKernel, Na::Lost, Na::Undefined].map(|reason| {
+    let phrases = [Na::NotRecorded, Na::NotInKernel, Na::Lost, Na::Undefined].map(|reason| {
         let count = reasons.iter().filter(|other| **other == reason).count();
         (count > 0).then(|| format!("{} ({count})", reason.phrase()))
     });
-    let told: Vec<String> = told.into_iter().flatten().collect();
-    if !told.is_empty() {
-        line(&format!("n/a: {}", told.join(", ")), Tone::Faint, style, out);
+    let phrases: Vec<String> = phrases.into_iter().flatten().collect();
+    if !phrases.is_empty() {
+        line(&format!("n/a: {}", phrases.join(", ")), Tone::Faint, style, out);
     }
 }
 

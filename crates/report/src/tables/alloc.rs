@@ -67,7 +67,7 @@ fn thp(a: &Analysis) -> Table {
         vec![text(name), text(KHUGEPAGED.word((*result).into())), Cell::int(*n)]
     });
     let columns = vec![column("event", "event", ""), column("result", "result", ""), column("count", "count", "")];
-    let note = match a.thp.left_out {
+    let note = match a.thp.dropped {
         0 => String::new(),
         n => format!("{n} events with further results are not listed."),
     };

@@ -30,8 +30,8 @@ pub fn tables(a: &Analysis) -> Vec<Table> {
         column("total", "total", "us"),
     ];
     let mut note = format!("Sorted by total, at most {FUNCTIONS} functions. Calls without an end are not counted.");
-    if a.calls.left_out > 0 {
-        note += &format!(" {} calls of further functions are not counted.", a.calls.left_out);
+    if a.calls.dropped > 0 {
+        note += &format!(" {} calls of further functions are not counted.", a.calls.dropped);
     }
     let mut tables = vec![list("calls", "Function call durations (function_graph)", &note, columns, rows.collect())];
     let chosen = functions.iter().enumerate().filter(|(i, f)| *i < LONGEST || ALWAYS.contains(&f.name.as_str()));

@@ -4,7 +4,7 @@ use super::{column, list, metrics, ms, row, seconds, text};
 use crate::model::Better::{Higher, Lower, Neutral};
 use crate::model::{Cell, Na, Table};
 use mmtwin_analysis::Analysis;
-use mmtwin_analysis::compaction::{Question, Scanned};
+use mmtwin_analysis::compaction::{CompactionCheck, Scanned};
 use mmtwin_event::Kind::{self, *};
 use mmtwin_event::names::{COMPACT_RESULT, ZONE};
 
@@ -88,8 +88,8 @@ fn results(a: &Analysis) -> Table {
     let rows = a.compaction.answers.iter().map(|((question, spot, result), n)| {
         vec![
             text(match question {
-                Question::Finished => "compact_finished",
-                Question::Suitable => "compaction_suitable",
+                CompactionCheck::Finished => "compact_finished",
+                CompactionCheck::Suitable => "compaction_suitable",
             }),
             Cell::Int(spot.node.into()),
             text(ZONE.word(spot.zone.into())),
@@ -107,8 +107,8 @@ fn results(a: &Analysis) -> Table {
         column("count", "count", ""),
     ];
     let mut note = "Results of mm_compaction_suitable and mm_compaction_finished.".to_string();
-    if a.compaction.left_out > 0 {
-        note += &format!(" {} events of further nodes, zones and orders are not counted.", a.compaction.left_out);
+    if a.compaction.dropped > 0 {
+        note += &format!(" {} events of further nodes, zones and orders are not counted.", a.compaction.dropped);
     }
     list("compaction-results", "Compaction checks by node, zone and order", &note, columns, rows.collect())
 }

@@ -47,14 +47,14 @@ pub fn reclaim(analysis: &Analysis) -> Vec<CrossCheck> {
     let exact = invariants::lines(analysis);
     let mut older = older(analysis);
     older.retain(|line| exact.iter().all(|known| known.key != line.key));
-    exact.into_iter().chain(older).chain(told(lines)).collect()
+    exact.into_iter().chain(older).chain(reported(lines)).collect()
 }
 
 /// What kernels that split the counters by zone have in place of invariants.
 fn older(analysis: &Analysis) -> Vec<CrossCheck> {
     let of = |context: Context| reclaim::pages(analysis, analysis.reclaim.context(context));
     let counts = Scans::of(analysis);
-    told([
+    reported([
         ("pgscan_kswapd", "Pages scanned by kswapd", of(Context::Kswapd).0, counts.kswapd),
         ("pgsteal_kswapd", "Pages reclaimed by kswapd", of(Context::Kswapd).1, counts.kswapd_reclaimed),
         ("pgscan_direct", "Pages scanned by direct reclaim", of(Context::Direct).0, counts.direct),
@@ -79,7 +79,7 @@ pub fn subjects(analysis: &Analysis) -> Vec<CrossCheck> {
     let scanned = shrinkers.iter().map(|(_, s)| s.scanned).try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)));
     let wakes = compaction.kcompactd.values().map(|k| k.wakes).sum();
     let line = |key, label, events, counter: &str| (key, label, events, counters(analysis, &[counter]));
-    told([
+    reported([
         line("pgmigrate_success", "Pages migrated, all reasons", migrated(|m| m.succeeded), "pgmigrate_success"),
         line("pgmigrate_fail", "Page migrations failed, all reasons", migrated(|m| m.failed), "pgmigrate_fail"),
         line("compact_isolated", "Pages isolated by compaction", isolated, "compact_isolated"),
@@ -110,7 +110,7 @@ fn fast_isolated(analysis: &Analysis) -> Option<u64> {
 }
 
 /// Lines whose counter is known.
-fn told<const N: usize>(lines: [(&str, &str, Option<u64>, Cell); N]) -> Vec<CrossCheck> {
+fn reported<const N: usize>(lines: [(&str, &str, Option<u64>, Cell); N]) -> Vec<CrossCheck> {
     let lines = lines.into_iter().filter(|(_, _, _, counters)| counters.number().is_some());
     let lines = lines.map(|(key, label, events, counters)| CrossCheck {
         key: key.into(),

@@ -71,7 +71,7 @@ enum Scans {
 /// Which events tell it here; `None` if none that can were recorded.
 fn scans(analysis: &Analysis) -> Option<Scans> {
     let recorded = |kind| analysis.recorded.has(kind);
-    if recorded(Kind::MmVmscanLruIsolate) && analysis.reclaim.lists_are_told() {
+    if recorded(Kind::MmVmscanLruIsolate) && analysis.reclaim.lists_are_reported() {
         Some(Scans::Isolations)
     } else if recorded(Kind::MmVmscanLruShrinkInactive) {
         Some(Scans::Shrinks)

@@ -240,7 +240,7 @@ fn groups(a: &Analysis) -> Table {
         column("faults", "CPU faults", "pages"),
         column("max_faults", "most on a node", "pages"),
     ];
-    let note = match a.numa.groups.left_out {
+    let note = match a.numa.groups.dropped {
         0 => "From update_numa_active_nodes_mask; it does not report the node of a group's first fault.".into(),
         more => format!("{more} more changes are not listed."),
     };

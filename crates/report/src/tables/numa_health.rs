@@ -15,20 +15,20 @@ use mmtwin_event::Kind;
 /// The table.
 pub fn table(a: &Analysis) -> Table {
     let weights: Vec<u32> = a.numa.groups.weights().map(|(_, weight)| weight).collect();
-    let told = |value: Option<u64>| match a.recorded.has(Kind::UpdateNumaActiveNodesMask) {
+    let reported = |value: Option<u64>| match a.recorded.has(Kind::UpdateNumaActiveNodesMask) {
         true => Cell::recorded(value),
         false => Cell::Na(Na::NotRecorded),
     };
     let sum: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
     let all = weights.len() as f64 * f64::from(a.source.nodes);
     let share = (all > 0.0).then(|| 100.0 * sum as f64 / all);
-    let edge = |weight: Option<&u32>| told(weight.map(|weight| u64::from(*weight)));
+    let edge = |weight: Option<&u32>| reported(weight.map(|weight| u64::from(*weight)));
     let tasks = tasks(a);
     let balance =
         weighted(numa_placement::regions(a).iter().filter_map(|at| Some((at.remaining_balance()?, at.pages()))));
     let percent = |value| Cell::float(value);
     let rows = vec![
-        row("groups", "Groups", "", Neutral, None, told(Some(weights.len() as u64))),
+        row("groups", "Groups", "", Neutral, None, reported(Some(weights.len() as u64))),
         row("active_nodes_percent", "Active nodes per group, of all nodes", "%", Neutral, Some(1), percent(share)),
         row("active_nodes_min", "Active nodes per group, min", "", Neutral, None, edge(weights.iter().min())),
         row("active_nodes_max", "Active nodes per group, max", "", Neutral, None, edge(weights.iter().max())),

@@ -4,7 +4,7 @@ use super::reclaim::bounds;
 use super::{column, efficiency, list, ms, scanned, scans, seconds, text};
 use crate::model::{Cell, Na, Table};
 use mmtwin_analysis::Analysis;
-use mmtwin_analysis::reclaim::{APART, Kswapd};
+use mmtwin_analysis::reclaim::{Kswapd, MAX_PROCESSES};
 use mmtwin_analysis::tasks::{Context, OTHERS};
 use mmtwin_event::Kind::*;
 use std::cmp::Reverse;
@@ -71,7 +71,7 @@ pub fn processes(analysis: &Analysis) -> Table {
 fn note(analysis: &Analysis) -> String {
     let mut note = "Sorted by time stalled; kswapd does not stall.".to_string();
     if analysis.reclaim.together() > 0 {
-        let (together, apart) = (analysis.reclaim.together(), APART);
+        let (together, apart) = (analysis.reclaim.together(), MAX_PROCESSES);
         note += &format!(" {together} processes beyond the first {apart} are merged into {OTHERS}.");
     }
     if analysis.tasks.beyond() > 0 {

@@ -77,7 +77,7 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
         _ => Cell::Na(Na::NotRecorded),
     };
     let batches = &totals.inactive;
-    let told = |detail: Detail, value: u64| match analysis.reclaim.told.has(detail) {
+    let reported = |detail: Detail, value: u64| match analysis.reclaim.reported.has(detail) {
         true => shrunk(value),
         false => Cell::Na(Na::NotInKernel),
     };
@@ -106,7 +106,7 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
             "skipped",
             "Pages skipped (ineligible zone)",
             Lower,
-            match analysis.reclaim.told.has(Detail::Skipped) {
+            match analysis.reclaim.reported.has(Detail::Skipped) {
                 true => taken(isolated.skipped),
                 false => Cell::Na(Na::NotInKernel),
             },
@@ -116,14 +116,14 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
         pages("nr_reclaimed_end", "nr_reclaimed (from end event)", Higher, ended),
         row("efficiency", "Efficiency", "%", Higher, Some(2), share),
         pages("written", "Pages written", Lower, known(&[MmVmscanWriteFolio], totals.writes.total())),
-        pages("dirty", "Dirty", Lower, told(Detail::Dirty, batches.dirty)),
-        pages("writeback", "Under writeback", Lower, told(Detail::Writeback, batches.writeback)),
-        pages("congested", "Congested", Lower, told(Detail::Congested, batches.congested)),
-        pages("immediate", "Immediate (PG_reclaim)", Lower, told(Detail::Immediate, batches.immediate)),
-        pages("activated_anon", "Activated: anon", Lower, told(Detail::ActivatedAnon, batches.activated_anon)),
-        pages("activated_file", "Activated: file", Lower, told(Detail::ActivatedFile, batches.activated_file)),
-        pages("ref_keep", "Kept: referenced (ref_keep)", Lower, told(Detail::Kept, batches.kept)),
-        pages("unmap_failed", "Unmap failed", Lower, told(Detail::UnmapFailed, batches.unmap_failed)),
+        pages("dirty", "Dirty", Lower, reported(Detail::Dirty, batches.dirty)),
+        pages("writeback", "Under writeback", Lower, reported(Detail::Writeback, batches.writeback)),
+        pages("congested", "Congested", Lower, reported(Detail::Congested, batches.congested)),
+        pages("immediate", "Immediate (PG_reclaim)", Lower, reported(Detail::Immediate, batches.immediate)),
+        pages("activated_anon", "Activated: anon", Lower, reported(Detail::ActivatedAnon, batches.activated_anon)),
+        pages("activated_file", "Activated: file", Lower, reported(Detail::ActivatedFile, batches.activated_file)),
+        pages("ref_keep", "Kept: referenced (ref_keep)", Lower, reported(Detail::Kept, batches.kept)),
+        pages("unmap_failed", "Unmap failed", Lower, reported(Detail::UnmapFailed, batches.unmap_failed)),
         pages("active_isolated", "Active pages isolated", Neutral, active(|a| a.taken)),
         pages("deactivated", "Active pages deactivated", Neutral, active(|a| a.deactivated)),
         row(
@@ -278,7 +278,7 @@ pub fn lists(analysis: &Analysis) -> Table {
             isolation(isolated.batches),
             isolation(isolated.requested),
             isolation(isolated.scanned),
-            match analysis.reclaim.told.has(Detail::Skipped) {
+            match analysis.reclaim.reported.has(Detail::Skipped) {
                 true => isolation(isolated.skipped),
                 false => Cell::Na(Na::NotInKernel),
             },

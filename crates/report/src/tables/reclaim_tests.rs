@@ -69,8 +69,8 @@ fn what_no_event_tells_is_not_in_this_kernel() {
     let table = reclaim::side_by_side(&analysis());
     let get = |quantity: &str| cells(&table, &text(quantity), "direct")[0].clone();
     assert_eq!(get("Activated: file"), Cell::Int(3));
-    let untold = ["Dirty", "Under writeback", "Congested", "Immediate (PG_reclaim)", "Activated: anon"];
-    for quantity in untold.into_iter().chain(["Kept: referenced (ref_keep)", "Unmap failed"]) {
+    let unreported = ["Dirty", "Under writeback", "Congested", "Immediate (PG_reclaim)", "Activated: anon"];
+    for quantity in unreported.into_iter().chain(["Kept: referenced (ref_keep)", "Unmap failed"]) {
         assert_eq!(get(quantity), Cell::Na(Na::NotInKernel), "{quantity}");
     }
     let mut isolating = analysis();

@@ -310,10 +310,10 @@ mod tests {
 
     #[test]
     fn scans_of_3_5_come_from_shrink_events() {
-        let untold =
+        let unreported =
             |scanned| made(MmVmscanLruIsolate, DD, 5).set("isolate_mode", 0).set("file", 1).set("nr_scanned", scanned);
         let begin = made(MmVmscanDirectReclaimBegin, DD, 1).set("order", 0);
-        let got = values(Source::default(), &[begin, untold(32), untold(64), shrink(DD, 32, 1)]);
+        let got = values(Source::default(), &[begin, unreported(32), unreported(64), shrink(DD, 32, 1)]);
         assert_eq!(got["direct_pages_scanned"], Cell::Int(32), "the other one was from an active list");
     }
 

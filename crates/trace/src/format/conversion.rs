@@ -9,7 +9,7 @@ use super::expr::{Expr, PrintText};
 use super::out::Out;
 use super::pointer::Pointer;
 use super::scope::{Rules, Scope};
-use super::text::{Env, Text};
+use super::text::{PrintContext, Text};
 
 /// A conversion.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct Spec {
 
 impl Conversion {
     /// Prints it for one record.
-    pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    pub fn print(&self, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         match self {
             Conversion::Plain(num, int, true) => out.hex(int.wrap(num.eval(raw, env.big_endian))),
             Conversion::Plain(num, int, false) => {
@@ -59,18 +59,18 @@ impl Conversion {
 
 impl Spec {
     /// Width in columns and alignment; a negative width from a `*` aligns to the left.
-    fn column(&self, raw: &[u8], env: Env<'_>) -> (usize, bool) {
+    fn column(&self, raw: &[u8], env: PrintContext<'_>) -> (usize, bool) {
         // Wider than any screen is damage.
         let width = (self.width.eval(raw, env.big_endian) as i32).clamp(-4096, 4096);
         (width.unsigned_abs() as usize, self.left || width < 0)
     }
 
-    fn precision(&self, raw: &[u8], env: Env<'_>) -> Option<usize> {
+    fn precision(&self, raw: &[u8], env: PrintContext<'_>) -> Option<usize> {
         let precision = self.precision.as_ref()?.eval(raw, env.big_endian) as i32;
         usize::try_from(precision).ok().map(|p| p.min(4096))
     }
 
-    fn text(&self, text: &Text, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    fn text(&self, text: &Text, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         let start = out.len();
         text.print(raw, env, out);
         if let Some(precision) = self.precision(raw, env) {
@@ -80,7 +80,7 @@ impl Spec {
         out.align(start, width, left);
     }
 
-    fn number(&self, value: u64, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    fn number(&self, value: u64, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         let value = self.int.wrap(value);
         let (width, left) = self.column(raw, env);
         let start = out.len();

@@ -11,7 +11,7 @@ use super::eval::{Memory, Num};
 use super::expr::Expr;
 use super::out::Out;
 use super::scope::{Rules, Scope};
-use super::text::{Env, Memo, Text};
+use super::text::{Memo, PrintContext, Text};
 
 /// What a `%p` conversion prints.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl Scope<'_> {
 
 impl Pointer {
     /// Prints it for one record.
-    pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    pub fn print(&self, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         let bytes = |memory: &Memory| memory.of(raw, env.big_endian);
         match self {
             Pointer::Address(address) => {
@@ -162,7 +162,7 @@ impl Pointer {
 }
 
 /// `name+0x0/0x210` as the kernel prints it, `name+0x0` as trace-cmd does.
-fn symbol(address: u64, with_offset: bool, env: Env<'_>, out: &mut Out) {
+fn symbol(address: u64, with_offset: bool, env: PrintContext<'_>, out: &mut Out) {
     let found = match env.rules {
         Rules::C => env.symbols.find(address),
         Rules::TraceCmd => env.symbols.find_bisecting(address),
@@ -205,7 +205,7 @@ fn ipv6(bytes: &[u8], compressed: bool, colons: bool, out: &mut Out) {
 }
 
 /// `struct sockaddr_in` or `sockaddr_in6`: family in the kernel's byte order, the rest in the network's.
-fn socket(bytes: &[u8], compressed: bool, with_port: bool, env: Env<'_>, out: &mut Out) {
+fn socket(bytes: &[u8], compressed: bool, with_port: bool, env: PrintContext<'_>, out: &mut Out) {
     let family = super::eval::number_of(bytes.get(..2).unwrap_or_default(), env.big_endian);
     let port = super::eval::number_of(bytes.get(2..4).unwrap_or_default(), true);
     match family {

@@ -90,7 +90,7 @@ impl Flags {
 
 /// What a record's text needs besides the record.
 #[derive(Clone, Copy, Debug)]
-pub struct Env<'a> {
+pub struct PrintContext<'a> {
     /// Numbers are big endian.
     pub big_endian: bool,
     /// Size of the kernel's `long` in bytes.
@@ -103,7 +103,7 @@ pub struct Env<'a> {
 
 impl Text {
     /// Prints the text of one record.
-    pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    pub fn print(&self, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         let eval = |num: &Num| num.eval(raw, env.big_endian);
         match self {
             Text::Literal(text) => out.extend(text),
@@ -183,7 +183,7 @@ impl Text {
 }
 
 /// Prints the set bits as `0-3,5`. A mask is an array of `long`s, so on big-endian machines its bytes are out of order.
-fn bit_list(bytes: &[u8], count: usize, env: Env<'_>, out: &mut Out) {
+fn bit_list(bytes: &[u8], count: usize, env: PrintContext<'_>, out: &mut Out) {
     let long = usize::from(env.long_size);
     let is_set = |bit: usize| {
         let byte = bit / 8;

@@ -24,13 +24,13 @@ use blocks::{Block, Blocks};
 use graph::Graph;
 use kinds::{EventNames, Values};
 use line::{Columns, Context};
-use mmtwin_event::{Call, Event, Fields, Kind, Sink, Source};
+use mmtwin_event::{Call, Event, Fields, Kind, NullSink, Sink, Source};
 use std::io::Read;
 
 /// Longest line that is read, and the memory a stream takes. Real lines stay below 2 KiB.
 const MAX_LINE: usize = 1 << 20;
 /// An input whose first lines, so many, hold nothing of a trace is none.
-const PATIENCE: u64 = 1000;
+const MAX_UNKNOWN_LINES: u64 = 1000;
 /// So many lines in a row without an event are the end of a trace, if it ever was one: blank lines, comments and
 /// what cannot be read may come without end.
 const SILENCE: u64 = 1 << 20;
@@ -72,13 +72,9 @@ pub fn read_text(name: &str, input: TextInput<'_>, sink: &mut dyn Sink, outcome:
 
 /// True if the first bytes of an input are of a text that [`read_text`] reads.
 pub fn looks_like_text_trace(first_bytes: &[u8]) -> bool {
-    struct Nobody;
-    impl Sink for Nobody {
-        fn event(&mut self, _: &Event<'_>) {}
-    }
-    let (mut nobody, mut outcome) = (Nobody, Outcome::default());
-    let mut reader = Reader::new("", &mut nobody, &mut outcome);
-    // What is wrong with these lines will be said when they are read in earnest.
+    let (mut sink, mut outcome) = (NullSink, Outcome::default());
+    let mut reader = Reader::new("", &mut sink, &mut outcome);
+    // Warnings on these lines are given when the whole text is read.
     let refused = reader.lines(first_bytes).is_err();
     !refused && reader.is_trace
 }
@@ -228,7 +224,7 @@ impl<'a> Reader<'a> {
     fn refuse(&mut self, line: &[u8]) -> Result<(), Error> {
         self.warn("a line that is not an event was skipped");
         self.odd_line.get_or_insert_with(|| excerpt(line));
-        if !self.is_trace && self.line >= PATIENCE { Err(self.unknown()) } else { Ok(()) }
+        if !self.is_trace && self.line >= MAX_UNKNOWN_LINES { Err(self.unknown()) } else { Ok(()) }
     }
 
     fn end(mut self) -> Result<(), Error> {

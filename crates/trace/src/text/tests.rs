@@ -341,7 +341,7 @@ fn a_text_that_is_no_trace_is_an_error() {
     // Given up early, not at the end.
     let (_, outcome, result) = read(prose.repeat(100_000).as_bytes());
     assert!(result.is_err());
-    assert_eq!(outcome.warnings.list()[0].count, super::PATIENCE);
+    assert_eq!(outcome.warnings.list()[0].count, super::MAX_UNKNOWN_LINES);
 }
 
 #[test]
