@@ -54,6 +54,15 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("invariants", "kswapd_wakes", "pageoutrun"),
 ];
 
+/// Parts of keys of `workload`, which begin with names of processes and regions.
+const WORKLOAD: &[(&str, &str)] = &[
+    ("touches", "accesses"),
+    ("cpu_time_per_touch", "cpu_time_per_access"),
+    ("most_lazy_pages", "lazy_pages_max"),
+    ("passes_again", "repeated_passes"),
+    ("purge_longest", "purge_max"),
+];
+
 /// The new name of a table, if it had another one.
 pub(crate) fn table(old: &str) -> Option<&'static str> {
     TABLES.iter().find(|(name, _)| *name == old).map(|(_, new)| *new)
@@ -66,10 +75,7 @@ pub(crate) fn row(in_table: Option<&str>, key: &str) -> Option<String> {
     let fits = |pattern: &str| now.is_none_or(|name| glob(pattern, name) || glob(name, pattern));
     let new = match ROWS.iter().find(|(pattern, old, _)| *old == key && fits(pattern)) {
         Some((.., new)) => (*new).to_owned(),
-        // Keys of the workload hold names of its processes and regions.
-        None if key.contains("touch") && fits("workload") => {
-            key.replace("touches", "accesses").replace("touch", "access")
-        }
+        None if fits("workload") => WORKLOAD.iter().fold(key.to_owned(), |key, (old, new)| key.replace(old, new)),
         None => key.to_owned(),
     };
     let full = now.map_or(new.clone(), |name| format!("{name}.{new}"));
@@ -110,6 +116,7 @@ mod tests {
         };
         TABLES.iter().for_each(|(old, new)| listed(old, new));
         ROWS.iter().for_each(|(_, old, new)| listed(old, new));
+        WORKLOAD.iter().for_each(|(old, new)| listed(&format!("..._{old}"), &format!("..._{new}")));
     }
 
     #[test]
@@ -120,6 +127,7 @@ mod tests {
         assert_eq!(row(Some("numa-today"), "pte_updates").as_deref(), Some("mmtests-numa-current.pte_updates"));
         assert_eq!(row(Some("*"), "kept").as_deref(), Some("*.ref_keep"));
         assert_eq!(row(Some("workload"), "p_0__touches").as_deref(), Some("workload.p_0__accesses"));
+        assert_eq!(row(None, "p_0__zipf_r__cpu_time_per_touch").as_deref(), Some("p_0__zipf_r__cpu_time_per_access"));
         assert_eq!(row(Some("vmscan"), "kept"), None);
     }
 }

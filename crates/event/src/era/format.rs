@@ -79,7 +79,7 @@ pub fn header_event(era: Era) -> String {
     }
     text.push('\n');
     let mut types = vec![("padding     ", 29), ("time_extend ", 30)];
-    if era >= Era::D {
+    if era >= Era::V6_1 {
         types.push(("time_stamp ", 31));
     }
     for (name, number) in types {

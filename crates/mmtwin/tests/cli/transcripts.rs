@@ -108,6 +108,7 @@ fn comparisons() {
     transcript("compare-fail-on", &[&fail[..], &["reclaim-cgroup.scanned > +10%"]].concat());
     transcript("compare-fail-on-passes", &[&fail[..], &["reclaim-cgroup.scanned < -10%"]].concat());
     transcript("compare-fail-on-unknown-row", &[&fail[..], &["reclaim-cgroup.scaned > +10%"]].concat());
+    transcript("compare-fail-on-renamed-row", &[&fail[..], &["reclaim-cgroup.kept > +10%"]].concat());
     transcript("compare-fail-on-unreadable", &[&fail[..], &["more, please"]].concat());
 }
 
@@ -133,7 +134,7 @@ fn runs() {
 fn conversions() {
     let oom = recording("oom-6.18");
     transcript("convert", &["convert", &oom, "-o", "SCRATCH/out.dat"]);
-    transcript("convert-left-out", &["convert", &recording("vmalloc-6.12-fgraph"), "-o", "SCRATCH/out.dat"]);
+    transcript("convert-skipped", &["convert", &recording("vmalloc-6.12-fgraph"), "-o", "SCRATCH/out.dat"]);
     transcript("convert-no-format", &["convert", V6, "-o", "SCRATCH/out"]);
     transcript("convert-exists", &["convert", V6, "-o", "LICENSE-MIT", "--to", "text"]);
     transcript("convert-no-directory", &["convert", V6, "-o", "SCRATCH/none/out.txt"]);
@@ -189,6 +190,7 @@ fn errors() {
     transcript("error-directory-of-nothing", &["report", "SCRATCH"]);
     transcript("error-directory-of-several", &["report", "crates/trace/tests/data"]);
     transcript("error-unknown-table", &["report", V6, "--table", "reclam"]);
+    transcript("error-renamed-table", &["report", V6, "--table", "reclaim-where"]);
     transcript("error-counters-missing", &["report", V6, "--counters", "before,after"]);
     transcript("error-no-dat", &["report", "LICENSE-MIT"]);
     transcript("usage-no-input", &["report"]);

@@ -120,6 +120,9 @@ fn operations(rows: &mut Rows, action: &ActionResult) {
         let better = if name == "operations_per_second" { Better::Higher } else { Better::Neutral };
         let (label, unit) = match name.as_str() {
             "operations_per_second" => ("operations per second".to_string(), "/s"),
+            "most_lazy_pages" => ("lazy pages max".to_string(), "pages"),
+            "passes_again" => ("repeated passes".to_string(), ""),
+            "purge_longest_us" => ("purge max".to_string(), "us"),
             name => match name.strip_suffix("_us") {
                 Some(rest) => (rest.replace('_', " "), "us"),
                 None => (name.replace('_', " "), ""),

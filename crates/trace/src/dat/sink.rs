@@ -92,8 +92,8 @@ impl<'a> DatWriter<'a> {
             None => {
                 let layout = PageLayout::little_endian_64(TEXT_PAGE);
                 let (long_size, page_size) = (8, TEXT_PAGE as u32);
-                let header_page = header_page(Era::F, long_size, page_size);
-                let header_event = header_event(Era::F);
+                let header_page = header_page(Era::V6_18, long_size, page_size);
+                let header_event = header_event(Era::V6_18);
                 (Meta { long_size, page_size, header_page, header_event, ..Meta::default() }, layout, String::new())
             }
         };

@@ -93,7 +93,7 @@ impl Tracefs {
             cpus: raw_files(path).last_key_value().map_or(0, |(cpu, _)| cpu.saturating_add(1)),
             header_page,
             // trace-cmd only wants it to be there: no kernel has another.
-            header_event: if header.is_empty() { header_event(Era::F) } else { header },
+            header_event: if header.is_empty() { header_event(Era::V6_18) } else { header },
             formats: FormatText::all(&formats),
             kallsyms: text("kallsyms")?.into(),
             printk: text("printk_formats")?.into(),

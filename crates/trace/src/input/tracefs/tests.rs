@@ -251,14 +251,14 @@ fn byte_order_and_page_size_follow_from_the_directory() {
         let root = tempfile::tempdir().unwrap();
         let top = root.path();
         let layout = PageLayout { big_endian, ..PageLayout::little_endian_64(8192) };
-        put(top.join("events/header_page"), header_page(Era::F, 8, 8192));
+        put(top.join("events/header_page"), header_page(Era::V6_18, 8, 8192));
         put(top.join("events/vmscan/mm_vmscan_kswapd_sleep/format"), &text);
         put(raw(top, 3), pages(layout, 2000));
         let (described, outcome) = read(top).unwrap();
         assert_eq!((described.events.len(), warnings(&outcome)), (2000, vec![]), "{big_endian}");
         assert!(described.events.iter().all(|e| e.1 == 3 && e.3 == "mm_vmscan_kswapd_sleep"));
         // The size of the buffer goes before what the text describes.
-        put(top.join("events/header_page"), header_page(Era::F, 8, 4096));
+        put(top.join("events/header_page"), header_page(Era::V6_18, 8, 4096));
         put(top.join("buffer_subbuf_size_kb"), "8\n");
         assert_eq!(read(top).unwrap().0, described);
         put(top.join("buffer_subbuf_size_kb"), "eight\n");
