@@ -6,7 +6,7 @@ use mmtwin_event::vocabulary::*;
 use mmtwin_event::{Event, Kind};
 use std::collections::BTreeMap;
 
-/// Orders kept apart; no kernel has more.
+/// Orders kept separate; no kernel has more.
 pub const ORDERS: usize = 16;
 
 /// What events of the page allocator tell.
@@ -22,7 +22,7 @@ pub struct Alloc {
     pub freed_batched: u64,
     /// Blocks taken from the free lists under the zone lock, by order.
     pub zone_locked: [u64; ORDERS],
-    /// Blocks given back from per-CPU lists, by order.
+    /// Blocks returned from per-CPU lists, by order.
     pub drained: [u64; ORDERS],
     /// Fallbacks to another migratetype, by order of the request and of the block taken.
     pub fallbacks: BTreeMap<(i32, i32), u64>,

@@ -7,7 +7,7 @@ use crate::histogram::Log2;
 use mmtwin_event::Call;
 use rustc_hash::FxHashMap;
 
-/// Functions kept apart; a kernel has fewer.
+/// Functions kept separate; a kernel has fewer.
 const MAX_FUNCTIONS: usize = 1 << 18;
 
 /// Calls by function.

@@ -10,7 +10,7 @@ use mmtwin_event::{Event, Kind};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Largest number of different places kept apart; more can only come from a damaged file.
+/// Largest number of different places kept separate; more can only come from a damaged file.
 const MAX_PLACES: usize = 1 << 12;
 
 /// Everything about compaction that events tell.

@@ -104,7 +104,7 @@ impl Invariants {
         self.timed = matches!(source.arm.as_str(), "twin" | "lab" | "host");
     }
 
-    /// Takes a sample's row of `/proc/vmstat`; samples come in the order of time.
+    /// Takes a sample's row of `/proc/vmstat`; samples come in time order.
     pub fn row(&mut self, row: &CounterRow<'_>) {
         if row.source != "vmstat" || !row.key.is_empty() || !self.timed {
             return;

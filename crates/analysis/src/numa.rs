@@ -17,15 +17,15 @@ use mmtwin_event::vocabulary::{
 use mmtwin_event::{Event, Kind};
 use std::collections::BTreeMap;
 
-/// Largest number of different (reason, mode) pairs kept apart; more can only come from a damaged file.
+/// Largest number of different (reason, mode) pairs kept separate; more can only come from a damaged file.
 const MAX_KINDS: usize = 256;
 /// What the pairs beyond [`MAX_KINDS`] are counted under.
 const OTHERS: (u32, u32) = (u32::MAX, u32::MAX);
 /// Nodes that kernels are built for at most; other numbers are taken for damage and counted under [`NO_NODE`].
 const MAX_NODES: i32 = 1024;
-/// Largest number of a CPU that is kept apart.
+/// Largest number of a CPU that is kept separate.
 const MAX_CPU: u32 = 8191;
-/// Tasks that are kept apart; those beyond are counted together as thread -1.
+/// Tasks that are kept separate; those beyond are merged as thread -1.
 const MAX_SEPARATE: u32 = 1 << 18;
 /// Tasks whose migrations are kept by CPU.
 const MAX_TASKS: u32 = 1024;

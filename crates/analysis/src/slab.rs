@@ -12,7 +12,7 @@ use mmtwin_event::{Event, Kind, Source, Symbol};
 
 /// Shrinkers whose function is remembered by address; those beyond are looked up each time.
 const MAX_REMEMBERED: u32 = 1 << 16;
-/// Functions kept apart; more can only come from a damaged file.
+/// Functions kept separate; more can only come from a damaged file.
 const MAX_FUNCTIONS: usize = 1 << 10;
 
 /// Slab shrinking.

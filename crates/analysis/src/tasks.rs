@@ -22,7 +22,7 @@ const CACHED_CPUS: usize = 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Context {
-    /// Unknown: proactive reclaim, khugepaged, or a begin before the trace or lost.
+    /// Unknown: proactive reclaim, khugepaged, or a start before the trace or lost.
     #[default]
     Other,
     /// An allocation that could not wait for kswapd.

@@ -4,7 +4,7 @@ use mmtwin_event::vocabulary::*;
 use mmtwin_event::{Event, Kind};
 use std::collections::BTreeMap;
 
-/// Results kept apart per event; more can only come from a damaged file.
+/// Results kept separate per event; more can only come from a damaged file.
 const MAX_RESULTS: usize = 256;
 
 /// What events of khugepaged tell.

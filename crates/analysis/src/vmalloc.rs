@@ -3,7 +3,7 @@
 //! From alloc_vmap_area, free_vmap_area_noflush and purge_vmap_area_lazy (6.12 on). A free whose `nr_lazy` exceeds
 //! `nr_lazy_max` queues the drain work, and the purge event ends a pass: the time between is how long the drain
 //! took, with its wait for a CPU. Passes that somebody else asked for have no such beginning. The event counts
-//! areas; pages are told by what the next free sees in `nr_lazy`, which misses what was freed during the pass.
+//! areas; pages are reported by what the next free sees in `nr_lazy`, which misses what was freed during the pass.
 //! How long the pass itself took is known from function_graph calls only ([`calls`](crate::calls)).
 
 use crate::histogram::Log2;

@@ -42,7 +42,7 @@ pub enum Ending {
     Completed,
     /// At `run.duration`, with processes still at work.
     TimeUp,
-    /// Memory ran out. Somebody was killed for it: the first one, if it was not the only one. All others went on.
+    /// Memory ran out. Somebody was killed for it: the first one, if it was not the only one. All others continued.
     OutOfMemory {
         /// When, in nanoseconds of the trace clock.
         at: u64,
@@ -61,7 +61,7 @@ pub enum Ending {
         pid: i32,
         /// Name of its process.
         comm: String,
-        /// What went on.
+        /// What continued.
         message: String,
     },
 }

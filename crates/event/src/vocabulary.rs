@@ -211,7 +211,7 @@ vocabulary! {
         ReplaceSwapToken "replace_swap_token" {
             old_token_mm: Hex = "old_mm", old_prio: u32, new_token_mm: Hex = "new_mm", new_prio: u32,
         }
-        /// The swap token was given back.
+        /// The swap token was returned.
         PutSwapToken "put_swap_token" { token_mm: Hex = "swap_token_mm" }
         /// The swap token was switched off.
         DisableSwapToken "disable_swap_token" { token_mm: Hex = "swap_token_mm" }

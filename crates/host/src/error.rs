@@ -73,7 +73,7 @@ pub enum Error {
         /// Least that works.
         least: u64,
     },
-    /// The recording could not go on. It is ended as well as possible, and the command has run to its end.
+    /// The recording could not continue. It is ended as well as possible, and the command has run to its end.
     #[error("{cause}; recording stopped{}", ran_on(.exit))]
     Stopped {
         /// Why.

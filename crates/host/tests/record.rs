@@ -1,4 +1,4 @@
-//! Recordings of this machine. What needs tracefs or a memory cgroup says so and is skipped without.
+//! Recordings of this machine. What needs tracefs or a memory cgroup reports it and is skipped without.
 
 use mmtwin_event::manifest::Exit;
 use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;

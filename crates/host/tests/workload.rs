@@ -1,4 +1,4 @@
-//! Scenarios run for real by `mmtwin-agent` on this machine. What needs root or tracefs says so and is skipped
+//! Scenarios run for real by `mmtwin-agent` on this machine. What needs root or tracefs reports it and is skipped
 //! without. Nothing here depends on how fast the machine is.
 
 use mmtwin_event::results::{AccessResult, Ending, PhaseResult, Results};
@@ -60,7 +60,7 @@ fn run(scenario: &Scenario, more: &[&str]) -> RunOutcome {
 #[derive(Default)]
 struct Seen {
     events: u64,
-    /// Values of every counter in the order of time, by source, key and name.
+    /// Values of every counter in time order, by source, key and name.
     counters: BTreeMap<(String, String, String), Vec<(u64, u64)>>,
     comms: BTreeSet<String>,
 }
@@ -310,7 +310,7 @@ fn a_scenario_that_is_refused_leaves_nothing() {
     assert_eq!(ran.status, 1);
     assert!(ran.message.contains("\n    action page-loop of process heap: "), "{}", ran.message);
     assert!(!ran.output.exists());
-    // Bad arguments are told apart from bad luck.
+    // Bad arguments are distinguished from bad luck.
     assert_eq!(run(&scenario, &["--arm", "twin"]).status, 2);
     assert_eq!(run(&scenario, &["--buffer"]).status, 2);
 }

@@ -114,7 +114,7 @@ impl Console {
     fn silence(&self) -> Error {
         let console = self.tail();
         match (&self.panic, &self.out_of_memory) {
-            // A kernel without memory for its first process says so in its last words, or just before.
+            // A kernel without memory for its first process reports it in its last words, or just before.
             (Some(message), None) if message.contains("emory") => {
                 Error::GuestMemory { message: message.clone(), console }
             }

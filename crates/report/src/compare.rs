@@ -136,7 +136,7 @@ pub fn single(report: Report) -> Comparison {
     compare(vec![(name, vec![report])])
 }
 
-/// Puts columns of one or more runs beside each other; the first is the baseline.
+/// Puts columns of one or more runs side by side; the first is the baseline.
 pub fn compare(columns: Vec<(String, Vec<Report>)>) -> Comparison {
     let mut comparison = Comparison::default();
     let mut findings = Vec::new();

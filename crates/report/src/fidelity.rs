@@ -142,7 +142,7 @@ pub fn observe(analysis: &Analysis, results: Option<&Results>) -> Observed {
     Observed { values: seen, curves: curves::curves(analysis, results) }
 }
 
-/// Puts runs of the kernel and of the twin beside each other. `background` are runs of the kernel without a workload, if
+/// Puts runs of the kernel and of the twin side by side. `background` are runs of the kernel without a workload, if
 /// there are any.
 pub fn compare(kernel: &[Observed], twin: &[Observed], background: &[Observed]) -> Fidelity {
     let values = |runs: &[Observed], key: &(u8, String)| {

@@ -1,6 +1,6 @@
 //! What a report is made of: named tables with typed cells, before anything is printed.
 //!
-//! `report` makes one [`Report`] of one input; `compare` puts several beside each other. The shapes are those of
+//! `report` makes one [`Report`] of one input; `compare` puts several side by side. The shapes are those of
 //! the JSON output (schema_version 2): `metric` rows have one value per column, `list` rows one value per field.
 
 use std::borrow::Cow;

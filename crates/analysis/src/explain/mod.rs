@@ -1,7 +1,7 @@
 //! Why a page, a task or a NUMA group is where it is: the chain of events and rules that led there.
 //!
 //! A recording is read twice: [`names::Names`] learns what there is and finds what was asked for, then an [`Explain`]
-//! of the [`names::Subject`] collects its steps in the order of time. Every figure is one of an event; what the
+//! of the [`names::Subject`] collects its steps in time order. Every figure is one of an event; what the
 //! recorded events cannot tell is a [`gaps::Gap`], never a guess. The twin's own events (system `mmtwin`) hold the rules;
 //! kernels trace the outcomes only. Steps are bounded: of very long chains the middle is dropped and counted.
 
@@ -61,7 +61,7 @@ impl Step {
     }
 }
 
-/// Steps in the order of time.
+/// Steps in time order.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     first: Vec<Step>,

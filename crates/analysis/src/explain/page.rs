@@ -22,7 +22,7 @@ pub(super) struct Page {
     place: Place,
     /// The frame it is in.
     pfn: Option<u64>,
-    /// It is known to be in that frame; otherwise the question says so.
+    /// It is known to be in that frame; otherwise the user named the frame.
     is_in: bool,
     /// The last allocation of the frame before the first fault.
     allocated: Option<Step>,

@@ -31,7 +31,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let tasks: Vec<&Task> = stalled.map(|(task, _)| task).collect();
     let tasks = match &tasks[..] {
         [task] => task.name(),
-        // One of them stands for all that are counted together.
+        // One of them stands for all that are merged.
         tasks => counted(tasks.len() as u64 + a.reclaim.together().saturating_sub(1), "task"),
     };
     let quantile = |q| time(stalls.quantile(q).unwrap_or(0) as f64);

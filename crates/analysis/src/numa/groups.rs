@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 /// Changes that are kept one by one; later ones change the sets only.
 pub const MAX_CHANGES: usize = 1000;
-/// Groups that are told apart; more can only come from a damaged file.
+/// Groups that are distinguished; more can only come from a damaged file.
 const MAX_GROUPS: usize = 4096;
 
 /// All groups.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    /// The first changes, in the order of time.
+    /// The first changes, in time order.
     pub changes: Vec<Change>,
     /// Changes that were not kept.
     pub dropped: u64,

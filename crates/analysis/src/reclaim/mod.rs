@@ -3,7 +3,7 @@
 //! Rules (2.6.36 to 6.18): a task is in direct, cgroup, soft-limit or node reclaim between the begin and the end
 //! event, soft-limit reclaim may be nested in direct reclaim or kswapd; a kswapd is always in its own context; every
 //! event in between belongs to the context of the task that wrote it. A begin that follows a begin means that an end
-//! was lost; an end without a begin, or with lost events on its CPU since, has no known duration.
+//! was lost; an end without a start, or with lost events on its CPU since, has no known duration.
 //! kswapd is awake from its first wake to its sleep, further wakes in between are order re-wakeups.
 //! Not covered: the multi-generational LRU, whose aging and eviction have no events of their own.
 //! Validated: sums equal the kernel's pgscan and pgsteal counters on traces without losses.
@@ -31,9 +31,9 @@ use mmtwin_event::{Event, Kind, Source};
 /// Durations kept one by one.
 const LISTED: usize = 1 << 19;
 
-/// Processes whose reclaim is kept apart, at some kilobytes each; those beyond are counted together.
+/// Processes whose reclaim is kept separate, at some kilobytes each; those beyond are merged.
 pub const MAX_PROCESSES: usize = 1 << 16;
-/// Marks a task whose reclaim is counted together with that of others.
+/// Marks a task whose reclaim is merged with that of others.
 const TOGETHER: u32 = u32::MAX;
 /// Nodes that kernels are built for; requests for others are counted as those for node -1.
 const NODES: u32 = 1024;
@@ -115,12 +115,12 @@ impl Reclaim {
         self.processes.get(task.process.checked_sub(1)? as usize)
     }
 
-    /// What those did together who are counted together, under a task of no thread.
+    /// What those did together who are merged, under a task of no thread.
     pub fn others(&self) -> Option<(&Task, &Process)> {
         self.others.as_deref().map(|(task, process)| (task, process))
     }
 
-    /// How many are counted together, for there are more than [`MAX_PROCESSES`].
+    /// How many are merged, for there are more than [`MAX_PROCESSES`].
     pub fn together(&self) -> u64 {
         self.together
     }

@@ -38,7 +38,7 @@ pub struct Visit {
     pub deactivated: u64,
 }
 
-/// Places that are kept apart: far more than the nodes, zones and priorities of any kernel. Those beyond are counted
+/// Places that are kept separate: far more than the nodes, zones and priorities of any kernel. Those beyond are counted
 /// together as priority -1 of node -1.
 pub(super) const PLACES: u32 = 1 << 18;
 

@@ -110,9 +110,9 @@ pub struct Totals {
     pub begins: u64,
     /// Reclaims ended; for kswapd, sleeps.
     pub ends: u64,
-    /// Ends whose begin was not seen, or between which and their begin events were lost: no duration is known.
+    /// Ends whose start was not seen, or between which and their begin events were lost: no duration is known.
     pub unpaired: u64,
-    /// Of these, ends whose begin was seen.
+    /// Of these, ends whose start was seen.
     pub torn: u64,
     /// Pages reclaimed as the end events count them, slab pages and the like included.
     pub reclaimed_by_end: u64,

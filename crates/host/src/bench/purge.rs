@@ -65,7 +65,7 @@ pub struct Costs {
     pub cycles: Option<f64>,
 }
 
-/// Measures on these CPUs. Fails if one of them cannot be had.
+/// Measures on these CPUs. Fails if one of them is not available.
 pub fn measure(cpus: &[Cpu], options: &Options) -> Result<Costs, Error> {
     let cycles = Cycles::begin();
     let work = Work::lasting(options.work, cpus)?;

@@ -3,7 +3,7 @@
 //! It has what the kernel says (nodes, CPUs, memory, distances) and what was measured, and under `[[machine.figure]]` where each
 //! figure comes from. Everything else, such as the cost of a page fault, comes from what lies under every machine.
 //! CPUs, nodes and sockets are numbered without gaps, as the twin needs them; where that changes a number of CPUs or nodes
-//! a comment says so. Nothing in the file depends on when it was made.
+//! a comment reports it. Nothing in the file depends on when it was made.
 
 use super::Calibration;
 use super::memory::Access;

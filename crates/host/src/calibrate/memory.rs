@@ -29,7 +29,7 @@ pub struct Access {
 const BYTES: (u64, u64) = (64 << 20, 1 << 30);
 
 /// Measures from each node with CPUs to each node with memory. `caches` is the size of the last-level caches of the
-/// node that has most. Nodes whose memory cannot be had are omitted, with a note. Fails if a CPU cannot be had.
+/// node that has most. Nodes whose memory is not available are omitted, with a note. Fails if a CPU is not available.
 pub fn measure(cpus: &[Cpu], evidence: &Evidence, caches: u64, notes: &mut Vec<String>) -> Result<Vec<Access>, Error> {
     let mut by_node = cpus.to_vec();
     by_node.sort_by_key(|cpu| (cpu.node, cpu.id));

@@ -148,7 +148,7 @@ enum Why {
     Signal(i32),
     /// It is as large as it may be.
     Full,
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(Error),
 }
 

@@ -56,7 +56,7 @@ pub(super) fn forget(journal: &Path) {
 }
 
 /// Undoes what runs changed that were killed together with their guardians. `say` takes a line for the user about each.
-/// What cannot be undone is said, and the caller goes on.
+/// What cannot be undone is said, and the caller continues.
 pub fn recover(say: &mut dyn FnMut(&str)) {
     let folder = path();
     if is_own(&folder) {
@@ -83,7 +83,7 @@ fn is_journal(path: &Path) -> bool {
     name.starts_with(PREFIX) && name.ends_with(".jsonl")
 }
 
-/// Undoes a journal unless its run goes on, which one that has `ended` does not; waits for another process that does.
+/// Undoes a journal unless its run continues, which one that has `ended` does not; waits for another process that does.
 /// The kernel drops the lock of a process that has ended a moment after it has closed its other files.
 pub(super) fn settle(journal: &Path, ended: bool, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let begin = Instant::now();

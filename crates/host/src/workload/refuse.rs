@@ -388,7 +388,7 @@ fn placement(process: &Process, scenario: &Scenario, evidence: &Evidence, refusa
     }
 }
 
-/// Memory and files that are given back while the process runs, and attempts to get blocks.
+/// Memory and files that are freed while the process runs, and attempts to get blocks.
 fn of_the_twin(process: &Process, refusals: &mut Vec<Refusal>) {
     let temporary = process.regions.iter().filter(|region| region.temporary);
     let temporary = temporary.map(|region| format!("region {} with temporary = true", region.name));

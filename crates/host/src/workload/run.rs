@@ -105,7 +105,7 @@ struct Run<'a> {
     team: Vec<Member>,
     /// By process.
     phases: Vec<Vec<PhaseResult>>,
-    /// When each process was told to go on.
+    /// When each process was told to continue.
     told: Vec<u64>,
     nodes: usize,
     watch: Watch,
@@ -198,7 +198,7 @@ fn cpu_times(team: &[Member]) -> Option<(f64, f64)> {
 }
 
 impl Run<'_> {
-    /// Records until all workers are done or were killed because memory ran out: all others go on, as on the twin.
+    /// Records until all workers are done or were killed because memory ran out: all others continue, as on the twin.
     fn follow(&mut self, signals: &mut Signals) -> Result<(), Error> {
         let interval = Some(self.scenario.run.sample.0).filter(|interval| *interval > 0);
         let mut samples = Samples::every(interval.map(Duration::from_nanos));
@@ -282,7 +282,7 @@ impl Run<'_> {
         (start <= at).then(|| PhaseResult { process: of.name.clone(), phase, start, end: at, ..PhaseResult::default() })
     }
 
-    /// Adds the placement of all regions to the sample just taken, and lets those go on that waited for it.
+    /// Adds the placement of all regions to the sample just taken, and lets those continue that waited for it.
     fn place(&mut self, waiting: Vec<Waiting>) -> Result<(), Error> {
         let placed: Vec<_> = self
             .team

@@ -206,7 +206,7 @@ fn memory_mount(scenario: &Scenario) -> Option<Mount> {
     })
 }
 
-/// Why cgroups cannot be had.
+/// Why cgroups are not available.
 pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     let mount = memory_mount(scenario);
     let refusal = |cgroup: &Cgroup| {

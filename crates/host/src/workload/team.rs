@@ -78,7 +78,7 @@ impl Member {
         }
     }
 
-    /// Tells it something. One that has ended says so otherwise.
+    /// Sends it a message. One that has exited is detected elsewhere.
     pub fn tell(&mut self, message: &ToWorker) {
         let _ = self.line.send(message);
     }

@@ -1,10 +1,10 @@
-//! Attempts to get blocks: how many succeed, how long they take, and how that changes as the test goes on.
+//! Attempts to get blocks: how many succeed, how long they take, and how that changes as the test continues.
 
 use super::{Reproduced, Reproduction};
 use mmtwin_event::results::Attempt;
 use mmtwin_report::model::{Body, Cell, Column, Na, Table};
 
-/// Parts that the attempts of a phase are told in.
+/// Parts that the attempts of a phase are reported in.
 const PARTS: usize = 10;
 
 impl Reproduction {

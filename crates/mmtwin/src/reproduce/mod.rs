@@ -275,7 +275,7 @@ mod tests {
     }
 
     /// Two instances of twenty warehouses on a machine of four nodes: bound ones are the fastest, those that nobody
-    /// balances the slowest, and the time of balancing is told in its parts.
+    /// balances the slowest, and the time of balancing is reported in its parts.
     #[test]
     fn warehouses_are_faster_near_their_memory() {
         let run = |more: &str| {

@@ -4,7 +4,7 @@ use super::Reproduction;
 use mmtwin_report::model::{Cell, Na, Table};
 
 impl Reproduction {
-    /// The parts that are told.
+    /// The parts that are reported.
     pub(super) fn shares(&self) -> Option<Table> {
         let line = |share: &mmtwin_scenario::published::Shared| {
             let value = |key: &String| {

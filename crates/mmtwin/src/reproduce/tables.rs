@@ -139,7 +139,7 @@ impl Reproduction {
 
     /// Rows in the published order beside the twin's.
     fn orders(&self) -> Option<Table> {
-        // All rows of a configuration begin alike; what follows is told.
+        // All rows of a configuration begin alike; what follows is reported.
         let label = |key: &String| {
             let row = self.published.rows.iter().find(|row| row.key == *key);
             row.map_or(String::new(), |row| row.label.rsplit(": ").next().unwrap_or_default().to_string())

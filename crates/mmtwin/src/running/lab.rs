@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Largest recording that a guest can leave.
 const ROOM: u64 = 512 << 20;
 
-/// What the lab is told besides the scenario.
+/// What the lab is reported besides the scenario.
 #[derive(Clone, Debug)]
 pub struct LabOptions {
     /// `6.1`, `6.12` or a bzImage; `None`: the scenario's release.

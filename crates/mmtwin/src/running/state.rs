@@ -1,4 +1,4 @@
-//! What a recorded machine held when its workload began, for the twin to go on from.
+//! What a recorded machine held when its workload began, for the twin to continue from.
 
 use crate::Failure;
 use crate::reading::Analysed;

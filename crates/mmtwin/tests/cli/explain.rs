@@ -66,7 +66,7 @@ fn a_trace_of_a_real_kernel() {
     transcript_in(scratch.path(), "explain-stdin", &["explain", "-", "--task", "1"]);
 }
 
-/// A stored recording of a real kernel in the lab: what it has of a task is told, what no kernel traces is named.
+/// A stored recording of a real kernel in the lab: what it has of a task is reported, what no kernel traces is named.
 #[test]
 fn a_recording_of_the_lab() {
     let stored = "scenarios/fidelity/recordings/numa-two-fit/6.1/exact-seed-1.tar.zst";

@@ -1,4 +1,4 @@
-//! Inputs that lack a part: the first line says so, no loss limit is kept, and what is there is read.
+//! Inputs that lack a part: the first line reports it, no loss limit is kept, and what is there is read.
 
 use super::support::{Run, V6, V7, gunzip, mmtwin, recording, root, scratch};
 use std::fs::{self, File};

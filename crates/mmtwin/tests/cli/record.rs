@@ -1,4 +1,4 @@
-//! `mmtwin record` on this machine. What needs tracefs, root or a memory cgroup says so and is skipped without.
+//! `mmtwin record` on this machine. What needs tracefs, root or a memory cgroup reports it and is skipped without.
 
 use super::bad_input::damage_recording;
 use super::support::{cell, command, finding_keys, mmtwin, report_json, scratch, skipped, value};
@@ -140,7 +140,7 @@ fn instances(tracefs: &Path, pid: u32) -> usize {
     names.filter(|e| e.file_name().to_string_lossy().starts_with(&own)).count()
 }
 
-/// A recorder that runs; one that a failing test leaves is told to end.
+/// A recorder that runs; one that a failing test leaves is reported to end.
 struct Recorder(Option<Child>);
 
 impl Recorder {
@@ -167,7 +167,7 @@ impl Drop for Recorder {
     }
 }
 
-/// A recorder that runs until it is told to end; returns when its recording has pages and several samples.
+/// A recorder that runs until it is reported to end; returns when its recording has pages and several samples.
 fn start(output: &Path) -> Recorder {
     let events = ["-e", "kmem:mm_page_alloc,kmem:mm_page_free", "-I", "100ms"];
     let child = record(output, &events, "").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
@@ -284,7 +284,7 @@ fn a_recording_gets_no_larger_than_it_may() {
     }
 }
 
-/// The disk gets full: the recording ends and says so, the command runs on, is waited for, and its status is told.
+/// The disk gets full: the recording ends and reports it, the command runs on, is waited for, and its status is reported.
 #[test]
 fn a_full_disk_ends_the_recording_and_not_the_command() {
     let test = "a_full_disk_ends_the_recording_and_not_the_command";

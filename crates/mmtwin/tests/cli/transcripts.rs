@@ -140,7 +140,7 @@ fn conversions() {
     transcript("convert-no-directory", &["convert", V6, "-o", "SCRATCH/none/out.txt"]);
 }
 
-/// A disk that is full by the last byte, which compressors write when they are told to finish.
+/// A disk that is full by the last byte, which compressors write when they are reported to finish.
 #[test]
 fn what_cannot_be_written_is_an_error() {
     let test = "what_cannot_be_written_is_an_error";
@@ -164,7 +164,7 @@ fn what_cannot_be_written_is_an_error() {
     }
 }
 
-/// What converting replaces, it replaces only when it is told to.
+/// What converting replaces, it replaces only when it is reported to.
 #[test]
 fn nothing_is_overwritten_without_force() {
     let scratch = scratch();

@@ -75,7 +75,7 @@ fn curve(points: &[(u64, Option<u64>)], start: u64, end: u64) -> Option<Curve> {
     Some((0..=PARTS).map(value).collect())
 }
 
-/// Puts the curves of both sides beside each other, where all runs of the kernel have one.
+/// Puts the curves of both sides side by side, where all runs of the kernel have one.
 pub fn compare(kernel: &[BTreeMap<String, Curve>], twin: &[BTreeMap<String, Curve>]) -> Vec<CurveRow> {
     let all = |runs: &[BTreeMap<String, Curve>], name: &String| -> Option<Vec<Curve>> {
         runs.iter().map(|run| run.get(name).cloned()).collect::<Option<Vec<_>>>().filter(|curves| !curves.is_empty())

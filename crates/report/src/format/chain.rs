@@ -1,4 +1,4 @@
-//! An explanation as text: its steps in the order of time, what was not recorded, and the answer at the end.
+//! An explanation as text: its steps in time order, what was not recorded, and the answer at the end.
 
 use super::Style;
 use super::grid::{Tone, wrap};

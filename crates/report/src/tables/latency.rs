@@ -6,7 +6,7 @@ use crate::model::{Body, Cell, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::tasks::Context;
 
-/// Contexts in which a task waits for its memory, and whose begin and end were recorded.
+/// Contexts in which a task waits for its memory, and whose start and end were recorded.
 fn stalls(analysis: &Analysis) -> impl Iterator<Item = (Context, &mmtwin_analysis::reclaim::Totals)> {
     contexts(analysis).filter(|(context, _)| {
         *context != Context::Kswapd

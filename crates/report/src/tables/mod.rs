@@ -62,7 +62,7 @@ pub fn subject_tables(analysis: &Analysis) -> Vec<Table> {
 /// Which events tell how many pages were scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scans {
-    /// Isolations, whose list is known: they also show what was looked at in vain.
+    /// Isolations, whose list is known: they also show what was scanned without success.
     Isolations,
     /// Shrink events.
     Shrinks,

@@ -17,7 +17,7 @@ const ACTIVE: u64 = 3;
 pub(super) struct Placed {
     /// Process and region.
     pub name: String,
-    /// Nanoseconds of the trace clock and pages by node, in the order of time; not empty.
+    /// Nanoseconds of the trace clock and pages by node, in time order; not empty.
     samples: Vec<(u64, Vec<u64>)>,
 }
 
@@ -62,7 +62,7 @@ impl Placed {
         Some(100.0 * sum / remote.len() as f64 / most as f64)
     }
 
-    /// Seconds from the first sample until at least [`CONVERGED`] of the pages are where they end, for good.
+    /// Seconds from the first sample until at least [`CONVERGED`] of the pages are where they end, permanently.
     fn converged(&self) -> Option<f64> {
         let (end, all) = (self.last(), self.pages() as f64);
         let there = |nodes: &[u64]| nodes.iter().zip(end).map(|(n, end)| *n.min(end) as f64).sum::<f64>() / all;

@@ -1,6 +1,6 @@
 //! `process-direct`, `process-kswapd` and `postprocess-summary`: what the kernel's own post-processing script prints of a trace.
 //!
-//! Rules of that script (Documentation/trace/postprocess, releases to 6.18): processes are told apart by name and
+//! Rules of that script (Documentation/trace/postprocess, releases to 6.18): processes are distinguished by name and
 //! thread id; direct reclaimers are those with a direct_reclaim_begin, kswapds those with a kswapd_wake out of sleep,
 //! and all events of a process count for its part. [`print`] prints them in its layout, sorted. Its defects are
 //! not reproduced: columns shifted since file and anon pages are counted apart, writes never counted from 6.1 on, names cut

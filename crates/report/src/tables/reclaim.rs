@@ -1,6 +1,6 @@
 //! `reclaim` and its parts: who reclaimed, from which node, at which priority, from which list.
 //!
-//! Direct, kswapd, cgroup, soft-limit, node and other reclaim are kept apart. A figure whose events were not recorded
+//! Direct, kswapd, cgroup, soft-limit, node and other reclaim are kept separate. A figure whose events were not recorded
 //! is n/a. What happened outside any known reclaim is "other" and has no count or time.
 
 use super::{Scans, column, efficiency, list, metrics, ms, row, scans, seconds, text};

@@ -244,7 +244,7 @@ impl Sink for DatWriter<'_> {
             },
         };
         if let Err(error) = result {
-            // For `close` to give back; a sink has no other way to say it.
+            // For `close` to return; a sink has no other way to say it.
             self.failed = Some(error);
         }
     }

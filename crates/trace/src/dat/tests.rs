@@ -184,7 +184,7 @@ fn data_that_lost_their_table_are_found() {
     let names: Vec<_> = cut.buffers.iter().filter(|b| !b.is_empty()).map(|b| b.name.as_str()).collect();
     assert_eq!(names, ["lab"]);
     assert!(cut.warnings.list().iter().any(|w| w.message.contains("taken from the CPU statistics")));
-    // Without statistics, CPUs are told apart but not known. CPU 2 of the file is the second.
+    // Without statistics, CPUs are distinguished but not known. CPU 2 of the file is the second.
     for codec in [Codec::None, Codec::Zlib, Codec::Zstd] {
         let mut bytes = file(Version::V7(codec), false, 500);
         let whole = open("x", &bytes).unwrap();

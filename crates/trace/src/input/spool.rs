@@ -1,6 +1,6 @@
 //! Temporary files for what must be unpacked before it can be read, and their bounds.
 //!
-//! At most half of what is free in the temporary directory is used, and never more than [`MOST`]; what unpacks to more
+//! At most half of the free space in the temporary directory is used, and never more than [`MOST`]; what unpacks to more
 //! than [`RATIO`] times its size is refused. Files have no name, so nothing is left behind, however this ends.
 
 use crate::{Error, Place};

@@ -4,7 +4,7 @@
 //! Everything beside the pages has the name it has in tracefs. `header_page` and formats (`SYSTEM/EVENT/format`) lie
 //! below `events`, below `formats` or beside `per_cpu`; what an instance lacks is looked for in the directory that
 //! holds its `instances`. tracefs does not tell the byte order: it is the one in which the lengths of the first pages
-//! are possible. Not supported: the kernel's release and which events were enabled, for no file says so once tracing ended.
+//! are possible. Not supported: the kernel's release and which events were enabled, for no file reports it once tracing ended.
 //! Validated against the same pages in a trace.dat, and on a directory copied from kernel 6.18.
 
 use crate::dat::{Buffer, Content, CpuData, FormatText, Meta, Opt, Stored, id};

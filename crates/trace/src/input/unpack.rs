@@ -1,7 +1,7 @@
 //! Tar archives: unpacked into a temporary directory, opened from there, and the directory removed at once.
 //!
 //! Members are regular files, sparse ones of GNU tar's own format too; links, devices and whatever leads out of the
-//! directory are passed over. The number of members, the depth of their names, their bytes (see `spool`) and the length
+//! directory are skipped. The number of members, the depth of their names, their bytes (see `spool`) and the length
 //! of headers are bounded. What an archive lacks at its end is said, and what is there is read.
 
 use super::container::Broken;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub enum Kind {
     /// A recording: marked, locked, for its owner alone.
     Recording,
-    /// Something else, with its permissions and how one of ours is told: the names of its files, or why it is foreign.
+    /// Something else, with its permissions and how one of ours is reported: the names of its files, or why it is foreign.
     Other {
         /// Permissions, less those of the umask.
         mode: u32,

@@ -226,7 +226,7 @@ impl Recording {
         Ok(())
     }
 
-    /// The kernel's own count of losses takes the place of what the pages told: a mark in a page often lacks the
+    /// The kernel's own count of losses replaces what the pages told: a mark in a page often lacks the
     /// number, and what was lost behind the last page read has no mark.
     fn losses(&self, sink: &mut dyn Sink, outcome: &mut Outcome) {
         let ended = self.end.as_ref().map_or(u64::MAX, |end| end.end);

@@ -63,7 +63,7 @@ impl PageWriter {
     }
 
     /// Adds an event: its time and its record from `common_type` on. If the page being filled has no room for it,
-    /// that page is complete and given back.
+    /// that page is complete and returned.
     pub fn push(&mut self, ts: u64, payload: &[u8]) -> Result<Option<&[u8]>, TooLong> {
         if payload.len() > self.room() {
             return Err(TooLong { length: payload.len(), room: self.room() });
@@ -283,7 +283,7 @@ mod tests {
             let items =
                 [Item::Event(back + 9, vec![1; 4]), Item::Event(back, vec![2; 4]), Item::Event(back + 10, vec![3; 4])];
             let (decoded, warnings) = decode(layout, &encode(layout, &items));
-            // The reader lifts the earlier time to the one before it, but goes on from the true one.
+            // The reader lifts the earlier time to the one before it, but continues from the true one.
             let lifted = [items[0].clone(), Item::Event(back + 9, vec![2; 4]), items[2].clone()];
             assert_eq!(decoded, lifted);
             assert_eq!(warnings.list().len(), 1);

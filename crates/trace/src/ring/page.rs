@@ -144,7 +144,7 @@ impl<'a> Cursor<'a> {
                 let next = if self.exhausted { Ok(None) } else { self.stream.pages.next_chunk() };
                 match next {
                     Ok(Some(chunk)) => self.chunks.push(chunk),
-                    // A damaged run is stepped over; the provider goes on behind it or ends.
+                    // A damaged run is stepped over; the provider continues behind it or ends.
                     Err(Error::Malformed { place, message }) => warnings.cut(|| place, &message),
                     Err(error) => return Err(error),
                     Ok(None) => {

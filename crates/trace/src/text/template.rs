@@ -126,7 +126,7 @@ impl Template {
         Template { steps, parts, tail, typed, fit, slots, countdown: OBSERVED, observed: true }
     }
 
-    /// Reads the payload at the start of `text`, which ends with the line or goes on behind it (so that whole words
+    /// Reads the payload at the start of `text`, which ends with the line or continues behind it (so that whole words
     /// can be loaded near the line's end). Gives the payload's length; `None`: it has another shape.
     #[inline]
     pub fn read(&mut self, text: &[u8]) -> Option<usize> {
@@ -457,7 +457,7 @@ mod tests {
     fn taught(kind: Kind, teacher: &str, line: &str) -> Option<Vec<(&'static str, u64)>> {
         let schema = kind.schema().unwrap();
         let mut template = Template::learn(schema, teacher.as_bytes());
-        // What stands behind the line must not matter.
+        // What follows the line must not matter.
         let end = template.read(format!("{line}\n12345678").as_bytes())?;
         assert_eq!(end, line.len());
         Some(values(schema, &template.slots))

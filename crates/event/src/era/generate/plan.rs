@@ -32,7 +32,7 @@ pub(super) struct Step {
     pub what: What,
 }
 
-/// A reclaim between a begin and an end event.
+/// A reclaim between a start and an end event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reclaim {
     Direct,
@@ -122,7 +122,7 @@ struct Life {
     now: u64,
 }
 
-/// What happens between a begin and an end.
+/// What happens between a start and an end.
 #[derive(Default)]
 struct Session {
     /// Microseconds from begin to end.

@@ -252,7 +252,7 @@ impl<'a> Crew<'a> {
         self.barrier.wait();
     }
 
-    /// Goes to where a thread starts. What fails is told with the first phase.
+    /// Goes to where a thread starts. What fails is reported with the first phase.
     fn take_place(&self, number: usize) {
         let start = self.process.start_node.map(|node| &self.machine.nodes[node as usize].cpus);
         let start = start.map(|cpus| cpus.iter().copied().filter(|cpu| self.allowed.contains(cpu)).collect::<Vec<_>>());

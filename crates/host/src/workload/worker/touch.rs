@@ -2,7 +2,7 @@
 //!
 //! Every access is timed with two readings of the time-stamp counter, the first of which ends the time of the access
 //! before. An access that took at least half as long as the cheapest page fault may have been one: only then the
-//! kernel's count of the thread's faults is read, so the faults of accesses that take turns are told apart and an access
+//! kernel's count of the thread's faults is read, so the faults of accesses that take turns are distinguished and an access
 //! without a fault costs no system call. What an access costs beside itself (generator, clocks, histogram) is measured
 //! once per access on a page of its own and taken off the think time.
 
