@@ -245,10 +245,10 @@ impl Compaction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::{Made, task};
     use crate::tasks::Context;
+    use crate::testing::{EventBuilder, task};
 
-    fn take(c: &mut Compaction, made: Made) {
+    fn take(c: &mut Compaction, made: EventBuilder) {
         let pid = made.event().pid;
         c.event(&made.event(), &task(pid, Context::Other));
     }
@@ -256,21 +256,21 @@ mod tests {
     #[test]
     fn runs_are_timed_per_task() {
         let mut c = Compaction::default();
-        take(&mut c, Made::new(Kind::MmCompactionBegin).pid(1).at(10));
-        take(&mut c, Made::new(Kind::MmCompactionBegin).pid(2).at(20));
-        take(&mut c, Made::new(Kind::MmCompactionEnd).pid(1).at(50).set("mode", 1).set("status", 8));
-        take(&mut c, Made::new(Kind::MmCompactionEnd).pid(2).at(25).set("mode", 0).set("status", 5));
-        take(&mut c, Made::new(Kind::MmCompactionEnd).pid(3).at(99).set("mode", 0).set("status", 5));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionBegin).pid(1).at(10));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionBegin).pid(2).at(20));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionEnd).pid(1).at(50).set("mode", 1).set("status", 8));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionEnd).pid(2).at(25).set("mode", 0).set("status", 5));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionEnd).pid(3).at(99).set("mode", 0).set("status", 5));
         assert_eq!((c.runs[&(true, 8)].sum, c.runs[&(false, 5)].sum, c.ended_runs()), (40, 5, 2));
     }
 
     #[test]
     fn kcompactd_is_awake_from_wake_to_sleep() {
         let mut c = Compaction::default();
-        take(&mut c, Made::new(Kind::MmCompactionWakeupKcompactd).set("nid", 1));
-        take(&mut c, Made::new(Kind::MmCompactionKcompactdWake).at(10).set("nid", 1));
-        take(&mut c, Made::new(Kind::MmCompactionKcompactdSleep).at(35).set("nid", 1));
-        take(&mut c, Made::new(Kind::MmCompactionKcompactdSleep).at(90).set("nid", 1));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionWakeupKcompactd).set("nid", 1));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionKcompactdWake).at(10).set("nid", 1));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionKcompactdSleep).at(35).set("nid", 1));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionKcompactdSleep).at(90).set("nid", 1));
         let k = c.kcompactd[&1];
         assert_eq!((k.requests, k.wakes, k.awake), (1, 1, 25));
     }
@@ -279,13 +279,20 @@ mod tests {
     fn scanners_places_and_deferrals_add_up() {
         let mut c = Compaction::default();
         for _ in 0..2 {
-            take(&mut c, Made::new(Kind::MmCompactionIsolateMigratepages).set("nr_scanned", 512).set("nr_taken", 32));
-            take(&mut c, Made::new(Kind::MmCompactionMigratepages).set("nr_migrated", 30).set("nr_failed", 2));
             take(
                 &mut c,
-                Made::new(Kind::MmCompactionFinished).set("node", 1).set("zone", 2).set("order", 9).set("ret", 4),
+                EventBuilder::new(Kind::MmCompactionIsolateMigratepages).set("nr_scanned", 512).set("nr_taken", 32),
             );
-            take(&mut c, Made::new(Kind::MmCompactionDeferred).set("node", 1).set("zone", 2).set("order", 9));
+            take(&mut c, EventBuilder::new(Kind::MmCompactionMigratepages).set("nr_migrated", 30).set("nr_failed", 2));
+            take(
+                &mut c,
+                EventBuilder::new(Kind::MmCompactionFinished)
+                    .set("node", 1)
+                    .set("zone", 2)
+                    .set("order", 9)
+                    .set("ret", 4),
+            );
+            take(&mut c, EventBuilder::new(Kind::MmCompactionDeferred).set("node", 1).set("zone", 2).set("order", 9));
         }
         let spot = ZoneOrder { node: 1, zone: 2, order: 9 };
         assert_eq!(c.migrate_scanner, Scanned { calls: 2, scanned: 1024, taken: 64 });
@@ -298,7 +305,7 @@ mod tests {
     fn damaged_places_stay_bounded() {
         let mut c = Compaction::default();
         for node in 0..2 * MAX_PLACES as i64 {
-            take(&mut c, Made::new(Kind::MmCompactionSuitable).set("node", node));
+            take(&mut c, EventBuilder::new(Kind::MmCompactionSuitable).set("node", node));
         }
         assert_eq!((c.answers.len(), c.dropped), (MAX_PLACES, MAX_PLACES as u64));
     }

@@ -306,7 +306,7 @@ pub fn is_complete(a: &Analysis) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
     use mmtwin_event::Sink;
 
     /// Node reclaim that looks at 32 pages twice, of which the second time none can be taken, and what the kernel counts.
@@ -314,7 +314,7 @@ mod tests {
         let mut analysis = Analysis::default();
         let enabled = vec!["mm_vmscan_direct_reclaim_begin".to_string()];
         analysis.start(&Source { enabled: Some(enabled), ..Source::default() });
-        let made = |kind, us: u64| Made::new(kind).pid(7).comm(b"dd").at(us * 1000);
+        let made = |kind, us: u64| EventBuilder::new(kind).pid(7).comm(b"dd").at(us * 1000);
         let isolate = |us| made(Kind::MmVmscanLruIsolate, us).set("lru", 2).set("nr_scanned", 32);
         let mut events = vec![made(Kind::MmVmscanNodeReclaimBegin, 1)];
         if isolations {

@@ -16,14 +16,14 @@ pub mod histogram;
 pub mod index;
 pub mod invariants;
 pub mod losses;
-#[cfg(any(test, feature = "testing"))]
-pub mod made;
 pub mod numa;
 pub mod oom;
 pub mod reclaim;
 pub mod recorded;
 pub mod slab;
 pub mod tasks;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod thp;
 pub mod throttle;
 pub mod vmalloc;

@@ -246,12 +246,12 @@ pub(crate) fn is_reason(index: u32, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::{Made, task};
     use crate::tasks::Context;
+    use crate::testing::{EventBuilder, task};
     use mmtwin_event::names::UNNAMED;
 
-    fn migration(reason: u32, mode: u32, succeeded: i64, failed: i64) -> Made {
-        Made::new(Kind::MmMigratePages)
+    fn migration(reason: u32, mode: u32, succeeded: i64, failed: i64) -> EventBuilder {
+        EventBuilder::new(Kind::MmMigratePages)
             .set("reason", reason.into())
             .set("mode", mode.into())
             .set("nr_succeeded", succeeded)
@@ -259,7 +259,7 @@ mod tests {
             .set("nr_thp_failed", 0)
     }
 
-    fn take(n: &mut Numa, pid: i32, made: Made) {
+    fn take(n: &mut Numa, pid: i32, made: EventBuilder) {
         n.event(&made.pid(pid).event(), &task(pid, Context::Other));
     }
 
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn moves_swaps_and_sticks_count_for_both_tasks_and_nodes() {
         let mut n = Numa::default();
-        let nodes = |kind, from, to| Made::new(kind).set("src_nid", from).set("dst_nid", to);
+        let nodes = |kind, from, to| EventBuilder::new(kind).set("src_nid", from).set("dst_nid", to);
         take(&mut n, 1, nodes(Kind::SchedMoveNuma, 0, 2).set("pid", 7));
         take(&mut n, 1, nodes(Kind::SchedSwapNuma, 1, 3).set("src_pid", 7).set("dst_pid", 8));
         take(&mut n, 1, nodes(Kind::SchedStickNuma, 1, -1).set("src_pid", 9));
@@ -298,7 +298,7 @@ mod tests {
         }
         assert_eq!(n.migrations.len(), MAX_KINDS + 1);
         assert_eq!(n.migrations.values().map(|m| m.calls).sum::<u64>(), 2 * MAX_KINDS as u64);
-        take(&mut n, 1, Made::new(Kind::SchedMoveNuma).set("src_nid", i64::MAX).set("dst_nid", 2));
+        take(&mut n, 1, EventBuilder::new(Kind::SchedMoveNuma).set("src_nid", i64::MAX).set("dst_nid", 2));
         assert_eq!(n.moves[&(NO_NODE, 2)], 1);
     }
 }

@@ -39,14 +39,14 @@ impl Thp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
 
     #[test]
     fn results_count_by_event() {
         let mut thp = Thp::default();
-        thp.event(&Made::new(Kind::MmCollapseHugePage).set("status", 1).event());
-        thp.event(&Made::new(Kind::MmKhugepagedScanFile).set("result", 1).event());
-        thp.event(&Made::new(Kind::MmKhugepagedScanFile).set("result", 1).event());
+        thp.event(&EventBuilder::new(Kind::MmCollapseHugePage).set("status", 1).event());
+        thp.event(&EventBuilder::new(Kind::MmKhugepagedScanFile).set("result", 1).event());
+        thp.event(&EventBuilder::new(Kind::MmKhugepagedScanFile).set("result", 1).event());
         assert_eq!(thp.results[&(Kind::MmCollapseHugePage, 1)], 1);
         assert_eq!(thp.results[&(Kind::MmKhugepagedScanFile, 1)], 2);
     }
@@ -54,7 +54,8 @@ mod tests {
     #[test]
     fn damaged_results_stay_bounded() {
         let mut thp = Thp::default();
-        (0..1000).for_each(|status| thp.event(&Made::new(Kind::MmCollapseHugePage).set("status", status).event()));
+        (0..1000)
+            .for_each(|status| thp.event(&EventBuilder::new(Kind::MmCollapseHugePage).set("status", status).event()));
         assert_eq!((thp.results.len(), thp.dropped), (MAX_RESULTS, 1000 - MAX_RESULTS as u64));
     }
 }

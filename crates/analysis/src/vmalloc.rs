@@ -98,13 +98,19 @@ impl Vmalloc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
 
     fn free(v: &mut Vmalloc, at: u64, nr_lazy: i64) {
-        v.event(&Made::new(Kind::FreeVmapAreaNoflush).at(at).set("nr_lazy", nr_lazy).set("nr_lazy_max", 100).event());
+        v.event(
+            &EventBuilder::new(Kind::FreeVmapAreaNoflush)
+                .at(at)
+                .set("nr_lazy", nr_lazy)
+                .set("nr_lazy_max", 100)
+                .event(),
+        );
     }
     fn purge(v: &mut Vmalloc, at: u64, areas: i64) {
-        v.event(&Made::new(Kind::PurgeVmapAreaLazy).at(at).set("num_purged", areas).event());
+        v.event(&EventBuilder::new(Kind::PurgeVmapAreaLazy).at(at).set("num_purged", areas).event());
     }
 
     #[test]
@@ -127,7 +133,7 @@ mod tests {
     fn failed_searches_have_no_size() {
         let mut v = Vmalloc::default();
         for failed in [0, 1] {
-            v.event(&Made::new(Kind::AllocVmapArea).set("size", 8192).set("failed", failed).event());
+            v.event(&EventBuilder::new(Kind::AllocVmapArea).set("size", 8192).set("failed", failed).event());
         }
         assert_eq!((v.failed, v.sizes.count, v.sizes.sum), (1, 1, 8192));
     }

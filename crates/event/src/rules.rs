@@ -49,13 +49,13 @@ rules! {
     Local "local", "page is already local", "mpol_misplaced";
     OtherPolicy "other_policy", "memory policy does not allow this node", "mpol_misplaced";
     NoMemory "no_memory", "node has no memory", "mpol_misplaced";
-    EarlyLife "early_life", "first scans of the task, page not used by another task", "should_numa_migrate_memory";
+    FirstScans "early_life", "first scans of the task, page not used by another task", "should_numa_migrate_memory";
     TwoStage "two_stage", "two-stage filter", "should_numa_migrate_memory";
     Private "private", "private page", "should_numa_migrate_memory";
     NoGroup "no_group", "task without a NUMA group", "should_numa_migrate_memory";
     TripleCpu "triple_cpu", "more than three times the CPU faults of the source node", "should_numa_migrate_memory";
     ThreeQuarters "three_quarters", "memory faults per CPU fault, with 3/4 hysteresis", "should_numa_migrate_memory";
-    NoBrake "no_brake", "shared pages are not filtered", "should_numa_migrate_memory";
+    UnfilteredShared "no_brake", "shared pages are not filtered", "should_numa_migrate_memory";
     DstInactive "dst_inactive", "destination node is not active", "should_numa_migrate_memory";
     SrcInactive "src_inactive", "source node is not active", "should_numa_migrate_memory";
     BothActive "both_active", "both nodes active, memory faults with 3/4 hysteresis", "should_numa_migrate_memory";
@@ -100,7 +100,7 @@ rules! {
     IdleRefused "idle_refused", "idle CPU, but the move does not improve or unbalances the nodes", "task_numa_compare";
     Itself "itself", "the task itself runs there", "task_numa_compare";
     Bound "bound", "affinity of the running task forbids the swap", "task_numa_compare";
-    HeldIsBetter "held_is_better", "the best partner so far prefers this node", "task_numa_compare";
+    CurrentBestBetter "held_is_better", "the best partner so far prefers this node", "task_numa_compare";
     SameGroupRoom "same_group_room", "same group, and the node has capacity", "task_numa_compare";
     PlainMove "plain_move", "a move improves more than a swap", "task_numa_compare";
     BetterPartner "better_partner", "partner that prefers this node", "task_numa_compare";

@@ -259,8 +259,8 @@ impl Fidelity {
         let columns = vec![
             column("quantity", "quantity", ""),
             column("kernel", "kernel", ""),
-            column("low", "least", ""),
-            column("high", "greatest", ""),
+            column("low", "min", ""),
+            column("high", "max", ""),
             column("background", "background", ""),
             column("twin", "twin", ""),
             column("error_percent", "error", "%"),
@@ -268,7 +268,7 @@ impl Fidelity {
         ];
         Table {
             name: "fidelity".into(),
-            title: "The twin beside the kernel".into(),
+            title: "Twin and kernel side by side".into(),
             note: format!("{}. Kernel and twin are medians of their runs.", self.summary()),
             body: Body::List { columns, rows: self.rows.iter().map(cells).collect() },
         }
@@ -290,9 +290,9 @@ impl Fidelity {
         ];
         Table {
             name: "fidelity-curves".into(),
-            title: "When counters grew".into(),
-            note: "Share of the growth over the workload that came at another time than in the median of the kernel's \
-                   runs: greatest distance of the curves, of the twin's median and of the farthest run of the kernel."
+            title: "Growth of counters over time".into(),
+            note: "Largest distance of the growth curves from the median of the kernel's runs, as share of the growth over \
+                   the workload: of the median of the twin, and of the farthest run of the kernel."
                 .into(),
             body: Body::List { columns, rows: self.curves.iter().map(cells).collect() },
         }

@@ -38,7 +38,7 @@ pub(super) fn fault(of: &NumaHintFault, by: Option<Rule>, names: &Names) -> Stri
     let (src, dst, gid) = (of.src_nid, of.dst_nid, of.gid);
     let memory = || format!("group {gid} has {} memory faults on node {dst}, {} on node {src}", of.mem_dst, of.mem_src);
     match by {
-        Some(Rule::EarlyLife) => {
+        Some(Rule::FirstScans) => {
             let preferred = if of.preferred_nid < 0 { "none".into() } else { of.preferred_nid.to_string() };
             format!("preferred node {preferred}, scan pass {}; {}", of.scan_seq, before(of, names))
         }

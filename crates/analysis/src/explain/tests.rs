@@ -1,7 +1,7 @@
 use super::find::NotFound;
 use super::names::{Asked, Names, Place, Subject};
 use super::{Chain, Explain, MAX_STEPS, Step, Steps};
-use crate::made::Made;
+use crate::testing::EventBuilder;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::{CounterRow, Kind, Sink, Source, Task};
 use proptest::prelude::*;
@@ -16,13 +16,13 @@ type Sample = (u64, &'static str, Vec<(&'static str, Option<u64>)>);
 struct Stream {
     source: Source,
     tasks: Vec<(i32, i32, &'static str)>,
-    events: Vec<Made>,
+    events: Vec<EventBuilder>,
     samples: Vec<Sample>,
 }
 
 impl Stream {
     /// Of two processes on two nodes with two CPUs each.
-    fn twin(events: Vec<Made>) -> Stream {
+    fn twin(events: Vec<EventBuilder>) -> Stream {
         let source = Source { arm: "twin".into(), cpu_nodes: vec![0, 0, 1, 1], ..Source::default() };
         let tasks = vec![(10, 10, "one"), (11, 10, "one"), (20, 20, "two")];
         Stream { source, tasks, events, samples: Vec::new() }
@@ -58,14 +58,22 @@ impl Stream {
     }
 }
 
-fn mapping(tgid: i64, region: i64, name: &str) -> Made {
-    let made = Made::new(Kind::NumaMapping).set("tgid", tgid).set("vm_start", START as i64);
+fn mapping(tgid: i64, region: i64, name: &str) -> EventBuilder {
+    let made = EventBuilder::new(Kind::NumaMapping).set("tgid", tgid).set("vm_start", START as i64);
     made.set("vm_end", (START + (64 << 12)) as i64).set("region_id", region).text("region", name)
 }
 
 /// A fault of task 10 or 11 of process `one` on page `page`, that is on node `src`, by a CPU of node `dst`.
-fn fault(at: u64, pid: i32, page: u64, (src, dst): (i64, i64), rule: Rule, wanted: bool, frames: [i64; 2]) -> Made {
-    let made = Made::new(Kind::NumaHintFault).at(at).pid(pid).cpu(2 * dst as u32).set("tgid", 10);
+fn fault(
+    at: u64,
+    pid: i32,
+    page: u64,
+    (src, dst): (i64, i64),
+    rule: Rule,
+    wanted: bool,
+    frames: [i64; 2],
+) -> EventBuilder {
+    let made = EventBuilder::new(Kind::NumaHintFault).at(at).pid(pid).cpu(2 * dst as u32).set("tgid", 10);
     let made = made.set("addr", (START + (page << 12)) as i64).set("nr_pages", 1).set("pfn", frames[0]);
     let made = made.set("new_pfn", frames[1]).set("src_nid", src).set("dst_nid", dst).set("last_cpu", 1);
     let made = made.set("last_pid", 11).set("last_nid", 0).set("rule", rule as i64).set("wanted", wanted.into());
@@ -80,7 +88,8 @@ fn offset(page: u64) -> Asked {
 
 #[test]
 fn a_page_follows_stays_and_is_refused() {
-    let refused = Made::new(Kind::NumaMigrateRefused).at(4_000_001).pid(10).set("pfn", 0x200).set("nr_pages", 1);
+    let refused =
+        EventBuilder::new(Kind::NumaMigrateRefused).at(4_000_001).pid(10).set("pfn", 0x200).set("nr_pages", 1);
     let refused = refused.set("src_nid", 1).set("dst_nid", 0).set("rule", Rule::NodeFull as i64).set("have", 99);
     let stream = Stream::twin(vec![
         mapping(10, 3, "one/heap"),
@@ -206,26 +215,36 @@ fn what_there_is_not_is_said_with_what_there_is() {
     assert_eq!(error, "no NUMA group `12`; the recording has 1 group: 20; task 12 was in group 20");
 }
 
-fn group(at: u64, pid: i32, rule: Rule, (gid, tasks): (i64, i64), (other, other_gid): (i64, i64)) -> Made {
-    let made = Made::new(Kind::NumaGroup).at(at).pid(pid).set("pid", pid.into()).set("gid", gid).set("nr_tasks", tasks);
+fn group(at: u64, pid: i32, rule: Rule, (gid, tasks): (i64, i64), (other, other_gid): (i64, i64)) -> EventBuilder {
+    let made = EventBuilder::new(Kind::NumaGroup)
+        .at(at)
+        .pid(pid)
+        .set("pid", pid.into())
+        .set("gid", gid)
+        .set("nr_tasks", tasks);
     made.set("rule", rule as i64).set("other_pid", other).set("other_gid", other_gid).set("other_tasks", 2)
 }
 
 /// A placement of task 10 with faults on both nodes.
-fn placement(at: u64, (old, nid): (i64, i64), faults: [i64; 2]) -> Vec<Made> {
+fn placement(at: u64, (old, nid): (i64, i64), faults: [i64; 2]) -> Vec<EventBuilder> {
     let of_node = |nid: usize| {
-        let made = Made::new(Kind::NumaNodeFaults).at(at).pid(10).set("pid", 10).set("gid", 11).set("nid", nid as i64);
+        let made =
+            EventBuilder::new(Kind::NumaNodeFaults).at(at).pid(10).set("pid", 10).set("gid", 11).set("nid", nid as i64);
         made.set("mem", faults[nid] / 2).set("cpu", 1).set("group_mem", faults[nid]).set("group_cpu", 2)
     };
-    let made = Made::new(Kind::NumaPlacement).at(at).pid(10).set("pid", 10).set("gid", 11).set("scan_seq", 4);
+    let made = EventBuilder::new(Kind::NumaPlacement).at(at).pid(10).set("pid", 10).set("gid", 11).set("scan_seq", 4);
     let made = made.set("rule", Rule::MostFaults as i64).set("best_nid", nid).set("best_faults", faults[nid as usize]);
     let made = made.set("old_nid", old).set("nid", nid).set("active_nodes", 1).set("max_faults_cpu", 9);
     vec![of_node(0), of_node(1), made]
 }
 
-fn moved(at: u64, pid: i64, from: [i64; 2], to: [i64; 2]) -> Made {
-    let made =
-        Made::new(Kind::SchedMoveNuma).at(at).pid(pid as i32).cpu(from[0] as u32).set("pid", pid).set("tgid", 10);
+fn moved(at: u64, pid: i64, from: [i64; 2], to: [i64; 2]) -> EventBuilder {
+    let made = EventBuilder::new(Kind::SchedMoveNuma)
+        .at(at)
+        .pid(pid as i32)
+        .cpu(from[0] as u32)
+        .set("pid", pid)
+        .set("tgid", 10);
     let made = made.set("ngid", 11).set("src_cpu", from[0]).set("src_nid", from[1]);
     made.set("dst_cpu", to[0]).set("dst_nid", to[1])
 }
@@ -236,15 +255,16 @@ fn a_task_is_placed_looks_for_a_cpu_and_moves() {
     stream.events.push(group(2_000, 10, Rule::Joined, (10, 1), (11, 11)));
     stream.events.extend(placement(3_000, (-1, 1), [40, 60]));
     let of_cpu = |cpu: i64, imp: i64, rule: Rule| {
-        let made = Made::new(Kind::NumaSearchCpu).at(3_000).pid(10).set("pid", 10).set("cpu", cpu).set("nid", 1);
+        let made =
+            EventBuilder::new(Kind::NumaSearchCpu).at(3_000).pid(10).set("pid", 10).set("cpu", cpu).set("nid", 1);
         made.set("curr", 20).set("rule", rule as i64).set("imp", imp).set("moveimp", 200).set("best_imp", 0)
     };
     stream.events.extend([of_cpu(2, 12, Rule::TooSmall), of_cpu(3, 200, Rule::PlainMove)]);
-    let node = Made::new(Kind::NumaSearchNode).at(3_000).pid(10).set("pid", 10).set("nid", 1);
+    let node = EventBuilder::new(Kind::NumaSearchNode).at(3_000).pid(10).set("pid", 10).set("nid", 1);
     let node = node.set("rule", Rule::PreferredNode as i64).set("taskimp", -5).set("groupimp", 200);
     let node = node.set("nr_running", 2).set("cpus", 2).set("may_move", 1);
     stream.events.push(node.set("best_cpu", 3).set("best_pid", 0).set("best_imp", 200));
-    let search = Made::new(Kind::NumaTaskMigrate).at(3_000).pid(10).set("pid", 10).set("gid", 11);
+    let search = EventBuilder::new(Kind::NumaTaskMigrate).at(3_000).pid(10).set("pid", 10).set("gid", 11);
     let search = search.set("rule", Rule::MoveTask as i64).set("src_cpu", 0).set("src_nid", 0).set("preferred_nid", 1);
     stream.events.push(search.set("nid", 1).set("best_cpu", 3).set("best_pid", 0).set("best_imp", 200));
     stream.events.push(moved(3_000, 10, [0, 0], [3, 1]));
@@ -326,7 +346,7 @@ fn lost_events_are_a_gap() {
 }
 
 /// What a real kernel leaves.
-fn kernel(events: Vec<Made>) -> Stream {
+fn kernel(events: Vec<EventBuilder>) -> Stream {
     let source = Source { arm: "host".into(), ..Source::default() };
     Stream { source, tasks: vec![(172, 170, "wl0"), (173, 170, "wl1")], events, samples: Vec::new() }
 }
@@ -334,12 +354,14 @@ fn kernel(events: Vec<Made>) -> Stream {
 #[test]
 fn a_task_of_a_real_kernel_as_far_as_its_events_tell() {
     let migrate = |at, cpu| {
-        let made = Made::new(Kind::MmMigratePages).at(at).pid(173).cpu(cpu).set("nr_succeeded", 3).set("nr_failed", 1);
+        let made =
+            EventBuilder::new(Kind::MmMigratePages).at(at).pid(173).cpu(cpu).set("nr_succeeded", 3).set("nr_failed", 1);
         made.set("mode", 0).set("reason", 5)
     };
-    let stick = Made::new(Kind::SchedStickNuma).at(3_000).pid(173).cpu(1).set("src_pid", 173).set("src_tgid", 170);
+    let stick =
+        EventBuilder::new(Kind::SchedStickNuma).at(3_000).pid(173).cpu(1).set("src_pid", 173).set("src_tgid", 170);
     let stick = stick.set("src_ngid", 172).set("src_cpu", 1).set("src_nid", 0).set("dst_cpu", -1).set("dst_nid", -1);
-    let limit = Made::new(Kind::MmNumaMigrateRatelimit).at(4_000).pid(173).set("pid", 173).set("dst_nid", 0);
+    let limit = EventBuilder::new(Kind::MmNumaMigrateRatelimit).at(4_000).pid(173).set("pid", 173).set("dst_nid", 0);
     let limit = limit.set("nr_pages", 512).text("comm", "wl1");
     let stream = kernel(vec![migrate(1_000, 1), migrate(2_000, 1), stick, limit, moved(5_000, 172, [3, 1], [0, 0])]);
     let chain = stream.explain(Asked::Task("wl1".into()));
@@ -365,12 +387,14 @@ fn a_task_of_a_real_kernel_as_far_as_its_events_tell() {
 
 #[test]
 fn a_page_of_a_real_kernel_as_far_as_its_events_tell() {
-    let entry = |kind, at| Made::new(kind).at(at).pid(173).cpu(2).set("addr", 0x7000).set("order", 0);
+    let entry = |kind, at| EventBuilder::new(kind).at(at).pid(173).cpu(2).set("addr", 0x7000).set("order", 0);
     let set = entry(Kind::SetMigrationPte, 1_000).set("pte", 0x1f);
     let remove = entry(Kind::RemoveMigrationPte, 2_000).set("pte", 0x8000_0000_0123_4867u64 as i64);
-    let done = Made::new(Kind::MmMigratePages).at(3_000).pid(173).cpu(2).set("nr_succeeded", 1).set("nr_failed", 0);
-    let touch = Made::new(Kind::PageFaultUser).at(500).pid(173).cpu(2).set("address", 0x7123).set("error_code", 6);
-    let elsewhere = Made::new(Kind::PageFaultUser).at(500).pid(173).set("address", 0x8123).set("error_code", 6);
+    let done =
+        EventBuilder::new(Kind::MmMigratePages).at(3_000).pid(173).cpu(2).set("nr_succeeded", 1).set("nr_failed", 0);
+    let touch =
+        EventBuilder::new(Kind::PageFaultUser).at(500).pid(173).cpu(2).set("address", 0x7123).set("error_code", 6);
+    let elsewhere = EventBuilder::new(Kind::PageFaultUser).at(500).pid(173).set("address", 0x8123).set("error_code", 6);
     let stream = kernel(vec![touch, elsewhere, set, remove, done.set("mode", 0).set("reason", 5)]);
     let chain = stream.explain(Asked::Address("170".into(), 0x7123));
     let reported: Vec<&str> = chain.steps.iter().map(|step| step.what.as_str()).collect();
@@ -385,7 +409,7 @@ fn a_page_of_a_real_kernel_as_far_as_its_events_tell() {
         "It is on an unknown node, frame 0x1234 since 0.000003 s: migrated on a hinting fault of wl1-173 on CPU 2.";
     assert_eq!(chain.answer, answer);
     assert_eq!(chain.gaps.len(), 1);
-    let alloc = Made::new(Kind::MmPageAlloc).at(1).pid(172).set("pfn", 0x100).set("order", 3);
+    let alloc = EventBuilder::new(Kind::MmPageAlloc).at(1).pid(172).set("pfn", 0x100).set("order", 3);
     let chain = kernel(vec![alloc]).explain(Asked::Frame(0x105));
     assert_eq!(chain.steps[0].what, "wl0-172 on CPU 0 allocates its frame (8 pages)");
     assert_eq!(chain.answer, "Its node, and why it is there, were not recorded.");
@@ -467,9 +491,9 @@ proptest! {
         let mut stream = Stream::twin(Vec::new());
         for (at, (kind, numbers)) in rows.iter().enumerate() {
             let schema = &mmtwin_event::vocabulary::SCHEMAS[*kind];
-            let made = Made::new(schema.kind).at(at as u64).pid(10);
+            let made = EventBuilder::new(schema.kind).at(at as u64).pid(10);
             let value = |slot: usize| if small { numbers[slot] & 15 } else { numbers[slot] };
-            let set = |made: Made, (slot, field): (usize, &mmtwin_event::vocabulary::FieldSchema)| made.set(field.name, value(slot));
+            let set = |made: EventBuilder, (slot, field): (usize, &mmtwin_event::vocabulary::FieldSchema)| made.set(field.name, value(slot));
             stream.events.push(schema.fields.iter().enumerate().fold(made, set));
         }
         for asked in [Asked::Task("10".into()), Asked::Frame(9), Asked::Group("9".into()), Asked::Address("10".into(), 9), Asked::Offset("r".into(), 0)] {

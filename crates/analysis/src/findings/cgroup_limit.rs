@@ -71,7 +71,7 @@ fn limits_hit(a: &Analysis) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn reclaims(n: u64) -> Recording {
         reclaims_of(n, 32)

@@ -74,7 +74,7 @@ fn by_counters(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn stalls(n: u64, ns: u64, every: u64) -> Recording {
         let mut r = Recording::default();

@@ -50,7 +50,7 @@ fn measured(a: &Analysis) -> Vec<(&'static str, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn kswapd(freed: i64) -> Recording {

@@ -74,7 +74,7 @@ fn compaction(a: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn stall(r: &mut Recording, at: u64, ns: u64, order: i64) {

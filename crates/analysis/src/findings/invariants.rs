@@ -31,7 +31,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::{Kind, Sink, Source};
 
     /// kswapd wakes once between the samples, once while the last one is read, once long after.

@@ -46,7 +46,7 @@ fn awake(process: &Process, trace: Span) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn phases(phases: &[(u64, u64)], end: u64) -> Recording {
         let mut r = Recording::default();

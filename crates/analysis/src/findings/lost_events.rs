@@ -40,7 +40,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::{Kind, Sink};
 
     fn recording() -> Recording {

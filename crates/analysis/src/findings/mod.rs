@@ -6,12 +6,12 @@
 mod cgroup_limit;
 mod direct_reclaim;
 mod efficiency;
+#[cfg(test)]
+mod fixture;
 mod high_order;
 mod invariants;
 mod kswapd_awake;
 mod lost_events;
-#[cfg(test)]
-mod made;
 mod numa_convergence;
 mod numa_failures;
 mod numa_fallback;

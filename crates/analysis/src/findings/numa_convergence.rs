@@ -37,7 +37,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn migrations(seconds: u64, pages: impl Fn(u64) -> i64) -> Recording {

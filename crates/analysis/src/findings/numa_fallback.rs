@@ -32,7 +32,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn allocations(hit: u64, miss: u64) -> Recording {
         let mut r = Recording::default();

@@ -24,7 +24,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn faults(all: u64, local: u64) -> Recording {
         let mut r = Recording::default();

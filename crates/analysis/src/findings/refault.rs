@@ -44,7 +44,7 @@ fn freed(a: &Analysis) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     #[test]
     fn fires_when_half_comes_back() {

@@ -69,7 +69,7 @@ fn lazy(a: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::{Call, Kind, Sink};
 
     fn called(nanoseconds: u64) -> Recording {

@@ -69,7 +69,7 @@ fn waits(a: &Analysis) -> (u64, u128, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn throttled(reason: i64, usecs: i64) -> Recording {

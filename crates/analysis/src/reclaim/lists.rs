@@ -166,12 +166,13 @@ impl Isolated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
     use mmtwin_event::Kind;
 
     fn list(fields: &[(&str, i64)], bits: bool) -> List {
-        let made =
-            fields.iter().fold(Made::new(Kind::MmVmscanLruIsolate), |made, (name, value)| made.set(name, *value));
+        let made = fields
+            .iter()
+            .fold(EventBuilder::new(Kind::MmVmscanLruIsolate), |made, (name, value)| made.set(name, *value));
         Isolation::read(&made.event(), bits).list
     }
 

@@ -290,11 +290,11 @@ fn figure(row: &Metric) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mmtwin_analysis::made::Made;
+    use mmtwin_analysis::testing::EventBuilder;
     use mmtwin_event::Sink;
 
-    fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> Made {
-        Made::new(kind).pid(pid).comm(comm).at(us * 1000)
+    fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> EventBuilder {
+        EventBuilder::new(kind).pid(pid).comm(comm).at(us * 1000)
     }
 
     #[test]

@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::model::CrossCheck;
-use mmtwin_analysis::made::Made;
+use mmtwin_analysis::testing::EventBuilder;
 use mmtwin_event::Kind::*;
 use mmtwin_event::{CounterRow, Sink, Source};
 use proptest::prelude::*;
 
-fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> Made {
-    Made::new(kind).pid(pid).comm(comm).at(us * 1000)
+fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> EventBuilder {
+    EventBuilder::new(kind).pid(pid).comm(comm).at(us * 1000)
 }
 
-fn shrink(pid: i32, comm: &'static [u8], nid: i64, scanned: i64, reclaimed: i64) -> Made {
+fn shrink(pid: i32, comm: &'static [u8], nid: i64, scanned: i64, reclaimed: i64) -> EventBuilder {
     let made = made(MmVmscanLruShrinkInactive, pid, comm, 20).set("flags", 10).set("priority", 12).set("nid", nid);
     made.set("nr_scanned", scanned).set("nr_reclaimed", reclaimed).set("nr_activate_file", 3)
 }
@@ -163,7 +163,7 @@ proptest! {
     ) {
         let mut analysis = Analysis::default();
         for (schema, ts, pid, cpu, values, present) in &events {
-            let made = Made::new(mmtwin_event::vocabulary::SCHEMAS[*schema].kind).at(*ts).pid(*pid).cpu(*cpu);
+            let made = EventBuilder::new(mmtwin_event::vocabulary::SCHEMAS[*schema].kind).at(*ts).pid(*pid).cpu(*cpu);
             let slots = mmtwin_event::Slots { values: std::array::from_fn(|i| values[i]), present: *present };
             analysis.event(&mmtwin_event::Event { fields: mmtwin_event::Fields::Text(&slots), ..made.event() });
             if *ts % 7 == 0 {

@@ -204,7 +204,7 @@ pub fn table(analysis: &Analysis) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mmtwin_analysis::made::Made;
+    use mmtwin_analysis::testing::EventBuilder;
     use mmtwin_event::{CounterRow, Kind, Sink, Source, Times};
 
     const DD: (i32, &[u8]) = (7, b"dd");
@@ -212,19 +212,19 @@ mod tests {
     const CP: (i32, &[u8]) = (9, b"cp");
     const KSWAPD: (i32, &[u8]) = (3, b"kswapd0");
 
-    fn made(kind: Kind, who: (i32, &'static [u8]), us: u64) -> Made {
-        Made::new(kind).pid(who.0).comm(who.1).at(us * 1000)
+    fn made(kind: Kind, who: (i32, &'static [u8]), us: u64) -> EventBuilder {
+        EventBuilder::new(kind).pid(who.0).comm(who.1).at(us * 1000)
     }
 
-    fn isolate(who: (i32, &'static [u8]), lru: i64, scanned: i64) -> Made {
+    fn isolate(who: (i32, &'static [u8]), lru: i64, scanned: i64) -> EventBuilder {
         made(MmVmscanLruIsolate, who, 5).set("lru", lru).set("nr_scanned", scanned)
     }
 
-    fn shrink(who: (i32, &'static [u8]), scanned: i64, reclaimed: i64) -> Made {
+    fn shrink(who: (i32, &'static [u8]), scanned: i64, reclaimed: i64) -> EventBuilder {
         made(MmVmscanLruShrinkInactive, who, 6).set("nr_scanned", scanned).set("nr_reclaimed", reclaimed)
     }
 
-    fn values(source: Source, events: &[Made]) -> BTreeMap<String, Cell> {
+    fn values(source: Source, events: &[EventBuilder]) -> BTreeMap<String, Cell> {
         let mut analysis = Analysis::default();
         analysis.start(&source);
         events.iter().for_each(|made| analysis.event(&made.event()));

@@ -79,8 +79,8 @@ impl<'n> Room<'n> {
         let refuse = |message| Err(Error::at(Place::file(self.name), message));
         if self.used > self.limit {
             return refuse(format!(
-                "unpacks to more than the {} MiB that may be used of the temporary directory {} (half of what is free, \
-                 at most {} GiB): unpack it yourself, or set TMPDIR",
+                "unpacks to more than the {} MiB allowed in the temporary directory {} (half of the free space, \
+                 at most {} GiB): unpack it manually, or set TMPDIR",
                 self.limit >> 20,
                 std::env::temp_dir().display(),
                 MOST >> 30

@@ -153,12 +153,12 @@ impl Places {
 fn header_page(places: &Places) -> Result<(String, Place), Error> {
     let Some((text, place)) = places.read("header_page")? else {
         let missing = places.0.first().map_or(PathBuf::new(), |place| place.join("header_page"));
-        let message = "missing, so the pages cannot be read; copy it from the tracefs that the pages are from";
+        let message = "missing, so the pages cannot be read; copy it from the same tracefs";
         return Err(Error::at(Place::file(&missing.to_string_lossy()), message));
     };
     // Only tracefs itself has files that hold more than their size.
     if Path::new(&place.file).metadata().is_ok_and(|m| m.len() < text.len() as u64) {
-        let message = "a live tracefs is not read in place, for that takes the events out of its buffers: use \
+        let message = "a live tracefs is not read in place, because that consumes its events: use \
                        `mmtwin record`, or copy the directory";
         return Err(Error::at(place, message));
     }
@@ -169,8 +169,8 @@ fn header_page(places: &Places) -> Result<(String, Place), Error> {
 }
 
 /// Why copies of `header_page` are empty or cut.
-const FIRST_READ: &str = "tracefs gives this text with the first read only, as much as that asks for, and calls it \
-                          0 bytes long, so tar and some other tools copy nothing: copy it with `cp` or `cat`";
+const FIRST_READ: &str = "tracefs reports a size of 0 and returns this text with the first read only, so tar and \
+                          some other tools copy nothing: copy it with `cp` or `cat`";
 
 /// An error in a `header_page` that may have lost its end.
 fn cut_header(place: &Place, error: Error) -> Error {

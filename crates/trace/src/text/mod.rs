@@ -58,7 +58,7 @@ pub fn read_text(name: &str, input: TextInput<'_>, sink: &mut dyn Sink, outcome:
                     Block::TooLong => reader.too_long(),
                     Block::Endless => {
                         reader.too_long();
-                        reader.give_up("a line of more than 64 MiB has no end; nothing behind it is read")?;
+                        reader.give_up("a line longer than 64 MiB; the rest is not read")?;
                     }
                 }
                 if reader.given_up {
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         let end = memchr::memchr(b'\n', text);
         let line = &text[..end.unwrap_or(text.len())];
         if line.len() > MAX_LINE {
-            self.warn("a line longer than 1 MiB was left out");
+            self.warn("a line longer than 1 MiB was skipped");
             return Ok(line.len());
         }
         let bare = line.strip_suffix(b"\r").unwrap_or(line);
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
             (true, None) => self.warn("the last line has no line end: it may be cut short"),
             (false, None) => {
                 let (name, line) = (self.name, self.line);
-                let message = "the last line is cut short and was left out";
+                let message = "the last line is truncated and was skipped";
                 self.outcome.warnings.cut(|| Place::line(name, line), message);
             }
             (false, Some(_)) => self.refuse(line)?,
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
 
     fn too_long(&mut self) {
         self.line += 1;
-        self.warn("a line longer than 1 MiB was left out");
+        self.warn("a line longer than 1 MiB was skipped");
     }
 
     /// A line that nothing here reads.
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
             return Err(self.unknown());
         }
         if self.names.is_full() {
-            self.warn("more event names than any kernel has: the later ones are called `?`");
+            self.warn("more event names than any kernel has: further ones are named `?`");
         }
         self.flush_losses(self.last_ts);
         Ok(())
@@ -385,7 +385,7 @@ impl<'a> Reader<'a> {
                 self.calls += 1;
                 match function {
                     Some(function) => self.sink.call(&Call { function: &function, cpu, nanoseconds }),
-                    None => self.warn("the end of a function whose begin is missing was left out"),
+                    None => self.warn("the end of a function without a start was skipped"),
                 }
                 true
             }

@@ -311,7 +311,7 @@ fn what_is_wrong_becomes_a_warning_and_the_rest_is_read() {
             "t:2: a line that is not an event was skipped (2 times; this is the first)",
             "t:3: time goes backwards: events stay in the order of the file",
             "t:4: mm_vmscan_kswapd_wake: fields are missing or unreadable; the event is kept without its type (2 times; this is the first)",
-            "t:8: the last line is cut short and was left out",
+            "t:8: the last line is truncated and was skipped",
         ]
     );
     let (log, outcome, _) = read(wake.trim_end().as_bytes());
