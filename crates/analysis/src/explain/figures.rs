@@ -14,6 +14,11 @@ pub fn rule(rule: Rule) -> String {
     format!("{}: {}", rule.function(), rule.title())
 }
 
+/// A number of things whose plural is regular.
+pub(super) fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
 /// A node, or that there is none.
 pub(super) fn node(nid: i32) -> String {
     if nid < 0 { "no node".into() } else { format!("node {nid}") }
@@ -87,27 +92,30 @@ pub(super) fn refused(of: &NumaMigrateRefused, by: Option<Rule>) -> String {
 
 /// What happened to a task's group.
 pub(super) fn group(of: &NumaGroup, by: Option<Rule>, names: &Names) -> String {
+    let tasks = |number| count(number, "task");
     let other = || match of.other_gid {
         0 => format!("{}, which has none", names.task(of.other_pid)),
-        gid => format!("{} of group {gid} ({} tasks)", names.task(of.other_pid), of.other_tasks),
+        gid => format!("{} of group {gid} ({})", names.task(of.other_pid), tasks(of.other_tasks)),
     };
     match by {
         Some(Rule::Created) => format!("{} creates group {}", names.task(of.pid), of.gid),
         Some(Rule::Joined) => {
             let from = if of.gid > 0 {
-                format!("leaves group {} ({} tasks) and ", of.gid, of.nr_tasks)
+                format!("leaves group {} ({}) and ", of.gid, tasks(of.nr_tasks))
             } else {
                 String::new()
             };
             format!(
-                "{} {from}joins group {} of {} ({} tasks)",
+                "{} {from}joins group {} of {} ({})",
                 names.task(of.pid),
                 of.other_gid,
                 names.task(of.other_pid),
-                of.other_tasks
+                tasks(of.other_tasks)
             )
         }
-        Some(Rule::Left) => format!("{} ends and leaves group {} ({} tasks)", names.task(of.pid), of.gid, of.nr_tasks),
+        Some(Rule::Left) => {
+            format!("{} exits and leaves group {} ({})", names.task(of.pid), of.gid, tasks(of.nr_tasks))
+        }
         Some(Rule::NotRunning) => {
             format!(
                 "{} stays in group {}: the last accessor of its page no longer runs on that CPU",
@@ -116,10 +124,10 @@ pub(super) fn group(of: &NumaGroup, by: Option<Rule>, names: &Names) -> String {
             )
         }
         _ => format!(
-            "{} stays in group {} ({} tasks), shares a page with {}",
+            "{} stays in group {} ({}), shares a page with {}",
             names.task(of.pid),
             of.gid,
-            of.nr_tasks,
+            tasks(of.nr_tasks),
             other()
         ),
     }

@@ -1,6 +1,6 @@
 //! Which page, task or group of a recording is meant, or what there is instead.
 
-use super::figures::seconds;
+use super::figures::{count, seconds};
 use super::names::{Asked, Mapping, Names, PAGE, Place, Subject};
 use mmtwin_event::words::nearest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,10 @@ impl Names {
                 Err(NotFound::Unknown(match known.is_empty() {
                     true => format!("no task `{name}`: the recording has no tasks"),
                     false => {
-                        format!("no task `{name}`; the recording has {}: {tasks}{near}", count(known.len(), "task"))
+                        format!(
+                            "no task `{name}`; the recording has {}: {tasks}{near}",
+                            count(known.len() as u64, "task")
+                        )
                     }
                 }))
             }
@@ -75,7 +78,7 @@ impl Names {
         let hint = member.map_or(String::new(), |(pid, gid)| format!("; task {pid} was in group {gid}"));
         Err(NotFound::Unknown(format!(
             "no NUMA group `{name}`; the recording has {}: {groups}{hint}",
-            count(self.groups.len(), "group")
+            count(self.groups.len() as u64, "group")
         )))
     }
 
@@ -199,9 +202,4 @@ fn listed(names: impl Iterator<Item = impl ToString>) -> String {
     let more = names.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
-}
-
-/// A number of things.
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

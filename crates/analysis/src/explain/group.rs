@@ -165,17 +165,14 @@ impl Group {
         self.faults.flush(&mut self.all, steps);
         let gid = self.gid;
         let members = if self.members.is_empty() { &self.seen } else { &self.members };
-        let count = match members.len() {
-            1 => "1 task".to_string(),
-            n => format!("{n} tasks"),
-        };
+        let tasks = figures::count(members.len() as u64, "task");
         let named: Vec<String> = members.iter().take(NAMED).map(|pid| names.task(*pid)).collect();
         let more = members.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let mut answer = match (names.recorded.has(Kind::NumaGroup), self.members.is_empty()) {
             (true, true) => format!("Group {gid} has no tasks left."),
-            (true, false) => format!("Group {gid} has {count}: {}{more}.", named.join(", ")),
-            (false, _) => format!("Events name {count} of group {gid}: {}{more}.", named.join(", ")),
+            (true, false) => format!("Group {gid} has {tasks}: {}{more}.", named.join(", ")),
+            (false, _) => format!("Events name {tasks} of group {gid}: {}{more}.", named.join(", ")),
         };
         if let Some((at, faults, active)) = &self.last {
             answer.push_str(&format!(" At {}: active nodes {active}, {faults}.", seconds(*at)));
@@ -188,14 +185,13 @@ impl Group {
         let of_members = self.preferred.iter().filter(|(pid, _)| members.contains(pid));
         of_members.for_each(|(_, nid)| *by_node.entry(*nid).or_default() += 1);
         if !by_node.is_empty() {
-            let by_node: Vec<String> = by_node.iter().map(|(nid, n)| format!("{} ({n} tasks)", node(*nid))).collect();
+            let by_node: Vec<String> =
+                by_node.iter().map(|(nid, n)| format!("{} ({})", node(*nid), figures::count(*n, "task"))).collect();
             answer.push_str(&format!(" Its tasks prefer {}.", by_node.join(", ")));
         }
         let [moved, swapped, stuck] = self.moves;
         if moved + swapped + stuck > 0 {
-            answer.push_str(&format!(
-                " Its tasks moved {moved} times, swapped {swapped} times and found no CPU {stuck} times."
-            ));
+            answer.push_str(&format!(" Task moves: {moved}, swaps: {swapped}, searches without a CPU: {stuck}."));
         }
         let faults = self.all.text();
         if !faults.is_empty() {

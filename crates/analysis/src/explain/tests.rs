@@ -276,7 +276,7 @@ fn a_task_is_placed_looks_for_a_cpu_and_moves() {
     assert_eq!(events, expected);
     let what = |at: usize| chain.steps[at].what.as_str();
     assert_eq!(what(0), "1 local");
-    assert_eq!(what(1), "one-10 leaves group 10 (1 tasks) and joins group 11 of one-11 (2 tasks)");
+    assert_eq!(what(1), "one-10 leaves group 10 (1 task) and joins group 11 of one-11 (2 tasks)");
     let placed = "scan pass 4 completed: preferred node none -> 1; memory faults of group 11: node 0 40, node 1 60; of the task: \
                   node 0 20, node 1 30; active nodes of the group: 1";
     assert_eq!(what(2), placed);
@@ -326,8 +326,8 @@ fn a_group_grows_and_its_tasks_go_where_it_faults() {
     let expected = ["numa_group", "numa_group", "numa_placement", "numa_hint_fault", "sched_move_numa", "numa_group"];
     assert_eq!(events, expected);
     let answer = "Group 11 has 1 task: one-10. At 0.000005 s: active nodes 1, memory faults of group 11: node 0 40, \
-                  node 1 70; of the task: node 0 20, node 1 35. Its tasks prefer node 1 (1 tasks). Its tasks moved 1 times, swapped \
-                  0 times and found no CPU 0 times. Total: 1 hinting fault: 1 migrated (1 by \
+                  node 1 70; of the task: node 0 20, node 1 35. Its tasks prefer node 1 (1 task). Task moves: 1, swaps: 0, \
+                  searches without a CPU: 0. Total: 1 hinting fault: 1 migrated (1 by \
                   should_numa_migrate_memory: memory faults per CPU fault, with 3/4 hysteresis).";
     assert_eq!(chain.answer, answer);
 }

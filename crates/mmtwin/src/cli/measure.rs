@@ -10,9 +10,11 @@ use std::path::PathBuf;
 pub enum Bench {
     /// NUMA counters of the page allocator: updates, published thresholds, reads
     #[command(after_help = "\
-Designs: zone-s8 (4.13), separate-s8 (first step of the series), separate-u16 (4.14 to 5.13), off (vm.numa_stat=0),
-events (5.14 on); zone-s16 holds larger thresholds. An operation is one page allocation and free; --work is its time without the counters,
-by default 80 ns: 176 cycles at 2.194 GHz, as published for one thread with statistics off.
+Designs: zone-s8 (4.13), separate-s8 (first patch of the series), separate-u16
+(4.14 to 5.13), off (vm.numa_stat=0), events (since 5.14); zone-s16 allows
+larger thresholds. An operation is one page allocation and free; --work is its
+time without the counters, by default 80 ns: 176 cycles at 2.194 GHz, as
+published for one thread with statistics off.
 
 Examples:
   mmtwin bench counters
@@ -21,8 +23,9 @@ Examples:
     Counters(BenchOptions),
     /// Accounting of purged vmalloc areas: one atomic subtraction per area, or one per list
     #[command(after_help = "\
-Purging CPUs walk a list of areas while freeing CPUs allocate and free areas. --work is the time of an allocation and free
-without the shared cache line, by default 10 us (assumed).
+Purging CPUs walk a list of areas while freeing CPUs allocate and free areas.
+--work is the time of an allocation and free without the shared cache line, by
+default 10 us (assumed).
 
 Examples:
   mmtwin bench purge
@@ -47,9 +50,10 @@ pub struct BenchOptions {
 /// `mmtwin calibrate`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Measures an uncontended atomic addition, transfers and hand-offs of a cache line between each pair of CPUs, additions to
-one line by increasing numbers of CPUs, the NUMA counters of one CPU, and memory latency and bandwidth between all nodes.
-Run it on an idle machine. A scenario names FILE as its machine: preset = \"FILE\".
+Measures an uncontended atomic addition, transfers and hand-offs of a cache
+line between each pair of CPUs, additions to one line by increasing numbers of
+CPUs, the NUMA counters of one CPU, and memory latency and bandwidth between
+all nodes. Run it on an idle machine. A scenario uses FILE with preset = \"FILE\".
 
 Examples:
   mmtwin calibrate                       writes machine.toml

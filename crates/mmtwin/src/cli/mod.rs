@@ -24,9 +24,9 @@ Examples:
   mmtwin run scenario.toml          run a workload on the simulated kernel (the twin)
   mmtwin calibrate                  measure this machine for the twin
 
-Exit status: 0 success, 1 error, 2 usage, 3 --fail-on matched, 4 more events lost than --max-lost,
-5 out of memory in a run, 6 recording reached --max-size, 128+n terminated by signal n.
-`record -- CMD` exits with the status of CMD.")]
+Exit status: 0 success, 1 error, 2 usage, 3 --fail-on matched, 4 more events
+lost than --max-lost, 5 out of memory in a run, 6 recording reached --max-size,
+128+n terminated by signal n. `record -- CMD` exits with the status of CMD.")]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]

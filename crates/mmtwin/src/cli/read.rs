@@ -13,8 +13,9 @@ Examples:
   mmtwin record -o web.mmt --cgroup /web           until Ctrl-C, with the counters of a cgroup
   mmtwin record -e 'vmscan:*' -e migrate:mm_migrate_pages -I 100ms -- ./app
 
-The recording is a directory. It can be read while it is written and after a kill -9.
-Only a tracefs instance of mmtwin's own is used. It is removed at the end, or by the next recording after a crash.")]
+The recording is a directory. It can be read while it is written and after a
+kill -9. Events are traced in a tracefs instance of mmtwin's own, which is
+removed at the end, or by the next recording after a crash.")]
 pub struct Record {
     /// Directory to write
     #[arg(short, long, value_name = "REC", default_value = "mmtwin.mmt")]
@@ -90,15 +91,16 @@ pub enum Format {
 /// `mmtwin report`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe, trace-cmd report; also .gz, .zst, .xz),
-a copied tracefs directory with raw pages (per_cpu/cpuN/trace_pipe_raw) and event formats, a directory or tar archive
-of a trace with /proc snapshots, or - for standard input.
+INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe,
+trace-cmd report; also .gz, .zst, .xz), a copied tracefs directory with raw
+pages (per_cpu/cpuN/trace_pipe_raw) and event formats, a directory or tar
+archive of a trace with /proc snapshots, or - for standard input.
 
 Examples:
   mmtwin report mmtwin.mmt
   mmtwin report trace.dat --table vmscan,reclaim-by-node
   mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
-  mmtwin report trace.txt --style historic --table vmscan     as published on the kernel lists
+  mmtwin report trace.txt --style historic --table vmscan   as published
   trace-cmd report | mmtwin report -")]
 pub struct Report {
     /// Recordings and traces
@@ -210,8 +212,9 @@ pub struct Scrub {
 /// `mmtwin convert`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The name of OUT selects the format: .dat is trace.dat, .txt (also .gz, .zst) is ftrace text, a name ending in
-.parquet or / is a directory of Parquet files, one per event.
+The name of OUT selects the format: .dat is trace.dat, .txt (also .gz, .zst)
+is ftrace text, a name ending in .parquet or / is a directory of Parquet files,
+one per event.
 
 Examples:
   mmtwin convert mmtwin.mmt -o trace.dat                  opens in trace-cmd and KernelShark
@@ -264,11 +267,13 @@ pub enum Compression {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("subject").required(true).args(["page", "task", "group"]))]
 #[command(after_help = "\
-Prints one step per event: time, event, the kernel function and rule that decided, and their figures.
-The last paragraph is the answer. What was not recorded is n/a, with the event to record for it.
+Prints one step per event: time, event, the kernel function and rule that
+decided, and their figures. The last paragraph is the answer. What was not
+recorded is n/a, with the event to record for it.
 
-PAGE is a frame number (0x1d7a0), PROCESS@ADDRESS (1000@0x7f0000005000) or [PROCESS/]REGION:OFFSET
-(one/heap:0x5000, heap:12MiB). Kernels do not trace which rule decided; the twin does, with mmtwin:numa_*.
+PAGE is a frame number (0x1d7a0), PROCESS@ADDRESS (1000@0x7f0000005000) or
+[PROCESS/]REGION:OFFSET (one/heap:0x5000, heap:12MiB). Kernels do not trace
+which rule decided; the twin does, with mmtwin:numa_*.
 
 Examples:
   mmtwin run s.toml --set 'run.events=[\"mmtwin:numa_*\", \"sched:*_numa\"]' -o s.mmt

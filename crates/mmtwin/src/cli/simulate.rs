@@ -8,8 +8,9 @@ use std::path::PathBuf;
 /// `mmtwin run`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The same scenario and seed give the same recording, byte for byte, on every machine. Without -o nothing is written.
-When memory runs out, the OOM killer kills a process, the others continue, and the exit status is 5.
+The same scenario and seed give the same recording, byte for byte, on every
+machine. Without -o nothing is written. When memory runs out, the OOM killer
+kills a process, the others continue, and the exit status is 5.
 
 Examples:
   mmtwin run scenarios/examples/numastat-pages.toml
@@ -206,8 +207,9 @@ pub enum ScenarioFormat {
 /// `mmtwin replay`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-TRACE is CSV text with the columns time,pid,page,rw (also .gz, .zst, .xz), a Parquet file with the same columns, or -
-for standard input. To replay it on the simulated kernel: mmtwin run SCENARIO --access-trace TRACE.
+TRACE is CSV text with the columns time,pid,page,rw (also .gz, .zst, .xz), a
+Parquet file with the same columns, or - for standard input. To replay it on
+the simulated kernel: mmtwin run SCENARIO --access-trace TRACE.
 
 Examples:
   mmtwin replay --pages 1000,10000,100000 trace.csv
@@ -239,8 +241,9 @@ pub enum Replacement {
 /// `mmtwin reproduce`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A row is `fitted` if a parameter of its machine file was fitted to it; all others are predicted. The published figures are
-in scenarios/published; every row is a run of the simulated kernel.
+A row is `fitted` if a parameter of its machine file was fitted to it; all
+others are predicted. The published figures are in scenarios/published; every
+row is a run of the simulated kernel.
 
 Examples:
   mmtwin reproduce numa-counters
@@ -257,8 +260,9 @@ pub struct Reproduce {
 /// `mmtwin fidelity`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The scenarios are in scenarios/fidelity. A cell has the stored runs of one scenario on kernel 6.1 or 6.12 in mode exact or
-smp, with five seeds. For developers: run it in the repository.
+The scenarios are in scenarios/fidelity. A cell has the stored runs of one
+scenario on kernel 6.1 or 6.12 in mode exact or smp, with five seeds. For
+developers: run it in the repository.
 
 Examples:
   mmtwin fidelity                          compare all stored cells with the twin

@@ -82,7 +82,7 @@ fn a_recording_of_the_lab() {
         |event: &str| -> u64 { rows.iter().filter(|row| row[3] == event).filter_map(|row| row[2].as_u64()).sum() };
     assert_eq!(times("sched_stick_numa"), own);
     let unknown = json["tables"][1]["rows"].as_array().expect("what is not known");
-    assert!(unknown.iter().any(|row| row[1].as_str().is_some_and(|fix| fix.contains("no kernel traces it"))));
+    assert!(unknown.iter().any(|row| row[1].as_str().is_some_and(|fix| fix.contains("kernels do not trace it"))));
     assert!(rows.iter().all(|row| !row[3].as_str().is_some_and(|event| event.starts_with("numa_"))));
 }
 
