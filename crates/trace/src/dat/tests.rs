@@ -237,10 +237,10 @@ fn what_is_no_trace_dat_says_so() {
     assert!(error(b"\x17\x08\x44tracing").starts_with("x: offset 0xa: the version of the file"));
     assert_eq!(
         error(b"\x17\x08\x44tracing8\0\0\x08\0\x10\0\0"),
-        "x: offset 0xa: version `8` of trace.dat is not known; 6 and 7 are"
+        "x: offset 0xa: unknown version `8` of trace.dat; supported: 6, 7"
     );
     let lz4 = b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0lz4\x001\0\x40\0\0\0\0\0\0\0";
-    assert!(error(lz4).contains("the compression `lz4` is not known"));
+    assert!(error(lz4).contains("unknown compression `lz4`"));
 }
 
 #[test]

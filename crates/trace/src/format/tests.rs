@@ -345,7 +345,7 @@ fn what_does_not_compile_is_printed_field_by_field() {
                   field:u8 c[3];\toffset:16;\tsize:3;\tsigned:0;\nfield:void * d;\toffset:24;\tsize:8;\tsigned:0;\n";
     let (formats, id) = formats("x", &made_up("x", fields, "\"%d\", some_function(REC->a)"), false);
     let format = formats.get(id).unwrap();
-    assert_eq!(format.unprintable(&formats, Style::Kernel), Some("the function some_function is not known"));
+    assert_eq!(format.unprintable(&formats, Style::Kernel), Some("unknown function some_function"));
     let mut raw = record(&formats, id, &[("a", Number(-3i64 as u64)), ("b", Text(b"hi")), ("d", Number(255))]);
     assert_eq!(printed(&formats, id, &raw, Style::Kernel), "a=-3 b=hi c=ARRAY[00, 00, 00] d=0xff");
     assert_eq!(printed(&formats, id, &raw, Style::TraceCmd), "[FAILED TO PARSE] a=-3 b=hi c=ARRAY[00, 00, 00] d=0xff");

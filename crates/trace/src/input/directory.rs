@@ -248,6 +248,6 @@ mod tests {
         fs::write(dir.path().join("a.dat"), "").unwrap();
         fs::write(dir.path().join("b.dat"), "").unwrap();
         let Err(error) = Contents::find("d", dir.path()) else { panic!("two traces were taken") };
-        assert!(error.to_string().contains("name one of"), "{error}");
+        assert!(error.to_string().contains("specify one of"), "{error}");
     }
 }

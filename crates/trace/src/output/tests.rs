@@ -32,7 +32,7 @@ fn a_file_appears_whole_with_the_permissions_of_its_source() {
     let other = root.path().join("b.txt");
     let output = FileOutput::open(&other, false, 0o600).unwrap();
     fs::write(&other, "theirs").unwrap();
-    assert!(message(output.write(b"ours")).contains("meanwhile"));
+    assert!(message(output.write(b"ours")).contains("another process"));
     assert_eq!((fs::read(&other).unwrap(), names(root.path()).len()), (b"theirs".to_vec(), 2));
 }
 
@@ -131,8 +131,8 @@ fn foreign_directories_are_refused_and_what_is_foreign_is_named() {
     fs::write(&to, "x").unwrap();
     assert!(refused().contains("is not a recording"));
     assert!(message(Folder::create(Path::new("/dev/null"), true, Kind::Recording)).contains("not a recording"));
-    assert!(message(Folder::create(Path::new("/"), true, Kind::Recording)).contains("no name"));
-    assert!(message(Folder::create(Path::new("."), true, Kind::Recording)).contains("no name"));
+    assert!(message(Folder::create(Path::new("/"), true, Kind::Recording)).contains("not a valid name"));
+    assert!(message(Folder::create(Path::new("."), true, Kind::Recording)).contains("not a valid name"));
     assert!(message(Folder::create(&root.path().join("no/r"), true, Kind::Recording)).contains("does not exist"));
 }
 

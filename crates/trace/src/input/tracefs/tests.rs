@@ -141,7 +141,7 @@ fn what_is_missing_is_named() {
     let text = fs::read_to_string(&header).unwrap();
     fs::write(&header, "").unwrap();
     let message = refused(&top);
-    assert!(message.contains("events/header_page: empty; tracefs gives this text with the first read"), "{message}");
+    assert!(message.contains("events/header_page: empty; tracefs reports a size of 0"), "{message}");
     fs::write(&header, &text[..32]).unwrap();
     let message = refused(&top);
     assert!(message.contains("events/header_page: header_page has no field `data`"), "{message}");
