@@ -215,7 +215,7 @@ mod tests {
         let checks = mechanisms("vmscan:mm_vmscan_kswapd_sleep\nvmscan:mm_vmscan_kswapd_wake\noom:mark_victim\n");
         let status = |name: &str| checks.iter().find(|c| c.name == name).map(|c| (c.status, c.found.as_str()));
         assert_eq!(status("reclaim"), Some((Status::Ok, "2 events")));
-        assert_eq!(status("vmalloc"), Some((Status::Missing, "this kernel has none of vmalloc:*")));
+        assert_eq!(status("vmalloc"), Some((Status::Missing, "this kernel lacks vmalloc:*")));
         assert_eq!(checks.len(), DEFAULT.len());
     }
 

@@ -298,7 +298,7 @@ fn what_the_machine_cannot_give_is_refused_by_name() {
     has(if evidence::collect().nodes.len() > 1 { "distance 77 from node 0 to node 1" } else { "node 1: this machine" });
     has("regions of 64 TiB in memory");
     has("524288 huge pages of 2 MiB");
-    has("action vmalloc-test of process heap: it is work of a kernel module");
+    has("action vmalloc-test of process heap: it needs the kernel module");
     assert!(!all.iter().any(|refusal| refusal.contains("action read")), "{all:?}");
 }
 

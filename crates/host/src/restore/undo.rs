@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&list).unwrap(), "256\t32\t0");
         assert_eq!(fs::read_to_string(&other).unwrap(), "5\n");
         assert_eq!((report.done.len(), report.left.len()), (1, 1), "{report:?}");
-        assert!(report.left[0].contains("is 5, which the run did not set: it stays (it was 1)"), "{report:?}");
+        assert!(report.left[0].contains("is 5, which the run did not set: not restored (it was 1)"), "{report:?}");
     }
 
     #[test]

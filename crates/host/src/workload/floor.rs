@@ -175,6 +175,6 @@ mod tests {
             ["501 threads: at most 500, half of what the kernel starts (kernel.threads-max)"]
         );
         let locked = of("[[process.region]]\nname = \"r\"\nsize = \"6 GiB\"\nlocked = true\n");
-        assert!(locked[0].starts_with("6 GiB of locked memory in all: at most 5324 MiB"), "{locked:?}");
+        assert!(locked[0].starts_with("6 GiB of locked memory in total: at most 5324 MiB"), "{locked:?}");
     }
 }

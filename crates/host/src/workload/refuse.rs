@@ -507,7 +507,7 @@ mod tests {
         let more = [node(0, &[0, 1, 4], 2 << 20, &[10, 21, 31]), node(1, &[2, 3], 1 << 20, &[21, 10, 31])];
         assert!(of_topology(Arm::Host, &more).is_empty());
         let expected =
-            ["node 0 with CPUs 0-1: here it has CPUs 0-1,4", "node 0 with 1 GiB of memory: here it has 2 GiB"];
+            ["node 0 with CPUs 0-1: this machine has CPUs 0-1,4", "node 0 with 1 GiB of memory: here it has 2 GiB"];
         assert_eq!(of_topology(Arm::Lab, &more), expected);
     }
 
@@ -515,13 +515,13 @@ mod tests {
     fn a_machine_that_does_not() {
         let small = [node(0, &[0], 1 << 19, &[10, 20])];
         let expected = [
-            "node 0 with CPUs 0-1: here it has CPUs 0",
-            "node 0 with 1 GiB of memory: here it has 512 MiB",
+            "node 0 with CPUs 0-1: this machine has CPUs 0",
+            "node 0 with 1 GiB of memory: this machine has 512 MiB",
             "node 1: this machine has nodes 0",
         ];
         assert_eq!(of_topology(Arm::Host, &small), expected);
         let other = [node(0, &[0, 1], 1 << 20, &[10, 20]), node(1, &[2, 3], 1 << 20, &[21, 10])];
-        assert_eq!(of_topology(Arm::Host, &other), ["distance 21 from node 0 to node 1: here it is 20"]);
+        assert_eq!(of_topology(Arm::Host, &other), ["distance 21 from node 0 to node 1: this machine has 20"]);
     }
 
     #[test]

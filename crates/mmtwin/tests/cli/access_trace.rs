@@ -48,7 +48,7 @@ fn a_trace_that_does_not_fit_is_refused_with_its_line() {
     let scenario = write(scratch.path(), "s.toml", SCENARIO);
     for (row, message) in [
         ("0,999,0,r", "3: the scenario has no pid 999: its threads are 1000 to 1001"),
-        ("0,1001,512,r", "3: pid 1001 has no page 512: the regions of process \"app\" have 512 pages, of at least 0"),
+        ("0,1001,512,r", "3: pid 1001 has no page 512: the regions of process \"app\" have 512 pages, from 0 on"),
         ("0,1001,300", "3: expected 4 columns (time,pid,page,rw), found 3"),
     ] {
         let trace = write(scratch.path(), "t.csv", &format!("time,pid,page,rw\n0,1000,0,w\n{row}\n"));

@@ -166,8 +166,8 @@ fn throttling(report: &serde_json::Value) {
     let rows = rows(report, "throttle");
     for (who, kswapd) in [("Direct", false), ("KSwapd", true)] {
         for (kind, reason) in [("congest", "VMSCAN_THROTTLE_WRITEBACK"), ("conditional", "VMSCAN_THROTTLE_CONGESTED")] {
-            for (figure, column) in [("number", "waits"), ("time", "time"), ("full", "full")] {
-                let of = rows.iter().filter(|r| r["reason"] == reason && (r["who"] == "kswapd") == kswapd);
+            for (figure, column) in [("number", "waits"), ("time", "time"), ("full", "timed_out")] {
+                let of = rows.iter().filter(|r| r["reason"] == reason && (r["reclaimer"] == "kswapd") == kswapd);
                 let got: f64 = of.map(|r| r[column].as_f64().expect("a number")).sum();
                 let label = format!("{who} {figure} {kind} waited");
                 let (_, expected) = ROWS.iter().find(|(row, _)| *row == label).expect("a row");

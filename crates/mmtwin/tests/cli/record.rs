@@ -313,7 +313,10 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
     }
     assert!(said.contains("status 1"), "{said} {err}");
     assert!(scratch.path().join("ran").exists(), "the command was cut short: {err}");
-    assert!(err.contains("No space left") && err.contains("ended with status 7") && !err.contains("panicked"), "{err}");
+    assert!(
+        err.contains("No space left") && err.contains("exited with status 7") && !err.contains("panicked"),
+        "{err}"
+    );
     let copy = scratch.path().join("copy");
     let end = fs::read_to_string(copy.join("end.json")).expect("an end on a full disk");
     assert!(end.contains("\"stopped\"") && end.contains("No space left"), "{end}");
