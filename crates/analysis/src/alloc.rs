@@ -6,7 +6,7 @@ use mmtwin_event::vocabulary::*;
 use mmtwin_event::{Event, Kind};
 use std::collections::BTreeMap;
 
-/// Orders kept apart; no kernel has more.
+/// Orders kept separate; no kernel has more.
 pub const ORDERS: usize = 16;
 
 /// What events of the page allocator tell.
@@ -22,7 +22,7 @@ pub struct Alloc {
     pub freed_batched: u64,
     /// Blocks taken from the free lists under the zone lock, by order.
     pub zone_locked: [u64; ORDERS],
-    /// Blocks given back from per-CPU lists, by order.
+    /// Blocks returned from per-CPU lists, by order.
     pub drained: [u64; ORDERS],
     /// Fallbacks to another migratetype, by order of the request and of the block taken.
     pub fallbacks: BTreeMap<(i32, i32), u64>,
@@ -66,12 +66,12 @@ fn place(order: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
 
     #[test]
     fn failures_are_told_in_every_era() {
         let mut a = Alloc::default();
-        let alloc = |order| Made::new(Kind::MmPageAlloc).set("order", order);
+        let alloc = |order| EventBuilder::new(Kind::MmPageAlloc).set("order", order);
         a.event(&alloc(0).set("pfn", 7).set("page", 9).event());
         a.event(&alloc(3).set("pfn", -1).event());
         a.event(&alloc(3).set("pfn", 0).set("page", 0).event());
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn fallbacks_count_by_both_orders() {
         let mut a = Alloc::default();
-        let e = Made::new(Kind::MmPageAllocExtfrag).set("alloc_order", 2).set("fallback_order", 9);
+        let e = EventBuilder::new(Kind::MmPageAllocExtfrag).set("alloc_order", 2).set("fallback_order", 9);
         a.event(&e.set("change_ownership", 1).event());
         assert_eq!((a.fallbacks[&(2, 9)], a.stolen), (1, Some(1)));
     }

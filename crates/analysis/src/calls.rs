@@ -7,7 +7,7 @@ use crate::histogram::Log2;
 use mmtwin_event::Call;
 use rustc_hash::FxHashMap;
 
-/// Functions kept apart; a kernel has fewer.
+/// Functions kept separate; a kernel has fewer.
 const MAX_FUNCTIONS: usize = 1 << 18;
 
 /// Calls by function.
@@ -17,7 +17,7 @@ pub struct Calls {
     functions: Vec<Function>,
     last: usize,
     /// Calls of functions beyond the limit.
-    pub left_out: u64,
+    pub dropped: u64,
 }
 
 /// The calls of one function.
@@ -45,7 +45,7 @@ impl Calls {
     pub fn call(&mut self, call: &Call<'_>) {
         if self.functions.get(self.last).is_none_or(|f| f.name != call.function) {
             let Some(at) = self.position(call.function) else {
-                self.left_out += 1;
+                self.dropped += 1;
                 return;
             };
             self.last = at;

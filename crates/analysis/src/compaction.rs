@@ -10,7 +10,7 @@ use mmtwin_event::{Event, Kind};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Largest number of different places kept apart; more can only come from a damaged file.
+/// Largest number of different places kept separate; more can only come from a damaged file.
 const MAX_PLACES: usize = 1 << 12;
 
 /// Everything about compaction that events tell.
@@ -30,12 +30,12 @@ pub struct Compaction {
     pub runs: BTreeMap<(bool, u32), Durations>,
     /// Direct compactions by order of the request.
     pub direct: BTreeMap<i32, u64>,
-    /// Results of [`Question`] per place and index of the result.
-    pub answers: BTreeMap<(Question, Spot, u32), u64>,
+    /// Results of [`CompactionCheck`] per place and index of the result.
+    pub answers: BTreeMap<(CompactionCheck, ZoneOrder, u32), u64>,
     /// Deferrals per place.
-    pub deferrals: BTreeMap<Spot, Deferrals>,
-    /// Answers and deferrals that were left out because there were too many places.
-    pub left_out: u64,
+    pub deferrals: BTreeMap<ZoneOrder, Deferrals>,
+    /// Answers and deferrals that were omitted because there were too many places.
+    pub dropped: u64,
     /// The daemons, by node.
     pub kcompactd: BTreeMap<i32, Kcompactd>,
     /// compact_retry by (order, index of the result, decision).
@@ -64,7 +64,7 @@ impl Scanned {
 
 /// What the kernel asked itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Question {
+pub enum CompactionCheck {
     /// Has compaction of this zone finished?
     Finished,
     /// Is this zone suitable for compaction?
@@ -73,7 +73,7 @@ pub enum Question {
 
 /// A zone and an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct ZoneOrder {
     /// Node.
     pub node: i32,
     /// Index into the table of zones.
@@ -109,9 +109,9 @@ pub struct Kcompactd {
 const MAX_OPEN: usize = 1 << 16;
 
 /// Counts under a key unless that would make too many keys.
-fn count<K: Ord, V: Default>(map: &mut BTreeMap<K, V>, key: K, left_out: &mut u64, add: impl FnOnce(&mut V)) {
+fn count<K: Ord, V: Default>(map: &mut BTreeMap<K, V>, key: K, dropped: &mut u64, add: impl FnOnce(&mut V)) {
     if map.len() >= MAX_PLACES && !map.contains_key(&key) {
-        *left_out += 1;
+        *dropped += 1;
     } else {
         add(map.entry(key).or_default());
     }
@@ -148,15 +148,23 @@ impl Compaction {
             Kind::MmCompactionEnd => self.ended(ev, task.pid),
             Kind::MmCompactionTryToCompactPages => {
                 let order = ev.typed::<MmCompactionTryToCompactPages>().order;
-                count(&mut self.direct, order, &mut self.left_out, |n| *n += 1);
+                count(&mut self.direct, order, &mut self.dropped, |n| *n += 1);
             }
             Kind::MmCompactionFinished => {
                 let e: MmCompactionFinished = ev.typed();
-                self.answered(Question::Finished, Spot { node: e.node, zone: e.zone.0, order: e.order }, e.ret.0);
+                self.answered(
+                    CompactionCheck::Finished,
+                    ZoneOrder { node: e.node, zone: e.zone.0, order: e.order },
+                    e.ret.0,
+                );
             }
             Kind::MmCompactionSuitable => {
                 let e: MmCompactionSuitable = ev.typed();
-                self.answered(Question::Suitable, Spot { node: e.node, zone: e.zone.0, order: e.order }, e.ret.0);
+                self.answered(
+                    CompactionCheck::Suitable,
+                    ZoneOrder { node: e.node, zone: e.zone.0, order: e.order },
+                    e.ret.0,
+                );
             }
             Kind::MmCompactionDeferred | Kind::MmCompactionDeferCompaction | Kind::MmCompactionDeferReset => {
                 self.deferred(ev);
@@ -167,7 +175,7 @@ impl Compaction {
             Kind::CompactRetry => {
                 let e: CompactRetry = ev.typed();
                 let key = (e.order, e.compaction_result.0, e.should_retry);
-                count(&mut self.retries, key, &mut self.left_out, |n| *n += 1);
+                count(&mut self.retries, key, &mut self.dropped, |n| *n += 1);
             }
             _ => {}
         }
@@ -177,50 +185,50 @@ impl Compaction {
         let end: MmCompactionEnd = ev.typed();
         if let Some(ns) = self.open.remove(&pid).and_then(|begin| ev.ts.checked_sub(begin)) {
             let key = (end.sync, end.status.0);
-            count(&mut self.runs, key, &mut self.left_out, |d| d.add(ns));
+            count(&mut self.runs, key, &mut self.dropped, |d| d.add(ns));
         }
     }
 
-    fn answered(&mut self, question: Question, spot: Spot, result: u32) {
-        count(&mut self.answers, (question, spot, result), &mut self.left_out, |n| *n += 1);
+    fn answered(&mut self, question: CompactionCheck, spot: ZoneOrder, result: u32) {
+        count(&mut self.answers, (question, spot, result), &mut self.dropped, |n| *n += 1);
     }
 
     fn deferred(&mut self, ev: &Event<'_>) {
         // The three events have the same fields.
-        let (spot, which): (Spot, fn(&mut Deferrals) -> &mut u64) = match ev.kind {
+        let (spot, which): (ZoneOrder, fn(&mut Deferrals) -> &mut u64) = match ev.kind {
             Kind::MmCompactionDeferred => {
                 let e: MmCompactionDeferred = ev.typed();
-                (Spot { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.deferred)
+                (ZoneOrder { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.deferred)
             }
             Kind::MmCompactionDeferCompaction => {
                 let e: MmCompactionDeferCompaction = ev.typed();
-                (Spot { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.extended)
+                (ZoneOrder { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.extended)
             }
             _ => {
                 let e: MmCompactionDeferReset = ev.typed();
-                (Spot { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.reset)
+                (ZoneOrder { node: e.node, zone: e.zone.0, order: e.order }, |d| &mut d.reset)
             }
         };
-        count(&mut self.deferrals, spot, &mut self.left_out, |d| *which(d) += 1);
+        count(&mut self.deferrals, spot, &mut self.dropped, |d| *which(d) += 1);
     }
 
     fn daemon(&mut self, ev: &Event<'_>) {
-        let left_out = &mut self.left_out;
+        let dropped = &mut self.dropped;
         match ev.kind {
             Kind::MmCompactionWakeupKcompactd => {
                 let nid = ev.typed::<MmCompactionWakeupKcompactd>().nid;
-                count(&mut self.kcompactd, nid, left_out, |k| k.requests += 1);
+                count(&mut self.kcompactd, nid, dropped, |k| k.requests += 1);
             }
             Kind::MmCompactionKcompactdWake => {
                 let nid = ev.typed::<MmCompactionKcompactdWake>().nid;
-                count(&mut self.kcompactd, nid, left_out, |k| {
+                count(&mut self.kcompactd, nid, dropped, |k| {
                     k.wakes += 1;
                     k.since.get_or_insert(ev.ts);
                 });
             }
             _ => {
                 let nid = ev.typed::<MmCompactionKcompactdSleep>().nid;
-                count(&mut self.kcompactd, nid, left_out, |k| {
+                count(&mut self.kcompactd, nid, dropped, |k| {
                     let awake = k.since.take().and_then(|since| ev.ts.checked_sub(since));
                     k.awake += u128::from(awake.unwrap_or(0));
                 });
@@ -237,10 +245,10 @@ impl Compaction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::{Made, task};
     use crate::tasks::Context;
+    use crate::testing::{EventBuilder, task};
 
-    fn take(c: &mut Compaction, made: Made) {
+    fn take(c: &mut Compaction, made: EventBuilder) {
         let pid = made.event().pid;
         c.event(&made.event(), &task(pid, Context::Other));
     }
@@ -248,21 +256,21 @@ mod tests {
     #[test]
     fn runs_are_timed_per_task() {
         let mut c = Compaction::default();
-        take(&mut c, Made::new(Kind::MmCompactionBegin).pid(1).at(10));
-        take(&mut c, Made::new(Kind::MmCompactionBegin).pid(2).at(20));
-        take(&mut c, Made::new(Kind::MmCompactionEnd).pid(1).at(50).set("mode", 1).set("status", 8));
-        take(&mut c, Made::new(Kind::MmCompactionEnd).pid(2).at(25).set("mode", 0).set("status", 5));
-        take(&mut c, Made::new(Kind::MmCompactionEnd).pid(3).at(99).set("mode", 0).set("status", 5));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionBegin).pid(1).at(10));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionBegin).pid(2).at(20));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionEnd).pid(1).at(50).set("mode", 1).set("status", 8));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionEnd).pid(2).at(25).set("mode", 0).set("status", 5));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionEnd).pid(3).at(99).set("mode", 0).set("status", 5));
         assert_eq!((c.runs[&(true, 8)].sum, c.runs[&(false, 5)].sum, c.ended_runs()), (40, 5, 2));
     }
 
     #[test]
     fn kcompactd_is_awake_from_wake_to_sleep() {
         let mut c = Compaction::default();
-        take(&mut c, Made::new(Kind::MmCompactionWakeupKcompactd).set("nid", 1));
-        take(&mut c, Made::new(Kind::MmCompactionKcompactdWake).at(10).set("nid", 1));
-        take(&mut c, Made::new(Kind::MmCompactionKcompactdSleep).at(35).set("nid", 1));
-        take(&mut c, Made::new(Kind::MmCompactionKcompactdSleep).at(90).set("nid", 1));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionWakeupKcompactd).set("nid", 1));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionKcompactdWake).at(10).set("nid", 1));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionKcompactdSleep).at(35).set("nid", 1));
+        take(&mut c, EventBuilder::new(Kind::MmCompactionKcompactdSleep).at(90).set("nid", 1));
         let k = c.kcompactd[&1];
         assert_eq!((k.requests, k.wakes, k.awake), (1, 1, 25));
     }
@@ -271,18 +279,25 @@ mod tests {
     fn scanners_places_and_deferrals_add_up() {
         let mut c = Compaction::default();
         for _ in 0..2 {
-            take(&mut c, Made::new(Kind::MmCompactionIsolateMigratepages).set("nr_scanned", 512).set("nr_taken", 32));
-            take(&mut c, Made::new(Kind::MmCompactionMigratepages).set("nr_migrated", 30).set("nr_failed", 2));
             take(
                 &mut c,
-                Made::new(Kind::MmCompactionFinished).set("node", 1).set("zone", 2).set("order", 9).set("ret", 4),
+                EventBuilder::new(Kind::MmCompactionIsolateMigratepages).set("nr_scanned", 512).set("nr_taken", 32),
             );
-            take(&mut c, Made::new(Kind::MmCompactionDeferred).set("node", 1).set("zone", 2).set("order", 9));
+            take(&mut c, EventBuilder::new(Kind::MmCompactionMigratepages).set("nr_migrated", 30).set("nr_failed", 2));
+            take(
+                &mut c,
+                EventBuilder::new(Kind::MmCompactionFinished)
+                    .set("node", 1)
+                    .set("zone", 2)
+                    .set("order", 9)
+                    .set("ret", 4),
+            );
+            take(&mut c, EventBuilder::new(Kind::MmCompactionDeferred).set("node", 1).set("zone", 2).set("order", 9));
         }
-        let spot = Spot { node: 1, zone: 2, order: 9 };
+        let spot = ZoneOrder { node: 1, zone: 2, order: 9 };
         assert_eq!(c.migrate_scanner, Scanned { calls: 2, scanned: 1024, taken: 64 });
         assert_eq!((c.migrated, c.failed), (60, 4));
-        assert_eq!(c.answers[&(Question::Finished, spot, 4)], 2);
+        assert_eq!(c.answers[&(CompactionCheck::Finished, spot, 4)], 2);
         assert_eq!(c.deferrals[&spot], Deferrals { deferred: 2, ..Deferrals::default() });
     }
 
@@ -290,8 +305,8 @@ mod tests {
     fn damaged_places_stay_bounded() {
         let mut c = Compaction::default();
         for node in 0..2 * MAX_PLACES as i64 {
-            take(&mut c, Made::new(Kind::MmCompactionSuitable).set("node", node));
+            take(&mut c, EventBuilder::new(Kind::MmCompactionSuitable).set("node", node));
         }
-        assert_eq!((c.answers.len(), c.left_out), (MAX_PLACES, MAX_PLACES as u64));
+        assert_eq!((c.answers.len(), c.dropped), (MAX_PLACES, MAX_PLACES as u64));
     }
 }

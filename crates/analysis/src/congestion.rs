@@ -50,7 +50,7 @@ impl Congestion {
 mod tests {
     use super::*;
     use crate::Analysis;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
     use mmtwin_event::Sink;
 
     #[test]
@@ -62,7 +62,7 @@ mod tests {
             (Kind::WritebackWaitIffCongested, b"kswapd", 0),
             (Kind::WritebackWaitIffCongested, b"dd", 104_000),
         ] {
-            let made = Made::new(kind).pid(comm.len() as i32).comm(comm);
+            let made = EventBuilder::new(kind).pid(comm.len() as i32).comm(comm);
             analysis.event(&made.set("usec_timeout", 100_000).set("usec_delayed", delayed).event());
         }
         assert_eq!(analysis.congestion.of(true, false), Waits { count: 2, delayed_us: 148_000, full: 1 });

@@ -13,7 +13,7 @@ pub const MAX_POINTS: usize = 256;
 
 /// Samples are further apart than this, in nanoseconds: reading a file of `/proc` takes longer. Saved files without a time
 /// come with 0, 1, ... for their order.
-const APART: u64 = 1_000;
+const MIN_INTERVAL: u64 = 1_000;
 
 /// Sources whose counters are kept over time.
 const WATCHED: [&str; 3] = ["vmstat", "numastat", "numa_maps"];
@@ -158,7 +158,7 @@ impl Counters {
     /// Seconds between first and last row; `None` with fewer than two rows, or if it is not known when they were read.
     pub fn seconds(&self, source: &str, key: &str) -> Option<f64> {
         let s = self.sampled(source, key)?;
-        let ns = s.last_at.checked_sub(s.first_at).filter(|&ns| ns > APART)?;
+        let ns = s.last_at.checked_sub(s.first_at).filter(|&ns| ns > MIN_INTERVAL)?;
         Some(ns as f64 / 1e9)
     }
 

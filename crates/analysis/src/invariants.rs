@@ -11,7 +11,7 @@
 //! its loops did, of which a wake may have many.
 //!
 //! Counters are read while others run: what happens within [`READING`] after a sample begins may be in it or not, so
-//! sums over events have a lower and an upper bound there. Left out: the multi-generational LRU, whose batches are no
+//! sums over events have a lower and an upper bound there. Not covered: the multi-generational LRU, whose batches are no
 //! such events before 6.9, and huge pages' hinting faults before 5.14, which migrate without an event.
 //!
 //! Checked on recordings of kernels 6.1 and 6.12 in guests and of 6.18 on a host, by the tests of `report` and `lab`.
@@ -104,7 +104,7 @@ impl Invariants {
         self.timed = matches!(source.arm.as_str(), "twin" | "lab" | "host");
     }
 
-    /// Takes a sample's row of `/proc/vmstat`; samples come in the order of time.
+    /// Takes a sample's row of `/proc/vmstat`; samples come in time order.
     pub fn row(&mut self, row: &CounterRow<'_>) {
         if row.source != "vmstat" || !row.key.is_empty() || !self.timed {
             return;
@@ -199,14 +199,14 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
     };
     let classic = if a.source.lru_gen { Err(Unknown::NotRecorded) } else { Ok(()) };
     let reclaim = |kinds: &[Kind]| classic.and(recorded(kinds));
-    let isolations = a.recorded.has(MmVmscanLruIsolate) && a.reclaim.lists_are_told();
+    let isolations = a.recorded.has(MmVmscanLruIsolate) && a.reclaim.lists_are_reported();
     let node_reclaim = grown(a, &["zone_reclaim_success", "zone_reclaim_failed"]).is_ok_and(|times| times > 0);
-    let untold = if node_reclaim && !isolations { Err(Unknown::NotRecorded) } else { Ok(()) };
+    let unreported = if node_reclaim && !isolations { Err(Unknown::NotRecorded) } else { Ok(()) };
     let scanned = |batches, isolated| if isolations { isolated } else { batches };
     let huge = a.counters.vmstat("numa_huge_pte_updates").is_some_and(|n| n > 0);
     let mut migrations = a.numa.migrations.values().peekable();
-    let told = migrations.peek().is_some() && migrations.all(|migrated| migrated.thp_succeeded.is_some());
-    let migrations = if huge && !told { Err(Unknown::NotRecorded) } else { recorded(&[MmMigratePages]) };
+    let reported = migrations.peek().is_some() && migrations.all(|migrated| migrated.thp_succeeded.is_some());
+    let migrations = if huge && !reported { Err(Unknown::NotRecorded) } else { recorded(&[MmMigratePages]) };
     let direct = |what: &str| {
         let names = [format!("{what}_direct"), format!("{what}_khugepaged")];
         grown(a, &[&names[0]]).and_then(|_| grown(a, &[&names[0], &names[1]]))
@@ -232,16 +232,16 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
     let pages = "pages";
     vec![
         line(
-            "kswapd_scanned",
+            "pgscan_kswapd",
             "Pages scanned by kswapd",
             pages,
             scanned(Sum::KswapdScanned, Sum::KswapdIsolated),
             0,
-            untold.and(reclaim(&kswapd)),
+            unreported.and(reclaim(&kswapd)),
             grown(a, &["pgscan_kswapd"]),
         ),
         line(
-            "kswapd_reclaimed",
+            "pgsteal_kswapd",
             "Pages reclaimed by kswapd",
             pages,
             Sum::KswapdReclaimed,
@@ -250,16 +250,16 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             grown(a, &["pgsteal_kswapd"]),
         ),
         line(
-            "direct_scanned",
+            "pgscan_direct",
             "Pages scanned by direct reclaim",
             pages,
             scanned(Sum::DirectScanned, Sum::DirectIsolated),
             other[0],
-            untold.and(reclaim(&direct_kinds)),
+            unreported.and(reclaim(&direct_kinds)),
             direct("pgscan"),
         ),
         line(
-            "direct_reclaimed",
+            "pgsteal_direct",
             "Pages reclaimed by direct reclaim",
             pages,
             Sum::DirectReclaimed,
@@ -268,17 +268,17 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             direct("pgsteal"),
         ),
         line(
-            "cgroup_scanned",
-            "Pages scanned for cgroups' limits",
+            "memcg_scanned",
+            "Pages scanned by cgroup reclaim",
             pages,
             scanned(Sum::CgroupScanned, Sum::CgroupIsolated),
             other[0],
-            untold.and(reclaim(&cgroup_kinds)),
+            unreported.and(reclaim(&cgroup_kinds)),
             cgroup("pgscan"),
         ),
         line(
-            "cgroup_reclaimed",
-            "Pages reclaimed for cgroups' limits",
+            "memcg_reclaimed",
+            "Pages reclaimed by cgroup reclaim",
             pages,
             Sum::CgroupReclaimed,
             other[1],
@@ -286,7 +286,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             cgroup("pgsteal"),
         ),
         line(
-            "numa_migrated",
+            "numa_pages_migrated",
             "Pages migrated by NUMA balancing",
             pages,
             Sum::NumaMigrated,
@@ -294,7 +294,7 @@ pub fn all(a: &Analysis) -> Vec<Invariant> {
             migrations,
             grown(a, &["numa_pages_migrated"]),
         ),
-        line("kswapd_wakes", "Wakes of kswapd", "", Sum::KswapdWakes, 0, recorded(&[MmVmscanKswapdWake]), runs),
+        line("pageoutrun", "kswapd wakeups", "", Sum::KswapdWakes, 0, recorded(&[MmVmscanKswapdWake]), runs),
     ]
 }
 
@@ -306,7 +306,7 @@ pub fn is_complete(a: &Analysis) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
     use mmtwin_event::Sink;
 
     /// Node reclaim that looks at 32 pages twice, of which the second time none can be taken, and what the kernel counts.
@@ -314,7 +314,7 @@ mod tests {
         let mut analysis = Analysis::default();
         let enabled = vec!["mm_vmscan_direct_reclaim_begin".to_string()];
         analysis.start(&Source { enabled: Some(enabled), ..Source::default() });
-        let made = |kind, us: u64| Made::new(kind).pid(7).comm(b"dd").at(us * 1000);
+        let made = |kind, us: u64| EventBuilder::new(kind).pid(7).comm(b"dd").at(us * 1000);
         let isolate = |us| made(Kind::MmVmscanLruIsolate, us).set("lru", 2).set("nr_scanned", 32);
         let mut events = vec![made(Kind::MmVmscanNodeReclaimBegin, 1)];
         if isolations {
@@ -339,8 +339,8 @@ mod tests {
             let line = all(&node_reclaim(isolations)).into_iter().find(|line| line.key == key).expect("a line");
             line.difference()
         };
-        assert_eq!(of(true, "direct_scanned"), Ok(0));
-        assert_eq!(of(false, "direct_scanned"), Err(Unknown::NotRecorded));
-        assert_eq!(of(false, "direct_reclaimed"), Ok(0));
+        assert_eq!(of(true, "pgscan_direct"), Ok(0));
+        assert_eq!(of(false, "pgscan_direct"), Err(Unknown::NotRecorded));
+        assert_eq!(of(false, "pgsteal_direct"), Ok(0));
     }
 }

@@ -1,7 +1,7 @@
 //! Statistics and findings from events and counters.
 //!
 //! [`Analysis`] is a [`Sink`]: it gives each event to the accumulators of its subject, one per file, each a plain
-//! struct with its sums. Nothing grows with the number of events; what could is capped and says what it left out.
+//! struct with its sums. Nothing grows with the number of events; what could is capped and says what it omitted.
 //! Order is needed only within a task and within a CPU.
 
 pub mod alloc;
@@ -16,14 +16,14 @@ pub mod histogram;
 pub mod index;
 pub mod invariants;
 pub mod losses;
-#[cfg(any(test, feature = "testing"))]
-pub mod made;
 pub mod numa;
 pub mod oom;
 pub mod reclaim;
 pub mod recorded;
 pub mod slab;
 pub mod tasks;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod thp;
 pub mod throttle;
 pub mod vmalloc;

@@ -17,16 +17,16 @@ use mmtwin_event::vocabulary::{
 use mmtwin_event::{Event, Kind};
 use std::collections::BTreeMap;
 
-/// Largest number of different (reason, mode) pairs kept apart; more can only come from a damaged file.
+/// Largest number of different (reason, mode) pairs kept separate; more can only come from a damaged file.
 const MAX_KINDS: usize = 256;
 /// What the pairs beyond [`MAX_KINDS`] are counted under.
 const OTHERS: (u32, u32) = (u32::MAX, u32::MAX);
 /// Nodes that kernels are built for at most; other numbers are taken for damage and counted under [`NO_NODE`].
 const MAX_NODES: i32 = 1024;
-/// Largest number of a CPU that is kept apart.
+/// Largest number of a CPU that is kept separate.
 const MAX_CPU: u32 = 8191;
-/// Tasks that are kept apart; those beyond are counted together as thread -1.
-const APART: u32 = 1 << 18;
+/// Tasks that are kept separate; those beyond are merged as thread -1.
+const MAX_SEPARATE: u32 = 1 << 18;
 /// Tasks whose migrations are kept by CPU.
 const MAX_TASKS: u32 = 1024;
 /// The kernel's number for no node.
@@ -147,9 +147,9 @@ impl Numa {
     }
 
     fn task(&mut self, pid: i32) -> &mut TaskMoves {
-        let (at, new) = self.by_pid.insert_up_to(pid as u32 as u64, APART);
+        let (at, new) = self.by_pid.insert_up_to(pid as u32 as u64, MAX_SEPARATE);
         if new {
-            let pid = if self.tasks.len() < APART as usize { pid } else { -1 };
+            let pid = if self.tasks.len() < MAX_SEPARATE as usize { pid } else { -1 };
             self.tasks.push(TaskMoves { pid, ..TaskMoves::default() });
         }
         &mut self.tasks[at as usize]
@@ -192,7 +192,7 @@ impl Numa {
             let cpu = event.cpu.min(MAX_CPU);
             let by_cpu = self.migrated_by_cpu.entry(cpu).or_default();
             *by_cpu = by_cpu.saturating_add(ev.nr_succeeded);
-            let task = self.by_pid.insert_up_to(pid as u32 as u64, APART).0;
+            let task = self.by_pid.insert_up_to(pid as u32 as u64, MAX_SEPARATE).0;
             if task < MAX_TASKS {
                 let of_task = self.by_task_cpu.entry((task, cpu)).or_default();
                 *of_task = of_task.saturating_add(ev.nr_succeeded);
@@ -246,12 +246,12 @@ pub(crate) fn is_reason(index: u32, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::{Made, task};
     use crate::tasks::Context;
+    use crate::testing::{EventBuilder, task};
     use mmtwin_event::names::UNNAMED;
 
-    fn migration(reason: u32, mode: u32, succeeded: i64, failed: i64) -> Made {
-        Made::new(Kind::MmMigratePages)
+    fn migration(reason: u32, mode: u32, succeeded: i64, failed: i64) -> EventBuilder {
+        EventBuilder::new(Kind::MmMigratePages)
             .set("reason", reason.into())
             .set("mode", mode.into())
             .set("nr_succeeded", succeeded)
@@ -259,7 +259,7 @@ mod tests {
             .set("nr_thp_failed", 0)
     }
 
-    fn take(n: &mut Numa, pid: i32, made: Made) {
+    fn take(n: &mut Numa, pid: i32, made: EventBuilder) {
         n.event(&made.pid(pid).event(), &task(pid, Context::Other));
     }
 
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn moves_swaps_and_sticks_count_for_both_tasks_and_nodes() {
         let mut n = Numa::default();
-        let nodes = |kind, from, to| Made::new(kind).set("src_nid", from).set("dst_nid", to);
+        let nodes = |kind, from, to| EventBuilder::new(kind).set("src_nid", from).set("dst_nid", to);
         take(&mut n, 1, nodes(Kind::SchedMoveNuma, 0, 2).set("pid", 7));
         take(&mut n, 1, nodes(Kind::SchedSwapNuma, 1, 3).set("src_pid", 7).set("dst_pid", 8));
         take(&mut n, 1, nodes(Kind::SchedStickNuma, 1, -1).set("src_pid", 9));
@@ -298,7 +298,7 @@ mod tests {
         }
         assert_eq!(n.migrations.len(), MAX_KINDS + 1);
         assert_eq!(n.migrations.values().map(|m| m.calls).sum::<u64>(), 2 * MAX_KINDS as u64);
-        take(&mut n, 1, Made::new(Kind::SchedMoveNuma).set("src_nid", i64::MAX).set("dst_nid", 2));
+        take(&mut n, 1, EventBuilder::new(Kind::SchedMoveNuma).set("src_nid", i64::MAX).set("dst_nid", 2));
         assert_eq!(n.moves[&(NO_NODE, 2)], 1);
     }
 }

@@ -66,13 +66,13 @@ impl Oom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
 
     #[test]
     fn all_victims_count_and_the_first_are_kept() {
         let mut oom = Oom::default();
         for pid in 0..100 {
-            oom.event(&Made::new(Kind::MarkVictim).set("pid", pid).text("comm", "hog").event());
+            oom.event(&EventBuilder::new(Kind::MarkVictim).set("pid", pid).text("comm", "hog").event());
         }
         assert_eq!((oom.killed, oom.victims.len()), (100, MAX_VICTIMS));
         assert_eq!(oom.victims[1], Victim { at: 0, pid: 1, comm: Some("hog".into()), anon_rss: None });
@@ -82,7 +82,8 @@ mod tests {
     fn retries_keep_the_longest_run_without_progress() {
         let mut oom = Oom::default();
         for (loops, passed) in [(0, 1), (12, 0), (3, 1)] {
-            let e = Made::new(Kind::ReclaimRetryZone).set("no_progress_loops", loops).set("wmark_check", passed);
+            let e =
+                EventBuilder::new(Kind::ReclaimRetryZone).set("no_progress_loops", loops).set("wmark_check", passed);
             oom.event(&e.event());
         }
         assert_eq!((oom.retry_checks, oom.retry_passed, oom.no_progress), (3, 2, Some(12)));

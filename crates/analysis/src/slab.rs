@@ -12,7 +12,7 @@ use mmtwin_event::{Event, Kind, Source, Symbol};
 
 /// Shrinkers whose function is remembered by address; those beyond are looked up each time.
 const MAX_REMEMBERED: u32 = 1 << 16;
-/// Functions kept apart; more can only come from a damaged file.
+/// Functions kept separate; more can only come from a damaged file.
 const MAX_FUNCTIONS: usize = 1 << 10;
 
 /// Slab shrinking.
@@ -161,14 +161,18 @@ impl Slab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::{Made, task};
+    use crate::testing::{EventBuilder, task};
 
-    fn start(at: u64, shr: i64, total: i64) -> Made {
-        let made = Made::new(Kind::MmShrinkSlabStart).at(at).set("shr", shr).set("total_scan", total);
+    fn start(at: u64, shr: i64, total: i64) -> EventBuilder {
+        let made = EventBuilder::new(Kind::MmShrinkSlabStart).at(at).set("shr", shr).set("total_scan", total);
         made.text("shrink", "super_cache_scan+0x0/0x210")
     }
-    fn end(at: u64, shr: i64, left: i64, freed: i64) -> Made {
-        let made = Made::new(Kind::MmShrinkSlabEnd).at(at).set("shr", shr).set("total_scan", left).set("retval", freed);
+    fn end(at: u64, shr: i64, left: i64, freed: i64) -> EventBuilder {
+        let made = EventBuilder::new(Kind::MmShrinkSlabEnd)
+            .at(at)
+            .set("shr", shr)
+            .set("total_scan", left)
+            .set("retval", freed);
         made.text("shrink", "super_cache_scan+0x0/0x210")
     }
 

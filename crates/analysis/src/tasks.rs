@@ -22,7 +22,7 @@ const CACHED_CPUS: usize = 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Context {
-    /// Unknown: proactive reclaim, khugepaged, or a begin before the trace or lost.
+    /// Unknown: proactive reclaim, khugepaged, or a start before the trace or lost.
     #[default]
     Other,
     /// An allocation that could not wait for kswapd.
@@ -139,7 +139,7 @@ fn is_kswapd(comm: &[u8]) -> bool {
 struct Thread {
     /// The one of its present name.
     now: u32,
-    /// The one made last; the others hang on it.
+    /// The one made last; the others depend on it.
     newest: u32,
 }
 
@@ -283,7 +283,7 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
     use mmtwin_event::Kind;
 
     fn names(tasks: &Tasks) -> Vec<String> {
@@ -295,7 +295,7 @@ mod tests {
         let mut tasks = Tasks::default();
         for round in 0..6 {
             let comm: &[u8] = if round % 2 == 0 { b"sh" } else { b"stream" };
-            tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(comm).event());
+            tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(7).comm(comm).event());
         }
         assert_eq!(names(&tasks), ["sh-7", "stream-7"]);
     }
@@ -303,9 +303,9 @@ mod tests {
     #[test]
     fn unknown_names_are_filled_in_and_never_replace_known_ones() {
         let mut tasks = Tasks::default();
-        tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"<...>").event());
+        tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"<...>").event());
         tasks.announce(7, 5, b"stream");
-        tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"<...>").event());
+        tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"<...>").event());
         assert_eq!(names(&tasks), ["stream-7"]);
         assert_eq!(tasks.get(7).unwrap().tgid, 5);
         assert!(tasks.get(8).is_none());
@@ -314,8 +314,8 @@ mod tests {
     #[test]
     fn a_new_name_keeps_the_reclaim_it_is_in() {
         let mut tasks = Tasks::default();
-        tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"sh").event()).context = Context::Direct;
-        let task = tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"stream").event());
+        tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"sh").event()).context = Context::Direct;
+        let task = tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"stream").event());
         assert_eq!(task.context, Context::Direct);
     }
 
@@ -324,7 +324,7 @@ mod tests {
         let mut tasks = Tasks::default();
         for pid in [3, 4, 3, 4] {
             for cpu in [1, 1 + CACHED_CPUS as u32, u32::MAX] {
-                let task = tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(pid).cpu(cpu).event());
+                let task = tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(pid).cpu(cpu).event());
                 assert_eq!(task.pid, pid);
             }
         }
@@ -343,12 +343,12 @@ mod tests {
         let mut tasks = Tasks::default();
         (0..LISTED as i32).for_each(|pid| tasks.announce(pid, 0, b"t"));
         for pid in [-7, -8] {
-            let task = tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(pid).comm(b"kswapd9").event());
+            let task = tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(pid).comm(b"kswapd9").event());
             assert_eq!((task.name().as_str(), task.context, task.kswapd), (OTHERS, Context::Other, false));
             task.context = Context::Direct;
         }
         // Those that are known stay themselves, with the name they had.
-        let task = tasks.of(&Made::new(Kind::MmVmscanKswapdSleep).pid(5).comm(b"new").event());
+        let task = tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(5).comm(b"new").event());
         assert_eq!((task.pid, task.name().as_str()), (5, "t"));
         assert_eq!((tasks.iter().count(), tasks.beyond()), (LISTED + 1, 2));
     }

@@ -4,7 +4,7 @@ use mmtwin_event::vocabulary::*;
 use mmtwin_event::{Event, Kind};
 use std::collections::BTreeMap;
 
-/// Results kept apart per event; more can only come from a damaged file.
+/// Results kept separate per event; more can only come from a damaged file.
 const MAX_RESULTS: usize = 256;
 
 /// What events of khugepaged tell.
@@ -12,8 +12,8 @@ const MAX_RESULTS: usize = 256;
 pub struct Thp {
     /// By event and index of the result in the table of khugepaged results.
     pub results: BTreeMap<(Kind, u32), u64>,
-    /// Results left out because there were too many.
-    pub left_out: u64,
+    /// Results omitted because there were too many.
+    pub dropped: u64,
 }
 
 impl Thp {
@@ -29,7 +29,7 @@ impl Thp {
         };
         let key = (ev.kind, result.0);
         if self.results.len() >= MAX_RESULTS && !self.results.contains_key(&key) {
-            self.left_out += 1;
+            self.dropped += 1;
         } else {
             *self.results.entry(key).or_default() += 1;
         }
@@ -39,14 +39,14 @@ impl Thp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
 
     #[test]
     fn results_count_by_event() {
         let mut thp = Thp::default();
-        thp.event(&Made::new(Kind::MmCollapseHugePage).set("status", 1).event());
-        thp.event(&Made::new(Kind::MmKhugepagedScanFile).set("result", 1).event());
-        thp.event(&Made::new(Kind::MmKhugepagedScanFile).set("result", 1).event());
+        thp.event(&EventBuilder::new(Kind::MmCollapseHugePage).set("status", 1).event());
+        thp.event(&EventBuilder::new(Kind::MmKhugepagedScanFile).set("result", 1).event());
+        thp.event(&EventBuilder::new(Kind::MmKhugepagedScanFile).set("result", 1).event());
         assert_eq!(thp.results[&(Kind::MmCollapseHugePage, 1)], 1);
         assert_eq!(thp.results[&(Kind::MmKhugepagedScanFile, 1)], 2);
     }
@@ -54,7 +54,8 @@ mod tests {
     #[test]
     fn damaged_results_stay_bounded() {
         let mut thp = Thp::default();
-        (0..1000).for_each(|status| thp.event(&Made::new(Kind::MmCollapseHugePage).set("status", status).event()));
-        assert_eq!((thp.results.len(), thp.left_out), (MAX_RESULTS, 1000 - MAX_RESULTS as u64));
+        (0..1000)
+            .for_each(|status| thp.event(&EventBuilder::new(Kind::MmCollapseHugePage).set("status", status).event()));
+        assert_eq!((thp.results.len(), thp.dropped), (MAX_RESULTS, 1000 - MAX_RESULTS as u64));
     }
 }

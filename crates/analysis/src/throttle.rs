@@ -1,4 +1,4 @@
-//! Throttling: who was put to sleep, why, and for how long.
+//! Throttling: who was throttled, why, and for how long.
 //!
 //! mm_vmscan_throttled (5.16 on; before, see [`congestion`](crate::congestion)) are reclaimers; balance_dirty_pages
 //! are writers that are kept from dirtying pages faster than they are written.
@@ -97,10 +97,10 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::{Made, task};
+    use crate::testing::{EventBuilder, task};
 
-    fn throttled(reason: i64, timeout: i64, delayed: i64) -> Made {
-        let made = Made::new(Kind::MmVmscanThrottled).set("reason", reason);
+    fn throttled(reason: i64, timeout: i64, delayed: i64) -> EventBuilder {
+        let made = EventBuilder::new(Kind::MmVmscanThrottled).set("reason", reason);
         made.set("usec_timeout", timeout).set("usect_delayed", delayed)
     }
 
@@ -126,7 +126,7 @@ mod tests {
     fn writers_that_need_not_pause_are_not_throttled() {
         let mut t = Throttle::default();
         for pause in [-3, 0, 12] {
-            t.event(&Made::new(Kind::BalanceDirtyPages).set("pause", pause).event(), &Task::default());
+            t.event(&EventBuilder::new(Kind::BalanceDirtyPages).set("pause", pause).event(), &Task::default());
         }
         assert_eq!((t.writers.usecs.count(), t.writers.usecs.sum), (1, 12_000));
     }

@@ -3,7 +3,7 @@
 //! From alloc_vmap_area, free_vmap_area_noflush and purge_vmap_area_lazy (6.12 on). A free whose `nr_lazy` exceeds
 //! `nr_lazy_max` queues the drain work, and the purge event ends a pass: the time between is how long the drain
 //! took, with its wait for a CPU. Passes that somebody else asked for have no such beginning. The event counts
-//! areas; pages are told by what the next free sees in `nr_lazy`, which misses what was freed during the pass.
+//! areas; pages are reported by what the next free sees in `nr_lazy`, which misses what was freed during the pass.
 //! How long the pass itself took is known from function_graph calls only ([`calls`](crate::calls)).
 
 use crate::histogram::Log2;
@@ -98,13 +98,19 @@ impl Vmalloc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
 
     fn free(v: &mut Vmalloc, at: u64, nr_lazy: i64) {
-        v.event(&Made::new(Kind::FreeVmapAreaNoflush).at(at).set("nr_lazy", nr_lazy).set("nr_lazy_max", 100).event());
+        v.event(
+            &EventBuilder::new(Kind::FreeVmapAreaNoflush)
+                .at(at)
+                .set("nr_lazy", nr_lazy)
+                .set("nr_lazy_max", 100)
+                .event(),
+        );
     }
     fn purge(v: &mut Vmalloc, at: u64, areas: i64) {
-        v.event(&Made::new(Kind::PurgeVmapAreaLazy).at(at).set("num_purged", areas).event());
+        v.event(&EventBuilder::new(Kind::PurgeVmapAreaLazy).at(at).set("num_purged", areas).event());
     }
 
     #[test]
@@ -127,7 +133,7 @@ mod tests {
     fn failed_searches_have_no_size() {
         let mut v = Vmalloc::default();
         for failed in [0, 1] {
-            v.event(&Made::new(Kind::AllocVmapArea).set("size", 8192).set("failed", failed).event());
+            v.event(&EventBuilder::new(Kind::AllocVmapArea).set("size", 8192).set("failed", failed).event());
         }
         assert_eq!((v.failed, v.sizes.count, v.sizes.sum), (1, 1, 8192));
     }

@@ -56,7 +56,7 @@ fn cgroup_that_reads_more_than_its_limit() {
         ["scan_efficiency", "direct_reclaim", "slab_dominates", "kswapd_never_sleeps", "lost_events", "oom_kill"];
     check("cgroup-6.18", &["cgroup_limit", "refault_thrash"], &must_not);
     let sentence = "a cgroup hit its limit 355 times: 115 k pages scanned for 88,589 freed (efficiency 77 %), \
-                    14 ms stalled in sum, 149 k refaults";
+                    total stall time 14 ms, 149 k refaults";
     assert!(all(&analysis("cgroup-6.18")).iter().any(|f| f.sentence == sentence));
 }
 
@@ -81,7 +81,7 @@ fn four_small_nodes_under_load() {
     let must_not =
         ["cgroup_limit", "kswapd_never_sleeps", "writeback_throttling", "vmalloc_purge", "lost_events", "oom_kill"];
     check("reclaim-6.1", &must, &must_not);
-    let sentence = "direct reclaim stalled khugepaged 7 times, 3.4 s in sum (2.8 % of the recorded time)";
+    let sentence = "direct reclaim stalled khugepaged 7 times, total 3.4 s (2.8 % of the recorded time)";
     assert!(all(&analysis("reclaim-6.1")).iter().any(|f| f.sentence.starts_with(sentence)));
 }
 

@@ -42,13 +42,13 @@ fn known(analysis: &Analysis) -> Vec<(&'static str, i128, i128)> {
 fn kswapd_and_direct_reclaim_agree_with_their_counters() {
     let analysis = analysis("invariants/reclaim-6.1", &["mm_vmscan_memcg_reclaim_begin"]);
     let expected = [
-        ("kswapd_scanned", 491_678, 491_678),
-        ("kswapd_reclaimed", 276_787, 276_787),
-        ("direct_scanned", 15_985, 15_985),
-        ("direct_reclaimed", 1805, 1805),
-        ("cgroup_scanned", 0, 0),
-        ("cgroup_reclaimed", 0, 0),
-        ("kswapd_wakes", 323, 323),
+        ("pgscan_kswapd", 491_678, 491_678),
+        ("pgsteal_kswapd", 276_787, 276_787),
+        ("pgscan_direct", 15_985, 15_985),
+        ("pgsteal_direct", 1805, 1805),
+        ("memcg_scanned", 0, 0),
+        ("memcg_reclaimed", 0, 0),
+        ("pageoutrun", 323, 323),
     ];
     assert_eq!(known(&analysis), expected);
 }
@@ -58,13 +58,13 @@ fn reclaim_for_a_limit_moves_neither_the_counters_of_kswapd_nor_those_of_direct_
     let enabled = ["mm_vmscan_direct_reclaim_begin", "mm_vmscan_kswapd_wake"];
     let analysis = analysis("invariants/cgroup-6.18", &enabled);
     let expected = [
-        ("kswapd_scanned", 0, 0),
-        ("kswapd_reclaimed", 0, 0),
-        ("direct_scanned", 0, 0),
-        ("direct_reclaimed", 0, 0),
-        ("cgroup_scanned", 199_689, 199_689),
-        ("cgroup_reclaimed", 133_461, 133_461),
-        ("kswapd_wakes", 0, 0),
+        ("pgscan_kswapd", 0, 0),
+        ("pgsteal_kswapd", 0, 0),
+        ("pgscan_direct", 0, 0),
+        ("pgsteal_direct", 0, 0),
+        ("memcg_scanned", 199_689, 199_689),
+        ("memcg_reclaimed", 133_461, 133_461),
+        ("pageoutrun", 0, 0),
     ];
     assert_eq!(known(&analysis), expected);
 }
@@ -72,7 +72,7 @@ fn reclaim_for_a_limit_moves_neither_the_counters_of_kswapd_nor_those_of_direct_
 #[test]
 fn what_was_not_recorded_is_not_known() {
     let mut analysis = analysis("invariants/cgroup-6.18", &[]);
-    let direct = all(&analysis).into_iter().find(|line| line.key == "direct_scanned").expect("a line");
+    let direct = all(&analysis).into_iter().find(|line| line.key == "pgscan_direct").expect("a line");
     assert_eq!(direct.events, Err(Unknown::NotRecorded));
     assert_eq!(direct.difference(), Err(Unknown::NotRecorded));
     analysis.lost(1, Some(3), 7);
@@ -82,5 +82,5 @@ fn what_was_not_recorded_is_not_known() {
 #[test]
 fn hinting_faults_agree_with_the_pages_they_moved() {
     let analysis = analysis("findings/numa-6.1", &[]);
-    assert_eq!(known(&analysis), [("numa_migrated", 14_276, 14_276)]);
+    assert_eq!(known(&analysis), [("numa_pages_migrated", 14_276, 14_276)]);
 }

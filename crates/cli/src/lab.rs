@@ -25,7 +25,7 @@ pub fn on_lab<E: From<Error>>(
     for ((_, output), outcome) in runs.iter().zip(outcomes?) {
         let outcome = outcome?;
         let (boot, total) = (outcome.boot.as_secs_f64(), outcome.total.as_secs_f64());
-        say(&format!("{}: {}, {boot:.1} s to boot, {total:.1} s in all", output.display(), outcome.accelerator));
+        say(&format!("{}: {}, {boot:.1} s to boot, {total:.1} s total", output.display(), outcome.accelerator));
         then(output)?;
         signals.check()?;
     }

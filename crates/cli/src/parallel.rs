@@ -29,7 +29,7 @@ pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R, Failur
         take();
     });
     let ended = |place: Mutex<Option<Result<R, Failure>>>| {
-        place.into_inner().ok().flatten().unwrap_or_else(|| Err(Failure::Error("a run was broken off".into())))
+        place.into_inner().ok().flatten().unwrap_or_else(|| Err(Failure::Error("a run was aborted".into())))
     };
     done.into_iter().map(ended).collect()
 }

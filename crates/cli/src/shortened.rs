@@ -28,7 +28,7 @@ extern "C" fn handler(_signal: i32, info: *mut libc::siginfo_t, _context: *mut l
     // `write`, `_exit` and `sigaction` may be called in a signal handler; the buffers are valid for their lengths.
     unsafe {
         if let Some((name, length)) = file_at((*info).si_addr() as usize) {
-            let why: &[u8] = b": became shorter while it was read, or cannot be read; read a copy of it\n";
+            let why: &[u8] = b": was truncated while it was read, or cannot be read; read a copy of it\n";
             for part in [b"mmtwin: error: ".as_slice(), &name[..length], why] {
                 libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len());
             }

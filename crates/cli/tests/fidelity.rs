@@ -50,8 +50,8 @@ fn turn(cells: usize) -> usize {
 fn a_stored_run_comes_out_again() {
     let mut cells = all();
     // The range of a few seeds is not that of all. How many pages of the scenarios `pages-` fit on a small node is what
-    // the guest's boot has left, which differs with agent and host; the twin goes on from it, and is judged page by page.
-    // With NUMA balancing which thread scans next hangs on ticks, so on how many instructions the agent takes to start.
+    // the guest's boot has left, which differs with agent and host; the twin continues from it, and is judged page by page.
+    // With NUMA balancing which thread scans next depends on ticks, so on how many instructions the agent takes to start.
     // Reclaim begins with what the guest's boot has left in memory, as the pages' scenarios do.
     let hangs_on_agent = |name: &str| ["pages-", "numa-", "reclaim-"].iter().any(|kind| name.starts_with(kind));
     cells.retain(|cell| cell.is_complete() && !hangs_on_agent(&cell.name));

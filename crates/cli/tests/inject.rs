@@ -1,5 +1,5 @@
 //! Every system call that writes an output fails once in turn: what was complete before is whole after, what is
-//! incomplete says so when it is read, the exit status is right, and nothing is left.
+//! incomplete reports it when it is read, the exit status is right, and nothing is left.
 //!
 //! `strace` makes the calls fail. A few of them, chosen by a fixed seed, in every `make test`; `make inject` does all.
 
@@ -53,7 +53,7 @@ const VERBS: [Verb; 9] = [
     Verb { name: "record again", arguments: &["record", "-I", "20ms"], output: "x.mmt", force: true },
 ];
 
-/// What the recorded command does: it makes some events, and ends with a status that is told from others.
+/// What the recorded command does: it makes some events, and ends with a status that is reported from others.
 const COMMAND: [&str; 4] = ["--", "sh", "-c", "for i in 1 2 3 4 5; do sleep 0.02; ls / >/dev/null; done; exit 7"];
 
 impl Verb {
@@ -216,7 +216,7 @@ fn fail(scratch: &Path, failure: &Failure, whole: &[BTreeMap<PathBuf, Vec<u8>>])
         let old = verb.force && after == before;
         let tells = verb.records() && says_so(&output);
         if !(old || complete || tells) {
-            return wrong("what is there is neither the old one, nor whole, nor does it say that it is cut");
+            return wrong("what is there is neither the old one, nor whole, nor does it say that it is truncated");
         }
     }
     if verb.force && !output.exists() {

@@ -72,7 +72,7 @@ struct Ended {
     status: std::process::ExitStatus,
 }
 
-/// Starts recorders, one after the other, and ends each at its moment: as likely before it has begun as after.
+/// Starts recorders, one after another, and ends each at its moment: as likely before it has begun as after.
 fn end_them(root: &Path, how: &str, many: usize, seed: u64) -> Vec<Ended> {
     let mut number = seed;
     let within = 3 * time_to_begin(root);

@@ -198,7 +198,7 @@ pub struct Event<'a> {
     pub cpu: u32,
     /// Thread id of the running task; 0 is the idle task.
     pub pid: i32,
-    /// Thread group, where the line says so; else 0.
+    /// Thread group, where the line reports it; else 0.
     pub tgid: i32,
     /// Bits as in a record's `common_flags`: 1 irqs off, 2 unsupported/lazy, 4 need resched, 8 hardirq,
     /// 0x10 softirq, 0x20 preempt resched, 0x40 NMI, 0x80 BH off.

@@ -1,7 +1,7 @@
 //! What a recording says of itself: `manifest.json`, `state.json`, `end.json`, `run.json` and the lines of
 //! `tasks.jsonl`.
 //!
-//! A field that a reader does not know is ignored, one that a writer left out is `None` or empty, so files of
+//! A field that a reader does not know is ignored, one that a writer omitted is `None` or empty, so files of
 //! neighbouring versions read each other; [`SCHEMA_VERSION`] counts the changes that break this. Times are
 //! nanoseconds of the trace clock. Everything that differs between two runs of the same deterministic scenario
 //! (wall time, process ids, the machine it ran on) is in [`Run`] and [`Cost`] only.
@@ -55,7 +55,7 @@ pub struct State {
     /// By process and thread of the scenario: the CPU on which it was last. Empty without NUMA balancing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<Vec<u32>>,
-    /// Texts of the kernel's files, by path. One that is not there is left out.
+    /// Texts of the kernel's files, by path. One that is not there is omitted.
     pub files: BTreeMap<String, String>,
 }
 

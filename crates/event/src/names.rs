@@ -109,7 +109,7 @@ tables! {
         "COMPACT_PRIO_SYNC_FULL" = 0, "COMPACT_PRIO_SYNC_LIGHT" = 1, "COMPACT_PRIO_ASYNC" = 2;
     /// Results seen by compaction retry.
     COMPACT_RETRY, "compaction retry result", "": "failed" = 1, "withdrawn" = 2, "progress" = 3;
-    /// Writeback reasons (era B's extra words at the end).
+    /// Writeback reasons (extra words of 3.3 at the end).
     WRITEBACK_REASON, "writeback reason", "":
         "background" = 0, "vmscan" = 1, "sync" = 2, "periodic" = 3, "laptop_timer" = 4, "fs_free_space" = 5,
         "forker_thread" = 6, "foreign_flush" = 7, "try_to_free_pages" = 0x100, "free_more_memory" = 0x101;

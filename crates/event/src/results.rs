@@ -13,7 +13,7 @@ pub struct Results {
     pub schema_version: u32,
     /// How the run ended.
     pub ending: Ending,
-    /// Phases of all processes, by process and phase; those that never began are left out.
+    /// Phases of all processes, by process and phase; those that never began are omitted.
     pub phases: Vec<PhaseResult>,
     /// What of the scenario was not done, and what else must be known, in sentences.
     #[serde(default)]
@@ -42,7 +42,7 @@ pub enum Ending {
     Completed,
     /// At `run.duration`, with processes still at work.
     TimeUp,
-    /// Memory ran out. Somebody was killed for it: the first one, if it was not the only one. All others went on.
+    /// Memory ran out. Somebody was killed for it: the first one, if it was not the only one. All others continued.
     OutOfMemory {
         /// When, in nanoseconds of the trace clock.
         at: u64,
@@ -61,7 +61,7 @@ pub enum Ending {
         pid: i32,
         /// Name of its process.
         comm: String,
-        /// What went on.
+        /// What continued.
         message: String,
     },
 }
@@ -124,18 +124,18 @@ pub struct AccessResult {
     pub pattern: String,
     /// Threads that took part.
     pub threads: u32,
-    /// Touches.
+    /// Accesses.
     pub touches: u64,
-    /// Page faults of these touches, those that found the page in memory included.
+    /// Page faults of these accesses, those that found the page in memory included.
     pub faults: u64,
     /// CPU time of all threads, think time included.
     pub cpu_time: u64,
-    /// Latency of a touch without think time, from the touch to its end.
+    /// Latency of an access without think time, from the access to its end.
     #[serde(default)]
     pub latency: Option<Latency>,
 }
 
-/// Latencies of touches or operations.
+/// Latencies of accesses or operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Mean in nanoseconds.
@@ -159,7 +159,7 @@ pub struct ActionResult {
     /// Operations that failed.
     #[serde(default)]
     pub failures: u64,
-    /// Time of all threads in it, pauses that the scenario asks for left out.
+    /// Time of all threads in it, pauses that the scenario asks for omitted.
     pub time: u64,
     /// Nanoseconds per operation, the mean of the threads' means; `None` without operations.
     #[serde(default)]
@@ -192,6 +192,6 @@ pub struct Attempt {
 pub struct Placement {
     /// Name of the region.
     pub region: String,
-    /// Pages by node; pages that nobody has touched are nowhere.
+    /// Pages by node; pages that nobody has accessed are nowhere.
     pub nodes: Vec<u64>,
 }

@@ -35,7 +35,7 @@ pub trait Sink {
     fn finish(&mut self) {}
 }
 
-/// Takes everything and keeps nothing: for runs that are wanted for their results alone.
+/// Ignores everything: for runs and readings whose events nobody needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink;
 
@@ -89,7 +89,7 @@ pub struct Source {
     pub name: String,
     /// `twin`, `lab`, `host` or `import`.
     pub arm: String,
-    /// Kernel release, if the source says so.
+    /// Kernel release, if the source reports it.
     pub kernel: Option<String>,
     /// Number of CPUs of the recorded machine; 0 if unknown.
     pub cpus: u32,
@@ -97,11 +97,11 @@ pub struct Source {
     pub nodes: u32,
     /// Node of every CPU by its number; empty if unknown.
     pub cpu_nodes: Vec<u32>,
-    /// Name of the trace clock (`local`, `mono`, ...), if the source says so.
+    /// Name of the trace clock (`local`, `mono`, ...), if the source reports it.
     pub clock: Option<String>,
     /// Elapsed, user and system seconds of the recorded command, where known.
     pub times: Option<Times>,
-    /// Event names that were enabled, if the source says so; without it an event that never occurs is `n/a`.
+    /// Event names that were enabled, if the source reports it; without it an event that never occurs is `n/a`.
     pub enabled: Option<Vec<String>>,
     /// The multi-generational LRU was on.
     pub lru_gen: bool,

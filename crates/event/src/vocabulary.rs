@@ -203,7 +203,7 @@ vocabulary! {
             nid: i32, nr_scanned: u64, nr_reclaimed: u64, nr_dirty: u64, nr_writeback: u64, nr_congested: u64, nr_immediate: u64,
             nr_activate_anon: u64 = "nr_activate0", nr_activate_file: u64 = "nr_activate1", nr_ref_keep: u64, nr_unmap_fail: u64,
         }
-        /// A reclaimer was put to sleep.
+        /// A reclaimer was throttled.
         MmVmscanThrottled "mm_vmscan_throttled" {
             nid: i32, usec_timeout: i32, usec_delayed: i32 = "usect_delayed", reason: ThrottleReason,
         }
@@ -211,7 +211,7 @@ vocabulary! {
         ReplaceSwapToken "replace_swap_token" {
             old_token_mm: Hex = "old_mm", old_prio: u32, new_token_mm: Hex = "new_mm", new_prio: u32,
         }
-        /// The swap token was given back.
+        /// The swap token was returned.
         PutSwapToken "put_swap_token" { token_mm: Hex = "swap_token_mm" }
         /// The swap token was switched off.
         DisableSwapToken "disable_swap_token" { token_mm: Hex = "swap_token_mm" }

@@ -4,7 +4,7 @@
 pub fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // Where to go on after a mismatch: behind the last star, one character further in the text.
+    // Where to continue after a mismatch: behind the last star, one character further in the text.
     let mut retry = None;
     while t < text.len() {
         match pattern.get(p) {

@@ -84,7 +84,7 @@ pub fn find(path: &str, mounts: &[Mount]) -> Result<(String, PathBuf), Error> {
         }
         tried.push(directory.display().to_string());
     }
-    let tried = if tried.is_empty() { "a mount, and there is none".into() } else { tried.join(", ") };
+    let tried = if tried.is_empty() { "a mount; none found".into() } else { tried.join(", ") };
     Err(Error::Cgroup { path: path.into(), tried })
 }
 

@@ -1,4 +1,4 @@
-//! What this machine allows, and the smallest cure for what it does not.
+//! What this machine supports, and a suggested fix for what is missing.
 
 use crate::events::DEFAULT;
 use crate::tracefs::Obstacle;
@@ -31,7 +31,7 @@ pub struct Check {
     /// What was found.
     pub found: String,
     /// What to do, if something helps.
-    pub cure: Option<String>,
+    pub fix: Option<String>,
 }
 
 /// Looks at everything that `record` uses. Changes nothing.
@@ -54,8 +54,8 @@ pub fn examine() -> Vec<Check> {
     checks
 }
 
-fn check(group: &'static str, name: &str, status: Status, found: impl Into<String>, cure: Option<&str>) -> Check {
-    Check { group, name: name.into(), status, found: found.into(), cure: cure.map(str::to_string) }
+fn check(group: &'static str, name: &str, status: Status, found: impl Into<String>, fix: Option<&str>) -> Check {
+    Check { group, name: name.into(), status, found: found.into(), fix: fix.map(str::to_string) }
 }
 
 fn kernel(evidence: &Evidence) -> Check {
@@ -66,15 +66,15 @@ fn kernel(evidence: &Evidence) -> Check {
     };
     let found = format!("{} {} {}, {options}", uname.sysname, uname.release, uname.machine);
     let status = if evidence.config.is_some() { Status::Ok } else { Status::Limited };
-    let cure = evidence.config.is_none().then_some("modprobe configs, or install the kernel's config below /boot");
-    check("kernel", "release", status, found, cure)
+    let fix = evidence.config.is_none().then_some("modprobe configs, or install the kernel's config below /boot");
+    check("kernel", "release", status, found, fix)
 }
 
 fn access(tracefs: &Result<std::path::PathBuf, Obstacle>) -> Check {
     match tracefs {
         Ok(path) => check("events", "tracefs", Status::Ok, path.to_string_lossy(), None),
-        Err(Obstacle { what, cure }) => {
-            check("events", "tracefs", Status::Missing, format!("{what}: counters only"), Some(cure))
+        Err(Obstacle { what, fix }) => {
+            check("events", "tracefs", Status::Missing, format!("{what}: counters only"), Some(fix))
         }
     }
 }
@@ -89,7 +89,7 @@ fn mechanisms(available: &str) -> Vec<Check> {
             let events = available.lines().filter(|e| with.iter().any(|p| glob(p, e))).count();
             let (status, found) = match events {
                 // Every pattern names the events of some release; a kernel with one of them has what it calls so.
-                0 => (Status::Missing, format!("this kernel has none of {}", join(&without))),
+                0 => (Status::Missing, format!("this kernel lacks {}", join(&without))),
                 n => (Status::Ok, format!("{n} events")),
             };
             check("events", mechanism.name, status, found, None)
@@ -103,27 +103,27 @@ fn join(patterns: &[&&str]) -> String {
 
 fn clocks(text: &str) -> Check {
     let has = text.split_whitespace().any(|c| c.trim_matches(['[', ']']) == crate::clock::TRACE_CLOCK);
-    let (status, cure) = if has { (Status::Ok, None) } else { (Status::Missing, Some("a kernel from 3.17 on")) };
-    check("events", "trace clock mono", status, text.trim(), cure)
+    let (status, fix) = if has { (Status::Ok, None) } else { (Status::Missing, Some("a kernel from 3.17 on")) };
+    check("events", "trace clock mono", status, text.trim(), fix)
 }
 
 fn buffers(tracefs: &Path, evidence: &Evidence) -> Check {
     let cpus = evidence.cpus.len();
     let size = crate::record::buffer_size(None, evidence.memory, cpus);
     let wakes = tracefs.join("buffer_percent").exists();
-    let found = format!("{} KiB on each of {cpus} CPUs, {} MiB in all", size >> 10, (size * cpus as u64) >> 20);
+    let found = format!("{} KiB on each of {cpus} CPUs, {} MiB total", size >> 10, (size * cpus as u64) >> 20);
     let status = if wakes { Status::Ok } else { Status::Limited };
-    let cure =
-        (!wakes).then_some("without buffer_percent (before 5.0) buffers are emptied once a second: use --buffer 16M");
-    check("events", "ring buffers", status, found, cure)
+    let fix =
+        (!wakes).then_some("without buffer_percent (before 5.0) buffers are read once per second: use --buffer 16M");
+    check("events", "ring buffers", status, found, fix)
 }
 
 fn symbols(kallsyms: &str) -> Check {
     let visible = kallsyms.lines().take(1000).any(|l| l.bytes().take_while(|&b| b != b' ').any(|b| b != b'0'));
     if visible {
-        check("events", "kernel symbols", Status::Ok, "addresses are visible", None)
+        check("events", "kernel symbols", Status::Ok, "addresses visible", None)
     } else {
-        let found = "addresses are hidden: shrinkers have no names";
+        let found = "addresses hidden: shrinkers have no names";
         check(
             "events",
             "kernel symbols",
@@ -150,8 +150,8 @@ fn files() -> Vec<Check> {
         if readable(path) {
             check("counters", name, Status::Ok, path, None)
         } else {
-            let cure = format!("a kernel with {option}");
-            check("counters", name, Status::Missing, format!("{path} cannot be read"), Some(&cure))
+            let fix = format!("a kernel with {option}");
+            check("counters", name, Status::Missing, format!("{path} cannot be read"), Some(&fix))
         }
     })
     .into()
@@ -162,8 +162,8 @@ fn pressure() -> Check {
     match fs::read("/proc/pressure/memory") {
         Ok(_) => check("counters", "pressure (PSI)", Status::Ok, "/proc/pressure", None),
         Err(_) => {
-            let cure = Some("boot with psi=1, on a kernel with CONFIG_PSI");
-            check("counters", "pressure (PSI)", Status::Missing, "/proc/pressure cannot be read", cure)
+            let fix = Some("boot with psi=1, on a kernel with CONFIG_PSI");
+            check("counters", "pressure (PSI)", Status::Missing, "/proc/pressure cannot be read", fix)
         }
     }
 }
@@ -183,8 +183,8 @@ fn cgroups() -> Check {
         }
         None => {
             let found = "no hierarchy with the memory controller";
-            let cure = Some("sudo mount -t cgroup2 none /sys/fs/cgroup, on a kernel with CONFIG_MEMCG");
-            check("counters", "memory cgroups", Status::Missing, found, cure)
+            let fix = Some("sudo mount -t cgroup2 none /sys/fs/cgroup, on a kernel with CONFIG_MEMCG");
+            check("counters", "memory cgroups", Status::Missing, found, fix)
         }
     }
 }
@@ -197,13 +197,13 @@ fn numa(evidence: &Evidence) -> Check {
         Some("0") => format!("{nodes} node(s), balancing off"),
         Some(_) => format!("{nodes} node(s), balancing on"),
     };
-    let (status, cure) = match (nodes, balancing) {
+    let (status, fix) = match (nodes, balancing) {
         (0 | 1, _) => (Status::Limited, None),
         (_, Some("0")) => (Status::Limited, Some("sudo sysctl kernel.numa_balancing=1")),
         (_, None) => (Status::Limited, Some("a kernel with CONFIG_NUMA_BALANCING")),
         (_, Some(_)) => (Status::Ok, None),
     };
-    check("machine", "NUMA", status, found, cure)
+    check("machine", "NUMA", status, found, fix)
 }
 
 #[cfg(test)]
@@ -215,7 +215,7 @@ mod tests {
         let checks = mechanisms("vmscan:mm_vmscan_kswapd_sleep\nvmscan:mm_vmscan_kswapd_wake\noom:mark_victim\n");
         let status = |name: &str| checks.iter().find(|c| c.name == name).map(|c| (c.status, c.found.as_str()));
         assert_eq!(status("reclaim"), Some((Status::Ok, "2 events")));
-        assert_eq!(status("vmalloc"), Some((Status::Missing, "this kernel has none of vmalloc:*")));
+        assert_eq!(status("vmalloc"), Some((Status::Missing, "this kernel lacks vmalloc:*")));
         assert_eq!(checks.len(), DEFAULT.len());
     }
 
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn no_access_comes_with_its_cure() {
-        let obstacle = Obstacle { what: "may not".into(), cure: "do this".into() };
+        let obstacle = Obstacle { what: "may not".into(), fix: "do this".into() };
         let check = access(&Err(obstacle));
-        assert_eq!((check.status, check.cure.as_deref()), (Status::Missing, Some("do this")));
+        assert_eq!((check.status, check.fix.as_deref()), (Status::Missing, Some("do this")));
     }
 
     #[test]

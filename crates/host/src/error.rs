@@ -73,8 +73,8 @@ pub enum Error {
         /// Least that works.
         least: u64,
     },
-    /// The recording could not go on. It is ended as well as possible, and the command has run to its end.
-    #[error("{cause}; the recording ends there{}", ran_on(.exit))]
+    /// The recording could not continue. It is ended as well as possible, and the command has run to its end.
+    #[error("{cause}; recording stopped{}", ran_on(.exit))]
     Stopped {
         /// Why.
         cause: Box<Error>,
@@ -98,8 +98,8 @@ impl Error {
 
 fn ran_on(exit: &Option<Exit>) -> String {
     match exit {
-        Some(Exit::Code(code)) => format!(". The command ran on and ended with status {code}"),
-        Some(Exit::Signal(signal)) => format!(". The command ran on and was ended by signal {signal}"),
+        Some(Exit::Code(code)) => format!(". The command continued and exited with status {code}"),
+        Some(Exit::Signal(signal)) => format!(". The command continued and was terminated by signal {signal}"),
         None => String::new(),
     }
 }

@@ -14,7 +14,7 @@ pub struct Mechanism {
 }
 
 /// What is recorded unless the user chooses. Events per page (`migrate:set_migration_pte`, `kmem:mm_page_alloc`) are
-/// left out: they cost more than all others together.
+/// omitted: they cost more than all others together.
 pub const DEFAULT: &[Mechanism] = &[
     Mechanism { name: "reclaim", events: &["vmscan:*"] },
     Mechanism { name: "compaction", events: &["compaction:*"] },

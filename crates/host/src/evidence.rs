@@ -147,7 +147,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_string())
 }
 
-/// The machine's name if this is a guest: a CPU that says so, or what firmware and device tree call it.
+/// The machine's name if this is a guest: a CPU that reports it, or what firmware and device tree call it.
 fn vm() -> Option<String> {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = cpuinfo.lines().find(|l| l.starts_with("flags"));

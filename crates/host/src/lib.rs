@@ -1,7 +1,7 @@
 //! This machine: record it, say what it allows, and measure what its memory and cache lines cost.
 //!
 //! [`record::record`] leaves a recording of kernel events and counters; [`doctor::examine`] tells beforehand what
-//! it can take and the smallest cure for what it cannot. Both use the same parts: [`tracefs`] finds event tracing and
+//! it can take and the suggested fix for what it cannot. Both use the same parts: [`tracefs`] finds event tracing and
 //! [`instance`] owns a part of it, [`events`] chooses, [`sample`] and [`cgroup`] read counters, [`evidence`] says
 //! what machine and kernel this is. [`workload`] runs a scenario's workload and records it, and
 //! [`restore`] puts back what that changes of the machine. [`mod@bench`] runs designs of

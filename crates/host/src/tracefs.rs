@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 /// older kernels.
 pub(crate) const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// What stands in the way of tracing, and the smallest cure.
+/// What stands in the way of tracing, and the suggested fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
     /// What is the matter.
     pub what: String,
     /// A command, or a sentence if no command helps.
-    pub cure: String,
+    pub fix: String,
 }
 
 /// The directory of tracefs, if this process can make an instance there.
@@ -35,12 +35,12 @@ fn find_in(places: &[&Path], user: u32) -> Result<PathBuf, Obstacle> {
     let known = fs::read_to_string("/proc/filesystems").is_ok_and(|t| t.lines().any(|l| l.ends_with("\ttracefs")));
     Err(if known {
         let mounted = format!("sudo mount -t tracefs tracefs {}", PLACES[0]);
-        let cure = if user == 0 { mounted } else { format!("{mounted}; then {RECORD_AS_ROOT}") };
-        Obstacle { what: "tracefs is not mounted".into(), cure }
+        let fix = if user == 0 { mounted } else { format!("{mounted}; then {RECORD_AS_ROOT}") };
+        Obstacle { what: "tracefs is not mounted".into(), fix }
     } else {
         Obstacle {
             what: "this kernel has no tracefs".into(),
-            cure: "a kernel built with CONFIG_TRACING and CONFIG_EVENT_TRACING".into(),
+            fix: "a kernel built with CONFIG_TRACING and CONFIG_EVENT_TRACING".into(),
         }
     })
 }
@@ -52,15 +52,15 @@ const RECORD_AS_ROOT: &str = "sudo mmtwin record [-- sudo -u USER COMMAND], for 
 /// has all of it, not only instances.
 fn denied(place: &Path, user: u32) -> Obstacle {
     let place = place.display();
-    let cure = match user {
-        0 => format!("{place} is read-only, or this container may not trace: record outside of it"),
+    let fix = match user {
+        0 => format!("{place} is read-only, or tracing is not allowed in this container: record outside of it"),
         _ => format!(
             "{RECORD_AS_ROOT}; or, until the next boot, sudo mount -o remount,uid={user} {place}, which hands all of tracing \
              to every program of user {user}: the events of all processes and users, and probes that read the kernel's \
              memory (kprobe_events); back with uid=0"
         ),
     };
-    Obstacle { what: format!("user {user} may not use {place}"), cure }
+    Obstacle { what: format!("user {user} has no access to {place}"), fix }
 }
 
 fn writable(path: &Path) -> bool {
@@ -80,12 +80,12 @@ mod tests {
         assert_eq!(find_in(&[&no, &yes], 7), Ok(yes.clone()));
         fs::remove_dir(yes.join("instances")).unwrap();
         let obstacle = find_in(&[&no, &yes], 7).unwrap_err();
-        let least = obstacle.cure.find("sudo mmtwin record").expect("the right for one recording");
-        let remount = obstacle.cure.find("remount,uid=7").expect("the right until the next boot");
+        let least = obstacle.fix.find("sudo mmtwin record").expect("the right for one recording");
+        let remount = obstacle.fix.find("remount,uid=7").expect("the right until the next boot");
         assert!(least < remount, "less comes first: {obstacle:?}");
         for handed_over in ["all of tracing", "all processes and users", "kprobe_events", "back with uid=0"] {
-            assert!(obstacle.cure[remount..].contains(handed_over), "{handed_over}: {obstacle:?}");
+            assert!(obstacle.fix[remount..].contains(handed_over), "{handed_over}: {obstacle:?}");
         }
-        assert!(!find_in(&[&no, &yes], 0).unwrap_err().cure.contains("sudo"), "root has nobody to ask");
+        assert!(!find_in(&[&no, &yes], 0).unwrap_err().fix.contains("sudo"), "root has nobody to ask");
     }
 }

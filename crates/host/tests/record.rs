@@ -1,4 +1,4 @@
-//! Recordings of this machine. What needs tracefs or a memory cgroup says so and is skipped without.
+//! Recordings of this machine. What needs tracefs or a memory cgroup reports it and is skipped without.
 
 use mmtwin_event::manifest::Exit;
 use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
@@ -20,7 +20,7 @@ fn skipped(test: &str, why: &str) {
 }
 
 fn tracing(test: &str) -> Option<PathBuf> {
-    tracefs::find().inspect_err(|o| skipped(test, &format!("{} (cure: {})", o.what, o.cure))).ok()
+    tracefs::find().inspect_err(|o| skipped(test, &format!("{} (fix: {})", o.what, o.fix))).ok()
 }
 
 /// A memory cgroup with a limit, removed at the end.
@@ -258,7 +258,7 @@ fn a_killed_recording_is_readable_and_the_next_one_cleans_up() {
     let (recording, seen, outcome) = read(&killed_output);
     assert!(recording.end.is_none() && seen.events > 0, "{} events", seen.events);
     assert!(seen.first.contains_key(&("vmstat".to_string(), "pgfault".to_string())));
-    assert!(outcome.warnings.list().iter().any(|w| w.message.contains("cut off")), "{:?}", outcome.warnings);
+    assert!(outcome.warnings.list().iter().any(|w| w.message.contains("truncated")), "{:?}", outcome.warnings);
     // A recorder of somebody else, by name, is left alone too.
     let foreign = tracefs.join("instances").join(format!("mmtwin-test-{}", std::process::id()));
     fs::create_dir(&foreign).unwrap();

@@ -1,4 +1,4 @@
-//! Scenarios run for real by `mmtwin-agent` on this machine. What needs root or tracefs says so and is skipped
+//! Scenarios run for real by `mmtwin-agent` on this machine. What needs root or tracefs reports it and is skipped
 //! without. Nothing here depends on how fast the machine is.
 
 use mmtwin_event::results::{AccessResult, Ending, PhaseResult, Results};
@@ -35,7 +35,7 @@ fn scenario(workload: &str) -> Scenario {
 }
 
 /// A run of the agent. The folder is on a disk, below the build's.
-struct Ran {
+struct RunOutcome {
     _root: TempDir,
     output: PathBuf,
     status: i32,
@@ -48,19 +48,19 @@ fn agent() -> Command {
     command
 }
 
-fn run(scenario: &Scenario, more: &[&str]) -> Ran {
+fn run(scenario: &Scenario, more: &[&str]) -> RunOutcome {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (file, output) = (root.path().join("s.json"), root.path().join("r.mmt"));
     fs::write(&file, scenario.to_json().to_string()).unwrap();
     let ran = agent().args(more).arg(&file).arg(&output).output().unwrap();
     let message = String::from_utf8_lossy(&ran.stderr).into_owned();
-    Ran { _root: root, output, status: ran.status.code().unwrap_or(-1), message }
+    RunOutcome { _root: root, output, status: ran.status.code().unwrap_or(-1), message }
 }
 
 #[derive(Default)]
 struct Seen {
     events: u64,
-    /// Values of every counter in the order of time, by source, key and name.
+    /// Values of every counter in time order, by source, key and name.
     counters: BTreeMap<(String, String, String), Vec<(u64, u64)>>,
     comms: BTreeSet<String>,
 }
@@ -94,7 +94,7 @@ impl Seen {
     }
 }
 
-fn opened(ran: &Ran) -> (Recording, Results, Seen) {
+fn opened(ran: &RunOutcome) -> (Recording, Results, Seen) {
     assert_eq!((ran.status, ran.message.as_str()), (0, ""));
     let recording = Recording::open(&ran.output).unwrap();
     let (mut seen, mut outcome) = (Seen::default(), Outcome::default());
@@ -212,7 +212,7 @@ fn regions_of_all_kinds_are_shared_populated_and_touched_as_said() {
 fn events_are_recorded_while_it_runs() {
     let test = "events";
     if let Err(obstacle) = tracefs::find() {
-        return skipped(test, &format!("{} (cure: {})", obstacle.what, obstacle.cure));
+        return skipped(test, &format!("{} (fix: {})", obstacle.what, obstacle.fix));
     }
     let scenario = scenario(&format!(
         "{}[[process.phase]]\n[[process.phase.access]]\nregion = \"r\"\npattern = \"sequential\"\nwrite = 1.0\n\
@@ -298,7 +298,7 @@ fn what_the_machine_cannot_give_is_refused_by_name() {
     has(if evidence::collect().nodes.len() > 1 { "distance 77 from node 0 to node 1" } else { "node 1: this machine" });
     has("regions of 64 TiB in memory");
     has("524288 huge pages of 2 MiB");
-    has("action vmalloc-test of process heap: it is work of a kernel module");
+    has("action vmalloc-test of process heap: it needs the kernel module");
     assert!(!all.iter().any(|refusal| refusal.contains("action read")), "{all:?}");
 }
 
@@ -310,7 +310,7 @@ fn a_scenario_that_is_refused_leaves_nothing() {
     assert_eq!(ran.status, 1);
     assert!(ran.message.contains("\n    action page-loop of process heap: "), "{}", ran.message);
     assert!(!ran.output.exists());
-    // Bad arguments are told apart from bad luck.
+    // Bad arguments are distinguished from bad luck.
     assert_eq!(run(&scenario, &["--arm", "twin"]).status, 2);
     assert_eq!(run(&scenario, &["--buffer"]).status, 2);
 }

@@ -30,7 +30,7 @@ impl Accelerator {
 
 impl Accelerator {
     /// The guest's CPU. The emulated one has the instruction through which QEMU's seed reaches the kernel, and
-    /// otherwise as few as there are, because what is left out need not be saved and restored.
+    /// otherwise as few as there are, because what is omitted need not be saved and restored.
     pub(crate) fn cpu(self) -> &'static str {
         match self {
             Accelerator::Tcg => "qemu64,+rdrand",

@@ -100,7 +100,7 @@ impl Console {
     /// How a guest ended that is off, whose recording had so many bytes of room.
     pub fn result(&self, room: u64) -> Result<(), Error> {
         let Some(end) = &self.end else { return Err(self.silence()) };
-        let message = if self.message.is_empty() { "it gave no reason".into() } else { self.message.join("\n") };
+        let message = if self.message.is_empty() { "no reason given".into() } else { self.message.join("\n") };
         match (end.kind.as_str(), &self.out_of_memory) {
             ("done", _) => Ok(()),
             ("full", _) => Err(Error::Results { room }),
@@ -114,7 +114,7 @@ impl Console {
     fn silence(&self) -> Error {
         let console = self.tail();
         match (&self.panic, &self.out_of_memory) {
-            // A kernel without memory for its first process says so in its last words, or just before.
+            // A kernel without memory for its first process reports it in its last words, or just before.
             (Some(message), None) if message.contains("emory") => {
                 Error::GuestMemory { message: message.clone(), console }
             }

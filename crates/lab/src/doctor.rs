@@ -1,4 +1,4 @@
-//! What the lab has, and the smallest cure for what it lacks.
+//! What the lab supports, and a suggested fix for what is missing.
 
 use crate::image::{OWN_DELAY, OWN_MODULE};
 use crate::options::EXACT_NEEDS;
@@ -14,7 +14,7 @@ pub struct Check {
     /// What was found.
     pub found: String,
     /// What to do, if it cannot be used.
-    pub cure: Option<String>,
+    pub fix: Option<String>,
 }
 
 /// Kernels that the lab is made for.
@@ -27,7 +27,7 @@ pub fn doctor(folder: &Folder) -> Vec<Check> {
     let there = busybox.is_file();
     checks.push(check("busybox", there, busybox.display().to_string(), "make lab"));
     let delay = folder.dm_delay();
-    checks.push(check("dm-delay, for disks that take time", delay.is_file(), delay.display().to_string(), "make lab"));
+    checks.push(check("dm-delay, for disks with latency", delay.is_file(), delay.display().to_string(), "make lab"));
     let mut names = folder.kernels();
     names.extend(KERNELS.iter().filter(|name| !folder.path.join("kernels").join(name).exists()).map(|n| n.to_string()));
     for name in &names {
@@ -48,10 +48,10 @@ pub fn doctor(folder: &Folder) -> Vec<Check> {
     }
     // Nothing needs them.
     let built = folder.built();
-    let found = if built.is_empty() { "none: `make lab-variants` builds them".into() } else { built.join(", ") };
-    checks.push(check("kernels for before and after", true, found, ""));
+    let found = if built.is_empty() { "none".into() } else { built.join(", ") };
+    checks.push(check("kernel variants for before/after comparisons", true, found, ""));
     let mkfs = std::process::Command::new("mkfs.ext4").arg("-V").output().is_ok();
-    let found = if mkfs { "found" } else { "not found: scenarios with files do not run" };
+    let found = if mkfs { "found" } else { "not found: scenarios with files cannot run" };
     checks.push(check("mkfs.ext4", mkfs, found.into(), "apt-get install e2fsprogs"));
     checks
 }
@@ -68,8 +68,8 @@ fn emulator() -> Vec<Check> {
     }
 }
 
-fn check(name: &str, works: bool, found: String, cure: &str) -> Check {
-    Check { name: name.into(), works, found, cure: (!works).then(|| cure.to_string()) }
+fn check(name: &str, works: bool, found: String, fix: &str) -> Check {
+    Check { name: name.into(), works, found, fix: (!works).then(|| fix.to_string()) }
 }
 
 #[cfg(test)]
@@ -77,13 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_folder_has_a_cure() {
+    fn an_empty_folder_has_a_fix() {
         let directory = tempfile::tempdir().expect("directory");
         let checks = doctor(&Folder { path: directory.path().into() });
-        let built = checks.iter().find(|c| c.name == "kernels for before and after").expect("a check");
+        let built = checks.iter().find(|c| c.name == "kernel variants for before/after comparisons").expect("a check");
         assert!(built.works && built.found.contains("make lab-variants"), "{built:?}");
         let lacking =
-            |name: &str| checks.iter().any(|c| c.name == name && !c.works && c.cure.as_deref() == Some("make lab"));
+            |name: &str| checks.iter().any(|c| c.name == name && !c.works && c.fix.as_deref() == Some("make lab"));
         assert!(
             lacking("busybox") && lacking("kernel 6.1") && lacking("module mmtwin for 6.1") && lacking("kernel 6.12")
         );

@@ -32,7 +32,7 @@ pub enum Error {
     #[error(transparent)]
     Output(#[from] mmtwin_trace::Error),
     /// The emulator is not there.
-    #[error("there is no qemu-system-x86_64: run `make lab`, or install the package qemu-system-x86")]
+    #[error("no qemu-system-x86_64: run `make lab`, or install the package qemu-system-x86")]
     NoQemu,
     /// The emulator is older than the mode needs.
     #[error("mode exact needs QEMU {needed} or newer, this is {found}: run `make lab`, or use mode smp")]
@@ -49,7 +49,7 @@ pub enum Error {
         message: String,
     },
     /// No such kernel.
-    #[error("no kernel `{name}`: there is {}; or give the path of a bzImage", list(.known))]
+    #[error("no kernel `{name}`: available: {}; or specify the path of a bzImage", list(.known))]
     NoKernel {
         /// As the user wrote it.
         name: String,
@@ -65,12 +65,12 @@ pub enum Error {
         message: String,
     },
     /// A part of the guest's image is missing.
-    #[error("the guest's image needs {what}: {cure}")]
+    #[error("the guest's image needs {what}: {fix}")]
     Missing {
         /// What.
         what: String,
         /// Where to get it.
-        cure: String,
+        fix: String,
     },
     /// An agent that cannot run in the guest.
     #[error("{path}: {message}")]
@@ -81,7 +81,7 @@ pub enum Error {
         message: String,
     },
     /// The scenario asks for what the lab cannot give.
-    #[error("the lab cannot give what the scenario asks for:{}", lines(.0))]
+    #[error("the lab does not meet the requirements of the scenario:{}", lines(.0))]
     Refused(Vec<Refusal>),
     /// The scenario's machine is larger than what the host has left.
     #[error("the guest needs {} MiB of memory, this machine has {} MiB left", .needed >> 20, .available >> 20)]
@@ -128,7 +128,7 @@ pub enum Error {
         console: Vec<String>,
     },
     /// The guest went away without a word.
-    #[error("the guest ended while {stage}, without results{}", last_lines(.console))]
+    #[error("the guest exited while {stage}, without results{}", last_lines(.console))]
     Died {
         /// What it was doing.
         stage: crate::Stage,
@@ -150,13 +150,13 @@ pub enum Error {
         message: String,
     },
     /// The recording is larger than the room it was given.
-    #[error("the recording needs more than the {} MiB it was given", .room >> 20)]
+    #[error("the recording needs more than its {} MiB", .room >> 20)]
     Results {
         /// Room in bytes.
         room: u64,
     },
     /// The output is there already.
-    #[error("{0} exists: it is not overwritten")]
+    #[error("{0} exists and is not overwritten")]
     Exists(PathBuf),
     /// The caller asked to stop.
     #[error("interrupted")]

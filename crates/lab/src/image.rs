@@ -81,7 +81,7 @@ pub(crate) struct Content<'a> {
 
 /// The archive.
 pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
-    let missing = |what: &'static str, cure: &'static str| move || (what, cure);
+    let missing = |what: &'static str, fix: &'static str| move || (what, fix);
     let mut image = Image { cpio: Cpio::new(), made: BTreeSet::new() };
     for directory in ["bin", "dev", "proc", "sys", "tmp", "data", "recording", "lab"] {
         image.directory(directory);
@@ -95,7 +95,7 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
     }
     let agent = read(content.agent, missing("mmtwin-agent", "build it"))?;
     if needs_interpreter(&agent) {
-        let message = "is not linked statically: the guest has no libraries".into();
+        let message = "is not statically linked: the guest has no libraries".into();
         return Err(Error::Agent { path: content.agent.into(), message });
     }
     image.cpio.file("agent", &agent);
@@ -141,8 +141,8 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
 fn read(path: &Path, missing: impl Fn() -> (&'static str, &'static str)) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|error| {
         if error.kind() == std::io::ErrorKind::NotFound {
-            let (what, cure) = missing();
-            Error::Missing { what: format!("{what} ({} is not there)", path.display()), cure: cure.into() }
+            let (what, fix) = missing();
+            Error::Missing { what: format!("{what} ({} does not exist)", path.display()), fix: fix.into() }
         } else {
             Error::io(path.display(), error)
         }

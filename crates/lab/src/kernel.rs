@@ -33,9 +33,9 @@ impl Kernel {
         let file = std::fs::File::open(image).map_err(|e| Error::io(name, e))?;
         file.take(HEAD).read_to_end(&mut head).map_err(|e| Error::io(image.display(), e))?;
         let version = version(&head)
-            .ok_or_else(|| Error::Kernel { path: image.into(), message: "is no Linux bzImage for x86".into() })?;
+            .ok_or_else(|| Error::Kernel { path: image.into(), message: "is not a Linux bzImage for x86".into() })?;
         if let Some(directory) = modules.as_deref().filter(|path| !path.is_dir()) {
-            return Err(Error::Kernel { path: directory.into(), message: "is no directory of modules".into() });
+            return Err(Error::Kernel { path: directory.into(), message: "is not a directory of modules".into() });
         }
         Ok(Kernel { bundle: None, version, image: image.into(), modules, probes: String::new() })
     }

@@ -12,7 +12,7 @@ pub(crate) struct Module {
     pub content: Vec<u8>,
 }
 
-/// The named modules of a kernel and what they depend on, dependencies first. Those that are built in are left out.
+/// The named modules of a kernel and what they depend on, dependencies first. Those that are built in are omitted.
 pub(crate) fn closure(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>, Error> {
     let mut index = Index::default();
     if let Some(directory) = &kernel.modules {

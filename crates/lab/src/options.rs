@@ -27,7 +27,7 @@ impl fmt::Display for Mode {
 
 /// Not a mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no mode of the lab: expected exact or smp")]
+#[error("unknown lab mode `{0}`: expected exact or smp")]
 pub struct ModeError(String);
 
 impl FromStr for Mode {

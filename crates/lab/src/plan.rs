@@ -21,7 +21,7 @@ const LOW_END: u64 = 3 << 30;
 const HIGH: u64 = 4 << 30;
 /// Alignment of regions: the kernel gives persistent memory its page structures by 2 MiB.
 const ALIGN: u64 = 2 << 20;
-/// Behind a region of persistent memory: the kernel would take two that touch each other for one.
+/// Behind a region of persistent memory: the kernel would take two adjacent ones for one.
 const GAP: u64 = 2 << 20;
 /// Memory below this belongs to the kernel, and above the end less this to the firmware's tables.
 const EDGE: u64 = 16 << 20;
@@ -250,7 +250,7 @@ fn smp(machine: &Machine) -> Result<Smp, Vec<Refusal>> {
         let first = |cpu: u32| cpu / size.max(1) * size.max(1);
         let even = groups * size == count && (0..count).all(|cpu| of(cpu) == of(first(cpu)));
         if !even {
-            let reason = format!("QEMU numbers the CPUs of one {what} after the other, and all have the same size");
+            let reason = format!("QEMU numbers the CPUs of each {what} consecutively, and all have the same size");
             refusals.push(Refusal::new(key, reason));
         }
         size.max(1)
@@ -258,7 +258,7 @@ fn smp(machine: &Machine) -> Result<Smp, Vec<Refusal>> {
     let threads = group("machine.siblings", "core", &|cpu| cpus[cpu as usize].core);
     let cluster = group("machine.cluster_cores", "cache", &|cpu| cpus[cpu as usize].cluster);
     if !machine.possible_cpus.is_multiple_of(cluster) {
-        let reason = format!("QEMU adds whole sockets, of the {cluster} CPUs that share a cache");
+        let reason = format!("QEMU adds whole sockets of {cluster} CPUs that share a cache");
         refusals.push(Refusal::new("machine.possible_cpus", reason));
     }
     if !refusals.is_empty() {

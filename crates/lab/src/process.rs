@@ -38,7 +38,7 @@ impl Qemu {
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text.lines().next().and_then(|line| line.split_once("version "));
         let (_, version) =
-            version.ok_or_else(|| Error::Qemu { message: format!("{} says no version", program.display()) })?;
+            version.ok_or_else(|| Error::Qemu { message: format!("{} reports no version", program.display()) })?;
         Ok(Qemu { program: program.into(), version: version.to_string() })
     }
 
@@ -59,7 +59,7 @@ impl Qemu {
         let parent = rustix::process::getpid();
         let cpus = pinned.as_ref().map(Pinned::set);
         // SAFETY: between fork and exec only functions that are safe in a signal handler may run. The closure makes
-        // system calls, allocates nothing, takes no lock, and touches only the copied process id and set of CPUs.
+        // system calls, allocates nothing, takes no lock, and accesses only the copied process id and set of CPUs.
         unsafe {
             command.pre_exec(move || {
                 rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;

@@ -14,7 +14,7 @@ const MAX_CPUS: usize = 255;
 /// Nodes that QEMU knows.
 const MAX_NODES: usize = 128;
 
-/// What QEMU cannot give of a machine, besides the numbers of its CPUs.
+/// What QEMU does not support of a machine, besides the numbers of its CPUs.
 pub(crate) fn machine(machine: &Machine) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     if machine.possible_cpus as usize > MAX_CPUS {
@@ -27,7 +27,7 @@ pub(crate) fn machine(machine: &Machine) -> Vec<Refusal> {
     }
     for (nid, node) in machine.nodes.iter().enumerate() {
         if node.zones.iter().any(|zone| zone.kind == ZoneKind::Movable) {
-            let reason = "the kernel spreads a zone Movable over all nodes as it likes";
+            let reason = "the kernel distributes ZONE_MOVABLE over all nodes by its own rules";
             refusals.push(Refusal::new(format!("machine.node[{nid}].movable"), reason));
         }
     }
@@ -61,7 +61,7 @@ pub(crate) fn delays(plan: &Plan, kernel: &Kernel) -> Vec<Refusal> {
         let key = if region.used_for == Use::Swap { "machine.swap.latency" } else { "machine.disk.latency" };
         let reason = format!(
             "it needs the module {OWN_DELAY} in modules/extra, which `make lab` builds for its kernels; without it the \
-             disk is memory: latency \"0 ns\", or synchronous swap"
+             disk has no latency: use latency \"0 ns\", or synchronous swap"
         );
         Refusal::new(key, reason)
     };
@@ -74,7 +74,7 @@ pub(crate) fn kernel(scenario: &Scenario, kernel: &Kernel) -> Vec<Refusal> {
     let Some(bundle) = &kernel.bundle else { return Vec::new() };
     let release = &scenario.kernel.release;
     if release != bundle {
-        let reason = format!("the scenario is for {release}, the lab's kernel is {bundle}: choose one of both");
+        let reason = format!("the scenario is for {release}, the lab's kernel is {bundle}: choose one of them");
         return vec![Refusal::new("kernel.release", reason)];
     }
     let text = format!("[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"{bundle}\"");

@@ -11,7 +11,7 @@ pub(crate) struct Setting {
     pub value: String,
 }
 
-/// Every setting of the scenario. A file that the kernel does not have is passed over in the guest.
+/// Every setting of the scenario. A file that the kernel does not have is skipped in the guest.
 pub(crate) fn settings(scenario: &Scenario) -> Vec<Setting> {
     let kernel = &scenario.kernel;
     let mut settings = Vec::new();

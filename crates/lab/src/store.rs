@@ -101,7 +101,7 @@ fn file_system(region: &Region, path: &Path, options: &[&str]) -> Result<(), Err
             Err(Error::SetUp { message: format!("mkfs.ext4: {message}") })
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Error::Missing { what: "mkfs.ext4".into(), cure: "install the package e2fsprogs".into() })
+            Err(Error::Missing { what: "mkfs.ext4".into(), fix: "install the package e2fsprogs".into() })
         }
         Err(error) => Err(Error::io("mkfs.ext4", error)),
     }

@@ -155,7 +155,7 @@ fn synchronous_devices_are_memory_itself() {
     assert_eq!(seen.vmstat["swap_ra"], 0, "nothing is read ahead from a device that is as fast as memory");
 }
 
-/// Reads of single pages here and there of a file that nobody has read, one after the other.
+/// Reads of single pages here and there of a file that nobody has read, one after another.
 const READS: &str = r#"
 [machine]
 preset = "lab-4n"

@@ -113,12 +113,12 @@ fn check(analysis: &Analysis) {
     let table = tables::invariants::table(analysis);
     let Body::Metric(rows) = &table.body else { panic!("rows") };
     let values: BTreeMap<&str, &Cell> = rows.iter().map(|row| (row.key.as_str(), &row.value)).collect();
-    let lines = tables::reconcile::reclaim(analysis);
+    let lines = tables::cross_check::reclaim(analysis);
     let sides: Vec<_> = lines.iter().map(|line| (&line.key, &line.events, &line.counters)).collect();
     for row in rows {
         assert_eq!(*values[row.key.as_str()], Cell::Int(0), "{}: {sides:?}", row.key);
     }
-    for key in ["kswapd_scanned", "kswapd_wakes", "cgroup_scanned", "cgroup_reclaimed", "numa_migrated"] {
+    for key in ["pgscan_kswapd", "pageoutrun", "memcg_scanned", "memcg_reclaimed", "numa_pages_migrated"] {
         let line = lines.iter().find(|line| line.key == key).unwrap_or_else(|| panic!("{key}"));
         assert!(line.events.number().is_some_and(|n| n > 0.0), "{key}: {sides:?}");
     }

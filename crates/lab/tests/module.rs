@@ -47,7 +47,7 @@ fn run(guest: &Guest, workload: &str) -> (Results, Seen) {
 
 #[derive(Default)]
 struct Seen {
-    /// Values of every counter of a node in the order of time, by node and name.
+    /// Values of every counter of a node in time order, by node and name.
     nodes: BTreeMap<(String, String), Vec<(u64, u64)>>,
     /// Time of every pass that purged areas, and how many.
     purges: Vec<(u64, u32)>,

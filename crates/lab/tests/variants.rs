@@ -1,4 +1,4 @@
-//! Kernels with a change undone: how their sources are edited, and that the change is really not in them. What is
+//! Kernels with one patch reverted: how their sources are edited, and that the change is really not in them. What is
 //! missing (perl, QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
 
 mod common;

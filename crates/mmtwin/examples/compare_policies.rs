@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let borrowed: Vec<(&str, &[Analysed])> = columns.iter().map(|(name, runs)| (*name, runs.as_slice())).collect();
     let mut comparison = compare(&borrowed);
     comparison.tables.retain(|table| table.name.starts_with("numa"));
-    (comparison.findings, comparison.reconciliation) = (None, None);
+    (comparison.findings, comparison.cross_check) = (None, None);
     write(&comparison, Format::Table, &Style::default(), &mut std::io::stdout())?;
     Ok(())
 }

@@ -44,7 +44,7 @@ pub enum Error {
     #[error(transparent)]
     Lab(#[from] mmtwin_lab::Error),
     /// The lab has no program that runs the workload in a guest.
-    #[error("there is no mmtwin-agent at {}: run `make lab`", .0.display())]
+    #[error("no mmtwin-agent at {}: run `make lab`", .0.display())]
     NoAgent(PathBuf),
     /// One run of several in the lab failed.
     #[error("{}: {source}", .output.display())]

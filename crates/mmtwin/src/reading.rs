@@ -159,13 +159,13 @@ impl Analysed {
     /// All tables and findings, and sums over events beside the counters that should agree with them.
     pub fn report(&self) -> Report {
         let source = &self.analysis.source;
-        let cut = cuts(&self.outcome, &source.name);
-        let mut reconciliation = tables::reconcile::reclaim(&self.analysis);
-        reconciliation.extend(tables::reconcile::subjects(&self.analysis));
+        let incomplete = cuts(&self.outcome, &source.name);
+        let mut cross_check = tables::cross_check::reclaim(&self.analysis);
+        cross_check.extend(tables::cross_check::subjects(&self.analysis));
         let mut all = self.results.as_ref().map_or_else(Vec::new, tables::workload::tables);
         all.extend(tables::reclaim_tables(&self.analysis));
         all.extend(tables::subject_tables(&self.analysis));
-        let mut found: Vec<Finding> = cut_input(&cut, &source.name).into_iter().collect();
+        let mut found: Vec<Finding> = incomplete_input(&incomplete, &source.name).into_iter().collect();
         found.extend(self.results.iter().flat_map(|results| tables::workload::findings(results, &source.name)));
         found.extend(findings::of(&self.analysis));
         Report {
@@ -175,7 +175,7 @@ impl Analysed {
                 kernel: source.kernel.clone(),
                 lost_events: self.outcome.lost_events(),
                 lost_at_least: self.outcome.lost_total().0,
-                cut,
+                incomplete,
                 events: self.outcome.events,
                 counters_only: self.outcome.events == 0
                     && self.outcome.lost_total() == (0, 0)
@@ -184,7 +184,7 @@ impl Analysed {
                 scenario: self.scenario.clone(),
             },
             findings: found,
-            reconciliation,
+            cross_check,
             tables: all,
         }
     }
@@ -199,18 +199,18 @@ pub fn cuts(outcome: &Outcome, name: &str) -> Vec<String> {
     outcome.cuts().into_iter().map(inside).collect()
 }
 
-/// An input that lacks something: every sum may be too small.
-fn cut_input(cuts: &[String], name: &str) -> Option<Finding> {
+/// An incomplete input: every sum may be too small.
+fn incomplete_input(cuts: &[String], name: &str) -> Option<Finding> {
     let more = match cuts.len() {
         0 => return None,
         1 => String::new(),
         n => format!(", and {} more", n - 1),
     };
     Some(Finding {
-        key: "input_cut".into(),
+        key: "input_incomplete".into(),
         severity: 96,
-        sentence: format!("the input is cut: {}{more}.", cuts[0]),
-        detail: "How much is missing is not known: sums are too small, and what would have ended later is open.".into(),
-        command: format!("mmtwin report {name} --table losses"),
+        sentence: format!("the input is incomplete: {}{more}.", cuts[0]),
+        detail: "It is not known how much is missing: sums are too small, and open intervals have no end.".into(),
+        command: format!("mmtwin report {name} --table lost-events"),
     })
 }

@@ -1,4 +1,4 @@
-//! Several inputs beside each other, baseline first.
+//! Several inputs side by side, baseline first.
 //!
 //! Metric tables are joined by table name and row key; a row that an input lacks is n/a there. Tables of other kinds
 //! cannot be joined and are kept, one per input. A column may have several runs (see [`crate::column`]); its values are
@@ -9,9 +9,8 @@
 //! A single report is a comparison of one column, so that there is one path to every format.
 
 use crate::gain::Verdict;
-use crate::model::{
-    Better, Body, Cell, Finding, Gain, InputInfo, Metric, Na, Published, Reconciliation, Report, Table,
-};
+use crate::model::{Better, Body, Cell, CrossCheck, Finding, Gain, InputInfo, Metric, Na, Published, Report, Table};
+use crate::renamed;
 use crate::statistics::{self, Interval, Shift};
 use crate::suggest::nearest;
 use std::borrow::Cow;
@@ -31,8 +30,8 @@ pub struct Comparison {
     pub notes: Vec<String>,
     /// Findings of all inputs, worst first, each with the index of its input; `None` if not selected.
     pub findings: Option<Vec<(usize, Finding)>>,
-    /// Lines that should agree, each with the index of its input; `None` if not selected.
-    pub reconciliation: Option<Vec<(usize, Reconciliation)>>,
+    /// Event/counter cross-check, each with the index of its input; `None` if not selected.
+    pub cross_check: Option<Vec<(usize, CrossCheck)>>,
     /// The tables.
     pub tables: Vec<JoinedTable>,
 }
@@ -53,7 +52,7 @@ pub struct JoinedTable {
     pub name: String,
     /// Title for people.
     pub title: String,
-    /// Said under the title; may be empty.
+    /// Printed under the title; may be empty.
     pub note: String,
     /// Its contents.
     pub body: JoinedBody,
@@ -137,11 +136,11 @@ pub fn single(report: Report) -> Comparison {
     compare(vec![(name, vec![report])])
 }
 
-/// Puts columns of one or more runs beside each other; the first is the baseline.
+/// Puts columns of one or more runs side by side; the first is the baseline.
 pub fn compare(columns: Vec<(String, Vec<Report>)>) -> Comparison {
     let mut comparison = Comparison::default();
     let mut findings = Vec::new();
-    let mut reconciliation = Vec::new();
+    let mut cross_check = Vec::new();
     let mut names = Vec::new();
     for (column, (name, runs)) in columns.iter().enumerate() {
         comparison.columns.push(unique(name, &comparison.columns));
@@ -149,13 +148,13 @@ pub fn compare(columns: Vec<(String, Vec<Report>)>) -> Comparison {
             let input = comparison.inputs.len();
             comparison.inputs.push(Input { column, info: report.input.clone() });
             findings.extend(report.findings.iter().map(|f| (input, f.clone())));
-            reconciliation.extend(report.reconciliation.iter().map(|r| (input, r.clone())));
+            cross_check.extend(report.cross_check.iter().map(|r| (input, r.clone())));
             merge_order(&mut names, report.tables.iter().map(|t| t.name.as_str()));
         }
     }
     findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
     comparison.findings = Some(findings);
-    comparison.reconciliation = Some(reconciliation);
+    comparison.cross_check = Some(cross_check);
     comparison.notes = scenario_note(&comparison).into_iter().collect();
     for name in names {
         comparison.tables.extend(join_metrics(name, &columns));
@@ -281,21 +280,32 @@ fn scenario_note(comparison: &Comparison) -> Option<String> {
     (scenarios.len() > 1).then(|| format!("inputs ran different scenarios ({})", groups.join("; ")))
 }
 
-/// Name under which the findings can be selected like a table.
+/// Name by which the findings are selected like a table.
 pub const FINDINGS: &str = "findings";
-/// Name under which the reconciliation can be selected like a table.
-pub const RECONCILIATION: &str = "reconciliation";
+/// Name by which the cross-check is selected like a table.
+pub const CROSS_CHECK: &str = "cross-check";
 
 /// `--table` named something that is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no table '{name}'{}; there are: {}", hint(.suggestion), .available.join(", "))]
-pub struct NoSuchTable {
-    /// The name given.
-    pub name: String,
-    /// The nearest name there is, if one is near.
-    pub suggestion: Option<String>,
-    /// All names, in the order of the report.
-    pub available: Vec<String>,
+pub enum NoSuchTable {
+    /// Its name is another one since schema_version 2.
+    #[error("table '{name}' is now '{new}'")]
+    Renamed {
+        /// The name given.
+        name: String,
+        /// The name it has.
+        new: &'static str,
+    },
+    /// There is no such table.
+    #[error("no table '{name}'{}; tables: {}", hint(.suggestion), .available.join(", "))]
+    Unknown {
+        /// The name given.
+        name: String,
+        /// The nearest name there is, if one is near.
+        suggestion: Option<String>,
+        /// All names, in the order of the report.
+        available: Vec<String>,
+    },
 }
 
 fn hint(suggestion: &Option<String>) -> String {
@@ -305,17 +315,20 @@ fn hint(suggestion: &Option<String>) -> String {
 impl Comparison {
     /// Names that [`Comparison::select`] accepts, in the order of the report.
     pub fn names(&self) -> Vec<&str> {
-        let mut names = vec![FINDINGS, RECONCILIATION];
+        let mut names = vec![FINDINGS, CROSS_CHECK];
         names.extend(self.tables.iter().map(|table| table.name.as_str()));
         names.dedup();
         names
     }
 
-    /// Keeps only the named tables; `findings` and `reconciliation` are names too.
+    /// Keeps only the named tables; `findings` and `cross-check` are names too.
     pub fn select(&mut self, names: &[String]) -> Result<(), NoSuchTable> {
         let available = self.names();
         if let Some(name) = names.iter().find(|name| !available.contains(&name.as_str())) {
-            return Err(NoSuchTable {
+            if let Some(new) = renamed::table(name) {
+                return Err(NoSuchTable::Renamed { name: name.clone(), new });
+            }
+            return Err(NoSuchTable::Unknown {
                 name: name.clone(),
                 suggestion: nearest(name, available.iter().copied()).map(str::to_owned),
                 available: available.into_iter().map(str::to_owned).collect(),
@@ -326,8 +339,8 @@ impl Comparison {
         if !wanted(FINDINGS) {
             self.findings = None;
         }
-        if !wanted(RECONCILIATION) {
-            self.reconciliation = None;
+        if !wanted(CROSS_CHECK) {
+            self.cross_check = None;
         }
         Ok(())
     }
@@ -444,10 +457,12 @@ mod tests {
         let error = comparison.select(&["findigs".into()]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no table 'findigs' (did you mean 'findings'?); there are: findings, reconciliation, t"
+            "no table 'findigs' (did you mean 'findings'?); tables: findings, cross-check, t"
         );
+        let error = comparison.select(&["reclaim-where".into()]).unwrap_err();
+        assert_eq!(error.to_string(), "table 'reclaim-where' is now 'reclaim-by-priority'");
         comparison.select(&["t".into()]).unwrap();
         assert_eq!(comparison.tables.len(), 1);
-        assert!(comparison.findings.is_none() && comparison.reconciliation.is_none());
+        assert!(comparison.findings.is_none() && comparison.cross_check.is_none());
     }
 }

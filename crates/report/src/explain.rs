@@ -1,5 +1,5 @@
-//! An explanation as a report: the finding `answer`, the table `chain` of its steps, and `unknown` of what the recording
-//! cannot tell.
+//! An explanation as a report: the finding `answer`, the table `chain` of its steps, and `not-recorded`: what is not known
+//! because no event of it was recorded.
 
 use crate::model::{Body, Cell, Column, Finding, InputInfo, Report, Table};
 use mmtwin_analysis::explain::Chain;
@@ -22,22 +22,22 @@ pub fn report(chain: &Chain, input: InputInfo, command: String) -> Report {
             Cell::int(step.until),
             Cell::int(step.times),
             text(step.event),
-            rule.map_or_else(none, |rule| text(rule.section())),
+            rule.map_or_else(none, |rule| text(rule.word())),
             rule.map_or_else(none, |rule| text(rule.title())),
             rule.map_or_else(none, |rule| text(rule.function())),
             text(step.what.as_str()),
         ]
     };
-    let left_out = chain.left_out.map_or(String::new(), |(_, n)| format!("{n} steps in the middle are left out."));
+    let dropped = chain.dropped.map_or(String::new(), |(_, n)| format!("{n} steps in the middle are not listed."));
     let steps = Table {
         name: "chain".into(),
         title: chain.title.clone(),
-        note: left_out,
+        note: dropped,
         body: Body::List {
             columns: vec![
                 column("at", "at", "ns"),
                 column("until", "until", "ns"),
-                column("times", "times", ""),
+                column("count", "count", ""),
                 column("event", "event", ""),
                 column("rule", "rule", ""),
                 column("rule_title", "rule title", ""),
@@ -48,12 +48,12 @@ pub fn report(chain: &Chain, input: InputInfo, command: String) -> Report {
         },
     };
     let unknown = Table {
-        name: "unknown".into(),
-        title: "What the recording cannot tell".into(),
+        name: "not-recorded".into(),
+        title: "Not recorded".into(),
         note: String::new(),
         body: Body::List {
-            columns: vec![column("what", "what", ""), column("cure", "cure", "")],
-            rows: chain.gaps.iter().map(|gap| vec![text(gap.what.as_str()), text(gap.cure.as_str())]).collect(),
+            columns: vec![column("what", "what", ""), column("fix", "fix", "")],
+            rows: chain.gaps.iter().map(|gap| vec![text(gap.what.as_str()), text(gap.fix.as_str())]).collect(),
         },
     };
     let answer =

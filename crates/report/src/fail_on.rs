@@ -9,16 +9,17 @@
 //! OP        := "<" | "<=" | ">" | ">=" | "=" | "!="
 //! ```
 //!
-//! A change is the plain one, (new - old) / old, whatever rule of gain a table prints; from 0 it is infinite. It is
-//! tested in every column but the baseline; so is a value, unless the baseline is all there is. `significant` asks for
+//! A change is (new - old) / old, whatever gain a table prints; from 0 it is infinite. It is tested in every column but
+//! the baseline. So is a value, unless there is only the baseline. `significant` asks for
 //! the test over several runs (p adjusted below 5 %) and is refused where every column is a single run. `worse` and `better`
 //! follow the direction that a row prefers, `changed` needs none.
 //!
-//! A row that is n/a decides nothing. Where a clause names one row, that is told ([`Outcome::undecided`]), so that a
-//! gate cannot pass only because an event was not recorded.
+//! A row that is n/a decides nothing. Where a clause names one row, this is reported ([`Outcome::undecided`]), so that a
+//! gate does not pass only because an event was not recorded.
 
 use crate::compare::{Comparison, JoinedBody, Row, Value};
 use crate::gain::Verdict;
+use crate::renamed;
 use crate::suggest::nearest;
 use mmtwin_event::words::glob;
 use std::fmt;
@@ -200,6 +201,9 @@ impl Rows {
             ),
             None => (key.clone(), rows(comparison).map(|(_, row)| row.key.clone()).collect()),
         };
+        if let Some(new) = renamed::row(table.as_deref(), key) {
+            return format!("row '{wanted}' is now '{new}'");
+        }
         let near = nearest(&wanted, known.iter().map(String::as_str));
         format!("no row '{wanted}'{}", near.map_or(String::new(), |near| format!(", did you mean '{near}'?")))
     }
@@ -339,8 +343,8 @@ mod tests {
     fn what_is_not_known_is_told() {
         let outcome = FailOn::parse("vmscan.lost_thing > 5").unwrap().evaluate(&two()).unwrap();
         assert_eq!(outcome.matched.len(), 0);
-        let told = ["vmscan.lost_thing in new: n/a (not recorded) -> n/a (not recorded)"];
-        assert_eq!(outcome.undecided, told);
+        let undecided = ["vmscan.lost_thing in new: n/a (not recorded) -> n/a (not recorded)"];
+        assert_eq!(outcome.undecided, undecided);
         let from_zero = compare(vec![
             ("old".into(), vec![report(0, 90.0, Some(0))]),
             ("new".into(), vec![report(5, 90.0, Some(0))]),

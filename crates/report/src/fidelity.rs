@@ -65,9 +65,9 @@ pub struct Fidelity {
 }
 
 /// Greatest error of a counter, in percent.
-pub const GREATEST: f64 = 30.0;
+pub const MAX_ERROR_PERCENT: f64 = 30.0;
 /// Counts below are not judged.
-const FEWEST: f64 = 1000.0;
+const MIN_COUNT: f64 = 1000.0;
 
 /// A counter that a mechanism is judged by: how far the twin's median is from the kernel's, 30 % at most, or between the
 /// kernel's own runs where those are farther apart than that. Fewer than 1000 are shown and not judged.
@@ -82,8 +82,8 @@ pub struct Count {
 fn count(row: &Row) -> Option<Count> {
     let (kernel, error) = (row.of_kernel() - row.background.unwrap_or(0.0), row.error_percent()?);
     let range = row.kernel.last()? - row.kernel.first()?;
-    let good = error.abs() <= GREATEST || 100.0 * range > GREATEST * kernel && row.inside();
-    Some(Count { error, good: (kernel >= FEWEST).then_some(good) })
+    let good = error.abs() <= MAX_ERROR_PERCENT || 100.0 * range > MAX_ERROR_PERCENT * kernel && row.inside();
+    Some(Count { error, good: (kernel >= MIN_COUNT).then_some(good) })
 }
 
 /// The median error of those that are judged, in percent.
@@ -142,7 +142,7 @@ pub fn observe(analysis: &Analysis, results: Option<&Results>) -> Observed {
     Observed { values: seen, curves: curves::curves(analysis, results) }
 }
 
-/// Puts runs of the kernel and of the twin beside each other. `background` are runs of the kernel without a workload, if
+/// Puts runs of the kernel and of the twin side by side. `background` are runs of the kernel without a workload, if
 /// there are any.
 pub fn compare(kernel: &[Observed], twin: &[Observed], background: &[Observed]) -> Fidelity {
     let values = |runs: &[Observed], key: &(u8, String)| {
@@ -259,8 +259,8 @@ impl Fidelity {
         let columns = vec![
             column("quantity", "quantity", ""),
             column("kernel", "kernel", ""),
-            column("low", "least", ""),
-            column("high", "greatest", ""),
+            column("low", "min", ""),
+            column("high", "max", ""),
             column("background", "background", ""),
             column("twin", "twin", ""),
             column("error_percent", "error", "%"),
@@ -268,7 +268,7 @@ impl Fidelity {
         ];
         Table {
             name: "fidelity".into(),
-            title: "The twin beside the kernel".into(),
+            title: "Twin and kernel side by side".into(),
             note: format!("{}. Kernel and twin are medians of their runs.", self.summary()),
             body: Body::List { columns, rows: self.rows.iter().map(cells).collect() },
         }
@@ -290,9 +290,9 @@ impl Fidelity {
         ];
         Table {
             name: "fidelity-curves".into(),
-            title: "When counters grew".into(),
-            note: "Share of the growth over the workload that came at another time than in the median of the kernel's \
-                   runs: greatest distance of the curves, of the twin's median and of the farthest run of the kernel."
+            title: "Growth of counters over time".into(),
+            note: "Largest distance of the growth curves from the median of the kernel's runs, as share of the growth over \
+                   the workload: of the median of the twin, and of the farthest run of the kernel."
                 .into(),
             body: Body::List { columns, rows: self.curves.iter().map(cells).collect() },
         }

@@ -43,7 +43,7 @@ pub fn judge(better: Better, base: f64, new: f64) -> Option<Verdict> {
     }
 }
 
-/// A change for good or bad.
+/// A change permanently or bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// In the wanted direction.

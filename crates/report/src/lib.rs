@@ -1,6 +1,6 @@
 //! Named tables, comparison, and their formats.
 //!
-//! [`model::Report`] is what one input gives; [`compare::compare`] puts one or several beside each other, and
+//! [`model::Report`] is what one input gives; [`compare::compare`] puts one or several side by side, and
 //! [`format::write`] prints the result as text, JSON or CSV.
 
 pub mod column;
@@ -12,6 +12,7 @@ pub mod findings;
 pub mod format;
 pub mod gain;
 pub mod model;
+mod renamed;
 pub mod statistics;
 mod suggest;
 pub mod tables;

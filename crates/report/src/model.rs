@@ -1,7 +1,7 @@
 //! What a report is made of: named tables with typed cells, before anything is printed.
 //!
-//! `report` makes one [`Report`] of one input; `compare` puts several beside each other. The shapes are those of
-//! the JSON output (schema_version 1): `metric` rows have one value per column, `list` rows one value per field.
+//! `report` makes one [`Report`] of one input; `compare` puts several side by side. The shapes are those of
+//! the JSON output (schema_version 2): `metric` rows have one value per column, `list` rows one value per field.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ pub struct Report {
     pub input: InputInfo,
     /// Sentences of verdict, worst first.
     pub findings: Vec<Finding>,
-    /// Lines that should agree.
-    pub reconciliation: Vec<Reconciliation>,
+    /// Event/counter cross-check.
+    pub cross_check: Vec<CrossCheck>,
     /// The tables, in the order of the report.
     pub tables: Vec<Table>,
 }
@@ -31,8 +31,8 @@ pub struct InputInfo {
     pub lost_events: Option<u64>,
     /// Of the events that were lost those that somebody counted: a lower bound where `lost_events` is unknown.
     pub lost_at_least: u64,
-    /// What the input lacks that was once in it, each with its place; empty: nothing that can be seen.
-    pub cut: Vec<String>,
+    /// Missing parts of the input, each with its position; empty: none detected.
+    pub incomplete: Vec<String>,
     /// Events read.
     pub events: u64,
     /// It has counters, and no events were to be recorded: how many there were is not known.
@@ -58,7 +58,7 @@ pub struct Finding {
 
 /// Two numbers that should be equal.
 #[derive(Clone, Debug)]
-pub struct Reconciliation {
+pub struct CrossCheck {
     /// Stable snake_case name.
     pub key: String,
     /// What is compared, for people.
@@ -69,7 +69,7 @@ pub struct Reconciliation {
     pub counters: Cell,
 }
 
-impl Reconciliation {
+impl CrossCheck {
     /// Events minus counters: exact for integers, n/a if either is.
     pub fn difference(&self) -> Cell {
         if let Some(reason) = self.events.na().or(self.counters.na()) {

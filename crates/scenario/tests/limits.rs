@@ -237,8 +237,8 @@ fn texts_that_are_deep_long_or_wrong_all_over() {
 fn numbers_that_no_type_holds() {
     for (text, message) in [
         ("seed = 9223372036854775808", "the number is too large"),
-        ("seed = -1", "expected a whole number from 0"),
-        ("seed = 1.5", "expected a whole number from 0"),
+        ("seed = -1", "expected an integer from 0"),
+        ("seed = 1.5", "expected an integer from 0"),
         ("seed = nan", "the number is infinite or none"),
         ("seed = 1e999", "the number is infinite or none"),
         ("buffer = \"1e30 GiB\"", "has no unit of size"),

@@ -70,7 +70,7 @@ epochs = \"4 ms\"
         "s.toml:16:8: expected a size with its unit, such as \"12 GiB\", found the number 4096",
         "s.toml:17:8: unknown value \"anonymous\": expected one of \"anon\", \"file\", \"shmem\"",
         "s.toml:21:11: \"zipf\" needs `skew`",
-        "s.toml:23:8: expected a whole number from 0 to 9223372036854775807, found the number -1",
+        "s.toml:23:8: expected an integer from 0 to 9223372036854775807, found the number -1",
         "s.toml:24:1: unknown key `epochs` in `run`",
     ];
     assert_eq!(lines(text), expected);
@@ -90,8 +90,8 @@ fn overrides_have_a_place_of_their_own() {
     assert_eq!(first("run..seed=1"), "--set 1: a part of the key is empty");
     assert_eq!(first("process.b.threads=1"), "--set 1: there is no `b` in this list, which has 1 elements (a)");
     assert_eq!(first("process.a.threads=0"), "--set 1: a process has 1 to 65535 threads");
-    assert_eq!(first("run.seed=one"), "--set 1: expected a whole number from 0 to 9223372036854775807, found \"one\"");
-    assert_eq!(first("run.seed.x=1"), "--set 1: expected a whole number from 0 to 9223372036854775807, found a table");
+    assert_eq!(first("run.seed=one"), "--set 1: expected an integer from 0 to 9223372036854775807, found \"one\"");
+    assert_eq!(first("run.seed.x=1"), "--set 1: expected an integer from 0 to 9223372036854775807, found a table");
     assert_eq!(first("kernel.release=6.2"), "--set 1: there is no bundle \"6.2\"");
     // A sysctl has the same name as the table: one is found from the top, the other among the sysctls.
     assert_eq!(first("kernel.numa_balancing.scan_size_mb=64"), "no fault:");
@@ -173,8 +173,8 @@ fn impossible_machines() {
     assert_eq!(nodes(&[("0", "8192 TiB")]), "s.toml:4:1: more memory than a machine can address: 4096 TiB in all");
     let with_hole = "s.toml:4:1: more memory than a machine can address: 4096 TiB less 1 GiB in all";
     assert_eq!(nodes(&[("0", "4096 TiB")]), with_hole);
-    assert_eq!(nodes(&[("0", "5000 B")]), "s.toml:6:10: 5000 B is no whole number of pages of 4 KiB");
-    assert_eq!(nodes(&[("0", "0.3 B")]), "s.toml:6:10: `0.3 B` is no whole number of B");
+    assert_eq!(nodes(&[("0", "5000 B")]), "s.toml:6:10: 5000 B must be an integer number of pages of 4 KiB");
+    assert_eq!(nodes(&[("0", "0.3 B")]), "s.toml:6:10: `0.3 B` must be an integer number of B");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn workloads_that_cannot_run() {
     );
     assert_eq!(
         access("region = \"h\"\npattern = \"uniform\"\nwrite = 1.5"),
-        "s.toml:15:9: `1.5` is no share: expected a number from 0 to 1, or a percentage such as \"30 %\""
+        "s.toml:15:9: `1.5` is not a share: expected a number from 0 to 1, or a percentage such as \"30 %\""
     );
     let action = |text: &str| phase(&format!("duration = \"1 s\"\n[[process.phase.action]]\n{text}"));
     assert_eq!(action("kind = \"page-loop\"\norder = 11"), "s.toml:14:9: orders are 0 to 10");

@@ -118,7 +118,7 @@ pub struct Warning {
     pub message: String,
     /// How often the same thing was met.
     pub count: u64,
-    /// It means that the input lacks something that was once in it, of a size that nobody knows.
+    /// It means that the input lacks something that was once in it, of a size that it is not known.
     pub cut: bool,
 }
 
@@ -153,7 +153,7 @@ impl Warnings {
             None => {
                 // The last one counts what has no place of its own any more.
                 if self.list.len() == MAX_KINDS {
-                    let message = "more kinds of warnings than are kept".into();
+                    let message = "further kinds of warnings are not kept".into();
                     self.list.push(Warning { place: place(), message, count: 0, cut: false });
                 }
                 if let Some(last) = self.list.last_mut() {

@@ -4,7 +4,7 @@
 //! texts of a recording into layouts and print programs; [`ring`] walks ring-buffer pages and merges CPUs;
 //! `text` reads ftrace lines; `dat` reads and writes `trace.dat`; `recording` is mmtwin's own directory.
 //! [`input`] tells which of them a file needs; [`output`] opens what is written; [`private`] replaces names in a
-//! recording. [`access`] reads another kind of trace: touches of pages, to be replayed.
+//! recording. [`access`] reads another kind of trace: accesses of pages, to be replayed.
 
 pub mod access;
 pub mod dat;
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub events: u64,
     /// Of those, events that the vocabulary has no type for.
     pub untyped: u64,
-    /// Stack traces met in a text and left out: they belong to the events before them.
+    /// Stack traces met in a text and omitted: they belong to the events before them.
     pub stacks: u64,
     /// What was wrong and stepped over.
     pub warnings: Warnings,

@@ -119,7 +119,7 @@ proptest! {
                 Some(Rule::Local) => src == dst && !fault.wanted,
                 Some(Rule::TwoStage) => fault.last_nid != dst && !fault.wanted,
                 Some(Rule::Private | Rule::NoGroup | Rule::SrcInactive | Rule::NotDeferred) => fault.wanted,
-                Some(Rule::EarlyLife) => fault.wanted && (fault.preferred_nid < 0 || fault.scan_seq <= 4),
+                Some(Rule::FirstScans) => fault.wanted && (fault.preferred_nid < 0 || fault.scan_seq <= 4),
                 Some(Rule::TripleCpu) => fault.cpu_dst > 3 * fault.cpu_src && fault.wanted,
                 Some(Rule::ThreeQuarters) => {
                     (fault.cpu_dst * fault.mem_src * 3 > fault.cpu_src * fault.mem_dst * 4) == fault.wanted

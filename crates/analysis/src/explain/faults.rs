@@ -1,13 +1,13 @@
-//! Hinting faults in sum: how many pages followed, stayed or were refused, and by which rules.
+//! Totals of hinting faults: how many pages were migrated, were not, or failed to, and by which rules.
 
-use super::figures::seconds;
+use super::figures::{rule as rule_text, seconds};
 use super::{Step, Steps};
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::{NumaHintFault, NumaMigrateRefused};
 use mmtwin_event::{Event, Kind};
 use std::collections::BTreeMap;
 
-/// Faults of a stretch of time.
+/// Faults in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     first: u64,
@@ -16,11 +16,11 @@ pub struct Faults {
     pub count: u64,
     /// On pages of the CPU's node.
     pub local: u64,
-    /// Whose pages followed, by rule.
-    pub followed: BTreeMap<Option<Rule>, u64>,
-    /// Whose pages stayed, by rule.
-    pub stayed: BTreeMap<Option<Rule>, u64>,
-    /// Whose pages should have followed and could not.
+    /// Whose pages were migrated, by rule.
+    pub migrated: BTreeMap<Option<Rule>, u64>,
+    /// Whose pages were not to be migrated, by rule.
+    pub kept: BTreeMap<Option<Rule>, u64>,
+    /// Whose migration failed.
     pub failed: u64,
     /// Why, where that was recorded.
     pub refused: BTreeMap<Option<Rule>, u64>,
@@ -36,14 +36,14 @@ impl Faults {
         self.count += 1;
         let rule = Rule::of(of.rule);
         match (of.wanted, of.migrated) {
-            (_, true) => *self.followed.entry(rule).or_default() += 1,
+            (_, true) => *self.migrated.entry(rule).or_default() += 1,
             (true, false) => self.failed += 1,
             (false, false) if of.src_nid == of.dst_nid => self.local += 1,
-            (false, false) => *self.stayed.entry(rule).or_default() += 1,
+            (false, false) => *self.kept.entry(rule).or_default() += 1,
         }
     }
 
-    /// Counts why a page could not follow.
+    /// Counts why a migration failed.
     pub fn refuse(&mut self, of: &NumaMigrateRefused) {
         *self.refused.entry(Rule::of(of.rule)).or_default() += 1;
     }
@@ -55,12 +55,12 @@ impl Faults {
         };
         (self.count, self.local, self.failed) =
             (self.count + other.count, self.local + other.local, self.failed + other.failed);
-        add(&mut self.followed, &other.followed);
-        add(&mut self.stayed, &other.stayed);
+        add(&mut self.migrated, &other.migrated);
+        add(&mut self.kept, &other.kept);
         add(&mut self.refused, &other.refused);
     }
 
-    /// The faults in words with their number; empty without any.
+    /// The faults as text with their number; empty if there are none.
     pub fn text(&self) -> String {
         match self.count {
             0 => String::new(),
@@ -78,13 +78,13 @@ impl Faults {
             }
         };
         part(self.local, "local", &BTreeMap::new());
-        part(sum(&self.followed), "followed", &self.followed);
-        part(sum(&self.stayed), "stayed", &self.stayed);
-        part(self.failed, "could not follow", &self.refused);
+        part(sum(&self.migrated), "migrated", &self.migrated);
+        part(sum(&self.kept), "not migrated", &self.kept);
+        part(self.failed, "failed to migrate", &self.refused);
         parts.join(", ")
     }
 
-    /// Ends the stretch with a step.
+    /// Ends the interval with a step.
     pub(super) fn flush(&mut self, all: &mut Faults, steps: &mut Steps) {
         if self.count > 0 {
             all.append(self);
@@ -99,7 +99,7 @@ impl Faults {
 fn rules(by: &BTreeMap<Option<Rule>, u64>) -> String {
     let mut by: Vec<_> = by.iter().filter_map(|(rule, n)| Some(((*rule)?, *n))).collect();
     by.sort_by_key(|(rule, n)| (std::cmp::Reverse(*n), *rule));
-    let by: Vec<String> = by.iter().map(|(rule, n)| format!("{n} by {} {}", rule.section(), rule.title())).collect();
+    let by: Vec<String> = by.iter().map(|(rule, n)| format!("{n} by {}", rule_text(*rule))).collect();
     if by.is_empty() { String::new() } else { format!(" ({})", by.join("; ")) }
 }
 
@@ -114,12 +114,12 @@ pub(super) struct Migrations {
     /// CPU of the last one, and its node.
     cpu: u32,
     nid: Option<u32>,
-    /// Pages in all.
+    /// Pages in total.
     pub all: u64,
 }
 
 impl Migrations {
-    /// Counts one; another node ends the stretch.
+    /// Counts one; another node ends the interval.
     pub(super) fn add(&mut self, event: &Event<'_>, nid: Option<u32>, succeeded: u64, failed: u64, steps: &mut Steps) {
         if self.calls > 0 && (self.nid, nid.is_none().then_some(self.cpu)) != (nid, nid.is_none().then_some(event.cpu))
         {
@@ -135,12 +135,12 @@ impl Migrations {
         self.all = self.all.saturating_add(succeeded);
     }
 
-    /// Ends the stretch with a step.
+    /// Ends the interval with a step.
     pub(super) fn flush(&mut self, steps: &mut Steps) {
         if self.calls > 0 {
             let to = self.nid.map_or_else(|| format!("the node of CPU {}", self.cpu), |nid| format!("node {nid}"));
             let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-            let what = format!("{} pages follow its hinting faults to {to}{failed}", self.pages);
+            let what = format!("{} pages migrated to {to} on its hinting faults{failed}", self.pages);
             let step = Step::new(self.first, Kind::MmMigratePages, None, what);
             steps.push(Step { until: self.last, times: self.calls, ..step });
         }

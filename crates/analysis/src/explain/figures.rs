@@ -9,9 +9,14 @@ pub fn seconds(at: u64) -> String {
     format!("{}.{:06} s", at / 1_000_000_000, at / 1000 % 1_000_000)
 }
 
-/// Section and title of a rule.
+/// Kernel function and title of a rule.
 pub fn rule(rule: Rule) -> String {
-    format!("{}, {}", rule.section(), rule.title())
+    format!("{}: {}", rule.function(), rule.title())
+}
+
+/// A number of things whose plural is regular.
+pub(super) fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// A node, or that there is none.
@@ -24,12 +29,12 @@ pub(super) fn signed(number: i64) -> String {
     format!("{number:+}")
 }
 
-/// Who faulted before a hinting fault.
+/// The last accessor before a hinting fault.
 fn before(of: &NumaHintFault, names: &Names) -> String {
     match (of.last_cpu, of.last_pid) {
-        (..0, _) => "nobody faulted before".into(),
-        (cpu, ..0) => format!("the fault before came from CPU {cpu}, {}", node(of.last_nid)),
-        (cpu, pid) => format!("the fault before was {}'s on CPU {cpu}, {}", names.task(pid), node(of.last_nid)),
+        (..0, _) => "no previous fault".into(),
+        (cpu, ..0) => format!("the previous fault was on CPU {cpu}, {}", node(of.last_nid)),
+        (cpu, pid) => format!("the previous fault was by {} on CPU {cpu}, {}", names.task(pid), node(of.last_nid)),
     }
 }
 
@@ -38,7 +43,7 @@ pub(super) fn fault(of: &NumaHintFault, by: Option<Rule>, names: &Names) -> Stri
     let (src, dst, gid) = (of.src_nid, of.dst_nid, of.gid);
     let memory = || format!("group {gid} has {} memory faults on node {dst}, {} on node {src}", of.mem_dst, of.mem_src);
     match by {
-        Some(Rule::EarlyLife) => {
+        Some(Rule::FirstScans) => {
             let preferred = if of.preferred_nid < 0 { "none".into() } else { of.preferred_nid.to_string() };
             format!("preferred node {preferred}, scan pass {}; {}", of.scan_seq, before(of, names))
         }
@@ -62,10 +67,10 @@ pub(super) fn fault(of: &NumaHintFault, by: Option<Rule>, names: &Names) -> Stri
         }
         Some(Rule::BothActive) => {
             let sign = if of.wanted { "less" } else { "not less" };
-            format!("{}, of which 3/4 are {}: {sign}", memory(), u128::from(of.mem_src) * 3 / 4)
+            format!("{}, 3/4 of which are {}: {sign}", memory(), u128::from(of.mem_src) * 3 / 4)
         }
         Some(Rule::DstInactive | Rule::SrcInactive) => memory(),
-        Some(Rule::Deferred) => format!("{} more shared faults stay", of.deferred),
+        Some(Rule::Deferred) => format!("{} more shared faults are deferred", of.deferred),
         Some(Rule::Local) => String::new(),
         _ => before(of, names),
     }
@@ -75,49 +80,54 @@ pub(super) fn fault(of: &NumaHintFault, by: Option<Rule>, names: &Names) -> Stri
 pub(super) fn refused(of: &NumaMigrateRefused, by: Option<Rule>) -> String {
     let (dst, have, limit) = (of.dst_nid, of.have, of.limit);
     match by {
-        Some(Rule::RateLimit) => format!("{have} pages came to node {dst} in its window, more than {limit}"),
-        Some(Rule::NodeFull) => {
-            format!("the best zone of node {dst} has {have} free pages, it needs more than {limit}")
+        Some(Rule::RateLimit) => {
+            format!("{have} pages were migrated to node {dst} in the rate-limit window, limit {limit}")
         }
-        _ => format!("node {dst} gave no page; its best zone has {have} free"),
+        Some(Rule::NodeFull) => {
+            format!("the best zone of node {dst} has {have} free pages, required: more than {limit}")
+        }
+        _ => format!("no page could be allocated on node {dst}; its best zone has {have} free pages"),
     }
 }
 
-/// What became of a task's group.
+/// What happened to a task's group.
 pub(super) fn group(of: &NumaGroup, by: Option<Rule>, names: &Names) -> String {
+    let tasks = |number| count(number, "task");
     let other = || match of.other_gid {
         0 => format!("{}, which has none", names.task(of.other_pid)),
-        gid => format!("{} of group {gid} ({} tasks)", names.task(of.other_pid), of.other_tasks),
+        gid => format!("{} of group {gid} ({})", names.task(of.other_pid), tasks(of.other_tasks)),
     };
     match by {
-        Some(Rule::Created) => format!("{} makes group {}", names.task(of.pid), of.gid),
+        Some(Rule::Created) => format!("{} creates group {}", names.task(of.pid), of.gid),
         Some(Rule::Joined) => {
             let from = if of.gid > 0 {
-                format!("leaves group {} ({} tasks) and ", of.gid, of.nr_tasks)
+                format!("leaves group {} ({}) and ", of.gid, tasks(of.nr_tasks))
             } else {
                 String::new()
             };
             format!(
-                "{} {from}joins group {} of {} ({} tasks)",
+                "{} {from}joins group {} of {} ({})",
                 names.task(of.pid),
                 of.other_gid,
                 names.task(of.other_pid),
-                of.other_tasks
+                tasks(of.other_tasks)
             )
         }
-        Some(Rule::Left) => format!("{} ends and leaves group {} ({} tasks)", names.task(of.pid), of.gid, of.nr_tasks),
+        Some(Rule::Left) => {
+            format!("{} exits and leaves group {} ({})", names.task(of.pid), of.gid, tasks(of.nr_tasks))
+        }
         Some(Rule::NotRunning) => {
             format!(
-                "{} stays in group {}: who faulted before on its page runs there no more",
+                "{} stays in group {}: the last accessor of its page no longer runs on that CPU",
                 names.task(of.pid),
                 of.gid
             )
         }
         _ => format!(
-            "{} stays in group {} ({} tasks), shares a page with {}",
+            "{} stays in group {} ({}), shares a page with {}",
             names.task(of.pid),
             of.gid,
-            of.nr_tasks,
+            tasks(of.nr_tasks),
             other()
         ),
     }

@@ -1,6 +1,6 @@
 //! Which page, task or group of a recording is meant, or what there is instead.
 
-use super::figures::seconds;
+use super::figures::{count, seconds};
 use super::names::{Asked, Mapping, Names, PAGE, Place, Subject};
 use mmtwin_event::words::nearest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ impl Names {
             Some(Asked::Frame(pfn)) => self.find_frame(*pfn),
             Some(Asked::Address(process, addr)) => self.find_address(process, *addr),
             Some(Asked::Offset(region, offset)) => self.find_offset(region, *offset),
-            None => Err(NotFound::Unknown("nothing is asked for".into())),
+            None => Err(NotFound::Unknown("no page, task or group is specified".into())),
         }
     }
 
@@ -41,7 +41,7 @@ impl Names {
         match (pids.first(), pids.len()) {
             (Some(pid), 1) => Ok(Subject::Task(*pid)),
             (Some(_), n) => Err(NotFound::Ambiguous(format!(
-                "{n} tasks are named `{name}`: --task with a thread id ({})",
+                "{n} tasks are named `{name}`; specify --task with a thread id: {}",
                 listed(pids.iter())
             ))),
             (None, _) => {
@@ -54,7 +54,10 @@ impl Names {
                 Err(NotFound::Unknown(match known.is_empty() {
                     true => format!("no task `{name}`: the recording has no tasks"),
                     false => {
-                        format!("no task `{name}`; the recording has {}: {tasks}{near}", count(known.len(), "task"))
+                        format!(
+                            "no task `{name}`; the recording has {}: {tasks}{near}",
+                            count(known.len() as u64, "task")
+                        )
                     }
                 }))
             }
@@ -67,24 +70,23 @@ impl Names {
             return Ok(Subject::Group(gid));
         }
         if self.groups.is_empty() {
-            let how =
-                "groups are named by sched:sched_*_numa, sched:update_numa_active_nodes_mask and mmtwin:numa_group";
-            return Err(NotFound::Unknown(format!("no NUMA group `{name}`: the recording names none; {how}")));
+            let how = "record sched:sched_*_numa, sched:update_numa_active_nodes_mask or mmtwin:numa_group";
+            return Err(NotFound::Unknown(format!("no NUMA group `{name}`: the recording has none; {how}")));
         }
         let groups = listed(self.groups.iter());
         let member = number.and_then(|pid| Some((pid, self.group_of.get(&pid)?)));
         let hint = member.map_or(String::new(), |(pid, gid)| format!("; task {pid} was in group {gid}"));
         Err(NotFound::Unknown(format!(
             "no NUMA group `{name}`; the recording has {}: {groups}{hint}",
-            count(self.groups.len(), "group")
+            count(self.groups.len() as u64, "group")
         )))
     }
 
     /// How to record pages, and what was recorded of them.
     fn pages_recorded(&self) -> String {
         if self.faults == 0 {
-            let how = "pages are named by mmtwin:numa_hint_fault (the twin), migrate:set_migration_pte with \
-                       migrate:remove_migration_pte, exceptions:page_fault_user and kmem:mm_page_alloc";
+            let how = "record mmtwin:numa_hint_fault (the twin), migrate:set_migration_pte with \
+                       migrate:remove_migration_pte, exceptions:page_fault_user or kmem:mm_page_alloc";
             return format!("the recording has no hinting faults; {how}");
         }
         let regions = listed(self.mappings.iter().filter(|of| of.faults > 0).map(|of| {
@@ -101,7 +103,9 @@ impl Names {
             (Some(_), n) => {
                 let at = |(place, at): (&Place, &u64)| format!("{} (from {})", self.page_title(place), seconds(*at));
                 let places = listed(self.places.iter().map(at));
-                Err(NotFound::Ambiguous(format!("frame {pfn:#x} held {n} pages one after another: --page {places}")))
+                Err(NotFound::Ambiguous(format!(
+                    "frame {pfn:#x} held {n} pages one after another; specify --page: {places}"
+                )))
             }
             (None, _) if self.traced => Ok(Subject::Page(Place::Frame(pfn))),
             (None, _) => {
@@ -141,7 +145,7 @@ impl Names {
             (None, _) => {
                 let known: BTreeSet<String> = self.mappings.iter().map(|of| self.task(of.tgid)).collect();
                 let known =
-                    if known.is_empty() { String::new() } else { format!("; there are {}", listed(known.iter())) };
+                    if known.is_empty() { String::new() } else { format!("; processes: {}", listed(known.iter())) };
                 return Err(NotFound::Unknown(format!("no process `{process}`{known}")));
             }
         };
@@ -171,7 +175,7 @@ impl Names {
                 Ok(Subject::Page(Place::Region(of.region, offset / PAGE)))
             }
             (Some((_, of)), 1) => Err(NotFound::Unknown(format!(
-                "{} has no byte {offset:#x}: it is {:#x} bytes long",
+                "offset {offset:#x} is outside {}, which has {:#x} bytes",
                 of.name,
                 of.end - of.start
             ))),
@@ -180,13 +184,13 @@ impl Names {
                 Err(NotFound::Ambiguous(format!("several regions are named `{region}`: {found}")))
             }
             (None, _) if self.mappings.is_empty() => Err(NotFound::Unknown(format!(
-                "no region `{region}`: the recording does not name regions; mmtwin:numa_mapping does (the twin), \
-                 otherwise say PROCESS@ADDRESS or a frame"
+                "no region `{region}`: the recording has no regions; record mmtwin:numa_mapping (the twin), or \
+                 specify PROCESS@ADDRESS or a frame"
             ))),
             (None, _) => {
                 let names: BTreeSet<&str> = self.mappings.iter().map(|of| of.name.as_str()).collect();
                 let names = listed(names.iter());
-                Err(NotFound::Unknown(format!("no region `{region}`; there are {names}")))
+                Err(NotFound::Unknown(format!("no region `{region}`; regions: {names}")))
             }
         }
     }
@@ -198,9 +202,4 @@ fn listed(names: impl Iterator<Item = impl ToString>) -> String {
     let more = names.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
-}
-
-/// A number of things.
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

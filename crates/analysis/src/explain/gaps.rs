@@ -1,4 +1,4 @@
-//! What a recording cannot tell, and which event would.
+//! What was not recorded, and which event to record for it.
 
 use super::names::{Names, Place, Subject};
 use crate::losses::Losses;
@@ -9,33 +9,33 @@ use mmtwin_event::Kind;
 pub struct Gap {
     /// What.
     pub what: String,
-    /// What would tell.
-    pub cure: String,
+    /// What to record.
+    pub fix: String,
 }
 
-/// What the twin's own events tell.
+/// What the twin's own events report.
 const OF_PAGE: [(Kind, &str); 2] = [
-    (Kind::NumaHintFault, "its hinting faults, and by which rule it followed or stayed"),
-    (Kind::NumaMigrateRefused, "why it could not follow a fault that wanted it"),
+    (Kind::NumaHintFault, "its hinting faults, and by which rule it was migrated or not"),
+    (Kind::NumaMigrateRefused, "why its migration failed"),
 ];
 const OF_TASK: [(Kind, &str); 8] = [
     (Kind::NumaPlacement, "when and by which rule its preferred node was chosen"),
     (Kind::NumaNodeFaults, "its and its group's faults by node"),
-    (Kind::NumaTaskMigrate, "why it looked for another CPU and what it found"),
-    (Kind::NumaSearchCpu, "what each CPU was compared to"),
-    (Kind::NumaGroup, "when and why it joined, left or kept its group"),
-    (Kind::NumaScanPeriod, "how often it scans, and why"),
-    (Kind::NumaHintFault, "its hinting faults, and by which rule pages followed or stayed"),
-    (Kind::NumaMigrateRefused, "why pages could not follow its faults"),
+    (Kind::NumaTaskMigrate, "its searches for another CPU"),
+    (Kind::NumaSearchCpu, "how each CPU was compared"),
+    (Kind::NumaGroup, "when and why it joined, left or stayed in its group"),
+    (Kind::NumaScanPeriod, "its scan period, and why it changed"),
+    (Kind::NumaHintFault, "its hinting faults, and by which rule pages were migrated or not"),
+    (Kind::NumaMigrateRefused, "why page migrations failed"),
 ];
 const OF_GROUP: [(Kind, &str); 4] = [
     (Kind::NumaGroup, "when and why tasks joined or left it"),
     (Kind::NumaPlacement, "which node its tasks prefer, and how many nodes are active"),
     (Kind::NumaNodeFaults, "its faults by node"),
-    (Kind::NumaHintFault, "by which rule pages followed or stayed"),
+    (Kind::NumaHintFault, "by which rule pages were migrated or not"),
 ];
 
-/// What kernels trace of a task's way.
+/// What kernels trace of a task's moves.
 const MOVES: [(Kind, &str); 4] = [
     (Kind::SchedMoveNuma, "moves of tasks"),
     (Kind::SchedSwapNuma, "swaps of tasks"),
@@ -49,7 +49,7 @@ pub(super) fn lost(losses: &Losses) -> Option<Gap> {
     let unknown = if lost.unknown_gaps > 0 { " at least" } else { "" };
     losses.any().then(|| Gap {
         what: format!("what happened in {} gaps, where{unknown} {} events were lost", lost.gaps, lost.events),
-        cure: "record with a larger --buffer".into(),
+        fix: "record with a larger --buffer".into(),
     })
 }
 
@@ -62,7 +62,7 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
         for (kind, what) in kinds.iter().filter(|(kind, _)| !names.recorded.has(*kind)) {
             let event = full(*kind);
             if twin || !event.starts_with("mmtwin:") {
-                gaps.push(Gap { what: what.to_string(), cure: format!("record {event}") });
+                gaps.push(Gap { what: what.to_string(), fix: format!("record {event}") });
             }
         }
     };
@@ -76,7 +76,7 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
                         (Kind::MmPageFree, "when the frame was freed"),
                     ],
                     _ => &[
-                        (Kind::PageFaultUser, "when it was faulted on"),
+                        (Kind::PageFaultUser, "page faults on it"),
                         (Kind::SetMigrationPte, "when its migrations began"),
                         (Kind::RemoveMigrationPte, "when its migrations ended, and in which frame"),
                         (Kind::MmMigratePages, "why it was migrated"),
@@ -88,12 +88,12 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
             missing(&OF_TASK);
             missing(&MOVES);
             if !names.recorded.has(Kind::NumaHintFault) {
-                missing(&[(Kind::MmMigratePages, "pages that followed its faults")]);
+                missing(&[(Kind::MmMigratePages, "pages migrated on its faults")]);
             }
             if !names.recorded.has(Kind::NumaPlacement) && names.samples == 0 {
                 gaps.push(Gap {
                     what: "its preferred node and group over time".into(),
-                    cure: "no event tells; samples of /proc/PID/sched do, which the twin takes".into(),
+                    fix: "no event reports it; sample /proc/PID/sched, as the twin does".into(),
                 });
             }
         }
@@ -103,8 +103,8 @@ pub fn of(names: &Names, subject: &Subject) -> Vec<Gap> {
         }
     }
     if !twin && !names.recorded.has(Kind::NumaHintFault) {
-        let cure = "no kernel traces it; run the scenario on the twin with run.events mmtwin:numa_*".into();
-        gaps.insert(0, Gap { what: "which rules decided, and on which figures".into(), cure });
+        let fix = "kernels do not trace it; run the scenario on the twin with run.events mmtwin:numa_*".into();
+        gaps.insert(0, Gap { what: "the rules that decided, and their figures".into(), fix });
     }
     gaps
 }

@@ -1,4 +1,4 @@
-//! One NUMA group: who is in it and why, on which nodes it faults, which it uses actively, and where its tasks go.
+//! One NUMA group: its members and why they joined, its faults by node, its active nodes, and where its tasks move.
 
 use super::faults::Faults;
 use super::figures::{self, node, seconds};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Members that a sentence names.
 const NAMED: usize = 8;
 
-/// What is followed of a group.
+/// State of a group while its events are read.
 pub(super) struct Group {
     gid: i32,
     members: BTreeSet<i32>,
@@ -24,7 +24,7 @@ pub(super) struct Group {
     seen: BTreeSet<i32>,
     faults: Faults,
     all: Faults,
-    /// Tasks whose last fault could not take its page along; why comes next.
+    /// Tasks whose last fault failed to migrate its page; the reason is the next event.
     refused: BTreeSet<i32>,
     /// Faults by node as they come before a placement, by task.
     nodes: BTreeMap<i32, Vec<NumaNodeFaults>>,
@@ -79,7 +79,7 @@ impl Group {
                 if of.gid == self.gid && of.nid != of.preferred_nid {
                     self.preferred.insert(of.pid, of.nid);
                     let what = format!(
-                        "{} found {} for {} and now prefers {}",
+                        "{} found {} on {} and now prefers {}",
                         names.task(of.pid),
                         if of.best_cpu < 0 { "no CPU".into() } else { format!("CPU {}", of.best_cpu) },
                         node(of.preferred_nid),
@@ -92,7 +92,7 @@ impl Group {
             Kind::UpdateNumaActiveNodesMask => {
                 let of: UpdateNumaActiveNodesMask = ev.typed();
                 if of.gid == self.gid {
-                    let word = if of.set != 0 { "becomes active" } else { "is active no more" };
+                    let word = if of.set != 0 { "becomes active" } else { "is no longer active" };
                     if of.set != 0 {
                         self.active.insert(of.nid)
                     } else {
@@ -128,7 +128,7 @@ impl Group {
             Some(Rule::Created) if from => drop(self.members.insert(of.pid)),
             Some(Rule::Joined) if to => drop(self.members.insert(of.pid)),
             Some(Rule::Joined | Rule::Left) if from => drop(self.members.remove(&of.pid)),
-            // Why two groups stay apart; that a page was shared with nobody there says nothing.
+            // Why two groups do not join; a page that is shared with no member is not reported.
             Some(Rule::LargerGroup | Rule::YoungerGroup | Rule::OtherMemory) if from || to => {}
             _ => return,
         }
@@ -165,41 +165,37 @@ impl Group {
         self.faults.flush(&mut self.all, steps);
         let gid = self.gid;
         let members = if self.members.is_empty() { &self.seen } else { &self.members };
-        let count = match members.len() {
-            1 => "1 task".to_string(),
-            n => format!("{n} tasks"),
-        };
+        let tasks = figures::count(members.len() as u64, "task");
         let named: Vec<String> = members.iter().take(NAMED).map(|pid| names.task(*pid)).collect();
         let more = members.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let mut answer = match (names.recorded.has(Kind::NumaGroup), self.members.is_empty()) {
-            (true, true) => format!("Group {gid} has no tasks any more."),
-            (true, false) => format!("Group {gid} has {count}: {}{more}.", named.join(", ")),
-            (false, _) => format!("Events name {count} of group {gid}: {}{more}.", named.join(", ")),
+            (true, true) => format!("Group {gid} has no tasks left."),
+            (true, false) => format!("Group {gid} has {tasks}: {}{more}.", named.join(", ")),
+            (false, _) => format!("Events name {tasks} of group {gid}: {}{more}.", named.join(", ")),
         };
         if let Some((at, faults, active)) = &self.last {
-            answer.push_str(&format!(" At {} it used {active} nodes actively; {faults}.", seconds(*at)));
+            answer.push_str(&format!(" At {}: active nodes {active}, {faults}.", seconds(*at)));
         } else if names.recorded.has(Kind::UpdateNumaActiveNodesMask) {
             let active: Vec<String> = self.active.iter().map(i32::to_string).collect();
-            let active = if active.is_empty() { "none that events tell of".into() } else { active.join(", ") };
+            let active = if active.is_empty() { "not recorded".into() } else { active.join(", ") };
             answer.push_str(&format!(" Its active nodes are {active}."));
         }
         let mut by_node: BTreeMap<i32, u64> = BTreeMap::new();
         let of_members = self.preferred.iter().filter(|(pid, _)| members.contains(pid));
         of_members.for_each(|(_, nid)| *by_node.entry(*nid).or_default() += 1);
         if !by_node.is_empty() {
-            let by_node: Vec<String> = by_node.iter().map(|(nid, n)| format!("{} ({n} tasks)", node(*nid))).collect();
+            let by_node: Vec<String> =
+                by_node.iter().map(|(nid, n)| format!("{} ({})", node(*nid), figures::count(*n, "task"))).collect();
             answer.push_str(&format!(" Its tasks prefer {}.", by_node.join(", ")));
         }
         let [moved, swapped, stuck] = self.moves;
         if moved + swapped + stuck > 0 {
-            answer.push_str(&format!(
-                " Its tasks moved {moved} times, swapped {swapped} times and found no CPU {stuck} times."
-            ));
+            answer.push_str(&format!(" Task moves: {moved}, swaps: {swapped}, searches without a CPU: {stuck}."));
         }
         let faults = self.all.text();
         if !faults.is_empty() {
-            answer.push_str(&format!(" In all {faults}."));
+            answer.push_str(&format!(" Total: {faults}."));
         }
         answer
     }

@@ -1,9 +1,9 @@
 //! Why a page, a task or a NUMA group is where it is: the chain of events and rules that led there.
 //!
 //! A recording is read twice: [`names::Names`] learns what there is and finds what was asked for, then an [`Explain`]
-//! of the [`names::Subject`] collects its steps in the order of time. Every figure is one of an event; what the
+//! of the [`names::Subject`] collects its steps in time order. Every figure is one of an event; what the
 //! recorded events cannot tell is a [`gaps::Gap`], never a guess. The twin's own events (system `mmtwin`) hold the rules;
-//! kernels trace the outcomes only. Steps are bounded: of very long chains the middle is left out and counted.
+//! kernels trace the outcomes only. Steps are bounded: of very long chains the middle is dropped and counted.
 
 mod faults;
 pub mod figures;
@@ -61,12 +61,12 @@ impl Step {
     }
 }
 
-/// Steps in the order of time.
+/// Steps in time order.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     first: Vec<Step>,
     last: VecDeque<Step>,
-    left_out: u64,
+    dropped: u64,
 }
 
 impl Steps {
@@ -85,13 +85,13 @@ impl Steps {
             return self.first.push(step);
         }
         if self.last.len() == MAX_STEPS {
-            self.left_out += self.last.pop_front().map_or(0, |step| step.times);
+            self.dropped += self.last.pop_front().map_or(0, |step| step.times);
         }
         self.last.push_back(step);
     }
 
     fn finish(self) -> (Vec<Step>, Option<(usize, u64)>) {
-        let cut = (self.left_out > 0).then_some((self.first.len(), self.left_out));
+        let cut = (self.dropped > 0).then_some((self.first.len(), self.dropped));
         (self.first.into_iter().chain(self.last).collect(), cut)
     }
 }
@@ -103,9 +103,9 @@ pub struct Chain {
     pub title: String,
     /// Its steps.
     pub steps: Vec<Step>,
-    /// Steps left out, and before which of [`Chain::steps`].
-    pub left_out: Option<(usize, u64)>,
-    /// What the recording cannot tell.
+    /// Steps that are not kept, and before which of [`Chain::steps`] they were.
+    pub dropped: Option<(usize, u64)>,
+    /// What was not recorded.
     pub gaps: Vec<Gap>,
     /// Why it is where it is, in a sentence or two.
     pub answer: String,
@@ -146,9 +146,9 @@ impl<'n> Explain<'n> {
             Follower::Task(task) => task.finish(names, &mut steps),
             Follower::Group(group) => group.finish(names, &mut steps),
         };
-        let (steps, left_out) = steps.finish();
+        let (steps, dropped) = steps.finish();
         let gaps = gaps::lost(&losses).into_iter().chain(gaps::of(names, &subject)).collect();
-        Chain { title: names.title(&subject), steps, left_out, gaps, answer }
+        Chain { title: names.title(&subject), steps, dropped, gaps, answer }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What kernels trace of tasks that NUMA balancing moves, in words; and how a search for a CPU went.
+//! Task moves by NUMA balancing as kernels trace them, as text; and the search for a CPU.
 
 use super::figures::{node, signed};
 use super::names::Names;
@@ -10,10 +10,10 @@ use mmtwin_event::vocabulary::{
 };
 use mmtwin_event::{Event, Kind};
 
-/// Searched nodes and CPUs that wait for their search's end.
+/// Most nodes and CPUs kept until their search ends.
 const MAX_SEARCHED: usize = 1 << 14;
 
-/// A move of a task: who takes part, and what is said of it.
+/// A move of a task: its participants and its text.
 pub(super) struct Moved {
     /// Tasks, each with its group's id.
     pub who: [(i32, i32); 2],
@@ -25,7 +25,7 @@ pub(super) struct Moved {
     pub what: String,
 }
 
-/// The move that an event of the scheduler tells of.
+/// The move that a scheduler event reports.
 pub(super) fn moved(ev: &Event<'_>, names: &Names) -> Option<Moved> {
     let at = |cpu: i32, nid: i32| format!("CPU {cpu} ({})", node(nid));
     Some(match ev.kind {
@@ -79,17 +79,17 @@ pub(super) fn step(ev: &Event<'_>, of: &Moved) -> Step {
     }
 }
 
-/// The step of a task that changes its CPU for whatever reason.
+/// The step of a task that changes its CPU for any reason.
 pub(super) fn migrate_task(ev: &Event<'_>, of: &SchedMigrateTask, names: &Names) -> Step {
     let at = |cpu: i32| {
         let nid = u32::try_from(cpu).ok().and_then(|cpu| names.node_of(cpu));
         nid.map_or_else(|| format!("CPU {cpu}"), |nid| format!("CPU {cpu} (node {nid})"))
     };
-    let what = format!("{} goes from {} to {}", names.task(of.pid), at(of.orig_cpu), at(of.dest_cpu));
+    let what = format!("{} migrates from {} to {}", names.task(of.pid), at(of.orig_cpu), at(of.dest_cpu));
     Step::new(ev.ts, ev.kind, None, what)
 }
 
-/// The step of the load balancer's look at a task.
+/// The step of a load-balancing decision on a task.
 pub(super) fn balanced(ev: &Event<'_>, of: &NumaBalance, names: &Names) -> Step {
     let what = format!(
         "CPU {} (node {}) {} {} from CPU {} (node {}); it prefers {}",
@@ -105,7 +105,7 @@ pub(super) fn balanced(ev: &Event<'_>, of: &NumaBalance, names: &Names) -> Step 
     if of.pulled { step } else { step.like([of.pid.into(), of.src_nid.into(), of.dst_nid.into(), 0]) }
 }
 
-/// What a task's search has looked at so far.
+/// Nodes and CPUs that a task's search has compared so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Search {
     nodes: Vec<NumaSearchNode>,
@@ -129,7 +129,7 @@ impl Search {
     pub(super) fn step(&mut self, ev: &Event<'_>, of: &NumaTaskMigrate, names: &Names) -> Step {
         let rule = Rule::of(of.rule);
         let became = match of.best_cpu {
-            ..0 => "none is found".to_string(),
+            ..0 => "none found".to_string(),
             cpu if of.best_pid != 0 => {
                 format!("CPU {cpu} of {} is best, improvement {}", names.task(of.best_pid), of.best_imp)
             }
@@ -140,7 +140,7 @@ impl Search {
             false => format!("; it now prefers {}", node(of.nid)),
         };
         let mut what = format!(
-            "{} on node {} looks for a CPU, first on node {}, which it prefers: {became}{prefers}",
+            "{} on node {} searches for a CPU, first on its preferred node {}: {became}{prefers}",
             names.task(of.pid),
             of.src_nid,
             of.preferred_nid
@@ -170,11 +170,11 @@ impl Search {
         match rule {
             Some(Rule::PreferredNode | Rule::OtherNode) if at.may_move => {}
             Some(Rule::PreferredNode | Rule::OtherNode) | None => {
-                text.push_str(", so that only a swap is allowed (6.4)")
+                text.push_str(", no capacity: only a swap is allowed")
             }
             Some(rule) => text.push_str(&format!(" ({})", figures::rule(rule))),
         }
-        // The comparison that came furthest says most.
+        // The comparison with the largest improvement.
         let here = self.cpus.iter().filter(|cpu| cpu.nid == at.nid);
         if let Some(cpu) = here.max_by_key(|cpu| (cpu.imp, std::cmp::Reverse(cpu.cpu))) {
             let rule = Rule::of(cpu.rule).map_or(String::new(), |rule| format!(" ({})", figures::rule(rule)));

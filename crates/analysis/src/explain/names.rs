@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const PAGE: u64 = 4096;
 /// Mappings and groups kept; more can only come from a damaged file.
 const MAX_NAMES: usize = 1 << 16;
-/// Different pages of one frame that are told apart.
+/// Different pages of one frame that are distinguished.
 const MAX_PLACES: usize = 64;
 
 /// What is to be explained, as the user names it.
@@ -92,7 +92,7 @@ pub struct Names {
     /// Rows of `/proc/PID/sched`.
     pub samples: u64,
     pub(super) asked: Option<Asked>,
-    /// Pages that the frame asked for held, with the time of the first fault that says so.
+    /// Pages that the frame asked for held, with the time of the first fault that reports it.
     pub(super) places: BTreeMap<Place, u64>,
     /// The nearest frames below and above it, of pages that faulted.
     pub(super) nearest: [Option<u64>; 2],
@@ -159,7 +159,7 @@ impl Names {
         match subject {
             Subject::Page(place) => format!("page {}", self.page_title(place)),
             Subject::Task(pid) => format!("task {}", self.task(*pid)),
-            Subject::Group(gid) => format!("NUMA group {gid} (made by {})", self.task(*gid)),
+            Subject::Group(gid) => format!("NUMA group {gid} (created by {})", self.task(*gid)),
         }
     }
 

@@ -17,12 +17,12 @@ use std::ops::Range;
 /// Bits of a page-table entry that hold the frame, on x86-64 and arm64 with pages of 4 KiB.
 const FRAME_BITS: u64 = (1 << 40) - 1;
 
-/// What is followed of a page.
+/// State of a page while its events are read.
 pub(super) struct Page {
     place: Place,
     /// The frame it is in.
     pfn: Option<u64>,
-    /// It is known to be in that frame; otherwise the question says so.
+    /// It is known to be in that frame; otherwise the user named the frame.
     is_in: bool,
     /// The last allocation of the frame before the first fault.
     allocated: Option<Step>,
@@ -104,7 +104,7 @@ impl Page {
                 if self.is_in && self.pfn.is_some_and(has) {
                     let by = Rule::of(of.rule);
                     self.faults.refuse(&of);
-                    let what = format!("it cannot follow to node {}: {}", of.dst_nid, figures::refused(&of, by));
+                    let what = format!("migration to node {} failed: {}", of.dst_nid, figures::refused(&of, by));
                     steps.push(Step::new(ev.ts, ev.kind, by, what).like([of.dst_nid.into(), 0, 0, 0]));
                 }
             }
@@ -123,7 +123,7 @@ impl Page {
             self.allocated.take().filter(|_| self.pfn == Some(before)).into_iter().for_each(|step| steps.push(step));
             self.first = Some(ev.ts);
         } else if self.pfn.is_some_and(|pfn| pfn != before) {
-            let what = format!("it is in frame {before:#x} now, without a hinting fault that moved it: mapped anew");
+            let what = format!("it is in frame {before:#x} now, but no hinting fault moved it: it was mapped again");
             steps.push(Step::new(ev.ts, ev.kind, None, what));
             (self.came, self.faults) = (None, Faults::default());
         }
@@ -131,13 +131,13 @@ impl Page {
         self.nid = Some(if of.migrated { of.dst_nid } else { of.src_nid });
         let by = Rule::of(of.rule);
         let (src, dst) = (of.src_nid, of.dst_nid);
-        let who = format!("{} on CPU {}, node {dst}, touches it", names.task(ev.pid), ev.cpu);
+        let who = format!("{} on CPU {}, node {dst}, accesses it", names.task(ev.pid), ev.cpu);
         let unit = if of.nr_pages > 1 { format!(" as one of {} pages", of.nr_pages) } else { String::new() };
         let becomes = match (src == dst, of.wanted, of.migrated) {
-            (true, ..) => "it is there".to_string(),
-            (_, _, true) => format!("it follows{unit} from node {src}, frame {before:#x}, to frame {after:#x}"),
-            (_, true, false) => format!("it should follow{unit} from node {src} and cannot"),
-            (_, false, false) => format!("it stays on node {src}"),
+            (true, ..) => "it is local".to_string(),
+            (_, _, true) => format!("it is migrated{unit} from node {src}, frame {before:#x}, to frame {after:#x}"),
+            (_, true, false) => format!("its migration{unit} from node {src} fails"),
+            (_, false, false) => format!("it is not migrated from node {src}"),
         };
         let figures = figures::fault(of, by, names);
         let figures = if figures.is_empty() { figures } else { format!(": {figures}") };
@@ -148,9 +148,9 @@ impl Page {
             if of.migrated { ev.ts as i64 } else { 0 },
         ]));
         if of.migrated {
-            let rule = by.map_or(String::new(), |by| format!(" by {}", figures::rule(by)));
+            let rule = by.map_or(String::new(), |by| format!(" ({})", figures::rule(by)));
             let whose = names.task(ev.pid);
-            self.came = Some((ev.ts, format!("it followed a fault of {whose} from node {src}{rule}{figures}")));
+            self.came = Some((ev.ts, format!("migrated from node {src} on a fault of {whose}{rule}{figures}")));
             self.faults = Faults::default();
         } else {
             self.faults.add(ev.ts, of);
@@ -193,14 +193,14 @@ impl Page {
         (tgid == if group != 0 { group } else { ev.pid }).then_some(addr)
     }
 
-    /// A page fault of a program, whatever for: to the processor a page that is marked is not there.
+    /// A page fault of a program for any reason: to the CPU a page with a NUMA hint (PROT_NONE) is not present.
     fn page_fault(&mut self, ev: &Event<'_>, names: &Names, steps: &mut Steps) {
         let of: PageFaultUser = ev.typed();
         if self.is_of(ev, names) != Some(of.address / PAGE * PAGE) {
             return;
         }
         self.first.get_or_insert(ev.ts);
-        let why = if of.error_code & 1 == 0 { "not present or marked" } else { "not allowed" };
+        let why = if of.error_code & 1 == 0 { "not present or PROT_NONE" } else { "protection" };
         let how = if of.error_code & 2 == 0 { "read" } else { "write" };
         let at = names.node_of(ev.cpu).map_or(String::new(), |nid| format!(", node {nid},"));
         let what = format!("{} on CPU {}{at} has a page fault on it: {how}, {why}", names.task(ev.pid), ev.cpu);
@@ -215,7 +215,7 @@ impl Page {
         self.first.get_or_insert(ev.ts);
         let who = names.task(ev.pid);
         let what = match pte {
-            None => format!("{who} on CPU {} takes it away for migration", ev.cpu),
+            None => format!("{who} on CPU {} unmaps it for migration", ev.cpu),
             Some(pte) => format!("{who} on CPU {} maps it in frame {:#x}", ev.cpu, pte >> 12 & FRAME_BITS),
         };
         if let Some(pte) = pte {
@@ -231,14 +231,14 @@ impl Page {
         let reason = MIGRATE_REASON.word(of.reason.0.into());
         let numa = reason == crate::numa::NUMA_MISPLACED;
         let nid = names.node_of(ev.cpu).filter(|_| numa);
-        let to = nid.map_or(String::new(), |nid| format!(", to node {nid} where it was touched"));
+        let to = nid.map_or(String::new(), |nid| format!(", to node {nid} of the access"));
         let what =
-            format!("migration ends: {} pages moved, {} not, reason {reason}{to}", of.nr_succeeded, of.nr_failed);
+            format!("migration ends: {} pages migrated, {} failed, reason {reason}{to}", of.nr_succeeded, of.nr_failed);
         steps.push(Step::new(ev.ts, ev.kind, None, what));
         if numa && of.nr_succeeded > 0 {
             self.nid = nid.map(|nid| nid as i32);
             self.came =
-                Some((ev.ts, format!("it followed a hinting fault of {} on CPU {}", names.task(ev.pid), ev.cpu)));
+                Some((ev.ts, format!("migrated on a hinting fault of {} on CPU {}", names.task(ev.pid), ev.cpu)));
         }
     }
 
@@ -249,14 +249,14 @@ impl Page {
             (Some(node), Some((at, why))) => format!("It is {node} since {}: {why}.", seconds(*at)),
             (Some(node), None) => {
                 let at = self.first.map_or(String::new(), |at| format!(" at {}", seconds(at)));
-                format!("It is {node}, where it was at its first recorded fault{at}; no fault has moved it.")
+                format!("It is {node}, as at its first recorded fault{at}; no fault migrated it.")
             }
             (None, Some((at, why))) => {
-                format!("It is on a node that is not known{frame}, since {}: {why}.", seconds(*at))
+                format!("It is on an unknown node{frame} since {}: {why}.", seconds(*at))
             }
             (None, None) => match names.recorded.has(Kind::NumaHintFault) {
-                true => "It had no hinting fault, so NUMA balancing left it where it was allocated.".to_string(),
-                false => "On which node it is, and why, is not in this recording.".to_string(),
+                true => "It had no hinting fault, so NUMA balancing did not migrate it.".to_string(),
+                false => "Its node, and why it is there, were not recorded.".to_string(),
             },
         };
         let from = self.came.as_ref().map(|(at, _)| *at).or(self.first);

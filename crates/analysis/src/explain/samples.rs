@@ -1,4 +1,4 @@
-//! What samples of `/proc/PID/sched` tell of a task: its preferred node, its group, and faults by node.
+//! Samples of `/proc/PID/sched` of a task: its preferred node, its group, and faults by node.
 
 use super::Step;
 use super::figures::node;
@@ -60,8 +60,8 @@ impl Sampled {
         let in_group = group.map_or(String::new(), |gid| {
             format!(", of its group {gid}: {}", faults(row, true).unwrap_or_else(unknown))
         });
-        let found = format!("memory faults of its own: {}{in_group}", faults(row, false).unwrap_or_else(unknown));
-        let what = format!("a sample finds that {} prefers {}; {found}", names.task(pid), node(nid));
+        let found = format!("memory faults of the task: {}{in_group}", faults(row, false).unwrap_or_else(unknown));
+        let what = format!("sample: {} prefers {}; {found}", names.task(pid), node(nid));
         let event = "/proc/PID/sched";
         let step = Step { at: row.at, until: row.at, times: 1, event, rule: None, what, likeness: None };
         Some((step, (before.preferred != preferred).then_some((nid, found))))

@@ -1,4 +1,4 @@
-//! One task: where it prefers to be and why, how it looked for a CPU there, and what its faults moved.
+//! One task: its preferred node and why, its searches for a CPU, and the pages that its faults migrated.
 
 use super::faults::{Faults, Migrations};
 use super::figures::{self, node, seconds};
@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, VecDeque};
 /// A sample: time, names and values of its counters.
 type Waiting = (u64, Vec<String>, Vec<Option<u64>>);
 
-/// Groups that a task did not join which are told one by one; more are only counted.
-const MAX_APART: usize = 256;
+/// Groups that a task did not join, each listed once up to this number; more are only counted.
+const MAX_NOT_JOINED: usize = 256;
 
-/// What is followed of a task.
+/// State of a task while its events are read.
 pub(super) struct Task {
     pid: i32,
     /// Faults since the last step, and all of them.
@@ -43,13 +43,13 @@ pub(super) struct Task {
     /// The last placement.
     placed: Option<(u64, String)>,
     /// How often it stayed in its group, by rule and both groups.
-    apart: BTreeMap<(Rule, i32, i32), u64>,
+    not_joined: BTreeMap<(Rule, i32, i32), u64>,
 }
 
 impl Task {
     pub(super) fn new(pid: i32) -> Task {
         let (faults, all, migrations, search) = Default::default();
-        let (nodes, sampled, waiting, cpu, came, stuck, preferred, placed, apart) = Default::default();
+        let (nodes, sampled, waiting, cpu, came, stuck, preferred, placed, not_joined) = Default::default();
         Task {
             pid,
             faults,
@@ -64,7 +64,7 @@ impl Task {
             stuck,
             preferred,
             placed,
-            apart,
+            not_joined,
         }
     }
 
@@ -87,7 +87,8 @@ impl Task {
                 let rule = Rule::of(of.rule);
                 self.faults.refuse(&of);
                 if !names.recorded.has(Kind::NumaHintFault) {
-                    let what = format!("a page of node {} cannot follow: {}", of.src_nid, figures::refused(&of, rule));
+                    let what =
+                        format!("migration of a page from node {} failed: {}", of.src_nid, figures::refused(&of, rule));
                     self.push(
                         Step::new(ev.ts, ev.kind, rule, what).like([of.src_nid.into(), of.dst_nid.into(), 0, 0]),
                         steps,
@@ -103,8 +104,7 @@ impl Task {
             Kind::MmNumaMigrateRatelimit => {
                 let of: MmNumaMigrateRatelimit = ev.typed();
                 if of.pid == self.pid && !names.recorded.has(Kind::NumaMigrateRefused) {
-                    let what =
-                        format!("{} pages are not migrated to node {}: its limit is reached", of.nr_pages, of.dst_nid);
+                    let what = format!("{} pages not migrated to node {}: rate limit reached", of.nr_pages, of.dst_nid);
                     let step = Step::new(ev.ts, ev.kind, Some(Rule::RateLimit), what);
                     self.push(step.like([of.dst_nid.into(), of.nr_pages as i64, 0, 0]), steps);
                 }
@@ -112,7 +112,7 @@ impl Task {
             Kind::SchedSkipVmaNuma if own => {
                 let of: SchedSkipVmaNuma = ev.typed();
                 let reason = mmtwin_event::names::NUMA_SKIP.word(of.reason.0.into());
-                let what = format!("its scan skips the area at {:#x}: {reason}", of.vm_start.0);
+                let what = format!("its scan skips the VMA at {:#x}: {reason}", of.vm_start.0);
                 self.push(Step::new(ev.ts, ev.kind, None, what).like([of.reason.0.into(), 0, 0, 0]), steps);
             }
             Kind::NumaGroup => {
@@ -122,12 +122,12 @@ impl Task {
                     let step = Step::new(ev.ts, ev.kind, rule, figures::group(&of, rule, names));
                     match rule {
                         None | Some(Rule::Created | Rule::Joined | Rule::Left) => self.push(step, steps),
-                        // Every shared fault may tell it again.
+                        // Every shared fault may repeat it.
                         Some(rule) => {
                             let why = (rule, of.gid, of.other_gid);
-                            let is_known = self.apart.contains_key(&why);
-                            let full = self.apart.len() >= MAX_APART && !is_known;
-                            *self.apart.entry(if full { (rule, 0, 0) } else { why }).or_default() += 1;
+                            let is_known = self.not_joined.contains_key(&why);
+                            let full = self.not_joined.len() >= MAX_NOT_JOINED && !is_known;
+                            *self.not_joined.entry(if full { (rule, 0, 0) } else { why }).or_default() += 1;
                             if !is_known && !full {
                                 self.push(step, steps);
                             }
@@ -214,8 +214,10 @@ impl Task {
         }
         if of.nid != of.preferred_nid {
             let why = match of.best_cpu {
-                ..0 => "no CPU was found, and a task of a group then prefers the node it is on (6.2)",
-                _ => "a task of a group prefers the node of the CPU that was found (6.2)",
+                ..0 => {
+                    "no CPU was found, and task_numa_migrate then sets the preferred node of a grouped task to its current node"
+                }
+                _ => "task_numa_migrate sets the preferred node of a grouped task to the node of the CPU it found",
             };
             let why = why.to_string();
             self.preferred = Some((of.nid, ev.ts, why));
@@ -246,7 +248,9 @@ impl Task {
         let faults = memory(&std::mem::take(&mut self.nodes), of.gid);
         let rule = Rule::of(of.rule);
         let change = match of.nid == of.old_nid {
-            true => format!("preferred node stays {}", if of.nid < 0 { "none".into() } else { of.nid.to_string() }),
+            true => {
+                format!("preferred node unchanged: {}", if of.nid < 0 { "none".into() } else { of.nid.to_string() })
+            }
             false => format!(
                 "preferred node {} -> {}",
                 if of.old_nid < 0 { "none".into() } else { of.old_nid.to_string() },
@@ -255,7 +259,7 @@ impl Task {
         };
         let active =
             if of.gid != 0 { format!("; active nodes of the group: {}", of.active_nodes) } else { String::new() };
-        let what = format!("scan pass {} is over: {change}; {faults}{active}", of.scan_seq);
+        let what = format!("scan pass {} completed: {change}; {faults}{active}", of.scan_seq);
         let step = Step::new(ev.ts, ev.kind, rule, what);
         if of.nid != of.old_nid || self.preferred.is_none() && of.nid >= 0 {
             let rule = rule.map_or(String::new(), figures::rule);
@@ -266,15 +270,15 @@ impl Task {
         self.push(step, steps);
     }
 
-    /// Takes a sample, which waits for the events before it: recordings give all counters first.
+    /// Takes a sample, which waits for the events before it: recordings deliver all counters first.
     pub(super) fn counters(&mut self, row: &CounterRow<'_>, names: &Names) {
-        // Placements say it to the point.
+        // Placement events are more exact.
         if row.source == SCHED && row.key == self.pid.to_string() && !names.recorded.has(Kind::NumaPlacement) {
             self.waiting.push_back((row.at, row.names.to_vec(), row.values.to_vec()));
         }
     }
 
-    /// Tells of the samples up to a time.
+    /// Handles the samples up to a time.
     fn samples(&mut self, until: u64, names: &Names, steps: &mut Steps) {
         while self.waiting.front().is_some_and(|(at, ..)| *at <= until) {
             let Some((at, counters, values)) = self.waiting.pop_front() else { return };
@@ -282,7 +286,7 @@ impl Task {
             let row = CounterRow { source: SCHED, key: &key, at, names: &counters, values: &values };
             let Some((step, nid)) = self.sampled.row(&row, self.pid, names) else { continue };
             if let Some((nid, found)) = nid {
-                self.preferred = Some((nid, at, format!("a sample says so, with {found}")));
+                self.preferred = Some((nid, at, format!("as sampled, with {found}")));
             }
             self.push(step, steps);
         }
@@ -299,35 +303,36 @@ impl Task {
                 format!("{name} was on CPU {cpu}, node {nid}, at its last event ({}).", seconds(at))
             }
             (Some((cpu, at)), None) => format!("{name} was on CPU {cpu} at its last event ({}).", seconds(at)),
-            (None, _) => format!("On which CPU {name} was no event tells."),
+            (None, _) => format!("No recorded event tells the CPU of {name}."),
         };
         match &self.came {
-            Some((at, _, how)) => answer.push_str(&format!(" It came there at {}: {how}.", seconds(*at))),
+            Some((at, _, how)) => answer.push_str(&format!(" It moved there at {}: {how}.", seconds(*at))),
             None if names.recorded.has(Kind::SchedMoveNuma) && names.recorded.has(Kind::SchedSwapNuma) => {
                 answer.push_str(" NUMA balancing did not move it.");
             }
-            None => answer.push_str(" No recorded event tells of a move."),
+            None => answer.push_str(" No recorded event reports a move."),
         }
         if let Some((preferred, at, why)) = &self.preferred {
             answer.push_str(&format!(" It prefers {} since {}: {why}.", node(*preferred), seconds(*at)));
             if let Some((at, faults)) = &self.placed {
-                answer.push_str(&format!(" At its last placement ({}) there were {faults}.", seconds(*at)));
+                answer.push_str(&format!(" At its last placement ({}): {faults}.", seconds(*at)));
             }
         }
         if let Some((at, why)) = &self.stuck {
-            answer.push_str(&format!(" Last, at {}, {why}.", seconds(*at)));
+            answer.push_str(&format!(" Last, at {}: {why}.", seconds(*at)));
         }
-        let mut apart: BTreeMap<Rule, u64> = BTreeMap::new();
-        self.apart.iter().for_each(|((rule, ..), n)| *apart.entry(*rule).or_default() += n);
-        if !apart.is_empty() {
-            let apart: Vec<String> = apart.iter().map(|(rule, n)| format!("{n} by {}", figures::rule(*rule))).collect();
-            answer.push_str(&format!(" Shared faults that left it in its group: {}.", apart.join("; ")));
+        let mut not_joined: BTreeMap<Rule, u64> = BTreeMap::new();
+        self.not_joined.iter().for_each(|((rule, ..), n)| *not_joined.entry(*rule).or_default() += n);
+        if !not_joined.is_empty() {
+            let not_joined: Vec<String> =
+                not_joined.iter().map(|(rule, n)| format!("{n} by {}", figures::rule(*rule))).collect();
+            answer.push_str(&format!(" Shared faults without a join: {}.", not_joined.join("; ")));
         }
         let faults = self.all.text();
         if !faults.is_empty() {
-            answer.push_str(&format!(" In all {faults}."));
+            answer.push_str(&format!(" Total: {faults}."));
         } else if self.migrations.all > 0 {
-            answer.push_str(&format!(" In all {} pages followed its hinting faults.", self.migrations.all));
+            answer.push_str(&format!(" Total: {} pages migrated on its hinting faults.", self.migrations.all));
         }
         answer
     }
@@ -336,7 +341,7 @@ impl Task {
 /// Memory faults by node at a placement, of the group if there is one.
 pub(super) fn memory(nodes: &[NumaNodeFaults], gid: i32) -> String {
     if nodes.is_empty() {
-        return "faults by node were not recorded".into();
+        return "faults by node not recorded".into();
     }
     let by = |value: fn(&NumaNodeFaults) -> u64| {
         let parts: Vec<String> =
@@ -345,6 +350,6 @@ pub(super) fn memory(nodes: &[NumaNodeFaults], gid: i32) -> String {
     };
     match gid {
         0 => format!("memory faults: {}", by(|of| of.mem)),
-        _ => format!("memory faults of group {gid}: {}; its own: {}", by(|of| of.group_mem), by(|of| of.mem)),
+        _ => format!("memory faults of group {gid}: {}; of the task: {}", by(|of| of.group_mem), by(|of| of.mem)),
     }
 }

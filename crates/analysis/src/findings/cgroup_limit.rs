@@ -1,4 +1,4 @@
-//! A cgroup at its limit: its own allocations stop to reclaim its own pages.
+//! A cgroup at its limit: its allocations stall to reclaim the pages of the cgroup.
 
 use super::words::{count, percent, share, time};
 use super::{Finding, grade};
@@ -6,15 +6,15 @@ use crate::Analysis;
 use crate::tasks::Context;
 use mmtwin_event::Kind;
 
-/// Fewer reclaims that free less than [`MIN_FREED`] are a start-up that touches the limit.
+/// Fewer reclaims that free less than [`MIN_FREED`] are a start-up that reaches the limit once.
 const MIN_RECLAIMS: u64 = 100;
-/// 25 MiB that the limit took away again: what a hundred reclaims are where memory is charged in batches of 64 pages.
+/// 25 MiB reclaimed because of the limit: a hundred reclaims where memory is charged in batches of 64 pages.
 /// Readahead charges large folios, and one reclaim frees hundreds of pages: a cgroup of 64 MiB that reads 256 MiB on
-/// Linux 6.18 reclaims but 94 times, three times its limit in all.
+/// Linux 6.18 reclaims only 94 times, three times its limit in total.
 const MIN_FREED: u64 = 6_400;
-/// Stalled for half of the recorded time (by one task's measure) is as bad as it gets.
+/// Stalled for half of the recorded time of one task has the highest severity.
 const EXTREME_PERCENT: f64 = 50.0;
-/// More refaults than half of what was freed: what is thrown out is wanted back.
+/// Refaults of more than half of the pages freed: the working set does not fit.
 const THRASH_PERCENT: f64 = 50.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
@@ -37,7 +37,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence += &format!(": {scanned} pages scanned for {freed} freed (efficiency {efficiency})");
     }
     if stalled.count() > 0 {
-        sentence += &format!(", {} stalled in sum", time(stalled.sum as f64));
+        sentence += &format!(", total stall time {}", time(stalled.sum as f64));
     }
     let mut detail = Vec::new();
     if let Some(refaults) = a.counters.vmstat_sum(super::refault::REFAULTS) {
@@ -48,11 +48,11 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     }
     if !a.recorded.has(Kind::MmVmscanDirectReclaimBegin) || a.reclaim.context(Context::Direct).begins > 0 {
         detail.extend(
-            a.counters.last("vmstat", "", "nr_free_pages").map(|n| format!("{} pages were free at the end", count(n))),
+            a.counters.last("vmstat", "", "nr_free_pages").map(|n| format!("{} pages free at the end", count(n))),
         );
     } else {
         let free = a.counters.last("vmstat", "", "nr_free_pages");
-        let free = free.map_or(String::new(), |n| format!(" and had {} pages free at the end", count(n)));
+        let free = free.map_or(String::new(), |n| format!(" and had {} free pages at the end", count(n)));
         detail.push(format!("the system as a whole did no direct reclaim{free}"));
     }
     let severity = grade(50, 85, part, 0.0, EXTREME_PERCENT);
@@ -71,7 +71,7 @@ fn limits_hit(a: &Analysis) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn reclaims(n: u64) -> Recording {
         reclaims_of(n, 32)
@@ -98,7 +98,7 @@ mod tests {
         r.vmstat(&[("workingset_refault_file", 0, 6_000), ("nr_free_pages", 5, 77_000)]);
         let f = check(&r.analysis).unwrap();
         let expected = "a cgroup hit its limit 200 times: 12,800 pages scanned for 6,400 freed (efficiency 50 %), \
-                        100 ms stalled in sum, 6,000 refaults";
+                        total stall time 100 ms, 6,000 refaults";
         assert_eq!(f.sentence, expected);
         assert!(f.detail.starts_with("its working set is larger than its limit; "), "{}", f.detail);
         assert_eq!(f.severity, 85, "half of the time");

@@ -1,4 +1,4 @@
-//! Direct reclaim: allocations that stopped because kswapd did not keep up.
+//! Direct reclaim: allocations that stalled because kswapd did not keep up.
 
 use super::words::{count, counted, percent, share, time};
 use super::{Finding, grade};
@@ -6,11 +6,11 @@ use crate::Analysis;
 use crate::tasks::{Context, Task};
 use mmtwin_event::Kind;
 
-/// Sum of the stalls as percent of the recorded time; below, even one task alone loses nothing that matters.
+/// Total stall time as percent of the recorded time; less does not matter even if one task has all of it.
 const MIN_PERCENT: f64 = 1.0;
 /// A single stall that a user notices, in nanoseconds.
-const NOTICED: u64 = 100_000_000;
-/// Stalls as long as the recording: one task always waits.
+const MIN_NOTICEABLE: u64 = 100_000_000;
+/// Stalls as long as the recording: on average one task always waits.
 const EXTREME_PERCENT: f64 = 100.0;
 /// Without events: stalls per second by the allocstall counters. A scan of 32 pages takes 10 us to 1 ms, so a hundred
 /// a second are what [`MIN_PERCENT`] is in time, give or take a factor of ten.
@@ -24,19 +24,19 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let stalls = direct.durations();
     let longest = stalls.max()?;
     let part = share(stalls.sum as f64, a.span.length()? as f64)?;
-    if part < MIN_PERCENT && longest < NOTICED {
+    if part < MIN_PERCENT && longest < MIN_NOTICEABLE {
         return None;
     }
     let stalled = a.reclaimers().filter(|(_, process)| process.begun(Context::Direct) > 0);
     let tasks: Vec<&Task> = stalled.map(|(task, _)| task).collect();
     let tasks = match &tasks[..] {
         [task] => task.name(),
-        // One of them stands for all that are counted together.
+        // One of them stands for all that are merged.
         tasks => counted(tasks.len() as u64 + a.reclaim.together().saturating_sub(1), "task"),
     };
     let quantile = |q| time(stalls.quantile(q).unwrap_or(0) as f64);
     let mut sentence = format!(
-        "direct reclaim stalled {tasks} {}, {} in sum ({} of the recorded time): p50 {}, p99 {}, longest {}",
+        "direct reclaim stalled {tasks} {}, total {} ({} of the recorded time): p50 {}, p99 {}, max {}",
         counted(stalls.count(), "time"),
         time(stalls.sum as f64),
         percent(part),
@@ -45,13 +45,17 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         time(longest as f64),
     );
     let order_0 = direct.by_order().find(|(order, _)| *order == Some(0)).map_or(0, |(_, d)| d.sum);
-    sentence += &format!("; {} of it for order 0", percent(share(order_0 as f64, stalls.sum as f64).unwrap_or(0.0)));
+    sentence += &format!(
+        "; {} of the stall time for order 0",
+        percent(share(order_0 as f64, stalls.sum as f64).unwrap_or(0.0))
+    );
     let (scanned, freed) = (direct.inactive.scanned.all, direct.inactive.reclaimed.all);
     let detail = match scanned {
         0 => String::new(),
         _ => format!("{} pages scanned for {} freed", count(scanned), count(freed)),
     };
-    let severity = grade(45, 90, part, MIN_PERCENT, EXTREME_PERCENT).max(if longest >= NOTICED { 60 } else { 0 });
+    let severity =
+        grade(45, 90, part, MIN_PERCENT, EXTREME_PERCENT).max(if longest >= MIN_NOTICEABLE { 60 } else { 0 });
     Some(Finding { key: "direct_reclaim", severity, sentence, detail, table: "latency" })
 }
 
@@ -62,15 +66,15 @@ fn by_counters(a: &Analysis) -> Option<Finding> {
         return None;
     }
     let sentence =
-        format!("allocations went into direct reclaim {} times, {rate:.0} a second (allocstall)", count(stalls));
-    let detail = "how long they stalled is not known: the vmscan events were not recorded".into();
+        format!("allocations entered direct reclaim {} times, {rate:.0} per second (allocstall)", count(stalls));
+    let detail = "stall time unknown: the vmscan events were not recorded".into();
     Some(Finding { key: "direct_reclaim", severity: 50, sentence, detail, table: "vmstat" })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn stalls(n: u64, ns: u64, every: u64) -> Recording {
         let mut r = Recording::default();
@@ -85,11 +89,11 @@ mod tests {
     fn fires_for_many_short_and_for_one_long_stall() {
         let f = check(&stalls(1000, 1_000_000, 10_000_000).analysis).unwrap();
         assert!(
-            f.sentence.starts_with("direct reclaim stalled task 1,000 times, 1.0 s in sum (10 % of"),
+            f.sentence.starts_with("direct reclaim stalled task 1,000 times, total 1.0 s (10 % of"),
             "{}",
             f.sentence
         );
-        assert!(f.sentence.ends_with("100 % of it for order 0"), "{}", f.sentence);
+        assert!(f.sentence.ends_with("100 % of the stall time for order 0"), "{}", f.sentence);
         let mut one = stalls(1, 150_000_000, 0);
         one.event(Kind::MmVmscanKswapdSleep, 1_000_000_000_000, &[]);
         assert_eq!(check(&one.analysis).unwrap().severity, 60);
@@ -104,7 +108,7 @@ mod tests {
     fn counters_speak_where_events_are_missing() {
         let mut r = Recording::default();
         r.vmstat(&[("allocstall_normal", 0, 900), ("allocstall_movable", 10, 610)]);
-        assert!(check(&r.analysis).unwrap().sentence.contains("1,500 times, 150 a second"));
+        assert!(check(&r.analysis).unwrap().sentence.contains("1,500 times, 150 per second"));
         let mut quiet = Recording::default();
         quiet.vmstat(&[("allocstall_normal", 0, 900)]);
         assert_eq!(check(&quiet.analysis), None);

@@ -1,13 +1,13 @@
-//! Poor scan efficiency: pages are looked at and not freed.
+//! Poor scan efficiency: pages are scanned and not freed.
 
 use super::words::{count, percent, share};
 use super::{Finding, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 
-/// Less scanned than this (40 MiB) is no load, whatever came of it.
+/// Less scanned than this (40 MiB) is no load.
 const MIN_SCANNED: u64 = 10_000;
-/// Below, more pages are looked at in vain than freed. Streaming through a cache frees nearly all it looks at.
+/// Below, more scanned pages are kept than freed. Streaming through the page cache frees nearly all pages scanned.
 const MIN_PERCENT: f64 = 50.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
@@ -30,7 +30,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     Some(Finding { key: "scan_efficiency", severity, sentence, detail, table: "reclaim" })
 }
 
-/// Who scanned and freed how many pages: by events where they tell, else by counters.
+/// Pages scanned and freed by each reclaimer: from events where recorded, else from counters.
 fn measured(a: &Analysis) -> Vec<(&'static str, u64, u64)> {
     let contexts = [
         (Context::Kswapd, "kswapd", "pgscan_kswapd", "pgsteal_kswapd"),
@@ -50,7 +50,7 @@ fn measured(a: &Analysis) -> Vec<(&'static str, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn kswapd(freed: i64) -> Recording {

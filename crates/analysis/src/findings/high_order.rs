@@ -1,4 +1,4 @@
-//! High-order allocations that drive reclaim: memory is free, but not in one piece.
+//! High-order allocations that drive reclaim: memory is free, but fragmented.
 
 use super::words::{count, counted, percent, share, time};
 use super::{Finding, grade};
@@ -9,7 +9,7 @@ use crate::tasks::Context;
 const MIN_PERCENT: f64 = 50.0;
 /// Stalls for high orders as percent of the recorded time.
 const MIN_OF_SPAN: f64 = 1.0;
-/// Fewer requests to kswapd tell nothing about who drives it.
+/// Fewer wakeup requests say nothing about what drives kswapd.
 const MIN_REQUESTS: u64 = 100;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
@@ -29,7 +29,7 @@ fn stalls(a: &Analysis) -> Option<Finding> {
     let of_span = share(sum as f64, a.span.length()? as f64).filter(|p| *p >= MIN_OF_SPAN)?;
     let order = worst.1.map_or("an unknown order".into(), |order| format!("order {order}"));
     let sentence = format!(
-        "{} of direct reclaim's stalled time ({} in {}) was for more than one page at once, mostly {order}",
+        "{} of the stall time of direct reclaim ({} in {}) was for high-order allocations, mostly {order}",
         percent(part),
         time(sum as f64),
         counted(n, "stall"),
@@ -51,7 +51,7 @@ fn requests(a: &Analysis) -> Option<Finding> {
     }
     let part = share(high as f64, all as f64).filter(|p| *p >= MIN_PERCENT && all >= MIN_REQUESTS)?;
     let sentence = format!(
-        "{} of {} wakes of kswapd were for more than one page at once, mostly order {}",
+        "{} of {} kswapd wakeups were for high-order allocations, mostly order {}",
         percent(part),
         count(all),
         worst.1,
@@ -60,7 +60,7 @@ fn requests(a: &Analysis) -> Option<Finding> {
     Some(Finding { key: "high_order_reclaim", severity, sentence, detail: compaction(a), table: "kswapd" })
 }
 
-/// What compaction made of it, by counters.
+/// Results of compaction, from counters.
 fn compaction(a: &Analysis) -> String {
     let (stalls, success) = (a.counters.vmstat("compact_stall"), a.counters.vmstat("compact_success"));
     match (stalls, success) {
@@ -74,7 +74,7 @@ fn compaction(a: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn stall(r: &mut Recording, at: u64, ns: u64, order: i64) {
@@ -89,7 +89,11 @@ mod tests {
         stall(&mut r, 10_000, 9_000, 9);
         r.vmstat(&[("compact_stall", 0, 4), ("compact_success", 0, 1)]);
         let f = check(&r.analysis).unwrap();
-        assert!(f.sentence.starts_with("90 % of direct reclaim's stalled time (9.0 us in 1 stall)"), "{}", f.sentence);
+        assert!(
+            f.sentence.starts_with("90 % of the stall time of direct reclaim (9.0 us in 1 stall)"),
+            "{}",
+            f.sentence
+        );
         assert!(f.sentence.ends_with("mostly order 9"), "{}", f.sentence);
         assert_eq!(f.detail, "direct compaction ran 4 times and succeeded 1 time");
     }
@@ -101,7 +105,7 @@ mod tests {
             .for_each(|t| r.event(Kind::MmVmscanWakeupKswapd, t, &[("nid", 0), ("order", 3 * (t as i64 % 4).min(1))]));
         assert_eq!(
             check(&r.analysis).unwrap().sentence,
-            "75 % of 120 wakes of kswapd were for more than one page at once, mostly order 3"
+            "75 % of 120 kswapd wakeups were for high-order allocations, mostly order 3"
         );
     }
 

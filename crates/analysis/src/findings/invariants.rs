@@ -1,10 +1,10 @@
-//! Sums over events that differ from what the kernel counted.
+//! Sums over events that differ from the kernel's counters.
 
 use super::Finding;
 use crate::{Analysis, invariants};
 
-/// In a complete recording the two are equal to the page, so any difference means that either the recording or what is
-/// held to be the kernel's rule is wrong: nothing that rests on them can be trusted.
+/// In a complete recording the two are equal to the page. Any difference means that either the recording or the assumed
+/// kernel rule is wrong, so no result that depends on them can be trusted.
 pub fn check(a: &Analysis) -> Option<Finding> {
     if !invariants::is_complete(a) {
         return None;
@@ -14,12 +14,15 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let worst = violated.next()?;
     let more = violated.count();
     let sides = (worst.events.unwrap_or_default(), worst.counters.unwrap_or_default());
-    let others = if more > 0 { format!(", and {more} more such sums") } else { String::new() };
+    let others = if more > 0 { format!(", and {more} more invariants") } else { String::new() };
     let label = worst.label.to_lowercase();
     Some(Finding {
         key: "invariants",
         severity: 95,
-        sentence: format!("events and counters disagree on {label}: {} and {}{others}", sides.0, sides.1),
+        sentence: format!(
+            "events and counters disagree: {label}: {} in events, {} in counters{others}",
+            sides.0, sides.1
+        ),
         detail: "no events were lost, so they should be equal: the recording cannot be trusted".into(),
         table: "invariants",
     })
@@ -28,7 +31,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::{Kind, Sink, Source};
 
     /// kswapd wakes once between the samples, once while the last one is read, once long after.
@@ -49,7 +52,7 @@ mod tests {
             assert_eq!(check(&r.analysis).is_some(), fires, "{counted}");
         }
         let found = check(&recording("lab", 3).analysis).unwrap();
-        assert_eq!(found.sentence, "events and counters disagree on wakes of kswapd: 2 and 3");
+        assert_eq!(found.sentence, "events and counters disagree: kswapd wakeups: 2 in events, 3 in counters");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A kswapd that never sleeps: its node never has enough free memory.
+//! A kswapd that never sleeps: its node stays below its high watermark.
 
 use super::words::{count, percent, share, time};
 use super::{Finding, grade};
@@ -7,7 +7,7 @@ use crate::{Analysis, Span};
 use mmtwin_event::Kind;
 
 /// Awake for this part of the recorded time. kswapd naps for 100 ms before it counts as asleep, so short gaps between
-/// bursts of allocation show as awake; one tenth asleep is a node that does get ahead.
+/// bursts of allocation show as awake; a kswapd that sleeps a tenth of the time reaches its watermark.
 const MIN_PERCENT: f64 = 90.0;
 /// A shorter recording can lie within one burst: ten naps.
 const MIN_SPAN: u64 = 1_000_000_000;
@@ -29,12 +29,12 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence += &format!(": {} pages scanned for {} freed", count(scanned), count(freed));
     }
     let more: Vec<_> = awake[1..].iter().map(|(name, ..)| name.as_str()).collect();
-    let detail = if more.is_empty() { String::new() } else { format!("so were {}", more.join(", ")) };
+    let detail = if more.is_empty() { String::new() } else { format!("also {}", more.join(", ")) };
     let severity = grade(50, 70, part, MIN_PERCENT, 100.0);
     Some(Finding { key: "kswapd_never_sleeps", severity, sentence, detail, table: "kswapd" })
 }
 
-/// Nanoseconds awake. One that neither woke nor slept but worked was awake all the time.
+/// Nanoseconds awake. A kswapd that scanned without waking or sleeping was awake all the time.
 fn awake(process: &Process, trace: Span) -> u128 {
     match &process.kswapd {
         Some(kswapd) => kswapd.awake_within(trace),
@@ -46,7 +46,7 @@ fn awake(process: &Process, trace: Span) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn phases(phases: &[(u64, u64)], end: u64) -> Recording {
         let mut r = Recording::default();
@@ -75,7 +75,7 @@ mod tests {
         r.by(9, b"kswapd0", Kind::MmVmscanLruShrinkInactive, S, &[("nr_scanned", 64), ("nr_reclaimed", 1)]);
         let f = check(&r.analysis).unwrap();
         assert_eq!(f.sentence, "kswapd0 was awake for 100 % of 10 s: 64 pages scanned for 1 freed");
-        assert_eq!(f.detail, "so were kswapd1", "its first event was sleep");
+        assert_eq!(f.detail, "also kswapd1", "its first event was sleep");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Sentences of verdict with their evidence.
+//! Findings: one sentence each, with its evidence.
 //!
 //! A rule is one file: a threshold with its reason, and a check that gives at most one sentence. It speaks only of
 //! what was recorded; no evidence, no finding, and no finding is a result too.
@@ -6,12 +6,12 @@
 mod cgroup_limit;
 mod direct_reclaim;
 mod efficiency;
+#[cfg(test)]
+mod fixture;
 mod high_order;
 mod invariants;
 mod kswapd_awake;
 mod lost_events;
-#[cfg(test)]
-mod made;
 mod numa_convergence;
 mod numa_failures;
 mod numa_fallback;

@@ -1,16 +1,16 @@
-//! NUMA balancing that does not converge: pages keep moving.
+//! NUMA balancing that does not converge: pages keep migrating.
 
 use super::words::{count, percent, share, time};
 use super::{Finding, grade};
 use crate::Analysis;
 
-/// Fewer pages moved (40 MiB) are not worth a word.
+/// Fewer migrated pages (40 MiB) do not matter.
 const MIN_PAGES: u64 = 10_000;
 /// Scanning begins after a second and then passes over memory once in 1 to 60 s: a shorter recording shows the first
 /// placement only.
 const MIN_SPAN: u64 = 10_000_000_000;
-/// Percent of all pages moved that were moved in the last quarter of the recording. Steady migration gives 25; a
-/// placement that settles gives next to nothing (recordings of workloads that do settle show 6 to 8).
+/// Percent of all migrated pages that were migrated in the last quarter of the recording. Steady migration gives 25; a
+/// placement that converges gives nearly none (recordings of workloads that converge show 6 to 8).
 const MIN_PERCENT: f64 = 15.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
@@ -23,7 +23,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let last = moved.since(first + span / 4 * 3);
     let part = share(last as f64, all as f64).filter(|p| *p >= MIN_PERCENT)?;
     let sentence = format!(
-        "NUMA balancing did not settle: {} of {} pages moved in {} were moved in the last quarter of the time",
+        "NUMA balancing did not converge: {} of {} pages migrated in {} were migrated in the last quarter of the time",
         percent(part),
         count(all),
         time(span as f64)
@@ -37,7 +37,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn migrations(seconds: u64, pages: impl Fn(u64) -> i64) -> Recording {
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn fires_for_steady_migration() {
         let f = check(&migrations(100, |_| 1_000).analysis).unwrap();
-        assert!(f.sentence.contains("of 101 k pages moved in 100 s"), "{}", f.sentence);
+        assert!(f.sentence.contains("of 101 k pages migrated in 100 s"), "{}", f.sentence);
         assert!(f.severity >= 55);
     }
 

@@ -5,10 +5,10 @@ use super::{Finding, grade};
 use crate::Analysis;
 use crate::numa::NUMA_MISPLACED;
 
-/// Fewer pages tried tell nothing.
+/// Fewer pages say nothing.
 const MIN_PAGES: u64 = 1_000;
-/// Percent of pages that could not be moved. One failure makes a task scan at half its rate until it moves, so one
-/// in ten keeps all but idle tasks slowed.
+/// Percent of page migrations that failed. One failure halves the scan rate of a task until it moves, so one in ten keeps
+/// nearly all busy tasks slowed.
 const MIN_PERCENT: f64 = 10.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
@@ -20,7 +20,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         count(m.failed),
         count(m.succeeded.saturating_add(m.failed))
     );
-    let detail = "the target nodes may be full, or the pages pinned or busy".into();
+    let detail = "possible causes: target nodes are full, pages are pinned or busy".into();
     let severity = grade(45, 70, part, MIN_PERCENT, 100.0);
     Some(Finding { key: "numa_migration_failures", severity, sentence, detail, table: "migrate" })
 }
@@ -28,7 +28,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn migrations(failed: i64, reason: i64) -> Recording {

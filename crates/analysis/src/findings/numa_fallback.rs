@@ -1,4 +1,4 @@
-//! Remote allocation by fallback: the node asked for was full, another one gave the page.
+//! Remote allocation by zonelist fallback: the preferred node was full.
 
 use super::words::{count, percent, share};
 use super::{Finding, grade};
@@ -6,9 +6,9 @@ use crate::Analysis;
 
 /// Fewer misplaced pages (40 MiB) do not matter.
 const MIN_MISSES: u64 = 10_000;
-/// Percent of allocations that were placed on another node than the one asked for; a balanced machine has none.
+/// Percent of allocations that fell back to another node; a balanced machine has none.
 const MIN_PERCENT: f64 = 5.0;
-/// From half on, asking for a node has no meaning any more.
+/// From half on, the preferred node has no effect.
 const EXTREME_PERCENT: f64 = 50.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
@@ -16,14 +16,14 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let all = a.counters.vmstat("numa_hit")?.saturating_add(misses);
     let part = share(misses as f64, all as f64).filter(|p| *p >= MIN_PERCENT)?;
     let mut sentence = format!(
-        "{} of {} page allocations fell back to another node than the one asked for (numa_miss)",
+        "{} of {} page allocations fell back from the preferred node to another (numa_miss)",
         percent(part),
         count(all)
     );
     let nodes = a.counters.keys("numastat").into_iter();
     let foreign = nodes.filter_map(|node| a.counters.delta("numastat", node, "numa_foreign").map(|n| (n, node)));
     if let Some((n, node)) = foreign.filter(|(n, _)| *n > 0).max_by_key(|(n, _)| *n) {
-        sentence += &format!("; node {node} was short most often ({} times)", count(n));
+        sentence += &format!("; most fell back from node {node} ({} times, numa_foreign)", count(n));
     }
     let severity = grade(40, 75, part, MIN_PERCENT, EXTREME_PERCENT);
     Some(Finding { key: "numa_fallback", severity, sentence, detail: String::new(), table: "numastat" })
@@ -32,7 +32,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn allocations(hit: u64, miss: u64) -> Recording {
         let mut r = Recording::default();
@@ -46,8 +46,8 @@ mod tests {
         r.counters("numastat", "0", &[("numa_foreign", 0, 100)]);
         r.counters("numastat", "1", &[("numa_foreign", 0, 29_900)]);
         let f = check(&r.analysis).unwrap();
-        let expected = "30 % of 100 k page allocations fell back to another node than the one asked for (numa_miss); \
-                        node 1 was short most often (29,900 times)";
+        let expected = "30 % of 100 k page allocations fell back from the preferred node to another (numa_miss); \
+                        most fell back from node 1 (29,900 times, numa_foreign)";
         assert_eq!(f.sentence, expected);
     }
 

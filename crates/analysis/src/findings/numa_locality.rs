@@ -4,7 +4,7 @@ use super::words::{count, percent, share};
 use super::{Finding, grade};
 use crate::Analysis;
 
-/// Hinting faults sample accesses; with fewer the share is the first placement, not a state.
+/// Hinting faults sample accesses; with fewer the share shows the initial placement only.
 const MIN_FAULTS: u64 = 10_000;
 /// Percent of hinting faults on the task's own node; below, most sampled accesses cross the interconnect.
 const MIN_LOCAL: f64 = 50.0;
@@ -16,7 +16,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let sentence =
         format!("only {} of {} NUMA hinting faults were local (numa_hint_faults_local)", percent(part), count(faults));
     let detail = a.counters.vmstat("numa_pages_migrated");
-    let detail = detail.map_or(String::new(), |n| format!("{} pages were migrated meanwhile", count(n)));
+    let detail = detail.map_or(String::new(), |n| format!("{} pages were migrated in this time", count(n)));
     let severity = grade(45, 75, part, MIN_LOCAL, 0.0);
     Some(Finding { key: "numa_locality", severity, sentence, detail, table: "numa" })
 }
@@ -24,7 +24,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     fn faults(all: u64, local: u64) -> Recording {
         let mut r = Recording::default();
@@ -40,7 +40,7 @@ mod tests {
     fn fires_when_most_faults_are_remote() {
         let f = check(&faults(50_000, 10_000).analysis).unwrap();
         assert_eq!(f.sentence, "only 20 % of 50,000 NUMA hinting faults were local (numa_hint_faults_local)");
-        assert_eq!((f.severity, f.detail.as_str()), (63, "70 pages were migrated meanwhile"));
+        assert_eq!((f.severity, f.detail.as_str()), (63, "70 pages were migrated in this time"));
     }
 
     #[test]

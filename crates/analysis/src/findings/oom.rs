@@ -1,10 +1,10 @@
-//! Processes killed for lack of memory.
+//! Processes killed by the OOM killer.
 
 use super::Finding;
 use super::words::count;
 use crate::Analysis;
 
-/// Nothing in a report is worse than a process that was killed.
+/// No other finding is worse than a killed process.
 const SEVERITY: u8 = 97;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
@@ -16,10 +16,10 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         1 => "1 process".into(),
         _ => format!("{} processes", count(killed)),
     };
-    let mut sentence = format!("{processes} killed because memory ran out");
+    let mut sentence = format!("the OOM killer killed {processes}");
     if let Some(victim) = a.oom.victims.first() {
         let name = victim.comm.clone().or_else(|| a.tasks.get(victim.pid).map(|task| task.name()));
-        let rss = victim.anon_rss.map_or(String::new(), |kib| format!(", {} KiB anonymous", count(kib)));
+        let rss = victim.anon_rss.map_or(String::new(), |kib| format!(", anon-rss {} KiB", count(kib)));
         sentence += &format!(", first {}-{}{rss}", name.as_deref().unwrap_or("<...>"), victim.pid);
     }
     Some(Finding { key: "oom_kill", severity: SEVERITY, sentence, detail: String::new(), table: "oom" })
@@ -28,7 +28,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     #[test]
@@ -38,11 +38,11 @@ mod tests {
         r.event(Kind::MarkVictim, 0, &[("pid", 1), ("anon_rss", 4096)]);
         assert_eq!(
             check(&r.analysis).unwrap().sentence,
-            "1 process killed because memory ran out, first task-1, 4,096 KiB anonymous"
+            "the OOM killer killed 1 process, first task-1, anon-rss 4,096 KiB"
         );
         let mut r = Recording::default();
         r.vmstat(&[("oom_kill", 3, 5)]);
-        assert_eq!(check(&r.analysis).unwrap().sentence, "2 processes killed because memory ran out");
+        assert_eq!(check(&r.analysis).unwrap().sentence, "the OOM killer killed 2 processes");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Refault thrash: what reclaim throws out is read back.
+//! Thrashing: evicted pages are refaulted.
 
 use super::words::{count, percent, share};
 use super::{Finding, grade};
@@ -8,21 +8,21 @@ use crate::Analysis;
 pub const REFAULTS: &[&str] = &["workingset_refault_anon", "workingset_refault_file", "workingset_refault"];
 /// Fewer refaults than this (40 MiB) cost little whatever their share.
 const MIN_REFAULTS: u64 = 10_000;
-/// Refaults as percent of pages freed: from here on more than every second page freed was freed too early.
+/// Refaults as percent of pages freed: above, more than every second page was evicted too early.
 const MIN_PERCENT: f64 = 50.0;
-/// As many refaults as pages freed: reclaim achieves nothing.
+/// As many refaults as pages freed: reclaim has no effect.
 const EXTREME_PERCENT: f64 = 100.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let refaults = a.counters.vmstat_sum(REFAULTS).filter(|n| *n >= MIN_REFAULTS)?;
     let freed = freed(a)?;
     let part = share(refaults as f64, freed as f64).filter(|p| *p >= MIN_PERCENT)?;
-    let mut sentence = format!("{} pages were read back soon after reclaim had thrown them out", count(refaults));
+    let mut sentence = format!("{} evicted pages were refaulted", count(refaults));
     sentence += &format!(": {} of the {} pages freed (workingset_refault)", percent(part), count(freed));
     let one = |name: &str| a.counters.vmstat(name);
     let mut detail = Vec::new();
     if let (Some(anon), Some(file)) = (one("workingset_refault_anon"), one("workingset_refault_file")) {
-        detail.push(format!("{} anonymous, {} of files", count(anon), count(file)));
+        detail.push(format!("{} anon, {} file", count(anon), count(file)));
     }
     if let Some(faults) = one("pgmajfault").filter(|n| *n > 0) {
         detail.push(format!("{} major faults", count(faults)));
@@ -44,7 +44,7 @@ fn freed(a: &Analysis) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
 
     #[test]
     fn fires_when_half_comes_back() {
@@ -56,7 +56,7 @@ mod tests {
         ]);
         let f = check(&r.analysis).unwrap();
         assert!(f.sentence.ends_with("75 % of the 40,000 pages freed (workingset_refault)"), "{}", f.sentence);
-        assert_eq!((f.severity, f.detail.as_str()), (63, "0 anonymous, 30,000 of files"));
+        assert_eq!((f.severity, f.detail.as_str()), (63, "0 anon, 30,000 file"));
     }
 
     #[test]

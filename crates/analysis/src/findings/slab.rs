@@ -8,7 +8,7 @@ use crate::tasks::Context;
 /// Part of the time in reclaim that is spent in shrinkers. Pages are what reclaim is for; when shrinkers take longer
 /// than everything else together, caches of objects are what fills memory, or a shrinker is slow.
 const MIN_PERCENT: f64 = 50.0;
-/// Less than this in shrinkers, as percent of the recorded time, harms nobody.
+/// Less than this in shrinkers, as percent of the recorded time, does not matter.
 const MIN_OF_SPAN: f64 = 1.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
@@ -22,16 +22,16 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let (context, shrinking, part) = shares.filter(|s| s.2 >= MIN_PERCENT).max_by_key(|s| s.1)?;
     let by_time = a.slab.by_time(&a.source);
     let (name, worst) = by_time.first()?;
-    let freed = worst.freed.map_or(String::new(), |freed| format!(" and freed {} objects", count(freed)));
+    let freed = worst.freed.map_or(String::new(), |freed| format!(", {} objects freed", count(freed)));
     let sentence = format!(
-        "shrinkers took {} of the time in {} reclaim ({}); {name} ran {} times for {}{freed}",
+        "shrinkers took {} of the time in {} reclaim ({}); {name}: {} calls, {}{freed}",
         percent(part.min(100.0)),
         context.key(),
         time(shrinking as f64),
         count(worst.calls),
         time(worst.times.sum as f64),
     );
-    let longest = worst.times.max().map_or(String::new(), |ns| format!("its longest run took {}", time(ns as f64)));
+    let longest = worst.times.max().map_or(String::new(), |ns| format!("longest call {}", time(ns as f64)));
     let severity = grade(45, 75, part, MIN_PERCENT, 100.0);
     Some(Finding { key: "slab_dominates", severity, sentence, detail: longest, table: "slab" })
 }
@@ -39,7 +39,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn reclaims(shrinking: u64, every: u64) -> Recording {
@@ -58,7 +58,7 @@ mod tests {
     fn fires_when_shrinkers_take_most_of_the_time() {
         let f = check(&reclaims(800_000, 10_000_000).analysis).unwrap();
         assert!(f.sentence.starts_with("shrinkers took 80 % of the time in direct reclaim (80 ms);"), "{}", f.sentence);
-        assert!(f.sentence.ends_with("ran 100 times for 80 ms and freed 10,000 objects"), "{}", f.sentence);
+        assert!(f.sentence.ends_with("100 calls, 80 ms, 10,000 objects freed"), "{}", f.sentence);
     }
 
     #[test]

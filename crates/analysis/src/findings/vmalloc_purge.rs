@@ -11,7 +11,7 @@ const SOFT_LOCKUP: u64 = 20_000_000_000;
 const LONG: u64 = 10_000_000;
 /// Passes per second that are frequent: each flushes the TLB of every CPU.
 const FREQUENT_PER_SECOND: f64 = 10.0;
-/// Fewer passes have no frequency.
+/// Fewer passes give no rate.
 const MIN_PASSES: u64 = 100;
 /// The functions that purge, outermost first.
 const FUNCTIONS: &[&str] = &["drain_vmap_area_work", "__purge_vmap_area_lazy", "purge_vmap_node"];
@@ -30,15 +30,15 @@ fn long(a: &Analysis) -> Option<Finding> {
             (longest, format!("a vmalloc purge took {} ({}: {n}, mean {mean})", time(longest as f64), f.name), "calls")
         }
         (None, Some(longest)) => {
-            let (n, mean) = (counted(a.vmalloc.drains.count, "drain"), time(a.vmalloc.drains.mean().unwrap_or(0.0)));
-            let what = format!("{} from the free that crossed the limit to the end of the purge", time(longest as f64));
-            (longest, format!("draining lazy vmalloc areas took up to {what} ({n}, mean {mean})"), "vmalloc")
+            let (n, mean) = (counted(a.vmalloc.drains.count, "purge"), time(a.vmalloc.drains.mean().unwrap_or(0.0)));
+            let what = format!("{} from exceeding lazy_max_pages to the end of the purge", time(longest as f64));
+            (longest, format!("purging lazy vmalloc areas took up to {what} ({n}, mean {mean})"), "vmalloc")
         }
         (None, None) => return None,
     };
     let mut detail = lazy(a);
     if called.is_some() && longest >= SOFT_LOCKUP {
-        detail = format!("longer than twice the watchdog threshold: a soft lockup; {detail}");
+        detail = format!("longer than twice watchdog_thresh: a soft lockup; {detail}");
     }
     let severity = if longest >= SOFT_LOCKUP { 95 } else { grade(40, 90, (longest as f64).log10(), 7.0, 10.3) };
     let detail = detail.trim_end_matches("; ").to_string();
@@ -53,15 +53,15 @@ fn frequent(a: &Analysis) -> Option<Finding> {
     }
     let areas = a.vmalloc.purged.sum as f64 / passes as f64;
     let sentence =
-        format!("vmalloc purged {} times, {rate:.0} a second, {areas:.0} areas each in the mean", count(passes));
+        format!("vmalloc purged {} times, {rate:.0} per second, {areas:.0} areas each on average", count(passes));
     let severity = grade(35, 60, rate, FREQUENT_PER_SECOND, 100.0);
     Some(Finding { key: "vmalloc_purge", severity, sentence, detail: lazy(a), table: "vmalloc" })
 }
 
-/// How many lazy pages there were against how many are allowed.
+/// Most lazy pages and their limit.
 fn lazy(a: &Analysis) -> String {
     match (a.vmalloc.lazy_high, a.vmalloc.lazy_max) {
-        (Some(high), Some(max)) => format!("up to {} lazy pages, {} are allowed", count(high), count(max)),
+        (Some(high), Some(max)) => format!("up to {} lazy pages, lazy_max_pages {}", count(high), count(max)),
         _ => String::new(),
     }
 }
@@ -69,7 +69,7 @@ fn lazy(a: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::{Call, Kind, Sink};
 
     fn called(nanoseconds: u64) -> Recording {
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(f.sentence, "a vmalloc purge took 18 ms (purge_vmap_node: 2 calls, mean 8.8 ms)");
         assert!(f.severity < 60 && f.detail.is_empty());
         let f = check(&called(20_000_000_000).analysis).unwrap();
-        assert_eq!((f.severity, f.detail.as_str()), (95, "longer than twice the watchdog threshold: a soft lockup"));
+        assert_eq!((f.severity, f.detail.as_str()), (95, "longer than twice watchdog_thresh: a soft lockup"));
     }
 
     #[test]
@@ -103,10 +103,10 @@ mod tests {
         slow.event(Kind::FreeVmapAreaNoflush, 0, &[("nr_lazy", 20_000), ("nr_lazy_max", 16_384)]);
         slow.event(Kind::PurgeVmapAreaLazy, 40_000_000, &[("num_purged", 8_000)]);
         let f = check(&slow.analysis).unwrap();
-        assert!(f.sentence.starts_with("draining lazy vmalloc areas took up to 40 ms"), "{}", f.sentence);
-        assert_eq!(f.detail, "up to 20,000 lazy pages, 16,384 are allowed");
+        assert!(f.sentence.starts_with("purging lazy vmalloc areas took up to 40 ms"), "{}", f.sentence);
+        assert_eq!(f.detail, "up to 20,000 lazy pages, lazy_max_pages 16,384");
         let f = check(&passes(200, 20_000_000).analysis).unwrap();
-        assert_eq!(f.sentence, "vmalloc purged 200 times, 50 a second, 8000 areas each in the mean");
+        assert_eq!(f.sentence, "vmalloc purged 200 times, 50 per second, 8000 areas each on average");
     }
 
     #[test]

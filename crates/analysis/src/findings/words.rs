@@ -1,4 +1,4 @@
-//! Numbers as a sentence has them: short, and exact where they are small.
+//! Numbers as sentences print them: short, and exact where they are small.
 
 /// A count: exact with separators below 100,000, then in thousands, millions and so on with three digits.
 pub fn count(n: u64) -> String {

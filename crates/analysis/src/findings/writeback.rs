@@ -1,4 +1,4 @@
-//! Reclaim that waits for dirty pages and for writeback.
+//! Reclaim throttled on dirty pages and writeback.
 
 use super::words::{count, percent, share, time};
 use super::{Finding, grade};
@@ -9,14 +9,14 @@ use crate::throttle::Reason;
 
 /// Sleep for writeback or congestion as percent of the recorded time, summed over tasks.
 const MIN_PERCENT: f64 = 1.0;
-/// Somebody always sleeps.
+/// On average one task always sleeps.
 const EXTREME_PERCENT: f64 = 100.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let (waits, usecs, what) = waits(a);
     let part = share(usecs as f64 * 1000.0, a.span.length()? as f64).filter(|p| *p >= MIN_PERCENT)?;
     let sentence = format!(
-        "reclaimers were put to sleep {} times for dirty pages or writeback ({what}), {} in sum ({} of the recorded time)",
+        "reclaim was throttled {} times on dirty pages or writeback ({what}), total {} ({} of the recorded time)",
         count(waits),
         time(usecs as f64 * 1000.0),
         percent(part)
@@ -26,35 +26,35 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     if writers.count() > 0 {
         let (n, sum) = (count(writers.count()), time(writers.sum as f64 * 1000.0));
         let separator = if detail.is_empty() { "" } else { "; " };
-        detail += &format!("{separator}writers paused {n} times, {sum} in sum");
+        detail += &format!("{separator}writers paused {n} times, total {sum} (balance_dirty_pages)");
     }
     let severity = grade(45, 85, part, MIN_PERCENT, EXTREME_PERCENT);
     Some(Finding { key: "writeback_throttling", severity, sentence, detail, table: "throttle" })
 }
 
-/// What was scanned meanwhile; dirty pages and those under writeback only where the kernel's events tell them.
+/// Pages scanned; dirty pages and pages under writeback only where the events of the kernel report them.
 fn scanned(a: &Analysis) -> String {
     let sum = |of: fn(&Batches) -> u64| {
         Context::ALL.iter().map(|&context| of(&a.reclaim.context(context).inactive)).fold(0, u64::saturating_add)
     };
     let scanned = sum(|batches| batches.scanned.all);
-    let dirty = a.reclaim.told.has(Detail::Dirty).then(|| sum(|batches| batches.dirty));
-    let writeback = a.reclaim.told.has(Detail::Writeback);
+    let dirty = a.reclaim.reported.has(Detail::Dirty).then(|| sum(|batches| batches.dirty));
+    let writeback = a.reclaim.reported.has(Detail::Writeback);
     let writeback = writeback.then(|| sum(|batches| batches.writeback.saturating_add(batches.immediate)));
-    let parts = [dirty.map(|n| format!("{} were dirty", count(n)))];
+    let parts = [dirty.map(|n| format!("{} dirty", count(n)))];
     let parts = parts.into_iter().chain([writeback.map(|n| format!("{} under writeback", count(n)))]);
     let parts: Vec<String> = parts.flatten().collect();
     match (scanned, parts.as_slice()) {
         (0, _) => String::new(),
         (_, []) => format!(
-            "{} pages were scanned; this kernel's events do not tell how many were dirty or under writeback",
+            "{} pages scanned; events of this kernel do not report how many were dirty or under writeback",
             count(scanned)
         ),
-        _ => format!("of {} pages scanned {}", count(scanned), parts.join(" and ")),
+        _ => format!("{} pages scanned, of these {}", count(scanned), parts.join(" and ")),
     }
 }
 
-/// Waits, microseconds slept, and the kernel's words for why: today's reasons, or the waits for congestion before.
+/// Waits, microseconds slept, and the kernel's names of the reasons: throttle reasons since 5.16, congestion waits before.
 fn waits(a: &Analysis) -> (u64, u128, &'static str) {
     let (waits, usecs) = a.throttle.total(&[Reason::Writeback, Reason::Congested]);
     if waits > 0 {
@@ -69,7 +69,7 @@ fn waits(a: &Analysis) -> (u64, u128, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::made::Recording;
+    use crate::findings::fixture::Recording;
     use mmtwin_event::Kind;
 
     fn throttled(reason: i64, usecs: i64) -> Recording {
@@ -84,8 +84,8 @@ mod tests {
     #[test]
     fn fires_for_writeback() {
         let f = check(&throttled(0, 20_000).analysis).unwrap();
-        assert!(f.sentence.starts_with("reclaimers were put to sleep 100 times for dirty pages"), "{}", f.sentence);
-        assert!(f.sentence.contains("2.0 s in sum (20 % of"), "{}", f.sentence);
+        assert!(f.sentence.starts_with("reclaim was throttled 100 times on dirty pages"), "{}", f.sentence);
+        assert!(f.sentence.contains("total 2.0 s (20 % of"), "{}", f.sentence);
     }
 
     #[test]
@@ -100,13 +100,12 @@ mod tests {
     fn says_what_was_dirty_only_where_events_tell_it() {
         let mut r = throttled(0, 20_000);
         r.event(Kind::MmVmscanLruShrinkInactive, 10, &[("nr_scanned", 3200), ("nr_reclaimed", 7), ("flags", 10)]);
-        let detail =
-            "3,200 pages were scanned; this kernel's events do not tell how many were dirty or under writeback";
+        let detail = "3,200 pages scanned; events of this kernel do not report how many were dirty or under writeback";
         assert_eq!(check(&r.analysis).unwrap().detail, detail);
         let mut r = throttled(0, 20_000);
         let fields = [("nr_scanned", 3200), ("flags", 10), ("nr_dirty", 0), ("nr_writeback", 8), ("nr_immediate", 1)];
         r.event(Kind::MmVmscanLruShrinkInactive, 10, &fields);
-        let detail = "of 3,200 pages scanned 0 were dirty and 9 under writeback";
+        let detail = "3,200 pages scanned, of these 0 dirty and 9 under writeback";
         assert_eq!(check(&r.analysis).unwrap().detail, detail);
     }
 

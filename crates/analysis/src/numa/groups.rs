@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 
 /// Changes that are kept one by one; later ones change the sets only.
 pub const MAX_CHANGES: usize = 1000;
-/// Groups that are told apart; more can only come from a damaged file.
+/// Groups that are distinguished; more can only come from a damaged file.
 const MAX_GROUPS: usize = 4096;
 
 /// All groups.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    /// The first changes, in the order of time.
+    /// The first changes, in time order.
     pub changes: Vec<Change>,
     /// Changes that were not kept.
-    pub left_out: u64,
+    pub dropped: u64,
     /// Active nodes by group, one bit per node below 64 and all others together as one.
     sets: BTreeMap<i32, u64>,
 }
@@ -44,7 +44,7 @@ pub struct Change {
 impl Groups {
     pub(super) fn update(&mut self, at: u64, gid: i32, nid: i32, set: bool, faults: i64, max_faults: i64) {
         if self.sets.len() >= MAX_GROUPS && !self.sets.contains_key(&gid) {
-            self.left_out += 1;
+            self.dropped += 1;
             return;
         }
         let nodes = self.sets.entry(gid).or_default();
@@ -58,7 +58,7 @@ impl Groups {
         if self.changes.len() < MAX_CHANGES {
             self.changes.push(Change { at, gid, nid, set, faults, max_faults, active });
         } else {
-            self.left_out += 1;
+            self.dropped += 1;
         }
     }
 
@@ -91,6 +91,6 @@ mod tests {
             groups.update(0, gid, gid, true, 0, 0);
         }
         assert_eq!((groups.changes.len(), groups.weights().count()), (MAX_CHANGES, MAX_GROUPS));
-        assert_eq!(groups.left_out as usize, 2 * MAX_GROUPS - MAX_CHANGES);
+        assert_eq!(groups.dropped as usize, 2 * MAX_GROUPS - MAX_CHANGES);
     }
 }

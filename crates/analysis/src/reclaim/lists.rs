@@ -1,6 +1,6 @@
 //! Pages taken from LRU lists, by list.
 //!
-//! Which list an isolation is from is told differently by the kernels. Today `lru` names it. 2.6.36 to 3.1 have
+//! Which list an isolation is from is reported differently by the kernels. Today `lru` names it. 2.6.36 to 3.1 have
 //! `isolate_mode` 0 inactive, 1 active, 2 both; 3.2 to 3.4 the bits 1 inactive, 2 active (3.3 adds `file`). From 3.5
 //! until `lru` came the mode says nothing about it: then only the shrink event that follows tells inactive pages.
 
@@ -166,12 +166,13 @@ impl Isolated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::testing::EventBuilder;
     use mmtwin_event::Kind;
 
     fn list(fields: &[(&str, i64)], bits: bool) -> List {
-        let made =
-            fields.iter().fold(Made::new(Kind::MmVmscanLruIsolate), |made, (name, value)| made.set(name, *value));
+        let made = fields
+            .iter()
+            .fold(EventBuilder::new(Kind::MmVmscanLruIsolate), |made, (name, value)| made.set(name, *value));
         Isolation::read(&made.event(), bits).list
     }
 

@@ -3,9 +3,9 @@
 //! Rules (2.6.36 to 6.18): a task is in direct, cgroup, soft-limit or node reclaim between the begin and the end
 //! event, soft-limit reclaim may be nested in direct reclaim or kswapd; a kswapd is always in its own context; every
 //! event in between belongs to the context of the task that wrote it. A begin that follows a begin means that an end
-//! was lost; an end without a begin, or with lost events on its CPU since, has no known duration.
+//! was lost; an end without a start, or with lost events on its CPU since, has no known duration.
 //! kswapd is awake from its first wake to its sleep, further wakes in between are order re-wakeups.
-//! Left out: the multi-generational LRU, whose aging and eviction have no events of their own.
+//! Not covered: the multi-generational LRU, whose aging and eviction have no events of their own.
 //! Validated: sums equal the kernel's pgscan and pgsteal counters on traces without losses.
 
 mod lists;
@@ -17,7 +17,7 @@ mod writes;
 pub use lists::{Isolated, List};
 pub use places::{Place, Places, Visit};
 pub use process::{Kswapd, Orders, Pages, Process};
-pub use totals::{ActiveBatches, Batches, Detail, Told, Totals};
+pub use totals::{ActiveBatches, Batches, Detail, Reported, Totals};
 pub use writes::Writes;
 
 use crate::index::Index;
@@ -31,9 +31,9 @@ use mmtwin_event::{Event, Kind, Source};
 /// Durations kept one by one.
 const LISTED: usize = 1 << 19;
 
-/// Processes whose reclaim is kept apart, at some kilobytes each; those beyond are counted together.
-pub const APART: usize = 1 << 16;
-/// Marks a task whose reclaim is counted together with that of others.
+/// Processes whose reclaim is kept separate, at some kilobytes each; those beyond are merged.
+pub const MAX_PROCESSES: usize = 1 << 16;
+/// Marks a task whose reclaim is merged with that of others.
 const TOGETHER: u32 = u32::MAX;
 /// Nodes that kernels are built for; requests for others are counted as those for node -1.
 const NODES: u32 = 1024;
@@ -78,7 +78,7 @@ pub struct Reclaim {
     /// Durations that were not kept one by one.
     pub unlisted: u64,
     /// Which details the events have.
-    pub told: Told,
+    pub reported: Reported,
     mode_bits: bool,
 }
 
@@ -106,7 +106,7 @@ impl Reclaim {
     }
 
     /// True if every isolation told its list, so that scans can be counted from them.
-    pub fn lists_are_told(&self) -> bool {
+    pub fn lists_are_reported(&self) -> bool {
         self.contexts.iter().all(|totals| totals.isolated[List::Unknown as usize].batches == 0)
     }
 
@@ -115,12 +115,12 @@ impl Reclaim {
         self.processes.get(task.process.checked_sub(1)? as usize)
     }
 
-    /// What those did together who are counted together, under a task of no thread.
+    /// What those did together who are merged, under a task of no thread.
     pub fn others(&self) -> Option<(&Task, &Process)> {
         self.others.as_deref().map(|(task, process)| (task, process))
     }
 
-    /// How many are counted together, for there are more than [`APART`].
+    /// How many are merged, for there are more than [`MAX_PROCESSES`].
     pub fn together(&self) -> u64 {
         self.together
     }
@@ -203,7 +203,7 @@ impl Reclaim {
     /// A place for what a task does, plus 1; there is none at [`TOGETHER`].
     #[cold]
     fn place(&mut self, task: &Task) -> u32 {
-        if self.processes.len() >= APART + if task.kswapd { NODES as usize } else { 0 } {
+        if self.processes.len() >= MAX_PROCESSES + if task.kswapd { NODES as usize } else { 0 } {
             self.together += 1;
             return TOGETHER;
         }
@@ -213,7 +213,7 @@ impl Reclaim {
 
     #[inline]
     fn isolate(&mut self, one: &Isolation, task: &mut Task, global: bool) {
-        self.told.note(Detail::Skipped, one.skipped.is_some());
+        self.reported.note(Detail::Skipped, one.skipped.is_some());
         self.contexts[task.context as usize].isolated[one.list as usize].add(one);
         if global && one.list.counts_as_scanned() {
             let file = match one.list {
@@ -233,9 +233,9 @@ impl Reclaim {
         sums.count += 1;
         sums.scanned.add(e.nr_scanned, file);
         sums.reclaimed.add(e.nr_reclaimed, file);
-        let told = &mut self.told;
+        let reported = &mut self.reported;
         let mut add = |sum: &mut u64, value: Option<u64>, detail: Detail| {
-            told.note(detail, value.is_some());
+            reported.note(detail, value.is_some());
             *sum = sum.saturating_add(value.unwrap_or(0));
         };
         add(&mut sums.dirty, e.nr_dirty, Detail::Dirty);
@@ -271,7 +271,7 @@ impl Reclaim {
         let place = Place { nid: e.nid, zid: None, context, priority: e.priority, flags: e.flags };
         let visit = self.places.at(place);
         visit.active_batches += 1;
-        visit.active_taken = visit.active_taken.saturating_add(e.nr_taken);
+        visit.active_isolated = visit.active_isolated.saturating_add(e.nr_taken);
         visit.deactivated = visit.deactivated.saturating_add(e.nr_deactivated);
     }
 

@@ -33,12 +33,12 @@ pub struct Visit {
     /// Batches of active pages.
     pub active_batches: u64,
     /// Active pages taken.
-    pub active_taken: u64,
+    pub active_isolated: u64,
     /// Of these, moved to the inactive list.
     pub deactivated: u64,
 }
 
-/// Places that are kept apart: far more than the nodes, zones and priorities of any kernel. Those beyond are counted
+/// Places that are kept separate: far more than the nodes, zones and priorities of any kernel. Those beyond are counted
 /// together as priority -1 of node -1.
 pub(super) const PLACES: u32 = 1 << 18;
 
@@ -69,7 +69,7 @@ impl Places {
                 scanned: 0,
                 reclaimed: 0,
                 active_batches: 0,
-                active_taken: 0,
+                active_isolated: 0,
                 deactivated: 0,
             });
         }

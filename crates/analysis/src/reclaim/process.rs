@@ -5,7 +5,7 @@ use crate::Span;
 use crate::durations::Durations;
 use crate::tasks::Context;
 
-/// Counts by order of request; orders no kernel has are counted together.
+/// Counts by order of request; orders no kernel has are merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
     counts: Vec<u64>,

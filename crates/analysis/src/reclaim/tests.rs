@@ -1,26 +1,26 @@
 use super::places::PLACES;
 use super::*;
 use crate::Analysis;
-use crate::made::Made;
+use crate::testing::EventBuilder;
 use mmtwin_event::Sink;
 
 const DD: (i32, &[u8]) = (7, b"dd");
 const KSWAPD: (i32, &[u8]) = (3, b"kswapd0");
 
-fn made(kind: Kind, who: (i32, &'static [u8]), us: u64) -> Made {
-    Made::new(kind).pid(who.0).comm(who.1).at(us * 1000 + 999)
+fn made(kind: Kind, who: (i32, &'static [u8]), us: u64) -> EventBuilder {
+    EventBuilder::new(kind).pid(who.0).comm(who.1).at(us * 1000 + 999)
 }
 
-fn begin(kind: Kind, who: (i32, &'static [u8]), us: u64, order: i64) -> Made {
+fn begin(kind: Kind, who: (i32, &'static [u8]), us: u64, order: i64) -> EventBuilder {
     made(kind, who, us).set("order", order)
 }
 
-fn shrink(who: (i32, &'static [u8]), us: u64, scanned: i64, reclaimed: i64) -> Made {
+fn shrink(who: (i32, &'static [u8]), us: u64, scanned: i64, reclaimed: i64) -> EventBuilder {
     let made = made(Kind::MmVmscanLruShrinkInactive, who, us).set("nid", 1).set("priority", 12).set("flags", 10);
     made.set("nr_scanned", scanned).set("nr_reclaimed", reclaimed)
 }
 
-fn analysis(events: &[Made]) -> Analysis {
+fn analysis(events: &[EventBuilder]) -> Analysis {
     let mut analysis = Analysis::default();
     events.iter().for_each(|made| analysis.event(&made.event()));
     analysis
@@ -176,7 +176,7 @@ fn isolations_count_as_scanned_unless_from_active_lists() {
 #[test]
 fn processes_beyond_the_bound_are_counted_together() {
     let mut a = Analysis::default();
-    let processes = APART as i32 + 10;
+    let processes = MAX_PROCESSES as i32 + 10;
     for pid in 1..=processes {
         let us = pid as u64 * 10;
         for made in [
@@ -187,7 +187,7 @@ fn processes_beyond_the_bound_are_counted_together() {
             a.event(&made.event());
         }
     }
-    assert_eq!((a.reclaimers().count(), a.reclaim.together()), (APART + 1, 10));
+    assert_eq!((a.reclaimers().count(), a.reclaim.together()), (MAX_PROCESSES + 1, 10));
     let (task, others) = a.reclaim.others().unwrap();
     assert_eq!((task.name().as_str(), task.pid), (crate::tasks::OTHERS, -1));
     assert_eq!((others.begun(Context::Direct), others.reclaimed.all, others.stalls.count()), (10, 80, 10));

@@ -34,14 +34,14 @@ impl Detail {
 
 /// Which details the events of this input have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told([Option<bool>; Detail::COUNT]);
+pub struct Reported([Option<bool>; Detail::COUNT]);
 
-impl Told {
+impl Reported {
     /// Takes note of whether an event has a detail.
     #[inline]
-    pub(crate) fn note(&mut self, detail: Detail, told: bool) {
+    pub(crate) fn note(&mut self, detail: Detail, reported: bool) {
         let known = &mut self.0[detail as usize];
-        *known = Some(told | known.unwrap_or(false));
+        *known = Some(reported | known.unwrap_or(false));
     }
 
     /// False if there were events that could have a detail, and none had it.
@@ -110,9 +110,9 @@ pub struct Totals {
     pub begins: u64,
     /// Reclaims ended; for kswapd, sleeps.
     pub ends: u64,
-    /// Ends whose begin was not seen, or between which and their begin events were lost: no duration is known.
+    /// Ends whose start was not seen, or between which and their begin events were lost: no duration is known.
     pub unpaired: u64,
-    /// Of these, ends whose begin was seen.
+    /// Of these, ends whose start was seen.
     pub torn: u64,
     /// Pages reclaimed as the end events count them, slab pages and the like included.
     pub reclaimed_by_end: u64,

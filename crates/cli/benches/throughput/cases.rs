@@ -220,7 +220,7 @@ impl Bench {
     fn record(&self) -> Result<Vec<Row>> {
         let label = "`record` at 100 k events/s";
         if let Err(obstacle) = mmtwin_host::tracefs::find() {
-            return Ok(vec![Row::skipped(label, &format!("{} (cure: {})", obstacle.what, obstacle.cure))]);
+            return Ok(vec![Row::skipped(label, &format!("{} (fix: {})", obstacle.what, obstacle.fix))]);
         }
         let recorded = recorder::measure(MMTWIN, &self.dir, 100e3, 10)?;
         let figure = format!(

@@ -3,7 +3,7 @@
 //! Every CPU of an input has copies of the pages of one recorded CPU, one after another in time. In a copy the base
 //! time of each page is moved on, and a little by CPU so that CPUs do not run in step; the pid of each record is
 //! moved by CPU so that tasks differ; marks of lost events are cleared. Records are as the kernel wrote them but for
-//! that. Left out: tasks do not move between CPUs and all copies have the same mix of events.
+//! that. Not modelled: tasks do not move between CPUs and all copies have the same mix of events.
 //! Validated: `mmtwin report` must find as many events as were written, and have nothing to warn of.
 
 use mmtwin_event::{Event, Sink};

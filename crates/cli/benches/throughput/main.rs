@@ -33,7 +33,7 @@ struct Arguments {
     /// Puts the table into docs/performance.md
     #[arg(long)]
     write_docs: bool,
-    /// cargo says so to every benchmark
+    /// cargo passes it to every benchmark
     #[arg(long, hide = true)]
     bench: bool,
     /// Be the load that is recorded: pages per millisecond

@@ -1,6 +1,6 @@
 //! What `mmtwin record` costs while a load causes a set rate of events.
 //!
-//! The load is this program started again: every millisecond it maps, touches and unmaps some pages, each of which
+//! The load is this program started again: every millisecond it maps, accesses and unmaps some pages, each of which
 //! is one `kmem:mm_page_alloc` and one `kmem:mm_page_free`. Other programs on the machine add to the events, so the
 //! rate is the one that was recorded. The time that the kernel spends on an event in the traced task is the task's,
 //! not the recorder's, and not counted. Counters are sampled every second, as by default.
@@ -28,7 +28,7 @@ pub struct Recorded {
 
 const PAGE: usize = 4096;
 
-/// Touches `pages` new pages every millisecond.
+/// Accesses `pages` new pages every millisecond.
 pub fn load(pages: usize, seconds: u64) -> Result<()> {
     let step = Duration::from_millis(1);
     let start = Instant::now();

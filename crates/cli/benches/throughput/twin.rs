@@ -113,7 +113,7 @@ fn peak() -> Result<f64> {
     Ok(kb.ok_or("no VmHWM in /proc/self/status")? * 1024.0)
 }
 
-/// A scenario whose 448 threads touch a region of 50 M pages at random: time, and memory with everything in it.
+/// A scenario whose 448 threads access a region of 50 M pages at random: time, and memory with everything in it.
 fn touches() -> Result<Vec<Row>> {
     // What describes the pages, and the watermarks, are not the region's.
     let bytes = PAGES / 25 * 24 * 4096;
@@ -156,8 +156,8 @@ fn touches() -> Result<Vec<Row>> {
     ])
 }
 
-/// Sixty seconds of NUMA balancing: two programs of 40 threads on 8 nodes with 80 CPUs, 128 GiB touched, one shared by
-/// popularity and one private; more touches must not cost more.
+/// Sixty seconds of NUMA balancing: two programs of 40 threads on 8 nodes with 80 CPUs, 128 GiB accessed, one shared by
+/// popularity and one private; more accesses must not cost more.
 fn balancing(runs: usize, think: &str, bar: Bar) -> Result<Row> {
     let nodes = (0..8)
         .map(|node| format!("[[machine.node]]\ncpus = \"{}-{}\"\nmemory = \"32 GiB\"\n", node * 10, node * 10 + 9));
@@ -193,7 +193,7 @@ fn balancing(runs: usize, think: &str, bar: Bar) -> Result<Row> {
     Ok(Row::new(&format!("Twin: NUMA balancing of 80 threads, 128 GiB, a touch per {think}"), bar, cost.wall, figure))
 }
 
-/// Hits of a cache of 100,000 pages, for touches of a million by popularity.
+/// Hits of a cache of 100,000 pages, for accesses of a million by popularity.
 fn replays(runs: usize) -> Result<[Row; 2]> {
     let (pages, size, touches) = (1_000_000, NonZeroU32::new(100_000).ok_or("no pages")?, 50_000_000);
     let pattern = Pattern::Draws(Classes::zipf(pages.into(), 0.9), Permutation::new(pages.into(), 1, 0));

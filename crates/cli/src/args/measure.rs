@@ -8,21 +8,24 @@ use std::path::PathBuf;
 /// `mmtwin bench`
 #[derive(Subcommand, Debug)]
 pub enum Bench {
-    /// The page allocator's NUMA counters: updates, the published thresholds, reads
+    /// NUMA counters of the page allocator: updates, published thresholds, reads
     #[command(after_help = "\
-Designs: zone-s8 (4.13), separate-s8 (first step of the series), separate-u16 (4.14 to 5.13), off (vm.numa_stat=0),
-events (5.14 on); zone-s16 holds larger thresholds. An operation is one page allocation and free; --work is what it does beside its counters,
-by default 80 ns: 176 cycles at 2.194 GHz, as published for one thread with statistics off.
+Designs: zone-s8 (4.13), separate-s8 (first patch of the series), separate-u16
+(4.14 to 5.13), off (vm.numa_stat=0), events (since 5.14); zone-s16 allows
+larger thresholds. An operation is one page allocation and free; --work is its
+time without the counters, by default 80 ns: 176 cycles at 2.194 GHz, as
+published for one thread with statistics off.
 
 Examples:
   mmtwin bench counters
   mmtwin bench counters --table bench-thresholds --format csv
   mmtwin bench counters --work 0ns --duration 1s           bare counters, longer")]
     Counters(BenchOptions),
-    /// Accounting for purged vmalloc areas: a locked subtraction for each, or one for a list
+    /// Accounting of purged vmalloc areas: one atomic subtraction per area, or one per list
     #[command(after_help = "\
-CPUs that purge walk a list of areas; CPUs that free allocate and free areas meanwhile. --work is what an allocation
-and free does beside the shared line, by default 10 us (assumed).
+Purging CPUs walk a list of areas while freeing CPUs allocate and free areas.
+--work is the time of an allocation and free without the shared cache line, by
+default 10 us (assumed).
 
 Examples:
   mmtwin bench purge
@@ -33,7 +36,7 @@ Examples:
 /// How a benchmark is run and printed.
 #[derive(Args, Debug)]
 pub struct BenchOptions {
-    /// Time for each figure, over its five rounds
+    /// Measuring time of each figure, over five rounds
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = parse_time)]
     pub duration: std::time::Duration,
     /// Local work between operations, up to 1ms
@@ -47,9 +50,10 @@ pub struct BenchOptions {
 /// `mmtwin calibrate`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Measures a locked addition alone, transfers and hand-offs of a cache line between every two CPUs, additions of more and
-more CPUs to one line, the NUMA counters of one CPU, and memory latency and bandwidth from every node to every node.
-Run it on an idle machine. A scenario names FILE as its machine: preset = \"FILE\".
+Measures an uncontended atomic addition, transfers and hand-offs of a cache
+line between each pair of CPUs, additions to one line by increasing numbers of
+CPUs, the NUMA counters of one CPU, and memory latency and bandwidth between
+all nodes. Run it on an idle machine. A scenario uses FILE with preset = \"FILE\".
 
 Examples:
   mmtwin calibrate                       writes machine.toml

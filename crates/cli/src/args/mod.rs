@@ -1,4 +1,4 @@
-//! The command line, once: help, man pages and completions are made from these definitions.
+//! The command line: help, man pages and completions are generated from these definitions.
 
 mod measure;
 mod quantity;
@@ -18,14 +18,15 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   mmtwin record -- ./app            record this machine while ./app runs
-  mmtwin report mmtwin.mmt          what happened, findings first
+  mmtwin report mmtwin.mmt          findings and tables of a recording
   mmtwin report trace.dat.xz        the same for a trace of another tool or kernel
-  mmtwin compare old.dat new.dat    side by side, baseline first
-  mmtwin run scenario.toml          a workload on the simulated kernel, on any machine
+  mmtwin compare old.dat new.dat    compare inputs side by side, baseline first
+  mmtwin run scenario.toml          run a workload on the simulated kernel (the twin)
   mmtwin calibrate                  measure this machine for the twin
 
-Exit status: 0 done, 1 error, 2 usage, 3 comparison beyond --fail-on, 4 more events lost than --max-lost,
-5 a run in which memory ran out, 6 a recording that reached --max-size, 128+n ended by signal n. `record -- CMD` ends with the exit status of CMD.")]
+Exit status: 0 success, 1 error, 2 usage, 3 --fail-on matched, 4 more events
+lost than --max-lost, 5 out of memory in a run, 6 recording reached --max-size,
+128+n terminated by signal n. `record -- CMD` exits with the status of CMD.")]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -49,40 +50,40 @@ pub enum Color {
 /// The verbs.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
-    /// Record this machine's memory management: kernel events and counters
+    /// Record memory management events and counters of this machine
     Record(Record),
-    /// Findings and statistics of recordings and traces
+    /// Report findings and statistics of recordings and traces
     Report(Report),
-    /// Inputs side by side, baseline first
+    /// Compare inputs side by side, baseline first
     Compare(Compare),
     /// Print events as the kernel prints them
     Script(Script),
-    /// Write a trace in another format
+    /// Convert a trace to another format
     Convert(Convert),
-    /// Write a recording without names, to be shared
+    /// Replace the names in a recording by pseudonyms, to share it
     Scrub(Scrub),
-    /// Why a page, a task or a NUMA group is where it is: the chain of events and rules
+    /// Explain why a page, a task or a NUMA group is on its node: events and rules
     Explain(Explain),
-    /// Run a scenario on the simulated kernel, or for real
+    /// Run a scenario on the simulated kernel, on this machine or in QEMU
     Run(Run),
-    /// Hit ratios of an access trace under LRU and CLOCK, with no kernel around them
+    /// Compute hit ratios of an access trace under LRU and CLOCK, without a kernel
     Replay(Replay),
-    /// Published tables beside the twin's, with the error of each row
+    /// Reproduce published tables on the twin, with the error of each row
     Reproduce(Reproduce),
-    /// The twin beside stored runs of real kernels in the lab
+    /// Compare the twin with stored runs of real kernels
     Fidelity(Fidelity),
     /// Validate, expand and describe scenario files
     Scenario(Scenario),
-    /// Say what this machine allows, and the smallest cure for what it does not
+    /// Check what this machine supports, with a suggested fix for what is missing
     Doctor(Doctor),
-    /// Time designs of the kernel on this machine, with real threads and atomics
+    /// Benchmark kernel designs on this machine, with real threads and atomics
     #[command(subcommand)]
     Bench(Bench),
-    /// Measure this machine's cache lines and memory, and write a machine file
+    /// Measure cache lines and memory of this machine, and write a machine file
     Calibrate(Calibrate),
-    /// Print the completion script of a shell
+    /// Print a shell completion script
     Completions(Completions),
-    /// Write the man pages into a directory
+    /// Write man pages to a directory
     Man(Man),
 }
 
@@ -104,9 +105,9 @@ pub struct Completions {
 /// `mmtwin man`
 #[derive(Args, Debug)]
 pub struct Man {
-    /// Directory to write into
+    /// Output directory
     pub directory: PathBuf,
-    /// Replace pages that are there
+    /// Replace existing pages
     #[arg(short, long)]
     pub force: bool,
 }

@@ -10,16 +10,16 @@ pub(super) fn parse_time(text: &str) -> Result<std::time::Duration, String> {
         "ms" => 1e6,
         "s" | "" => 1e9,
         "m" => 60e9,
-        _ => return Err(format!("`{unit}` is no unit of time; use ns, us, ms, s or m")),
+        _ => return Err(format!("unknown unit of time `{unit}`; use ns, us, ms, s or m")),
     };
     let number: f64 = number.parse().map_err(|_| "expected a number with a unit, such as 100ms".to_string())?;
     Ok(std::time::Duration::from_nanos((number * nanoseconds) as u64))
 }
 
-/// A time span short enough to be done between two looks at the clock.
+/// A time span short enough to run between two readings of the clock.
 pub(super) fn parse_work(text: &str) -> Result<std::time::Duration, String> {
     let work = parse_time(text)?;
-    if work > std::time::Duration::from_millis(1) { Err("more than 1ms".into()) } else { Ok(work) }
+    if work > std::time::Duration::from_millis(1) { Err("must be at most 1ms".into()) } else { Ok(work) }
 }
 
 /// A number of bytes with a unit: `64K`, `4M`, `1G`.
@@ -31,18 +31,18 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
         "K" | "k" => 1 << 10,
         "M" => 1 << 20,
         "G" => 1 << 30,
-        _ => return Err(format!("`{unit}` is no unit of size; use K, M or G")),
+        _ => return Err(format!("unknown unit of size `{unit}`; use K, M or G")),
     };
     let number: u64 = number.parse().map_err(|_| "expected a number with a unit, such as 4M".to_string())?;
     number.checked_mul(factor).ok_or_else(|| "too large".to_string())
 }
 
-/// Seconds of the trace clock as text, to nanoseconds without a detour through floating point.
+/// Seconds of the trace clock as text, to nanoseconds without floating point.
 pub(super) fn parse_stamp(text: &str) -> Result<u64, String> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let bad = |_| "expected seconds, such as 4856.340441".to_string();
     if fraction.len() > 9 {
-        return Err("more than nine decimals: the trace clock counts nanoseconds".into());
+        return Err("at most nine decimals: the trace clock has nanoseconds".into());
     }
     let seconds: u64 = seconds.parse().map_err(bad)?;
     let fraction: u64 = format!("{fraction:0<9}").parse().map_err(bad)?;

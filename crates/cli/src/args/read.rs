@@ -1,4 +1,4 @@
-//! Verbs that record, read and explain what has happened.
+//! Verbs that record, read and explain.
 
 use super::quantity::{parse_size, parse_stamp, parse_time};
 use clap::{Args, ValueEnum};
@@ -9,38 +9,39 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  mmtwin record -- make -j8                        until the command ends; its exit status becomes mmtwin's
+  mmtwin record -- make -j8                        until the command ends; exits with its status
   mmtwin record -o web.mmt --cgroup /web           until Ctrl-C, with the counters of a cgroup
   mmtwin record -e 'vmscan:*' -e migrate:mm_migrate_pages -I 100ms -- ./app
 
-INPUT of `report` is the directory that is written; it can be read while it grows and after a kill -9.
-Only mmtwin's own tracefs instance is used. It is removed at the end, or by the next recording after a crash.")]
+The recording is a directory. It can be read while it is written and after a
+kill -9. Events are traced in a tracefs instance of mmtwin's own, which is
+removed at the end, or by the next recording after a crash.")]
 pub struct Record {
     /// Directory to write
     #[arg(short, long, value_name = "REC", default_value = "mmtwin.mmt")]
     pub output: PathBuf,
-    /// Events to record: SYSTEM:EVENT with * and ?, several times or comma-separated
+    /// Events to record: SYSTEM:EVENT with wildcards * and ?, repeated or comma-separated
     #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
     pub events: Vec<String>,
-    /// Time between counter samples (100ms, 1s, 1m); 0 takes them only at start and end
+    /// Interval between counter samples (100ms, 1s, 1m); 0 samples only at start and end
     #[arg(short = 'I', long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub interval: std::time::Duration,
-    /// Sample this cgroup's counters too (path below the cgroup mount)
+    /// Also sample the counters of this cgroup (path below the cgroup mount)
     #[arg(long, value_name = "PATH")]
     pub cgroup: Vec<String>,
     /// Ring-buffer size per CPU (4M, 65536K)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub buffer: Option<u64>,
-    /// End the recording before it gets larger (1G, 500M); the command runs on. Status 6 if it ends with 0
+    /// Stop recording at this size (1G, 500M); the command keeps running. Exit status 6 if the command exits with 0
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub max_size: Option<u64>,
-    /// Exit with status 4 if more events are lost
+    /// Exit with status 4 if more than N events are lost
     #[arg(long, value_name = "N")]
     pub max_lost: Option<u64>,
     /// Replace an existing recording
     #[arg(short, long)]
     pub force: bool,
-    /// Keep the command's arguments in the recording; without this only its program is named
+    /// Record the arguments of the command; by default only its program is recorded
     #[arg(long, conflicts_with = "private")]
     pub arguments: bool,
     /// Replace names of tasks, cgroups, files, modules and of this host by pseudonyms, as `mmtwin scrub` does
@@ -54,13 +55,13 @@ pub struct Record {
 /// How to read an input.
 #[derive(Args, Debug, Clone)]
 pub struct Reading {
-    /// /proc/vmstat before and after, for a trace that has no counters: BEFORE,AFTER (files, or directories of /proc files)
+    /// /proc/vmstat before and after, for a trace without counters: BEFORE,AFTER (files, or directories of /proc files)
     #[arg(long, value_name = "BEFORE,AFTER")]
     pub counters: Option<OsString>,
-    /// User, system and elapsed seconds of the traced test, for a trace that does not know them
+    /// User, system and elapsed seconds of the traced test, for a trace without them
     #[arg(long, value_name = "USER,SYSTEM,ELAPSED")]
     pub times: Option<String>,
-    /// Events known to have been enabled, so that none means 0 and not n/a: SYSTEM:EVENT with * and ?
+    /// Events that were enabled, so that their absence counts as 0, not n/a: SYSTEM:EVENT with * and ?
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub recorded: Vec<String>,
 }
@@ -68,7 +69,7 @@ pub struct Reading {
 /// How to print tables.
 #[derive(Args, Debug, Clone)]
 pub struct Printing {
-    /// Only these tables, by name
+    /// Print only these tables
     #[arg(short, long = "table", value_name = "NAME", value_delimiter = ',')]
     pub tables: Vec<String>,
     /// Output format
@@ -81,7 +82,7 @@ pub struct Printing {
 pub enum Format {
     /// Aligned text
     Table,
-    /// JSON, schema_version 1
+    /// JSON, schema_version 2
     Json,
     /// CSV, one block per table
     Csv,
@@ -90,18 +91,19 @@ pub enum Format {
 /// `mmtwin report`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe, trace-cmd report; also .gz, .zst, .xz),
-a copied tracefs directory with raw pages (per_cpu/cpuN/trace_pipe_raw) and event formats, a directory or tar archive
-of a trace with /proc snapshots, or - for standard input.
+INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe,
+trace-cmd report; also .gz, .zst, .xz), a copied tracefs directory with raw
+pages (per_cpu/cpuN/trace_pipe_raw) and event formats, a directory or tar
+archive of a trace with /proc snapshots, or - for standard input.
 
 Examples:
   mmtwin report mmtwin.mmt
-  mmtwin report trace.dat --table vmscan,reclaim-node
+  mmtwin report trace.dat --table vmscan,reclaim-by-node
   mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
-  mmtwin report trace.txt --style historic --table vmscan     as the kernel lists printed it
+  mmtwin report trace.txt --style historic --table vmscan   as published
   trace-cmd report | mmtwin report -")]
 pub struct Report {
-    /// What to report on
+    /// Recordings and traces
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<OsString>,
     #[command(flatten)]
@@ -110,13 +112,13 @@ pub struct Report {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,
-    /// Layout of the tables that kernel developers published
+    /// Layout of the published tables
     #[arg(long, value_enum, default_value_t = TableStyle::Modern)]
     pub style: TableStyle,
-    /// Exit with status 4 if more events were lost
+    /// Exit with status 4 if more than N events were lost
     #[arg(long, value_name = "N")]
     pub max_lost: Option<u64>,
-    /// Exit with status 3 if a row fulfils the expression, such as 'invariants.violated > 0'
+    /// Exit with status 3 if a row matches the expression, such as 'invariants.violated > 0'
     #[arg(long, value_name = "EXPR")]
     pub fail_on: Option<String>,
 }
@@ -126,25 +128,25 @@ pub struct Report {
 pub enum TableStyle {
     /// One layout for all tables
     Modern,
-    /// Column widths and roundings of the 2010 and 2012 scripts, and of the kernel's Perl script
+    /// Column widths and rounding of the 2010 and 2012 scripts and of the kernel's trace-vmscan-postprocess.pl
     Historic,
 }
 
 /// `mmtwin compare`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Several runs of one column are joined by commas; a column can be named:
+Runs of one column are separated by commas; NAME= names a column:
   mmtwin compare base.mmt new.mmt
   mmtwin compare vanilla=b1.mmt,b2.mmt,b3.mmt patched=n1.mmt,n2.mmt,n3.mmt
   mmtwin compare base.mmt new.mmt --fail-on 'reclaim-direct.scanned > +10%'")]
 pub struct Compare {
-    /// Baseline first, then what is compared with it
+    /// Baseline first, then the inputs to compare with it
     #[arg(required = true, num_args = 2.., value_name = "INPUT")]
     pub inputs: Vec<OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,
-    /// Exit with status 3 if a row fulfils the expression
+    /// Exit with status 3 if a row matches the expression
     #[arg(long, value_name = "EXPR")]
     pub fail_on: Option<String>,
 }
@@ -157,16 +159,16 @@ Examples:
   mmtwin script mmtwin.mmt -e 'vmscan:*' --since 4856.34 --until 4856.35
   mmtwin script trace.dat --style trace-cmd        exactly as `trace-cmd report` prints it")]
 pub struct Script {
-    /// What to print
+    /// Recording or trace
     #[arg(value_name = "INPUT")]
     pub input: PathBuf,
     /// Only these events: EVENT or SYSTEM:EVENT with * and ?
     #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
     pub events: Vec<String>,
-    /// Only from this time on, in seconds of the trace clock
+    /// Only events from this time, in seconds of the trace clock
     #[arg(long, value_name = "T", value_parser = parse_stamp)]
     pub since: Option<u64>,
-    /// Only up to this time
+    /// Only events up to this time
     #[arg(long, value_name = "T", value_parser = parse_stamp)]
     pub until: Option<u64>,
     /// Line layout
@@ -177,21 +179,21 @@ pub struct Script {
 /// Layouts of event lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LineStyle {
-    /// As the file `trace` has it
+    /// Layout of the tracefs file `trace`
     Kernel,
-    /// As `trace-cmd report` has it
+    /// Layout of `trace-cmd report`
     TraceCmd,
 }
 
 /// `mmtwin scrub`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Prints what was replaced and what is left. A name has one pseudonym wherever it occurs.
+Prints what was replaced and what was kept. Each name has one pseudonym.
 
 Examples:
   mmtwin scrub mmtwin.mmt -o shareable.mmt
   mmtwin scrub old.mmt -o old-s.mmt --names names.json      the same pseudonyms in both,
-  mmtwin scrub new.mmt -o new-s.mmt --names names.json      and a table that tells you who is who: do not share it")]
+  mmtwin scrub new.mmt -o new-s.mmt --names names.json      and a table of names and pseudonyms: do not share it")]
 pub struct Scrub {
     /// Recording to read
     #[arg(value_name = "REC")]
@@ -199,7 +201,7 @@ pub struct Scrub {
     /// Recording to write
     #[arg(short, long, value_name = "SHAREABLE")]
     pub output: PathBuf,
-    /// Table of names and pseudonyms to go on with and to write
+    /// Table of names and pseudonyms to read and update
     #[arg(long, value_name = "FILE")]
     pub names: Option<PathBuf>,
     /// Replace an existing recording
@@ -210,21 +212,22 @@ pub struct Scrub {
 /// `mmtwin convert`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The format follows the name of OUT: .dat is trace.dat, .txt (also .gz, .zst) ftrace text, a name ending in
-.parquet or / a directory of Parquet files, one per event.
+The name of OUT selects the format: .dat is trace.dat, .txt (also .gz, .zst)
+is ftrace text, a name ending in .parquet or / is a directory of Parquet files,
+one per event.
 
 Examples:
   mmtwin convert mmtwin.mmt -o trace.dat                  opens in trace-cmd and KernelShark
   mmtwin convert trace.dat -o old.dat --dat-version 6
   mmtwin convert trace.txt -o events.parquet")]
 pub struct Convert {
-    /// What to convert
+    /// Recording or trace
     #[arg(value_name = "INPUT")]
     pub input: PathBuf,
-    /// What to write
+    /// Output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// Format of OUT, where its name does not tell
+    /// Format of OUT, if its name does not select it
     #[arg(long, value_enum)]
     pub to: Option<Target>,
     /// Version of a trace.dat
@@ -264,21 +267,22 @@ pub enum Compression {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("subject").required(true).args(["page", "task", "group"]))]
 #[command(after_help = "\
-Each step has its time, the event that tells, the rule that decided and the figures. Rules have the
-numbers of docs/model.md. The last sentence answers. What the recording cannot tell is n/a, with the
-event to record for it.
+Prints one step per event: time, event, the kernel function and rule that
+decided, and their figures. The last paragraph is the answer. What was not
+recorded is n/a, with the event to record for it.
 
-PAGE is a frame number (0x1d7a0), PROCESS@ADDRESS (1000@0x7f0000005000) or [PROCESS/]REGION:OFFSET
-(one/heap:0x5000, heap:12MiB). Kernels do not trace which rule decided; the twin does if it is asked to.
+PAGE is a frame number (0x1d7a0), PROCESS@ADDRESS (1000@0x7f0000005000) or
+[PROCESS/]REGION:OFFSET (one/heap:0x5000, heap:12MiB). Kernels do not trace
+which rule decided; the twin does, with mmtwin:numa_*.
 
 Examples:
   mmtwin run s.toml --set 'run.events=[\"mmtwin:numa_*\", \"sched:*_numa\"]' -o s.mmt
   mmtwin explain s.mmt --page one/heap:0x5000
   mmtwin explain s.mmt --task 1003
   mmtwin explain s.mmt --group 1001 --format json
-  mmtwin explain trace.dat --task 173         as far as the events of a real kernel tell")]
+  mmtwin explain trace.dat --task 173         from the events of a real kernel")]
 pub struct Explain {
-    /// What to read
+    /// Recording or trace
     #[arg(value_name = "INPUT")]
     pub input: PathBuf,
     /// A page: PFN, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET
@@ -290,7 +294,7 @@ pub struct Explain {
     /// A NUMA group: its id
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
-    /// Events known to have been enabled, so that none means none and not n/a: SYSTEM:EVENT with * and ?
+    /// Events that were enabled, so that their absence is not n/a: SYSTEM:EVENT with * and ?
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub recorded: Vec<String>,
     /// Output format
@@ -309,12 +313,12 @@ fn number(text: &str) -> Option<u64> {
 fn parse_page(text: &str) -> Result<mmtwin_analysis::explain::names::Asked, String> {
     use mmtwin_analysis::explain::names::Asked;
     if let Some((process, address)) = text.rsplit_once('@') {
-        let address = number(address).ok_or_else(|| format!("`{address}` is no address"))?;
+        let address = number(address).ok_or_else(|| format!("invalid address `{address}`"))?;
         return Ok(Asked::Address(process.into(), address));
     }
     if let Some((region, offset)) = text.rsplit_once(':') {
         let sized = || offset.parse::<mmtwin_scenario::units::Bytes>().ok().map(|bytes| bytes.0);
-        let offset = number(offset).or_else(sized).ok_or_else(|| format!("`{offset}` is no offset"))?;
+        let offset = number(offset).or_else(sized).ok_or_else(|| format!("invalid offset `{offset}`"))?;
         return Ok(Asked::Offset(region.into(), offset));
     }
     let expected = "expected a frame number, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET";

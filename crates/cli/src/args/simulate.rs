@@ -8,29 +8,30 @@ use std::path::PathBuf;
 /// `mmtwin run`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The same scenario and seed give the same recording, byte for byte, on every machine. Without -o nothing is written.
-Where memory runs out the kernel kills a process; the others go on, and the exit status is 5.
+The same scenario and seed give the same recording, byte for byte, on every
+machine. Without -o nothing is written. When memory runs out, the OOM killer
+kills a process, the others continue, and the exit status is 5.
 
 Examples:
   mmtwin run scenarios/examples/numastat-pages.toml
   mmtwin run s.toml --set kernel.vmstat.numa_counters=off --table workload,numastat
   mmtwin run s.toml -o s.mmt && mmtwin script s.mmt | head
-  mmtwin run s.toml --file zoneinfo                 as /proc shows it when the run has ended
+  mmtwin run s.toml --file zoneinfo                 /proc/zoneinfo at the end of the run
   mmtwin run s.toml --check-determinism             run twice and compare
-  mmtwin run s.toml --access-trace touches.csv      touches of memory one by one, as they were traced
-  mmtwin run s.toml --on host -o h.mmt              the same workload for real, on this machine
-  mmtwin run s.toml --on lab --seeds 1..5 -o lab/   the same on a real kernel in QEMU with the scenario's machine")]
+  mmtwin run s.toml --access-trace accesses.csv     replay a memory access trace
+  mmtwin run s.toml --on host -o h.mmt              the same workload on this machine
+  mmtwin run s.toml --on lab --seeds 1..5 -o lab/   the same on a real kernel in QEMU")]
 pub struct Run {
     /// Scenario file
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
-    /// Override a value: a path with dots, and a TOML value or a word
+    /// Override a scenario value: dotted key, and a TOML value or a bare word
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// What runs it
+    /// Where to run it
     #[arg(long, value_enum, default_value_t = Arm::Twin)]
     pub on: Arm,
-    /// Several runs, one per seed: 1..5 or 1,3,7. Tables then have medians; REC is a directory of recordings
+    /// One run per seed: 1..5 or 1,3,7. Tables then have medians; REC is a directory of recordings
     #[arg(long, value_name = "SEEDS", value_parser = parse_seeds)]
     pub seeds: Option<Seeds>,
     /// Recording to write
@@ -42,16 +43,16 @@ pub struct Run {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub lab: Lab,
-    /// Begin with the zones, free memory and per-CPU page lists that this recording began with
+    /// Start with the zones, free memory and per-CPU pagesets at the start of this recording
     #[arg(long, value_name = "REC")]
     pub from_state: Option<PathBuf>,
-    /// Replay touches of memory: time, pid, page, r/w as CSV or Parquet; - is standard input
+    /// Replay a memory access trace: time, pid, page, r/w as CSV or Parquet; - is standard input
     #[arg(long, value_name = "FILE")]
     pub access_trace: Option<PathBuf>,
-    /// Run twice and say where the runs first differ
+    /// Run twice and report the first difference
     #[arg(long)]
     pub check_determinism: bool,
-    /// Make every touch of memory by itself instead of drawing the first touches of each epoch: slow, for checks
+    /// Simulate each memory access instead of sampling the first accesses of each epoch: slow, for validation
     #[arg(long)]
     pub explicit: bool,
     /// Print this statistics file of the simulated kernel instead of tables
@@ -62,7 +63,7 @@ pub struct Run {
     pub printing: Printing,
 }
 
-/// What the lab is told.
+/// Options of the lab.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Lab")]
 pub struct Lab {
@@ -72,10 +73,10 @@ pub struct Lab {
     /// Modules of a bzImage (a directory like /lib/modules/VERSION)
     #[arg(long, value_name = "DIR", requires = "kernel")]
     pub modules: Option<PathBuf>,
-    /// How the guest's CPUs run
+    /// Execution of the guest's CPUs
     #[arg(long, value_enum, default_value_t = LabMode::Exact)]
     pub mode: LabMode,
-    /// Longest time of a guest
+    /// Time limit of a guest
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_time)]
     pub time_out: std::time::Duration,
 }
@@ -88,7 +89,7 @@ pub struct Seeds(pub Vec<u64>);
 const MOST_SEEDS: u64 = 10_000;
 
 fn parse_seeds(text: &str) -> Result<Seeds, String> {
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{}` is no seed", text.trim()));
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| format!("invalid seed `{}`", text.trim()));
     let mut seeds = Vec::new();
     for part in text.split(',') {
         match part.split_once("..") {
@@ -105,7 +106,7 @@ fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let mut sorted = seeds.clone();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("seed {} is named twice", pair[0])),
+        Some(pair) => Err(format!("duplicate seed {}", pair[0])),
         None => Ok(Seeds(seeds)),
     }
 }
@@ -115,18 +116,18 @@ fn parse_seeds(text: &str) -> Result<Seeds, String> {
 pub enum Arm {
     /// The simulated kernel
     Twin,
-    /// This machine, for real; it must have the nodes, CPUs and memory of the scenario
+    /// This machine; it must have the nodes, CPUs and memory of the scenario
     Host,
-    /// A real kernel in QEMU with the scenario's machine (`make lab` sets it up)
+    /// A real kernel in QEMU with the machine of the scenario (`make lab` installs it)
     Lab,
 }
 
-/// How the lab's CPUs run.
+/// Execution of the lab's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LabMode {
-    /// One after the other: the same bytes every time
+    /// Serialized and deterministic: identical bytes in every run
     Exact,
-    /// At the same time
+    /// In parallel
     Smp,
 }
 
@@ -148,7 +149,7 @@ pub enum KernelFile {
 /// `mmtwin scenario`
 #[derive(Args, Debug)]
 pub struct Scenario {
-    /// What to do with it
+    /// Subcommand
     #[command(subcommand)]
     pub verb: ScenarioVerb,
 }
@@ -157,13 +158,13 @@ pub struct Scenario {
 #[derive(Subcommand, Debug)]
 #[command(after_help = "\
 Examples:
-  mmtwin scenario check *.toml                                        every fault with its place
-  mmtwin scenario show s.toml --set kernel.vmstat.numa_counters=off   with everything spelled out
+  mmtwin scenario check *.toml                                        every error with its position
+  mmtwin scenario show s.toml --set kernel.vmstat.numa_counters=off   with all values expanded
   mmtwin scenario schema > scenario.schema.json                       for editors")]
 pub enum ScenarioVerb {
-    /// Say what is wrong with scenario files, or what they describe
+    /// Validate scenario files: print their errors, or a summary
     Check(ScenarioCheck),
-    /// Print a scenario with everything spelled out: presets, bundles and what is derived
+    /// Print a scenario with presets, kernel bundles and derived values expanded
     Show(ScenarioShow),
     /// Print the JSON Schema of scenario files
     Schema,
@@ -175,7 +176,7 @@ pub struct ScenarioCheck {
     /// Scenario files
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Override a value: a path with dots, and a TOML value or a word
+    /// Override a scenario value: dotted key, and a TOML value or a bare word
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
 }
@@ -186,7 +187,7 @@ pub struct ScenarioShow {
     /// Scenario file
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Override a value: a path with dots, and a TOML value or a word
+    /// Override a scenario value: dotted key, and a TOML value or a bare word
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Output format
@@ -199,27 +200,28 @@ pub struct ScenarioShow {
 pub enum ScenarioFormat {
     /// A scenario file
     Toml,
-    /// As the manifest of a recording has it
+    /// JSON, as in the manifest of a recording
     Json,
 }
 
 /// `mmtwin replay`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-TRACE is CSV text with the columns time,pid,page,rw (also .gz, .zst, .xz), a Parquet file with the same columns, or -
-for standard input. What a whole kernel makes of it: mmtwin run SCENARIO --access-trace TRACE.
+TRACE is CSV text with the columns time,pid,page,rw (also .gz, .zst, .xz), a
+Parquet file with the same columns, or - for standard input. To replay it on
+the simulated kernel: mmtwin run SCENARIO --access-trace TRACE.
 
 Examples:
   mmtwin replay --pages 1000,10000,100000 trace.csv
   mmtwin replay --policy clock --pages 262144 trace.parquet --format csv")]
 pub struct Replay {
-    /// What is replayed
+    /// Access trace
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
-    /// Which page goes
+    /// Replacement policy
     #[arg(long = "policy", value_enum, value_name = "POLICY", value_delimiter = ',', default_value = "lru,clock")]
     pub policies: Vec<Replacement>,
-    /// Pages that fit
+    /// Memory size in pages
     #[arg(long, required = true, value_name = "N", value_delimiter = ',')]
     pub pages: Vec<std::num::NonZeroU32>,
     #[command(flatten)]
@@ -227,27 +229,28 @@ pub struct Replay {
     pub printing: Printing,
 }
 
-/// Which page goes where another one comes.
+/// Replacement policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Replacement {
-    /// The least recently used
+    /// Least recently used
     Lru,
-    /// The first that was not touched since the hand came by
+    /// First page that was not accessed since the hand passed
     Clock,
 }
 
 /// `mmtwin reproduce`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A row is `fitted` if a figure of its machine's file was fixed on it; the others are predicted. Figures are data in
-scenarios/published; every row is a run of the simulated kernel.
+A row is `fitted` if a parameter of its machine file was fitted to it; all
+others are predicted. The published figures are in scenarios/published; every
+row is a run of the simulated kernel.
 
 Examples:
   mmtwin reproduce numa-counters
   mmtwin reproduce vmalloc-purge --table vmalloc-purge-average --format csv")]
 pub struct Reproduce {
-    /// Which studies: numa-counters, vmalloc-purge, pseudo-interleaving, staggered-scan, vmscan-2010, lumpy-2012,
-    /// explain-2012; all if none is named
+    /// Studies: numa-counters, vmalloc-purge, pseudo-interleaving, staggered-scan, vmscan-2010, lumpy-2012,
+    /// explain-2012 (default: all)
     pub names: Vec<String>,
     #[command(flatten)]
     #[allow(missing_docs)]
@@ -257,17 +260,17 @@ pub struct Reproduce {
 /// `mmtwin fidelity`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Scenarios are those of scenarios/fidelity, cells their runs on kernels 6.1 and 6.12 in the modes exact and smp with five
-seeds each.
-For developers: run it in the repository.
+The scenarios are in scenarios/fidelity. A cell has the stored runs of one
+scenario on kernel 6.1 or 6.12 in mode exact or smp, with five seeds. For
+developers: run it in the repository.
 
 Examples:
-  mmtwin fidelity                          every stored cell beside the twin of today
+  mmtwin fidelity                          compare all stored cells with the twin
   mmtwin fidelity first-touch --kernel 6.1 --mode exact
-  mmtwin fidelity --refresh                first run in the lab what is not stored yet; --again runs all
+  mmtwin fidelity --refresh                first run missing cells in the lab; --again runs all
   mmtwin fidelity --write-docs             docs/fidelity.md")]
 pub struct Fidelity {
-    /// Scenarios by name; all if none is named
+    /// Scenarios (default: all)
     pub scenarios: Vec<String>,
     /// Directory with scenarios and recordings
     #[arg(long, value_name = "DIR", default_value = "scenarios/fidelity")]
@@ -275,13 +278,13 @@ pub struct Fidelity {
     /// Only this kernel
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
-    /// Only this mode of the lab
+    /// Only this lab mode
     #[arg(long, value_name = "MODE")]
     pub mode: Option<mmtwin_lab::Mode>,
-    /// Run in the lab what is not stored
+    /// Run missing cells in the lab
     #[arg(long)]
     pub refresh: bool,
-    /// Run in the lab what is stored too
+    /// Run all cells in the lab, including stored ones
     #[arg(long, requires = "refresh")]
     pub again: bool,
     /// Write docs/fidelity.md

@@ -27,21 +27,22 @@ pub fn run(arguments: Bench) -> Result<i32, Failure> {
     }
 }
 
-/// Says so if this machine has too few CPUs to tell what contention costs.
+/// A finding if this machine has too few CPUs to measure the cost of contention.
 pub(super) fn few_cpus(cpus: &[Cpu]) -> Option<Finding> {
     let count = cpus.len();
     (count < ENOUGH_CPUS).then(|| Finding {
         key: "contention_not_calibrated".into(),
         severity: 50,
         sentence: format!("{count} CPUs cannot calibrate contention: at least {ENOUGH_CPUS} are needed."),
-        detail: "Figures with more than one CPU hold for this machine and are marked `no` under Calibrates: a line \
-                 that goes between so few caches never queues."
-            .into(),
+        detail:
+            "Figures with more than one CPU are valid for this machine only and have `no` in the column Calibrates: \
+                 with so few caches a contended line never queues."
+                .into(),
         command: String::new(),
     })
 }
 
-/// Whether a figure of `threads` threads says something about larger machines.
+/// Whether a figure of `threads` threads is valid for larger machines.
 pub(super) fn calibrates(threads: usize, cpus: usize) -> Cell {
     text(if threads == 1 || cpus >= ENOUGH_CPUS { "yes" } else { "no" })
 }
@@ -105,7 +106,7 @@ fn counter_tables(costs: &counters::Costs) -> Vec<Table> {
     });
     let reads = costs.reads.iter().map(|r| {
         let file = match r.file {
-            counters::File::Numastat => "numastat of all nodes",
+            counters::File::Numastat => "numastat, all nodes",
             counters::File::Vmstat => "/proc/vmstat",
         };
         let mut row = vec![text(r.variant.name()), text(file), count(r.threads)];
@@ -140,21 +141,21 @@ fn counter_tables(costs: &counters::Costs) -> Vec<Table> {
         table(
             "bench-counters",
             "NUMA counters: updates",
-            "CPU time of a thread: median, fastest and slowest round. Each allocation counts a hit and a local one.",
+            "CPU time of a thread: median, fastest and slowest round. Each allocation updates numa_hit and local_node.",
             update_columns.concat(),
             updates.collect(),
         ),
         table(
             "bench-thresholds",
-            "NUMA counters: the published thresholds",
-            "Changes are from 125 in the same design: the width of a difference has a cost of its own.",
+            "NUMA counters: published thresholds",
+            "Changes are relative to threshold 125 of the same design: the width of the per-CPU counter has its own cost.",
             sweep_columns.concat(),
             thresholds.collect(),
         ),
         table(
             "bench-reads",
             "NUMA counters: reads",
-            "One CPU reads all six items; text is not made of them.",
+            "One CPU reads all six items; formatting as text is not included.",
             read_columns.concat(),
             reads.collect(),
         ),
@@ -188,8 +189,8 @@ fn purge_table(costs: &purge::Costs) -> Table {
     ];
     Table {
         name: "bench-purge".into(),
-        title: format!("vmalloc purge accounting (CPUs: {}, areas of a list: {})", costs.cpus, costs.areas),
-        note: "Time for one area of a purge list, median, fastest and slowest round.".into(),
+        title: format!("vmalloc purge accounting (CPUs: {}, areas per list: {})", costs.cpus, costs.areas),
+        note: "Time per area of a purge list: median, fastest and slowest round.".into(),
         body: Body::List { columns, rows: rows.collect() },
     }
 }

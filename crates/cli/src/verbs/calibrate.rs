@@ -42,18 +42,18 @@ fn atomics(calibration: &Calibration) -> Table {
         vec![text(what), Cell::int(count as u64), time, low, high, calibrates(count, cpus)]
     };
     let mut rows: Vec<Vec<Cell>> = Vec::new();
-    rows.extend(calibration.uncontended.map(|add| row("addition alone", 1, &add)));
+    rows.extend(calibration.uncontended.map(|add| row("uncontended addition", 1, &add)));
     for between in Between::ALL {
         let [transfer, handoff] = [calibration.transfer(between), calibration.handoff(between)];
         let what = between.key().replace('_', " ");
         rows.extend(transfer.map(|figure| row(&format!("transfer, {what}"), 2, &figure)));
         rows.extend(handoff.map(|figure| row(&format!("hand-off, {what}"), 2, &figure)));
     }
-    rows.extend(calibration.contended.iter().map(|c| row("hand-off, all adding", c.cpus, &c.handoff)));
+    rows.extend(calibration.contended.iter().map(|c| row("hand-off, all CPUs adding", c.cpus, &c.handoff)));
     Table {
         name: "calibrate-atomics".into(),
         title: format!("Atomics on one cache line (CPUs: {cpus})"),
-        note: "Transfer: a line another CPU wrote last (half a round trip). Hand-off: from one locked addition to the \
+        note: "Transfer: a line last written by another CPU (half a round trip). Hand-off: from one atomic addition to the \
                next while several CPUs add. Median, lowest and highest pair or round."
             .into(),
         body: Body::List {
@@ -82,7 +82,7 @@ fn pairs(calibration: &Calibration, what: &str) -> Table {
     }
     let names: Vec<String> = calibration.cpus.iter().map(|cpu| cpu.id.to_string()).collect();
     let title =
-        if what == "transfer" { "Transfer of a line between CPUs" } else { "Hand-off between two CPUs that add" };
+        if what == "transfer" { "Transfer of a cache line between CPUs" } else { "Hand-off between two adding CPUs" };
     Table {
         name: format!("calibrate-{what}"),
         title: title.into(),
@@ -102,9 +102,9 @@ fn memory(calibration: &Calibration, what: &str) -> Table {
     let nodes = |of: fn(&Access) -> u32| calibration.memory.iter().map(of).collect::<BTreeSet<u32>>();
     let (from, to) = (nodes(|a| a.from), nodes(|a| a.to));
     let (title, unit, note) = if what == "latency" {
-        ("Memory latency", "ns", "A chain of dependent loads through more memory than the caches of a node hold.")
+        ("Memory latency", "ns", "Dependent loads over more memory than the caches of a node.")
     } else {
-        ("Memory bandwidth", "GB/s", "All CPUs of a node reading at once.")
+        ("Memory bandwidth", "GB/s", "All CPUs of a node read concurrently.")
     };
     let cell = |from: u32, to: u32| {
         let access = calibration.memory.iter().find(|a| (a.from, a.to) == (from, to));
@@ -119,7 +119,7 @@ fn memory(calibration: &Calibration, what: &str) -> Table {
         body: Body::Matrix {
             rows: names(&from),
             columns: names(&to),
-            axes: ("CPUs of node".into(), "memory of node".into()),
+            axes: ("CPU node".into(), "memory node".into()),
             unit,
             values: from.iter().map(|&from| to.iter().map(|&to| cell(from, to)).collect()).collect(),
         },

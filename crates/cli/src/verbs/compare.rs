@@ -1,6 +1,6 @@
 //! `mmtwin compare`.
 
-use super::{print, told};
+use super::{print, reported};
 use crate::args::Compare;
 use crate::{Failure, reading};
 use mmtwin::Analysed;
@@ -37,5 +37,5 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     }
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
     print(&mut comparison, &arguments.printing)?;
-    Ok(outcome.map_or(0, |outcome| told(&outcome)))
+    Ok(outcome.map_or(0, |outcome| reported(&outcome)))
 }

@@ -17,11 +17,11 @@ pub fn run(arguments: Convert) -> Result<i32, Failure> {
     let target = match arguments.to {
         Some(target) => target,
         None => target_of(output)
-            .ok_or_else(|| Failure::Usage(format!("{}: cannot tell the format; say --to", output.display())))?,
+            .ok_or_else(|| Failure::Usage(format!("{}: unknown output format; specify --to", output.display())))?,
     };
     let source = arguments.input.as_path();
     if output::same(source, output) {
-        return Err(Failure::Error(format!("{}: is the input; it is not overwritten", output.display())));
+        return Err(Failure::Error(format!("{}: is the input and is not overwritten", output.display())));
     }
     let (force, mode) = (arguments.force, output::mode_of(source));
     match target {

@@ -18,20 +18,20 @@ pub fn run(arguments: Doctor) -> Result<i32, Failure> {
             Status::Limited => "limited",
             Status::Missing => "missing",
         };
-        let cure = text(check.cure.as_deref().unwrap_or_default());
-        vec![text(check.group), text(&check.name), text(status), text(&check.found), cure]
+        let fix = text(check.fix.as_deref().unwrap_or_default());
+        vec![text(check.group), text(&check.name), text(status), text(&check.found), fix]
     });
     let lab = mmtwin_lab::doctor(&mmtwin_lab::Folder::find()).into_iter().map(|check| {
         let status = if check.works { "ok" } else { "missing" };
-        let cure = text(check.cure.as_deref().unwrap_or_default());
-        vec![text("lab"), text(&check.name), text(status), text(&check.found), cure]
+        let fix = text(check.fix.as_deref().unwrap_or_default());
+        vec![text("lab"), text(&check.name), text(status), text(&check.found), fix]
     });
     let rows = rows.chain(lab);
     let columns =
-        [("group", "Of"), ("name", "What"), ("status", "Status"), ("found", "Found"), ("cure", "Smallest cure")];
+        [("group", "Group"), ("name", "Feature"), ("status", "Status"), ("found", "Found"), ("fix", "Suggested fix")];
     let table = Table {
         name: "doctor".into(),
-        title: "What this machine allows".into(),
+        title: "Support on this machine".into(),
         note: String::new(),
         body: Body::List { columns: columns.map(|(k, l)| column(k, l, "")).into(), rows: rows.collect() },
     };

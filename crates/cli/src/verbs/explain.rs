@@ -16,12 +16,10 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
     let Explain { input: path, page, task, group, recorded, format } = arguments;
     let options = Options { recorded, ..Options::default() };
     let asked = page.or(task.map(Asked::Task)).or(group.map(Asked::Group));
-    let Some(asked) = asked else { return Err(Failure::Usage("say --page, --task or --group".into())) };
+    let Some(asked) = asked else { return Err(Failure::Usage("specify --page, --task or --group".into())) };
     let name = path.to_string_lossy().into_owned();
     if name == "-" {
-        return Err(Failure::Usage(
-            "standard input can be read only once, and explain reads twice: give a file".into(),
-        ));
+        return Err(Failure::Usage("explain reads its input twice: specify a file, not standard input".into()));
     }
     let mut trace = reading::open_trace(&path, &options)?;
     let mut names = Names::new(&asked);
@@ -43,14 +41,14 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
         kernel: names.source.kernel.clone(),
         lost_events: outcome.lost_events(),
         lost_at_least: outcome.lost_total().0,
-        cut: mmtwin::cuts(&outcome, &names.source.name),
+        incomplete: mmtwin::cuts(&outcome, &names.source.name),
         events: outcome.events,
         counters_only: false,
         scenario: trace.recording().and_then(|recording| recording.manifest.scenario_hash.clone()),
     };
     let command = format!("mmtwin script {name}");
     let mut report = single(mmtwin_report::explain::report(&chain, info, command));
-    report.reconciliation = None;
+    report.cross_check = None;
     print(&mut report, &Printing { tables: Vec::new(), format })?;
     Ok(0)
 }

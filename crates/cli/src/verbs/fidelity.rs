@@ -16,7 +16,7 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
     let all = cells(&arguments.directory)?;
     let known = |name: &str| all.iter().any(|cell| cell.name == name) || CHANGES.iter().any(|c| c.name == name);
     if let Some(name) = arguments.scenarios.iter().find(|name| !known(name)) {
-        return Err(Failure::Usage(format!("there is no scenario {name} in {}", arguments.directory.display())));
+        return Err(Failure::Usage(format!("no scenario {name} in {}", arguments.directory.display())));
     }
     let chosen = |cell: &&Cell| {
         (arguments.scenarios.is_empty() || arguments.scenarios.contains(&cell.name))

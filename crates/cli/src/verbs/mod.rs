@@ -54,10 +54,10 @@ fn styled(write: impl FnOnce(&format::Style, &mut dyn Write) -> std::io::Result<
     Ok(())
 }
 
-/// Tells what `--fail-on` found. Returns the exit status.
-fn told(outcome: &Outcome) -> i32 {
+/// Prints what `--fail-on` found. Returns the exit status.
+fn reported(outcome: &Outcome) -> i32 {
     for row in &outcome.undecided {
-        say(&format!("--fail-on: not known: {row}"));
+        say(&format!("--fail-on: undecided: {row}"));
     }
     for row in &outcome.matched {
         say(&format!("--fail-on: {row}"));

@@ -22,7 +22,7 @@ pub fn run(arguments: Record) -> Result<i32, Failure> {
     let outcome = record(&options, &mut say)?;
     let lost = outcome.lost();
     if lost > 0 {
-        say(&format!("{lost} events were lost; a larger --buffer or fewer events help"));
+        say(&format!("{lost} events were lost; use a larger --buffer or record fewer events"));
     }
     if let Some(why) = &outcome.end.stopped {
         say(&format!("the recording ended early: {why}"));

@@ -44,8 +44,8 @@ pub fn run(arguments: Replay) -> Result<i32, Failure> {
     ];
     let table = Table {
         name: "replay".into(),
-        title: format!("Replacement of pages, {} touches", touches.len()),
-        note: "The cache begins empty; the same page of two pids are two.".into(),
+        title: format!("Page replacement, {} accesses", touches.len()),
+        note: "The cache starts empty. Pages are distinguished by pid.".into(),
         body: Body::List { columns, rows },
     };
     let input = InputInfo {

@@ -1,6 +1,6 @@
 //! `mmtwin report`.
 
-use super::{print, told};
+use super::{print, reported};
 use crate::args::{Reading, Report, TableStyle};
 use crate::{Failure, reading, say, status};
 use mmtwin::Analysed;
@@ -29,7 +29,7 @@ pub fn run(arguments: Report) -> Result<i32, Failure> {
             TableStyle::Historic => print_historic(&analysed, &arguments.printing.tables)?,
         }
         if let Some(outcome) = outcome {
-            status = status.max(told(&outcome));
+            status = status.max(reported(&outcome));
         }
         if let Some(why) = arguments.max_lost.and_then(|limit| too_many_lost(&analysed.outcome, limit)) {
             say(&format!("{}: {why}", name.to_string_lossy()));
@@ -47,7 +47,7 @@ fn too_many_lost(outcome: &Outcome, limit: u64) -> Option<String> {
         return None;
     }
     let gaps = if gaps > 0 { format!(" and {gaps} gaps of unknown size") } else { String::new() };
-    let cut = if cuts > 0 { ", and the input is cut, so nobody knows how many more" } else { "" };
+    let cut = if cuts > 0 { ", and the input is incomplete: the total is not known" } else { "" };
     Some(format!("{known} events lost{gaps}{cut}; --max-lost allows {limit}"))
 }
 

@@ -32,6 +32,6 @@ pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
 fn named(name: &str) -> Result<&'static Study, Failure> {
     ALL.iter().find(|study| study.name == name).ok_or_else(|| {
         let all = ALL.iter().map(|study| study.name).collect::<Vec<_>>().join(", ");
-        Failure::Usage(format!("there is no published study {name}; there are {all}"))
+        Failure::Usage(format!("no published study {name}; studies: {all}"))
     })
 }

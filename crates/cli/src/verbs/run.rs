@@ -53,7 +53,7 @@ pub fn run(arguments: Run) -> Result<i32, Failure> {
         return Err(Failure::Usage(message.into()));
     }
     if arguments.file.is_some() && arguments.seeds.is_some() {
-        return Err(Failure::Usage("--file shows one run, not those of --seeds".into()));
+        return Err(Failure::Usage("--file prints one run and cannot be combined with --seeds".into()));
     }
     let jobs = jobs(&arguments)?;
     let _made = match (&arguments.seeds, &arguments.output) {
@@ -170,7 +170,7 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
         Some(recording) => {
             let state = state_of(&analyse(recording, &Options::default())?)?;
             let failed = |what: String| Failure::Error(format!("{}: {what}", name(recording)));
-            let state = state.ok_or_else(|| failed("no zoneinfo to begin from".into()))?;
+            let state = state.ok_or_else(|| failed("the recording has no zoneinfo to start from".into()))?;
             for job in jobs {
                 check_state(&state, &job.scenario.machine).map_err(|error| failed(error.to_string()))?;
             }
@@ -208,7 +208,7 @@ fn on_twin(jobs: &[Job], arguments: &Run) -> Result<Option<Vec<Analysed>>, Failu
         say(&format!("note: {note}"));
     }
     if arguments.check_determinism {
-        say("both runs gave the same events and counters");
+        say("both runs have the same events and counters");
     }
     Ok(Some(analysed))
 }

@@ -30,9 +30,7 @@ pub fn run(arguments: Script) -> Result<i32, Failure> {
     drop(filter.writer.close()?);
     reading::warn(&outcome);
     if calls > 0 {
-        say(&format!(
-            "warning: {calls} function calls are no events and are not printed; `report --table calls` has them"
-        ));
+        say(&format!("warning: {calls} function calls are not printed; see `report --table calls`"));
     }
     Ok(0)
 }

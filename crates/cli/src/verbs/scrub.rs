@@ -29,14 +29,14 @@ fn print(scrubbed: &Scrubbed) -> std::io::Result<()> {
     let mut out = anstream::stdout().lock();
     let counts: Vec<String> = scrubbed.names.counts().map(|(kind, count)| format!("{count} {kind}")).collect();
     let counts = if counts.is_empty() { "nothing".to_string() } else { counts.join(", ") };
-    writeln!(out, "Replaced by pseudonyms: {counts}. The command has lost its arguments.")?;
-    writeln!(out, "Left as it was:")?;
+    writeln!(out, "Replaced by pseudonyms: {counts}. The arguments of the command were removed.")?;
+    writeln!(out, "Kept unchanged:")?;
     LEFT.iter().try_for_each(|what| writeln!(out, "  {what}"))?;
     for name in &scrubbed.not_copied {
-        writeln!(out, "Not copied: {name} is no part of a recording.")?;
+        writeln!(out, "Not copied: {name} is not part of a recording.")?;
     }
     for (name, file) in &scrubbed.still_there {
-        writeln!(out, "Look at it before you share it: the name `{name}` still stands in {file}.")?;
+        writeln!(out, "Check before you share it: the name `{name}` is still in {file}.")?;
     }
     out.flush()
 }
@@ -47,7 +47,7 @@ fn read_names(path: &Path) -> Result<Names, Failure> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Names::default()),
         Err(e) => Err(Failure::Error(format!("{}: {e}", path.display()))),
         Ok(text) => serde_json::from_slice(&text)
-            .map_err(|e| Failure::Error(format!("{}:{}: no table of names: {e}", path.display(), e.line()))),
+            .map_err(|e| Failure::Error(format!("{}:{}: not a table of names: {e}", path.display(), e.line()))),
     }
 }
 

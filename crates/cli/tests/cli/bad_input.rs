@@ -14,7 +14,7 @@ fn report(directory: &Path, name: &str, bytes: &[u8]) -> Run {
 }
 
 fn run(path: &Path) -> Run {
-    let tables = Path::new("reclaim,vmscan,summary,losses");
+    let tables = Path::new("reclaim,vmscan,postprocess-summary,lost-events");
     let run = mmtwin([Path::new("report"), path, Path::new("--table"), tables]);
     assert!(matches!(run.status, 0 | 1), "{path:?}: status {}: {}", run.status, run.err);
     if run.status == 1 {
@@ -158,7 +158,7 @@ fn sections_and_options_that_nobody_knows() {
     let run = report(scratch.path(), "section.dat", &unknown);
     assert_eq!(run.status, 1);
     assert!(run.err.contains("flyrecord expected") && names_a_place(&run, "section.dat"), "{}", run.err);
-    // An option with a number of the future is passed over.
+    // An option with a number of the future is skipped.
     let mut unknown = bytes(V6);
     let at = unknown.windows(10).position(|w| w == b"options  \0").expect("the section") + 10;
     unknown[at..at + 2].copy_from_slice(&999_u16.to_le_bytes());
@@ -231,7 +231,7 @@ fn a_cpu_that_is_missing() {
     assert_eq!(report(scratch.path(), "cpu.txt", some.as_bytes()).status, 0);
 }
 
-/// A compressed file that is cut says so.
+/// A compressed file that is cut reports it.
 #[test]
 fn compressed_text_that_is_cut() {
     let scratch = scratch();
@@ -289,5 +289,5 @@ pub fn damage_recording(whole: &Path) {
     let endless = copy("endless.mmt");
     fs::remove_file(endless.join("end.json")).expect("removed");
     let read = run(&endless);
-    assert!(read.status == 0 && read.err.contains("cut off"), "{}", read.err);
+    assert!(read.status == 0 && read.err.contains("truncated"), "{}", read.err);
 }

@@ -20,7 +20,7 @@ fn pages_tasks_and_groups() {
     let explain = |name: &str, arguments: &[&str]| {
         transcript_in(scratch.path(), name, &[&["explain", "SCRATCH/e.mmt"], arguments].concat());
     };
-    // Refused because the node is full; followed; touched where it was.
+    // Refused because the node is full; followed; accessed where it was.
     explain("explain-page-refused", &["--page", "pair/heap:0xad000"]);
     explain("explain-page-followed", &["--page", "heap:1120KiB"]);
     explain("explain-task", &["--task", "1001"]);
@@ -66,7 +66,7 @@ fn a_trace_of_a_real_kernel() {
     transcript_in(scratch.path(), "explain-stdin", &["explain", "-", "--task", "1"]);
 }
 
-/// A stored recording of a real kernel in the lab: what it has of a task is told, what no kernel traces is named.
+/// A stored recording of a real kernel in the lab: what it has of a task is reported, what no kernel traces is named.
 #[test]
 fn a_recording_of_the_lab() {
     let stored = "scenarios/fidelity/recordings/numa-two-fit/6.1/exact-seed-1.tar.zst";
@@ -82,7 +82,7 @@ fn a_recording_of_the_lab() {
         |event: &str| -> u64 { rows.iter().filter(|row| row[3] == event).filter_map(|row| row[2].as_u64()).sum() };
     assert_eq!(times("sched_stick_numa"), own);
     let unknown = json["tables"][1]["rows"].as_array().expect("what is not known");
-    assert!(unknown.iter().any(|row| row[1].as_str().is_some_and(|cure| cure.contains("no kernel traces it"))));
+    assert!(unknown.iter().any(|row| row[1].as_str().is_some_and(|fix| fix.contains("kernels do not trace it"))));
     assert!(rows.iter().all(|row| !row[3].as_str().is_some_and(|event| event.starts_with("numa_"))));
 }
 

@@ -299,7 +299,7 @@ fn a_value_that_somebody_else_has_set_stays() {
     wait("the guardian ends", || guardians(id).is_empty());
     assert_eq!(machine.mode(), "3");
     let message = machine.said();
-    assert!(message.contains("vm.laptop_mode is 3, which the run did not set: it stays (it was 0)"), "{message}");
+    assert!(message.contains("vm.laptop_mode is 3, which the run did not set: not restored (it was 0)"), "{message}");
 }
 
 #[test]
@@ -324,5 +324,5 @@ fn a_real_machine_is_spared_what_starves_it() {
     let run = mmtwin(["run".as_ref(), "--on".as_ref(), "host".as_ref(), file.as_os_str()]);
     assert_eq!(run.status, 1);
     let expected = format!("vm.min_free_kbytes = {value}: on a real machine ");
-    assert!(run.err.contains(&expected) && run.err.contains("5 % of the memory"), "{}", run.err);
+    assert!(run.err.contains(&expected) && run.err.contains("5 % of memory"), "{}", run.err);
 }

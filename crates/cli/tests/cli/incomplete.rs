@@ -1,4 +1,4 @@
-//! Inputs that lack a part: the first line says so, no loss limit is kept, and what is there is read.
+//! Inputs that lack a part: the first line reports it, no loss limit is kept, and what is there is read.
 
 use super::support::{Run, V6, V7, gunzip, mmtwin, recording, root, scratch};
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A report of one small table with a limit of lost events that only unknown losses break.
 fn report(input: &Path) -> Run {
-    let arguments = ["report", "--table", "summary", "--max-lost", "1000000000"];
+    let arguments = ["report", "--table", "postprocess-summary", "--max-lost", "1000000000"];
     mmtwin(arguments.map(|a| a.as_ref()).into_iter().chain([input.as_os_str()]))
 }
 
@@ -20,7 +20,7 @@ fn says_cut(input: &Path, what: &str) {
     let run = report(input);
     assert_eq!(run.status, 4, "{what}: {}{}", run.text(), run.err);
     let first = first_line(&run);
-    assert!(first.contains("cut (") && !first.contains(" 0 lost"), "{what}: {first}");
+    assert!(first.contains("incomplete (") && !first.contains(" 0 lost"), "{what}: {first}");
     assert!(run.err.contains("--max-lost allows"), "{what}: {}", run.err);
 }
 
@@ -28,7 +28,7 @@ fn says_whole(input: &Path) {
     let run = report(input);
     assert_eq!(run.status, 0, "{}{}", run.text(), run.err);
     let first = first_line(&run);
-    assert!(first.contains("0 lost") && !first.contains("cut ("), "{first}");
+    assert!(first.contains("0 lost") && !first.contains("incomplete ("), "{first}");
 }
 
 fn shorten(path: &Path, by: impl FnOnce(u64) -> u64) {
@@ -117,7 +117,7 @@ fn text_and_compressed_text_that_ends_early() {
             says_cut(&path(ending), ending);
             // Nothing else is made of it: script prints what is there.
             let lines = mmtwin([Path::new("script"), &path(ending)]);
-            assert!(lines.status == 0 && lines.err.contains("cut"), "{ending}: {}", lines.err);
+            assert!(lines.status == 0 && lines.err.contains("truncated"), "{ending}: {}", lines.err);
             assert!(lines.text().lines().count() > 10, "{ending}");
         }
         fs::write(path(ending), &packed[..packed.len() - 1]).expect("written");

@@ -107,7 +107,7 @@ fn what_is_missing_is_named_with_its_cure() {
         let message = made.error(&[]);
         assert!(what.iter().all(|word| message.contains(word)), "{what:?} in {message}");
     };
-    lacks(&["there is no mmtwin-agent", "make lab"]);
+    lacks(&["no mmtwin-agent", "make lab"]);
     made.script("lab/mmtwin-agent", "");
     lacks(&["no kernel `6.1`", "make lab"]);
     made.kernel();
@@ -309,7 +309,7 @@ fn a_full_disk_leaves_no_recording() {
     assert!(last.contains("No space left"), "nothing is listed behind the error: {message}");
 }
 
-/// One process that needs more memory than there is, and one that goes on; bytes of dirty memory in place of percentages.
+/// One process that needs more memory than there is, and one that continues; bytes of dirty memory in place of percentages.
 const RUNS_OUT: &str = r#"
 [machine]
 preset = "lab-4n"

@@ -140,10 +140,10 @@ fn places_that_cannot_be_written_are_named() {
     let scratch = scratch();
     let missing = scratch.path().join("missing/x.txt");
     let run_ = convert(&missing, &[]);
-    assert!(run_.status == 1 && run_.err.contains("there is no directory"), "{}", run_.err);
+    assert!(run_.status == 1 && run_.err.contains("does not exist"), "{}", run_.err);
     let missing = scratch.path().join("missing/r.mmt");
     let recorded = record(&missing, &[], &["touch", scratch.path().join("ran").to_str().expect("UTF-8")]);
-    assert!(recorded.status == 1 && recorded.err.contains("there is no directory"), "{}", recorded.err);
+    assert!(recorded.status == 1 && recorded.err.contains("does not exist"), "{}", recorded.err);
     assert!(!scratch.path().join("ran").exists(), "the command is not started");
     assert_eq!(run(&missing, &[]).status, 1);
     // A name with a slash at its end is a directory.

@@ -73,7 +73,7 @@ fn a_private_recording_has_no_names_and_a_scrubbed_one_has_none_either() {
     ];
     let said = ok(arguments);
     assert_eq!(found(&shareable), [""; 0]);
-    assert!(said.contains("Replaced by pseudonyms") && said.contains("Left as it was"), "{said}");
+    assert!(said.contains("Replaced by pseudonyms") && said.contains("Kept unchanged"), "{said}");
     // Other tasks of this machine may be called as something is that stays.
     assert!(SECRETS.iter().all(|word| !said.contains(word)), "{said}");
     // Whoever has the table knows who is who.

@@ -49,7 +49,7 @@ fn the_report_of_raw_pages_is_that_of_the_trace_dat() {
     sample(&top);
     let report = |input: &Path| {
         let json = ok([Path::new("report"), input, Path::new("--format"), Path::new("json")]);
-        // Columns have the name of the input, and without the kernel's release nobody knows what it could not have.
+        // Columns have the name of the input, and without the kernel's release it is not known what it could not have.
         let json = json.replace(input.to_str().expect("UTF-8"), "INPUT").replace("not-in-kernel", "not-recorded");
         let mut report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         report["inputs"] = serde_json::Value::Null;

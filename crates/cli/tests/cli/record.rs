@@ -1,4 +1,4 @@
-//! `mmtwin record` on this machine. What needs tracefs, root or a memory cgroup says so and is skipped without.
+//! `mmtwin record` on this machine. What needs tracefs, root or a memory cgroup reports it and is skipped without.
 
 use super::bad_input::damage_recording;
 use super::support::{cell, command, finding_keys, mmtwin, report_json, scratch, skipped, value};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 pub fn tracefs(test: &str) -> Option<PathBuf> {
     let found = mmtwin_host::tracefs::find();
-    found.inspect_err(|o| skipped(test, &format!("{} (cure: {})", o.what, o.cure))).ok()
+    found.inspect_err(|o| skipped(test, &format!("{} (fix: {})", o.what, o.fix))).ok()
 }
 
 /// A memory cgroup with a limit of 64 MiB, removed at the end.
@@ -68,15 +68,16 @@ fn reclaim_of_a_cgroup_becomes_a_report() {
     let reclaimed = cell(&report, "reclaim", "Pages reclaimed", "cgroup").expect("cgroup reclaim was recorded");
     assert!(reclaimed * 4096.0 > f64::from(180 << 20), "{reclaimed}");
     assert!(finding_keys(&report).contains(&"cgroup_limit".to_string()), "{}", report["findings"]);
-    for table in ["reclaim", "reclaim-where", "latency", "process", "vmstat", "cgroup", "node-vmstat", "meminfo"] {
+    for table in ["reclaim", "reclaim-by-priority", "latency", "process", "vmstat", "cgroup", "node-vmstat", "meminfo"]
+    {
         let found = report["tables"].as_array().into_iter().flatten().find(|t| t["name"] == table);
         assert!(found.is_some_and(|t| t["rows"].as_array().is_some_and(|r| !r.is_empty())), "{table}");
     }
-    let pairs = report["reconciliation"].as_array().expect("a reconciliation");
+    let pairs = report["cross_check"].as_array().expect("a cross-check");
     assert!(!pairs.is_empty());
     for pair in pairs {
         let [events, counters] = ["events", "counters"].map(|who| pair[who].as_f64());
-        let compared = ["all_scanned", "all_reclaimed"].iter().any(|key| pair["key"] == *key);
+        let compared = ["pgscan", "pgsteal"].iter().any(|key| pair["key"] == *key);
         assert!(!compared || events.zip(counters).is_some_and(|(a, b)| a > 40_000.0 && b > 40_000.0), "{pair}");
         let (Some(events), Some(counters)) = (events, counters) else { continue };
         assert!((events - counters).abs() <= counters * 0.01, "{pair}");
@@ -139,7 +140,7 @@ fn instances(tracefs: &Path, pid: u32) -> usize {
     names.filter(|e| e.file_name().to_string_lossy().starts_with(&own)).count()
 }
 
-/// A recorder that runs; one that a failing test leaves is told to end.
+/// A recorder that runs; one that a failing test leaves is reported to end.
 struct Recorder(Option<Child>);
 
 impl Recorder {
@@ -166,7 +167,7 @@ impl Drop for Recorder {
     }
 }
 
-/// A recorder that runs until it is told to end; returns when its recording has pages and several samples.
+/// A recorder that runs until it is reported to end; returns when its recording has pages and several samples.
 fn start(output: &Path) -> Recorder {
     let events = ["-e", "kmem:mm_page_alloc,kmem:mm_page_free", "-I", "100ms"];
     let child = record(output, &events, "").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
@@ -208,7 +209,7 @@ fn interrupts_end_a_recording_cleanly() {
         assert_eq!(ended.status.code(), Some(128 + number), "{:?}: {message}", ended.status);
         assert_eq!((settings(&tracefs), instances(&tracefs, pid)), (before.clone(), 0));
         let run = mmtwin([Path::new("report"), &output, Path::new("--max-lost"), Path::new("1000000")]);
-        assert!(run.status == 0 && !run.err.contains("cut off"), "{}", run.err);
+        assert!(run.status == 0 && !run.err.contains("truncated"), "{}", run.err);
     }
 }
 
@@ -283,7 +284,7 @@ fn a_recording_gets_no_larger_than_it_may() {
     }
 }
 
-/// The disk gets full: the recording ends and says so, the command runs on, is waited for, and its status is told.
+/// The disk gets full: the recording ends and reports it, the command runs on, is waited for, and its status is reported.
 #[test]
 fn a_full_disk_ends_the_recording_and_not_the_command() {
     let test = "a_full_disk_ends_the_recording_and_not_the_command";
@@ -312,7 +313,10 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
     }
     assert!(said.contains("status 1"), "{said} {err}");
     assert!(scratch.path().join("ran").exists(), "the command was cut short: {err}");
-    assert!(err.contains("No space left") && err.contains("ended with status 7") && !err.contains("panicked"), "{err}");
+    assert!(
+        err.contains("No space left") && err.contains("exited with status 7") && !err.contains("panicked"),
+        "{err}"
+    );
     let copy = scratch.path().join("copy");
     let end = fs::read_to_string(copy.join("end.json")).expect("an end on a full disk");
     assert!(end.contains("\"stopped\"") && end.contains("No space left"), "{end}");
@@ -373,7 +377,7 @@ fn a_killed_recording_can_be_reported() {
     assert_eq!(child.wait().status.signal(), Some(9));
     assert_eq!(instances(&tracefs, pid), 1, "nobody could remove it");
     let run = mmtwin([Path::new("report"), &output]);
-    assert!(run.status == 0 && run.err.contains("cut off"), "{}", run.err);
+    assert!(run.status == 0 && run.err.contains("truncated"), "{}", run.err);
     assert!(!mmtwin([Path::new("script"), &output]).out.is_empty());
     assert!(cell(&report_json(&output, ["--table", "vmstat"]), "vmstat", "pgfault", "delta").is_some());
     // The next recording removes what the killed one left, and leaves the one that runs alone.
@@ -385,7 +389,7 @@ fn a_killed_recording_can_be_reported() {
     assert_eq!((instances(&tracefs, pid), kept), (0, 1));
 }
 
-/// Without access to tracefs: counters only, and the cure is named.
+/// Without access to tracefs: counters only, and the fix is named.
 #[test]
 fn without_tracefs_there_are_counters() {
     let test = "without_tracefs_there_are_counters";
@@ -412,7 +416,7 @@ fn without_tracefs_there_are_counters() {
     let run = unprivileged(&script);
     let message = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(run.status.success(), "{message}");
-    assert!(message.contains("counters only") && message.contains("tracing"), "no cure: {message}");
+    assert!(message.contains("counters only") && message.contains("tracing"), "no fix: {message}");
     let report = report_json(&output, [""; 0]);
     assert!(cell(&report, "vmstat", "pgfault", "delta").is_some_and(|n| n > 0.0));
     assert_eq!(value(&report, "vmscan", "direct_reclaims"), None, "events were not recorded");

@@ -106,7 +106,7 @@ fn two_runs_are_compared_on_request() {
     let run =
         mmtwin(["run", "scenarios/examples/vmalloc-purge-small.toml", "--check-determinism", "--table", "vmalloc"]);
     assert_eq!(run.status, 0, "{}", run.err);
-    assert!(run.err.contains("both runs gave the same events and counters"), "{}", run.err);
+    assert!(run.err.contains("both runs have the same events and counters"), "{}", run.err);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn what_the_twin_does_not_do_is_said_before_anything_is_written() {
     assert!(!output.exists());
 }
 
-/// One program, three readers: a machine that executes it, the twin touch by touch, and the twin by rates.
+/// One program, three readers: a machine that executes it, the twin access by access, and the twin by rates.
 #[test]
 fn three_readers_of_a_program_agree() {
     let patterns = [
@@ -211,12 +211,12 @@ fn three_readers_of_a_program_agree() {
                 json["tables"].as_array().and_then(|tables| tables.iter().find(|t| t["name"] == "placement"));
             let pages = placement.and_then(|table| table["rows"][0][2].as_u64()).expect("pages on node 0");
             let rows = json["tables"][0]["rows"].as_array().expect("rows").clone();
-            let touches =
-                rows.iter().find(|row| row["label"].as_str().is_some_and(|label| label.ends_with(": touches")));
-            (pages, touches.and_then(|row| row["values"][0].as_u64()).expect("touches"))
+            let accesses =
+                rows.iter().find(|row| row["label"].as_str().is_some_and(|label| label.ends_with(": accesses")));
+            (pages, accesses.and_then(|row| row["values"][0].as_u64()).expect("accesses"))
         };
         let (host, explicit, sampled) = (read(&["--on", "host"]), read(&["--explicit"]), read(&[]));
-        assert_eq!(host, explicit, "{pattern}: the machine and the twin touch by touch");
+        assert_eq!(host, explicit, "{pattern}: the machine and the twin access by access");
         assert_eq!(sampled.1, explicit.1, "{pattern}");
         // The number of pages that chance brings in has a variance below its mean.
         let error = sampled.0.abs_diff(explicit.0) as f64;

@@ -30,7 +30,7 @@ fn convert(from: &Path, to: &Path, kind: &[&str]) {
     ok(arguments);
 }
 
-/// Whether trace-cmd was built with what a kind of file needs; says what is left out if not.
+/// Whether trace-cmd was built with what a kind of file needs; says what is omitted if not.
 fn trace_cmd_reads(test: &str, kind: &[&str]) -> bool {
     let list = Command::new("trace-cmd").args(["list", "-c"]).output().expect("trace-cmd");
     let list = String::from_utf8_lossy(&list.stdout).into_owned();
@@ -65,7 +65,7 @@ fn every_line_is_that_of_trace_cmd() {
     }
 }
 
-/// Text of real kernels, one with events of types nobody knows.
+/// Text of real kernels, one with events of types it is not known.
 fn texts() -> impl Iterator<Item = String> {
     let findings = ["slab-6.18", "writeback-6.18", "kswapd-6.1", "reclaim-6.1", "numa-6.1", "lost-6.18", "oom-6.18"];
     findings.map(recording).into_iter().chain(["tests/data/unknown-6.18.txt.gz".to_string()])

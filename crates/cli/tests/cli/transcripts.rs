@@ -1,6 +1,6 @@
 //! Golden transcripts: what the program prints, and how it ends, word for word.
 //!
-//! They lie in `tests/golden`. `MMTWIN_GOLDEN=write` writes them anew; the difference is then for git to show.
+//! They are in `tests/golden`. `MMTWIN_GOLDEN=write` regenerates them; the difference is then for git to show.
 
 use super::support::{V6, V7, command, installed, mmtwin, recording, root, scratch};
 use std::fmt::Write;
@@ -92,8 +92,8 @@ fn historic_layouts() {
 #[test]
 fn lost_events_and_the_exit_status() {
     let lost = recording("lost-6.18");
-    transcript("max-lost", &["report", &lost, "--max-lost", "0", "--table", "losses"]);
-    transcript("max-lost-none", &["report", V6, "--max-lost", "0", "--table", "losses"]);
+    transcript("max-lost", &["report", &lost, "--max-lost", "0", "--table", "lost-events"]);
+    transcript("max-lost-none", &["report", V6, "--max-lost", "0", "--table", "lost-events"]);
 }
 
 #[test]
@@ -108,6 +108,7 @@ fn comparisons() {
     transcript("compare-fail-on", &[&fail[..], &["reclaim-cgroup.scanned > +10%"]].concat());
     transcript("compare-fail-on-passes", &[&fail[..], &["reclaim-cgroup.scanned < -10%"]].concat());
     transcript("compare-fail-on-unknown-row", &[&fail[..], &["reclaim-cgroup.scaned > +10%"]].concat());
+    transcript("compare-fail-on-renamed-row", &[&fail[..], &["reclaim-cgroup.kept > +10%"]].concat());
     transcript("compare-fail-on-unreadable", &[&fail[..], &["more, please"]].concat());
 }
 
@@ -133,13 +134,13 @@ fn runs() {
 fn conversions() {
     let oom = recording("oom-6.18");
     transcript("convert", &["convert", &oom, "-o", "SCRATCH/out.dat"]);
-    transcript("convert-left-out", &["convert", &recording("vmalloc-6.12-fgraph"), "-o", "SCRATCH/out.dat"]);
+    transcript("convert-skipped", &["convert", &recording("vmalloc-6.12-fgraph"), "-o", "SCRATCH/out.dat"]);
     transcript("convert-no-format", &["convert", V6, "-o", "SCRATCH/out"]);
     transcript("convert-exists", &["convert", V6, "-o", "LICENSE-MIT", "--to", "text"]);
     transcript("convert-no-directory", &["convert", V6, "-o", "SCRATCH/none/out.txt"]);
 }
 
-/// A disk that is full by the last byte, which compressors write when they are told to finish.
+/// A disk that is full by the last byte, which compressors write when they are reported to finish.
 #[test]
 fn what_cannot_be_written_is_an_error() {
     let test = "what_cannot_be_written_is_an_error";
@@ -163,7 +164,7 @@ fn what_cannot_be_written_is_an_error() {
     }
 }
 
-/// What converting replaces, it replaces only when it is told to.
+/// What converting replaces, it replaces only when it is reported to.
 #[test]
 fn nothing_is_overwritten_without_force() {
     let scratch = scratch();
@@ -189,6 +190,7 @@ fn errors() {
     transcript("error-directory-of-nothing", &["report", "SCRATCH"]);
     transcript("error-directory-of-several", &["report", "crates/trace/tests/data"]);
     transcript("error-unknown-table", &["report", V6, "--table", "reclam"]);
+    transcript("error-renamed-table", &["report", V6, "--table", "reclaim-where"]);
     transcript("error-counters-missing", &["report", V6, "--counters", "before,after"]);
     transcript("error-no-dat", &["report", "LICENSE-MIT"]);
     transcript("usage-no-input", &["report"]);

@@ -17,7 +17,7 @@ pub struct FreeBlocks {
     pub pageblocks: Option<u64>,
 }
 
-/// Reads both tables. Lines of a node are theirs; others are passed over.
+/// Reads both tables. Lines of a node are theirs; others are skipped.
 pub fn free_blocks(text: &str, problems: &mut Vec<Problem>) -> Vec<FreeBlocks> {
     let of_nodes = || lines(text).filter(|(_, line)| line.starts_with("Node"));
     let header = text.lines().find_map(|line| line.strip_prefix("Number of blocks type"));

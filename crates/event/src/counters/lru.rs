@@ -7,7 +7,7 @@ use super::{Problem, lines};
 pub struct Lru {
     /// By cgroup, from the root on, then by node.
     pub lruvecs: Vec<Lruvec>,
-    /// Folios that CPUs have not yet put on a list; batches without any are left out.
+    /// Folios that CPUs have not yet put on a list; batches without any are omitted.
     pub batches: Vec<Batch>,
 }
 

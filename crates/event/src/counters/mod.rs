@@ -80,7 +80,7 @@ pub fn keyed(text: &str, prefix: &str, row: &mut Row, problems: &mut Vec<Problem
     }
 }
 
-/// The NUMA lines of `/proc/PID/sched`; all others are passed over. A name's `mm->` is left out, those of a node are
+/// The NUMA lines of `/proc/PID/sched`; all others are skipped. A name's `mm->` is omitted, those of a node are
 /// preceded by it: `node0_task_private`. A preferred node of -1, none, is a counter without a value.
 pub fn proc_sched(text: &str, row: &mut Row) {
     for (_, text) in lines(text) {

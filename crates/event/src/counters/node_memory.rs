@@ -20,7 +20,7 @@ pub fn node_memory(text: &str, problems: &mut Vec<Problem>) -> Vec<Row> {
                 row.key = zone.map_or(node.into(), |zone| format!("{node}/{zone}"));
                 rows.push(row);
             }
-            [None, _] => problems.push(Problem { line, message: "expected what is known of a node or a zone" }),
+            [None, _] => problems.push(Problem { line, message: "expected data of a node or a zone" }),
         }
     }
     rows

@@ -43,7 +43,7 @@ pub enum Gap {
         field: &'static str,
     },
     /// The era's kernels do not have a word.
-    #[error("{event}: field {field} has no word \"{word}\" in kernels of that time")]
+    #[error("{event}: field {field} has no word \"{word}\" in this kernel")]
     NoWord {
         /// Event.
         event: &'static str,
@@ -97,7 +97,7 @@ impl Definition {
         put(&mut record, 0, &id.to_le_bytes());
         put(&mut record, 2, &[common.flags, common.preempt_count]);
         put(&mut record, 4, &common.pid.to_le_bytes());
-        if self.era == super::Era::A {
+        if self.era == super::Era::V2_6_36 {
             // No big kernel lock held.
             put(&mut record, 8, &(-1i32).to_le_bytes());
         }

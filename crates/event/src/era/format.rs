@@ -1,6 +1,6 @@
 //! Format texts: what the kernel's `events/SYSTEM/EVENT/format`, `header_page` and `header_event` say.
 //!
-//! Written anew from the tables. Kernels expand macros in the print format and may leave enum names in it; here every
+//! Generated from the tables. Kernels expand macros in the print format and may leave enum names in it; here every
 //! flag and word has its number, so that a reader needs nothing else.
 
 use super::{Definition, Era, Field, find};
@@ -79,7 +79,7 @@ pub fn header_event(era: Era) -> String {
     }
     text.push('\n');
     let mut types = vec![("padding     ", 29), ("time_extend ", 30)];
-    if era >= Era::D {
+    if era >= Era::V6_1 {
         types.push(("time_stamp ", 31));
     }
     for (name, number) in types {

@@ -1,10 +1,10 @@
-//! How the kernels of each era laid events out and printed them.
+//! Event formats by kernel: layout and print format.
 //!
-//! Six eras stand for the kernels since 2.6.36. For every typed event of each, the tables in `data` hold the C
+//! Six groups of releases, called eras, stand for the kernels since 2.6.36. For every typed event of each, the tables in `data` hold the C
 //! fields in order and the print format with its arguments; from them come [`format_text`], the record of an event
 //! ([`Definition::encode`]) and its printed payload ([`Definition::print`]). All are those of a 64-bit little-endian
 //! machine with 4 KiB pages.
-//! Left out: kernels between the eras, whose events differ in a field or a word, and printed forms that depend on a
+//! Not modelled: kernels between the eras, whose events differ in a field or a word, and printed forms that depend on a
 //! kernel's configuration (highmem zones, KASAN and lockdep GFP flags).
 //! Validated: fields, types, offsets, sizes and signs equal the format files of a running 6.18 and of a recorded 6.1
 //! kernel; `tests` keeps some of those texts.
@@ -29,26 +29,26 @@ use crate::vocabulary::Kind;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// A group of kernel releases whose events look alike.
+/// A group of kernel releases with the same event formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Era {
     /// 2.6.36 and 2.6.37 with the vmscan series of 2010.
-    A,
+    V2_6_36,
     /// 3.3 and 3.4.
-    B,
+    V3_3,
     /// 3.5 to about 3.12, after the removal of lumpy reclaim; with the NUMA balancing events of early 2014.
-    C,
+    V3_5,
     /// 6.1.
-    D,
+    V6_1,
     /// 6.12.
-    E,
+    V6_12,
     /// 6.18.
-    F,
+    V6_18,
 }
 
 impl Era {
     /// All eras, oldest first.
-    pub const ALL: [Era; 6] = [Era::A, Era::B, Era::C, Era::D, Era::E, Era::F];
+    pub const ALL: [Era; 6] = [Era::V2_6_36, Era::V3_3, Era::V3_5, Era::V6_1, Era::V6_12, Era::V6_18];
 
     /// The era whose events a release has, or is nearest to, given a release string such as `6.1.0-56-cloud`.
     /// `None` before 2.6.36, or if the string does not begin with a version.
@@ -60,12 +60,12 @@ impl Era {
         Era::ALL.into_iter().zip(first).rev().find(|(_, first)| version >= *first).map(|(era, _)| era)
     }
 
-    /// The field that stands behind `common_pid` in the records of this era.
+    /// The field that follows `common_pid` in the records of this era.
     fn fifth_common_field(self) -> Option<&'static str> {
         match self {
-            Era::A => Some("common_lock_depth"),
-            Era::B | Era::C => Some("common_padding"),
-            Era::D | Era::E | Era::F => None,
+            Era::V2_6_36 => Some("common_lock_depth"),
+            Era::V3_3 | Era::V3_5 => Some("common_padding"),
+            Era::V6_1 | Era::V6_12 | Era::V6_18 => None,
         }
     }
 
@@ -76,9 +76,10 @@ impl Era {
 
     /// `char` has a sign: x86 kernels before 6.2.
     fn signed_char(self) -> bool {
-        self <= Era::D
+        self <= Era::V6_1
     }
 
+    /// The letter that stands for it in the tables in `data`: `A` for the oldest.
     fn of_letter(letter: char) -> Option<Era> {
         "ABCDEF".chars().zip(Era::ALL).find(|(l, _)| *l == letter).map(|(_, era)| era)
     }
@@ -98,7 +99,7 @@ pub fn find(era: Era, event: &str) -> Option<&'static Definition> {
     DEFINITIONS.get(event)?.iter().find(|definition| definition.era == era)
 }
 
-/// The event of this kind as kernels of this era have it, under whatever of its names.
+/// The event of this kind as kernels of this era have it, under any of its names.
 pub fn of_kind(era: Era, kind: Kind) -> Option<&'static Definition> {
     let schema = kind.schema()?;
     std::iter::once(&schema.name).chain(schema.aliases).find_map(|name| find(era, name))

@@ -47,8 +47,8 @@ impl Definition {
             Piece::Unsigned(bits) => (number << (64 - bits) >> (64 - bits)).to_string(),
             Piece::Hex => format!("{number:x}"),
             Piece::UpperHex => format!("{number:X}"),
-            _ if number != 0 || self.era >= Era::D => format!("{number:016x}"),
-            _ if self.era == Era::A => "(null)".to_string(),
+            _ if number != 0 || self.era >= Era::V6_1 => format!("{number:016x}"),
+            _ if self.era == Era::V2_6_36 => "(null)".to_string(),
             _ => format!("{:>16}", "(null)"),
         };
         line.extend_from_slice(text.as_bytes());

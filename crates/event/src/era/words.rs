@@ -95,7 +95,7 @@ pub fn gfp_then(era: Era, text: &str) -> Cow<'_, str> {
     // Bits without a name in the tables of their time.
     const HIGHMEM: u64 = 0x2;
     const WRITE: u64 = 0x100_0000;
-    if era > Era::C {
+    if era > Era::V3_5 {
         return Cow::Borrowed(text);
     }
     let Some(then) = words(era, "gfp") else { return Cow::Borrowed(text) };
@@ -106,7 +106,7 @@ pub fn gfp_then(era: Era, text: &str) -> Cow<'_, str> {
         "__GFP_KSWAPD_RECLAIM" => bits & !known("GFP_NO_KSWAPD"),
         "__GFP_HIGHMEM" => bits | HIGHMEM,
         // Since 3.3.
-        "__GFP_WRITE" if era > Era::A => bits | WRITE,
+        "__GFP_WRITE" if era > Era::V2_6_36 => bits | WRITE,
         _ => bits | known(word.strip_prefix("__").unwrap_or(word)),
     });
     Cow::Owned(then.text(bits))
@@ -163,44 +163,44 @@ mod tests {
 
     #[test]
     fn composites_come_first_and_are_taken_away() {
-        assert_eq!(gfp_text(Era::A, 0x10), "GFP_NOIO");
-        assert_eq!(gfp_text(Era::A, 0x20), "GFP_ATOMIC");
-        assert_eq!(gfp_text(Era::A, 0xd0 | 0x200 | 0x2), "GFP_KERNEL|GFP_NOWARN|0x2");
-        assert_eq!(gfp_text(Era::B, 0x4352da), "GFP_TRANSHUGE");
-        assert_eq!(gfp_text(Era::D, 0x100cca), "GFP_HIGHUSER_MOVABLE");
-        assert_eq!(gfp_text(Era::D, 0xa20), "GFP_ATOMIC");
-        assert_eq!(gfp_text(Era::E, 0x820), "GFP_ATOMIC");
-        assert_eq!(gfp_text(Era::D, 0x820), "GFP_NOWAIT|__GFP_HIGH");
+        assert_eq!(gfp_text(Era::V2_6_36, 0x10), "GFP_NOIO");
+        assert_eq!(gfp_text(Era::V2_6_36, 0x20), "GFP_ATOMIC");
+        assert_eq!(gfp_text(Era::V2_6_36, 0xd0 | 0x200 | 0x2), "GFP_KERNEL|GFP_NOWARN|0x2");
+        assert_eq!(gfp_text(Era::V3_3, 0x4352da), "GFP_TRANSHUGE");
+        assert_eq!(gfp_text(Era::V6_1, 0x100cca), "GFP_HIGHUSER_MOVABLE");
+        assert_eq!(gfp_text(Era::V6_1, 0xa20), "GFP_ATOMIC");
+        assert_eq!(gfp_text(Era::V6_12, 0x820), "GFP_ATOMIC");
+        assert_eq!(gfp_text(Era::V6_1, 0x820), "GFP_NOWAIT|__GFP_HIGH");
     }
 
     #[test]
     fn flags_of_today_in_words_of_then() {
         let of = |era, text| gfp_then(era, text).into_owned();
-        assert_eq!(of(Era::A, "GFP_KERNEL_ACCOUNT|__GFP_ZERO"), "GFP_KERNEL|GFP_ZERO");
-        assert_eq!(of(Era::A, "GFP_HIGHUSER_MOVABLE|GFP_COLD"), "GFP_HIGHUSER_MOVABLE|GFP_COLD");
-        assert_eq!(of(Era::A, "GFP_HIGHUSER_MOVABLE|__GFP_WRITE"), "GFP_HIGHUSER_MOVABLE");
-        assert_eq!(of(Era::B, "GFP_HIGHUSER_MOVABLE|__GFP_WRITE"), "GFP_HIGHUSER_MOVABLE|0x1000000");
-        assert_eq!(of(Era::C, "GFP_NOWAIT"), "GFP_NOWAIT");
-        assert_eq!(of(Era::C, "GFP_TRANSHUGE|__GFP_THISNODE"), "GFP_TRANSHUGE|GFP_THISNODE");
-        let light = gfp_bits(Era::C, of(Era::C, "GFP_TRANSHUGE_LIGHT").as_bytes());
+        assert_eq!(of(Era::V2_6_36, "GFP_KERNEL_ACCOUNT|__GFP_ZERO"), "GFP_KERNEL|GFP_ZERO");
+        assert_eq!(of(Era::V2_6_36, "GFP_HIGHUSER_MOVABLE|GFP_COLD"), "GFP_HIGHUSER_MOVABLE|GFP_COLD");
+        assert_eq!(of(Era::V2_6_36, "GFP_HIGHUSER_MOVABLE|__GFP_WRITE"), "GFP_HIGHUSER_MOVABLE");
+        assert_eq!(of(Era::V3_3, "GFP_HIGHUSER_MOVABLE|__GFP_WRITE"), "GFP_HIGHUSER_MOVABLE|0x1000000");
+        assert_eq!(of(Era::V3_5, "GFP_NOWAIT"), "GFP_NOWAIT");
+        assert_eq!(of(Era::V3_5, "GFP_TRANSHUGE|__GFP_THISNODE"), "GFP_TRANSHUGE|GFP_THISNODE");
+        let light = gfp_bits(Era::V3_5, of(Era::V3_5, "GFP_TRANSHUGE_LIGHT").as_bytes());
         assert_eq!(light, Some(0x4352ca));
-        let deferring = of(Era::C, "GFP_TRANSHUGE_LIGHT|__GFP_KSWAPD_RECLAIM");
-        assert_eq!(gfp_bits(Era::C, deferring.as_bytes()), Some(0x352ca));
-        assert_eq!(of(Era::D, "GFP_KERNEL_ACCOUNT|__GFP_ZERO"), "GFP_KERNEL_ACCOUNT|__GFP_ZERO");
+        let deferring = of(Era::V3_5, "GFP_TRANSHUGE_LIGHT|__GFP_KSWAPD_RECLAIM");
+        assert_eq!(gfp_bits(Era::V3_5, deferring.as_bytes()), Some(0x352ca));
+        assert_eq!(of(Era::V6_1, "GFP_KERNEL_ACCOUNT|__GFP_ZERO"), "GFP_KERNEL_ACCOUNT|__GFP_ZERO");
     }
 
     #[test]
     fn words_that_a_kernel_printed() {
         let words = "GFP_NOFS|__GFP_HIGHMEM|__GFP_MOVABLE|__GFP_NOWARN|__GFP_NORETRY|__GFP_HARDWALL";
-        let bits = gfp_bits(Era::F, words.as_bytes()).unwrap();
+        let bits = gfp_bits(Era::V6_18, words.as_bytes()).unwrap();
         assert_eq!(bits, 0x112c4a);
-        assert_eq!(gfp_text(Era::F, bits), words);
+        assert_eq!(gfp_text(Era::V6_18, bits), words);
     }
 
     #[test]
     fn zero_has_a_word_in_every_era() {
         for era in Era::ALL {
-            let none = if era <= Era::C { "GFP_NOWAIT" } else { "none" };
+            let none = if era <= Era::V3_5 { "GFP_NOWAIT" } else { "none" };
             assert_eq!(gfp_text(era, 0), none);
             assert_eq!(gfp_bits(era, none.as_bytes()), Some(0));
         }
@@ -208,19 +208,19 @@ mod tests {
 
     #[test]
     fn unknown_words_are_refused() {
-        assert_eq!(gfp_bits(Era::A, b"GFP_KERNEL|__GFP_NOWARN"), None);
-        assert_eq!(gfp_bits(Era::F, b"GFP_KERNEL|"), None);
-        assert_eq!(gfp_bits(Era::F, b"0x"), None);
-        assert_eq!(gfp_bits(Era::F, b"0x+1"), None);
+        assert_eq!(gfp_bits(Era::V2_6_36, b"GFP_KERNEL|__GFP_NOWARN"), None);
+        assert_eq!(gfp_bits(Era::V6_18, b"GFP_KERNEL|"), None);
+        assert_eq!(gfp_bits(Era::V6_18, b"0x"), None);
+        assert_eq!(gfp_bits(Era::V6_18, b"0x+1"), None);
     }
 
     #[test]
     fn symbols_are_exact() {
-        let reason = words(Era::D, "reason").unwrap();
+        let reason = words(Era::V6_1, "reason").unwrap();
         assert_eq!(reason.text(5), "numa_misplaced");
         assert_eq!(reason.text(9), "0x9");
         assert_eq!(reason.number(b"damon"), None);
-        assert_eq!(words(Era::A, "lru"), None);
+        assert_eq!(words(Era::V2_6_36, "lru"), None);
     }
 
     proptest! {

@@ -72,7 +72,7 @@ impl Cycles {
 
 #[cfg(target_arch = "x86_64")]
 fn counter() -> Option<u64> {
-    // SAFETY: every x86-64 processor has the instruction, and it touches no memory. Linux lets processes use it; one
+    // SAFETY: every x86-64 processor has the instruction, and it accesses no memory. Linux lets processes use it; one
     // that asked the kernel to refuse it (PR_SET_TSC) would get a signal, which is no undefined behaviour.
     Some(unsafe { std::arch::x86_64::_rdtsc() })
 }

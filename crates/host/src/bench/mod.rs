@@ -2,7 +2,7 @@
 //!
 //! [`counters`] runs the per-CPU counter designs of the page allocator, [`purge`] the two ways of accounting for
 //! purged vmalloc areas. A thread pinned to a CPU stands for that CPU, a slot that only it writes for the CPU's own
-//! memory. What a process cannot do is left out: interrupts are not switched off, nothing is preempted on purpose.
+//! memory. What a process cannot do is omitted: interrupts are not switched off, nothing is preempted on purpose.
 
 pub mod counters;
 pub mod figure;

@@ -6,7 +6,7 @@
 //! pages lay beside `vmap_lazy_nr`, and local work. A list is as long as one node's share when the drain is
 //! triggered: fls(CPUs) x 32 MiB in areas of one page with its guard, over min(CPUs, 128) nodes.
 //!
-//! Left out: other sizes of areas, the free tree, TLB flushes, and areas that were last touched by other CPUs. Checked
+//! Not modelled: other sizes of areas, the free tree, TLB flushes, and areas that were last accessed by other CPUs. Checked
 //! by tests: `vmap_lazy_nr` comes out right with any mix of threads, and every area is in the pool.
 
 use super::figure::{Cycles, Figure, ROUNDS, in_rounds, mean};
@@ -65,7 +65,7 @@ pub struct Costs {
     pub cycles: Option<f64>,
 }
 
-/// Measures on these CPUs. Fails if one of them cannot be had.
+/// Measures on these CPUs. Fails if one of them is not available.
 pub fn measure(cpus: &[Cpu], options: &Options) -> Result<Costs, Error> {
     let cycles = Cycles::begin();
     let work = Work::lasting(options.work, cpus)?;

@@ -57,7 +57,7 @@ pub struct Padded<T>(
 );
 
 /// Runs `work` on each CPU at once, with its index in `cpus`; `work` prepares, passes the gate exactly once and
-/// measures. `Gate::over` becomes true after `time`. Fails without a result if a thread cannot be had on its CPU.
+/// measures. `Gate::over` becomes true after `time`. Fails without a result if a thread is not available on its CPU.
 pub fn together<T: Send>(
     cpus: &[Cpu],
     time: Duration,

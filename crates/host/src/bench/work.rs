@@ -22,7 +22,7 @@ pub struct Work {
 const SAMPLE: u64 = 1 << 17;
 
 impl Work {
-    /// As much as takes `time` on the first of these CPUs. Fails if there is none or it cannot be had.
+    /// As much as takes `time` on the first of these CPUs. Fails if there is none or it is not available.
     pub fn lasting(time: Duration, cpus: &[Cpu]) -> Result<Work, Error> {
         let missing = || Error::io("finding a CPU to run on", std::io::ErrorKind::NotFound);
         let cpu = *cpus.first().ok_or_else(missing)?;

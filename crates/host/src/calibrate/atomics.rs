@@ -1,4 +1,4 @@
-//! Atomics on one cache line: alone, between every two CPUs, and with more and more CPUs.
+//! Atomics on one cache line: alone, between each pair of CPUs, and with more and more CPUs.
 //!
 //! A *transfer* is what one CPU waits for a line that another wrote last. Two CPUs wait for each other's value with
 //! compare-and-exchange and write theirs; half a round trip is a transfer, the figure that public core-to-core tables
@@ -36,7 +36,7 @@ pub struct Contended {
 /// Round trips of one sample.
 const TRIPS: u64 = 100;
 
-/// Samples of a pair; the median leaves out those in which a CPU did something else.
+/// Samples of a pair; the median omits those in which a CPU did something else.
 const SAMPLES: u64 = 31;
 
 /// Additions in a sample of the faster CPU of a pair.
@@ -48,7 +48,7 @@ const BATCH: u32 = 64;
 /// Time of a round with many CPUs.
 const ROUND: Duration = Duration::from_millis(20);
 
-/// A locked addition to a line of one's own, over all CPUs; `None` if there are none. Fails if one cannot be had.
+/// A locked addition to a line of one's own, over all CPUs; `None` if there are none. Fails if one is not available.
 pub fn uncontended(cpus: &[Cpu]) -> Result<Option<Figure>, Error> {
     let times = cpus.iter().map(|&cpu| {
         let line = Padded::<AtomicU64>::default();
@@ -59,7 +59,7 @@ pub fn uncontended(cpus: &[Cpu]) -> Result<Option<Figure>, Error> {
     Ok(Figure::of(times?))
 }
 
-/// Every pair of CPUs. Fails if one of them cannot be had.
+/// Every pair of CPUs. Fails if one of them is not available.
 pub fn pairs(cpus: &[Cpu]) -> Result<Vec<Pair>, Error> {
     let mut pairs = Vec::new();
     for second in 1..cpus.len() {
@@ -117,7 +117,7 @@ fn handoff(both: &[Cpu; 2]) -> Result<Option<Figure>, Error> {
     Ok(Figure::of(handoffs.collect()))
 }
 
-/// 2, 4, ... and all CPUs adding to one line. Fails if one of them cannot be had.
+/// 2, 4, ... and all CPUs adding to one line. Fails if one of them is not available.
 pub fn contended(cpus: &[Cpu]) -> Result<Vec<Contended>, Error> {
     let steps: Vec<usize> = steps(cpus.len()).into_iter().filter(|&adding| adding > 1).collect();
     let figures = in_rounds(&steps, |&adding| {

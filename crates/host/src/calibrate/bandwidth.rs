@@ -12,7 +12,7 @@ const ROUND: Duration = Duration::from_millis(20);
 /// Bytes read between two looks at whether the round is over.
 const PIECE: usize = 1 << 16;
 
-/// Reads a buffer with these CPUs at once; bytes per nanosecond of all. Fails if a CPU cannot be had.
+/// Reads a buffer with these CPUs at once; bytes per nanosecond of all. Fails if a CPU is not available.
 pub fn read(buffer: &[u8], cpus: &[Cpu]) -> Result<f64, Error> {
     let part = (buffer.len() / cpus.len().max(1)).max(PIECE);
     let rates = together(cpus, ROUND, |cpu, gate| {

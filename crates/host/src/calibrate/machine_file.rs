@@ -3,7 +3,7 @@
 //! It has what the kernel says (nodes, CPUs, memory, distances) and what was measured, and under `[[machine.figure]]` where each
 //! figure comes from. Everything else, such as the cost of a page fault, comes from what lies under every machine.
 //! CPUs, nodes and sockets are numbered without gaps, as the twin needs them; where that changes a number of CPUs or nodes
-//! a comment says so. Nothing in the file depends on when it was made.
+//! a comment reports it. Nothing in the file depends on when it was made.
 
 use super::Calibration;
 use super::memory::Access;
@@ -79,7 +79,7 @@ impl File {
         self.line(format_args!("# Measured by {TOOL} calibrate."));
         calibration.notes.iter().for_each(|note| self.line(format_args!("# {}", one_line(note))));
         if online(nodes).into_iter().zip(0..).any(|(id, index)| id != index) {
-            self.line("# CPU numbers of this file are not the kernel's, which have gaps.");
+            self.line("# CPU numbers of this file are not those of the kernel, which have gaps.");
         }
         if nodes.iter().zip(0..).any(|(node, index)| node.id != index) {
             let ids: Vec<String> = nodes.iter().map(|n| n.id.to_string()).collect();
@@ -136,11 +136,11 @@ impl File {
         self.line(format_args!("latency = {}", rows(&latency, "ns")));
         self.line(format_args!("bandwidth = {}", rows(&bandwidth, "GB/s")));
         let whole = accesses.len() == ids.len() * ids.len();
-        let rest = "; where a node has no CPUs or no memory the opposite direction, else the worst of all";
+        let rest = "; for a node without CPUs or memory the opposite direction, else the worst of all";
         let (word, rest) = if whole { ("measured", "") } else { ("derived", rest) };
-        let how = "dependent loads in random order, huge pages asked for";
+        let how = "dependent loads in random order, huge pages requested";
         self.figure(vec!["memory.latency".into()], word, &format!("{how}{rest}"));
-        let how = "all CPUs of a node reading ascending words";
+        let how = "all CPUs of a node read sequentially";
         self.figure(vec!["memory.bandwidth".into()], word, &format!("{how}{rest}"));
     }
 
@@ -149,12 +149,12 @@ impl File {
         self.line("[machine.line]");
         if let Some(add) = calibration.uncontended {
             self.line(format_args!("atomic = {}", time(add.median)));
-            self.measured(vec!["line.atomic".into()], "locked additions to a line of one's own, median CPU");
+            self.measured(vec!["line.atomic".into()], "atomic additions to an uncontended line, median CPU");
         }
         let cpus = calibration.cpus.len();
         let enough = cpus >= ENOUGH_CPUS;
         if !enough {
-            self.line(format_args!("# {cpus} CPUs cannot calibrate contention: handoff is left to what lies under it"));
+            self.line(format_args!("# {cpus} CPUs cannot calibrate contention: handoff is not set"));
         }
         let [mut transfers, mut handoffs] = [Vec::new(), Vec::new()];
         for between in Between::ALL {
@@ -189,7 +189,7 @@ impl File {
         self.line("[machine.cost]");
         costs.iter().for_each(|(key, cost)| self.line(format_args!("{key} = {}", time(*cost))));
         let of = costs.iter().map(|(key, _)| format!("cost.{key}")).collect();
-        self.measured(of, "hit and local of one thread in user space, less the same loop with counters off");
+        self.measured(of, "numa_hit and local_node of one thread in user space, minus the same loop without counters");
     }
 }
 

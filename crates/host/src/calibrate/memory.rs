@@ -29,7 +29,7 @@ pub struct Access {
 const BYTES: (u64, u64) = (64 << 20, 1 << 30);
 
 /// Measures from each node with CPUs to each node with memory. `caches` is the size of the last-level caches of the
-/// node that has most. Nodes whose memory cannot be had are left out, with a note. Fails if a CPU cannot be had.
+/// node that has most. Nodes whose memory is not available are omitted, with a note. Fails if a CPU is not available.
 pub fn measure(cpus: &[Cpu], evidence: &Evidence, caches: u64, notes: &mut Vec<String>) -> Result<Vec<Access>, Error> {
     let mut by_node = cpus.to_vec();
     by_node.sort_by_key(|cpu| (cpu.node, cpu.id));
@@ -42,7 +42,7 @@ pub fn measure(cpus: &[Cpu], evidence: &Evidence, caches: u64, notes: &mut Vec<S
     for to in memory {
         let bytes = caches.saturating_mul(4).clamp(BYTES.0, BYTES.1);
         if let Some(free) = free_bytes(to).filter(|&free| free / 2 < bytes) {
-            notes.push(format!("node {to}: {} MiB free, too little to measure its memory", free >> 20));
+            notes.push(format!("node {to}: {} MiB free, not enough to measure its memory", free >> 20));
             continue;
         }
         let local = by_node.iter().copied().find(|cpu| cpu.node == to).unwrap_or(first);
@@ -54,7 +54,7 @@ pub fn measure(cpus: &[Cpu], evidence: &Evidence, caches: u64, notes: &mut Vec<S
         let buffer = match buffer {
             Ok(buffer) => buffer,
             Err(error) => {
-                notes.push(format!("node {to}: its memory cannot be had: {error}"));
+                notes.push(format!("node {to}: cannot allocate its memory: {error}"));
                 continue;
             }
         };
@@ -97,7 +97,7 @@ fn bind(node: u32) -> std::io::Result<()> {
     // The kernel takes the number of bits and one more.
     let bits = mask.len() * BITS + 1;
     // SAFETY: the kernel reads `bits` - 1 bits from the mask, which is that long and lives until the call is over. The
-    // call changes where memory that this thread touches later comes from, and nothing that exists already.
+    // call changes where memory that this thread accesses later comes from, and nothing that exists already.
     let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, mask.as_ptr(), bits) };
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }

@@ -68,7 +68,7 @@ impl Calibration {
     }
 }
 
-/// Measures this machine; `progress` hears what comes next. Fails if a CPU cannot be had.
+/// Measures this machine; `progress` hears what comes next. Fails if a CPU is not available.
 pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Calibration, Error> {
     let cycles = Cycles::begin();
     let evidence = evidence::collect();

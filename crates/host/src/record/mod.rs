@@ -89,7 +89,7 @@ impl Outcome {
     }
 }
 
-/// Records. `say` takes messages for the user, one line each: what is missing, with the cure.
+/// Records. `say` takes messages for the user, one line each: what is missing, with the fix.
 ///
 /// # Errors
 /// [`Error::Stopped`] if the recording had to be cut short; its command has ended then. All others leave nothing.
@@ -113,7 +113,7 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
             (plan, _) => Ok(plan),
         },
         Err(obstacle) => {
-            say(&format!("{}; recording counters only. Cure: {}", obstacle.what, obstacle.cure));
+            say(&format!("{}; recording counters only. Suggested fix: {}", obstacle.what, obstacle.fix));
             Err(obstacle.what)
         }
     };
@@ -148,7 +148,7 @@ enum Why {
     Signal(i32),
     /// It is as large as it may be.
     Full,
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(Error),
 }
 
@@ -193,7 +193,7 @@ fn run(
     if let Some(mut child) = child {
         let runs_on = end.stopped.as_deref().filter(|_| child.has_ended().is_ok_and(|ended| !ended));
         if let Some(reason) = runs_on {
-            say(&format!("the recording ends: {reason}; the command runs on and is waited for"));
+            say(&format!("recording stopped: {reason}; waiting for the command, which continues"));
             follow(&mut child, signals)?;
         }
         let elapsed = if runs_on.is_some() { clock::now() } else { stopped }.saturating_sub(started);

@@ -318,7 +318,7 @@ impl Session {
         End { schema_version: SCHEMA_VERSION, end: self.stopped, losses, cost, notes, ..said }
     }
 
-    /// Ends a recording that cannot go on or is as large as it may be: tracing is released, and `end.json` says
+    /// Ends a recording that cannot continue or is as large as it may be: tracing is released, and `end.json` says
     /// why. More can be said with another call, when the command has ended.
     ///
     /// # Errors

@@ -78,10 +78,8 @@ impl Tracer {
     pub fn create(plan: Plan, buffer: u64, writer: &mut Writer) -> Result<Tracer, Error> {
         let Plan { tracefs, events } = plan;
         let (instance, removed) = Instance::create(&tracefs)?;
-        let mut notes: Vec<String> = removed
-            .iter()
-            .map(|n| format!("removed the tracing instance {n} that an earlier recording left"))
-            .collect();
+        let mut notes: Vec<String> =
+            removed.iter().map(|n| format!("removed the tracing instance {n} of an earlier recording")).collect();
         instance.set("trace_clock", clock::TRACE_CLOCK)?;
         instance.set("buffer_size_kb", &(buffer / 1024).max(1).to_string())?;
         let wakes_at_fill = instance.set("buffer_percent", WAKE_AT_PERCENT).is_ok();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(super) const PREFIX: &str = "host-";
 
 /// How long another process may take to undo a journal.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn path() -> PathBuf {
     let user = rustix::process::geteuid();
@@ -36,7 +36,11 @@ pub(super) fn make() -> Result<PathBuf, Error> {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(fail(e)),
         _ => {}
     }
-    if is_own(&path) { Ok(path) } else { Err(fail(io::Error::other("is no folder that only this user can write"))) }
+    if is_own(&path) {
+        Ok(path)
+    } else {
+        Err(fail(io::Error::other("is not a directory that only this user can write")))
+    }
 }
 
 fn is_own(path: &Path) -> bool {
@@ -52,7 +56,7 @@ pub(super) fn forget(journal: &Path) {
 }
 
 /// Undoes what runs changed that were killed together with their guardians. `say` takes a line for the user about each.
-/// What cannot be undone is said, and the caller goes on.
+/// What cannot be undone is said, and the caller continues.
 pub fn recover(say: &mut dyn FnMut(&str)) {
     let folder = path();
     if is_own(&folder) {
@@ -61,7 +65,7 @@ pub fn recover(say: &mut dyn FnMut(&str)) {
         journals.sort();
         for journal in journals {
             if let Err(error) = settle(&journal, false, say) {
-                say(&format!("a run that was killed may have left changes of this machine: {error}"));
+                say(&format!("a killed run may have left changes on this machine: {error}"));
             }
         }
     }
@@ -70,7 +74,7 @@ pub fn recover(say: &mut dyn FnMut(&str)) {
 /// Removes tracing instances of recorders that were killed, as every recorder of events does before it makes its own.
 pub fn remove_instances(say: &mut dyn FnMut(&str)) {
     for name in tracefs::find().ok().and_then(|tracefs| instance::clean(&tracefs).ok()).unwrap_or_default() {
-        say(&format!("removed the tracing instance {name} that an earlier recording left"));
+        say(&format!("removed the tracing instance {name} of an earlier recording"));
     }
 }
 
@@ -79,7 +83,7 @@ fn is_journal(path: &Path) -> bool {
     name.starts_with(PREFIX) && name.ends_with(".jsonl")
 }
 
-/// Undoes a journal unless its run goes on, which one that has `ended` does not; waits for another process that does.
+/// Undoes a journal unless its run continues, which one that has `ended` does not; waits for another process that does.
 /// The kernel drops the lock of a process that has ended a moment after it has closed its other files.
 pub(super) fn settle(journal: &Path, ended: bool, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let begin = Instant::now();
@@ -87,7 +91,7 @@ pub(super) fn settle(journal: &Path, ended: bool, say: &mut dyn FnMut(&str)) -> 
         match look(journal)? {
             Found::Gone => return Ok(()),
             Found::Locked(Some(owner)) if !ended && owner.runs() => return Ok(()),
-            Found::Locked(_) if begin.elapsed() > PATIENCE => {
+            Found::Locked(_) if begin.elapsed() > LOCK_TIMEOUT => {
                 let busy = io::Error::other("another process holds this journal");
                 return Err(Error::io(journal.display().to_string(), busy));
             }
@@ -111,7 +115,7 @@ fn undo_left(left: &Left) -> Report {
 fn tell(left: &Left, report: Report, say: &mut dyn FnMut(&str)) {
     let run = format!("the run {} that was killed", left.owner.pid);
     if !report.done.is_empty() {
-        say(&format!("undid what {run} had changed: {}", report.done.join("; ")));
+        say(&format!("reverted the changes of {run}: {}", report.done.join("; ")));
     }
     report.left.iter().for_each(|line| say(&format!("{run}: {line}")));
     if left.damaged > 0 {

@@ -28,7 +28,7 @@ impl Guardian {
             other => {
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(fail(other.err().unwrap_or_else(|| io::Error::other("it ended at once"))))
+                Err(fail(other.err().unwrap_or_else(|| io::Error::other("it exited immediately"))))
             }
         }
     }

@@ -143,7 +143,7 @@ pub(super) fn look(path: &Path) -> Result<Found, Error> {
         return Ok(Found::Gone);
     }
     if !of.is_file() || of.uid() != rustix::process::geteuid().as_raw() || of.len() > LARGEST {
-        return Err(fail(io::Error::other("is no journal of this user")));
+        return Err(fail(io::Error::other("is not a journal of this user")));
     }
     let mut text = String::new();
     Read::by_ref(&mut file).take(LARGEST).read_to_string(&mut text).map_err(fail)?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long processes that were killed may take to end: those that write to a slow disk do so first.
-const PATIENCE: Duration = Duration::from_secs(20);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What was undone.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,8 +38,8 @@ fn end_processes(changes: &[Change], report: &mut Report) {
         if pids.is_empty() {
             break;
         }
-        if begin.elapsed() > PATIENCE {
-            report.left.push(format!("{} processes of the run do not end", pids.len()));
+        if begin.elapsed() > EXIT_TIMEOUT {
+            report.left.push(format!("{} processes of the run do not exit", pids.len()));
             return;
         }
         killed = killed.max(pids.len());
@@ -50,7 +50,7 @@ fn end_processes(changes: &[Change], report: &mut Report) {
         std::thread::sleep(Duration::from_millis(2));
     }
     if killed > 0 {
-        report.done.push(format!("ended {killed} processes of its workload"));
+        report.done.push(format!("killed {killed} processes of its workload"));
     }
 }
 
@@ -99,7 +99,7 @@ fn value(file: &Path, before: &str, set: &[u64], report: &mut Report) {
     let ours = |value: &u64| now.first() == Some(&value.to_string()) && now.get(1..) == was.get(1..);
     if !set.iter().any(ours) {
         let (now, was) = (now.join(" "), was.join(" "));
-        return report.left.push(format!("{name} is {now}, which the run did not set: it stays (it was {was})"));
+        return report.left.push(format!("{name} is {now}, which the run did not set: not restored (it was {was})"));
     }
     match fs::write(file, before.trim_end()) {
         Ok(()) => report.done.push(format!("{name} = {}", was.join(" "))),
@@ -120,7 +120,7 @@ fn pair(files: &[std::path::PathBuf; 2], before: [u64; 2], set: &[Vec<u64>; 2], 
     let ours = |i: usize| now[1 - i] == 0 && set[i].contains(&now[i]);
     if !ours(0) && !ours(1) {
         let [a, b] = &names;
-        let message = format!("{a} is {first} and {b} {second}, which the run did not set: they stay (they were");
+        let message = format!("{a} is {first} and {b} {second}, which the run did not set: not restored (they were");
         return report.left.push(format!("{message} {} and {})", before[0], before[1]));
     }
     // Writing the one that counted sets the other to 0.
@@ -183,7 +183,7 @@ fn module(name: &str, report: &mut Report) {
     if unsafe { libc::syscall(libc::SYS_delete_module, text.as_ptr(), libc::O_NONBLOCK) } == 0 {
         report.done.push(format!("unloaded the module {name}"));
     } else {
-        report.left.push(format!("module {name} stays loaded: {}", io::Error::last_os_error()));
+        report.left.push(format!("module {name} was not unloaded: {}", io::Error::last_os_error()));
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&list).unwrap(), "256\t32\t0");
         assert_eq!(fs::read_to_string(&other).unwrap(), "5\n");
         assert_eq!((report.done.len(), report.left.len()), (1, 1), "{report:?}");
-        assert!(report.left[0].contains("is 5, which the run did not set: it stays (it was 1)"), "{report:?}");
+        assert!(report.left[0].contains("is 5, which the run did not set: not restored (it was 1)"), "{report:?}");
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub fn distinct(scenario: &Scenario) -> Vec<&Region> {
     regions.filter(|region| region.file.as_deref().is_none_or(|file| named.insert(file))).collect()
 }
 
-/// Why files on a disk cannot be had.
+/// Why files on a disk are not available.
 pub fn refusal(scenario: &Scenario, directory: &Path) -> Option<Refusal> {
     let regions = distinct(scenario);
     let wanted = regions.iter().filter(|r| r.kind == RegionKind::File).map(|r| worker::length(r)).sum::<u64>();

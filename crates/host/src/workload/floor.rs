@@ -39,25 +39,25 @@ fn floor(name: &str, memory: u64) -> Option<Floor> {
         "vm.min_free_kbytes" => of(
             (memory / 1024 / 10_000).min(1024),
             memory / 1024 / 20,
-            "5 % of the memory, or too little for interrupts",
+            "5 % of memory would be reserved, or too little for atomic allocations",
         ),
-        "vm.watermark_scale_factor" => of(1, 500, "kswapd keeps twice 5 % of each zone free"),
-        "vm.watermark_boost_factor" => of(0, 30_000, "a boost frees thrice the high watermark"),
-        "vm.lowmem_reserve_ratio" => or_zero(8, u64::MAX, "an eighth of the memory above is reserved in a lower zone"),
-        "vm.dirty_ratio" => of(5, 60, "writers wait at once, or memory is full of what no disk has yet"),
-        "vm.dirty_background_ratio" => of(1, 60, "memory is full of what no disk has yet"),
+        "vm.watermark_scale_factor" => of(1, 500, "kswapd would keep twice 5 % of each zone free"),
+        "vm.watermark_boost_factor" => of(0, 30_000, "a boost would reclaim three times the high watermark"),
+        "vm.lowmem_reserve_ratio" => or_zero(8, u64::MAX, "lower zones would reserve an eighth of the memory above"),
+        "vm.dirty_ratio" => of(5, 60, "writers would always be throttled, or memory would be full of dirty pages"),
+        "vm.dirty_background_ratio" => of(1, 60, "memory would be full of dirty pages"),
         "vm.dirty_bytes" => {
-            of(16 << 20, memory / 10 * 6, "writers wait at once, or memory is full of what no disk has yet")
+            of(16 << 20, memory / 10 * 6, "writers would always be throttled, or memory would be full of dirty pages")
         }
-        "vm.dirty_background_bytes" => of(1 << 20, memory / 10 * 6, "memory is full of what no disk has yet"),
+        "vm.dirty_background_bytes" => of(1 << 20, memory / 10 * 6, "memory would be full of dirty pages"),
         "vm.dirty_expire_centisecs" | "vm.dirty_writeback_centisecs" => {
-            or_zero(1, 360_000, "an hour's work is lost when power fails")
+            or_zero(1, 360_000, "an hour of writes would be lost on power failure")
         }
-        "vm.laptop_mode" => of(0, 3600, "an hour's work is lost when power fails"),
-        "vm.vfs_cache_pressure" => of(1, 10_000, "dentries and inodes are never reclaimed, or always"),
-        "vm.percpu_pagelist_high_fraction" => or_zero(8, u64::MAX, "lists of CPUs take an eighth of a zone"),
-        "vm.stat_interval" => of(1, 3600, "statistics by which memory is reclaimed are older than an hour"),
-        "kernel.watchdog_thresh" => or_zero(5, 60, "the watchdog takes a busy CPU for a dead one"),
+        "vm.laptop_mode" => of(0, 3600, "an hour of writes would be lost on power failure"),
+        "vm.vfs_cache_pressure" => of(1, 10_000, "dentries and inodes would never be reclaimed, or always"),
+        "vm.percpu_pagelist_high_fraction" => or_zero(8, u64::MAX, "pagesets would hold an eighth of a zone"),
+        "vm.stat_interval" => of(1, 3600, "vmstat counters would be older than an hour"),
+        "kernel.watchdog_thresh" => or_zero(5, 60, "the watchdog would report busy CPUs as locked up"),
         "vm.swappiness"
         | "vm.zone_reclaim_mode"
         | "vm.min_unmapped_ratio"
@@ -109,7 +109,7 @@ fn sysctl(name: &str, value: u64, memory: u64) -> Option<Refusal> {
             return Some(Refusal::Floor {
                 name: name.into(),
                 value,
-                limits: "no scenario may write it".into(),
+                limits: "scenarios must not write it".into(),
                 why: "",
             });
         }
@@ -148,7 +148,7 @@ mod tests {
             assert!(floor(name, 8 << 30).is_some_and(|floor| floor.least <= floor.most), "{name}");
         }
         for name in ["vm.panic_on_oom", "vm.overcommit_memory", "kernel.panic", "vm.drop_caches"] {
-            assert!(sysctl(name, 1, 8 << 30).unwrap().to_string().contains("no scenario may write it"), "{name}");
+            assert!(sysctl(name, 1, 8 << 30).unwrap().to_string().contains("scenarios must not write it"), "{name}");
         }
     }
 
@@ -175,6 +175,6 @@ mod tests {
             ["501 threads: at most 500, half of what the kernel starts (kernel.threads-max)"]
         );
         let locked = of("[[process.region]]\nname = \"r\"\nsize = \"6 GiB\"\nlocked = true\n");
-        assert!(locked[0].starts_with("6 GiB of locked memory in all: at most 5324 MiB"), "{locked:?}");
+        assert!(locked[0].starts_with("6 GiB of locked memory in total: at most 5324 MiB"), "{locked:?}");
     }
 }

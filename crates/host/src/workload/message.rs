@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// What a worker is told first.
+/// What a worker is sent first.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// Resolved scenario.
@@ -39,11 +39,11 @@ pub enum FromWorker {
         /// The run ended before its last phase did.
         cut: bool,
     },
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(String),
 }
 
-/// What a worker is told later.
+/// What a worker is sent later.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToWorker {
     /// The run begins.
@@ -51,7 +51,7 @@ pub enum ToWorker {
         /// Its beginning, by the trace clock.
         start: u64,
     },
-    /// The boundary has been recorded: go on.
+    /// The boundary has been recorded: continue.
     On,
 }
 

@@ -1,7 +1,7 @@
 //! Running a scenario's workload for real, and recording while it runs: the host arm, and the lab arm inside a guest.
 //!
 //! The recorder starts a worker per process ([`worker`]); they are programs of their own with the processes' names,
-//! CPUs, memory policies and regions, and touch exactly the pages that `mmtwin_scenario::program` says. The recorder records
+//! CPUs, memory policies and regions, and access exactly the pages that `mmtwin_scenario::program` says. The recorder records
 //! as for any command: events named by `run.events`, counters every `run.sample` and at every boundary between two
 //! phases, at which all threads of that process stand still. With each sample goes the placement of all regions, as
 //! counter source `numa_maps` (key `PROCESS/REGION`, counters `N0`, `N1`, ..., pages). `results.json` has what was

@@ -19,7 +19,7 @@ pub struct Watch {
     told: u64,
 }
 
-/// The killing of a process for want of memory.
+/// The killing of a process for lack of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kill {
     /// When, by the trace clock: as soon as the recorder read of it.
@@ -59,7 +59,7 @@ impl Watch {
         let kill = match said {
             Some((at, message)) => Kill { at, message },
             None if kills() > self.before + self.told => {
-                Kill { at: clock::now(), message: "the kernel counts a process killed for want of memory".into() }
+                Kill { at: clock::now(), message: "the kernel counted a process killed by the OOM killer".into() }
             }
             None => return None,
         };

@@ -1,4 +1,4 @@
-//! How time passes: ticks for the latency of single touches, and CPU work for think time.
+//! How time passes: ticks for the latency of single accesses, and CPU work for think time.
 //!
 //! Think time is work, not waiting: the kernel's NUMA scanner follows the CPU time of a task. An amount of work is the
 //! same number of multiplications wherever it is done, so that a thread that lost its CPU does not think less.

@@ -1,4 +1,4 @@
-//! What a scenario asks for and this machine cannot give, each by name, found before anything starts.
+//! What a scenario asks for and this machine does not provide, each by name, found before anything starts.
 //!
 //! A host has to give at least what the scenario needs: its nodes with their CPUs, distances and memory, and enough
 //! free memory for the regions. A guest that was made for the scenario has to fit it: no more nodes, CPUs and memory
@@ -13,7 +13,7 @@ use mmtwin_scenario::workload::{ActionKind, Huge, Policy, Process, RegionKind};
 use std::fmt;
 use std::path::Path;
 
-/// Something that this machine cannot give.
+/// A requirement of the scenario that this machine does not meet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A node.
@@ -25,7 +25,7 @@ pub enum Refusal {
         given: List,
     },
     /// A node more than the scenario has.
-    #[error("nodes {given}: the scenario's machine has {wanted}")]
+    #[error("this machine has nodes {given}, the scenario {wanted}")]
     MoreNodes {
         /// How many the scenario has.
         wanted: usize,
@@ -33,7 +33,7 @@ pub enum Refusal {
         given: List,
     },
     /// CPUs of a node.
-    #[error("node {node} with CPUs {wanted}: here it has CPUs {given}")]
+    #[error("node {node} with CPUs {wanted}: this machine has CPUs {given}")]
     Cpus {
         /// Node.
         node: u32,
@@ -43,13 +43,13 @@ pub enum Refusal {
         given: List,
     },
     /// More CPUs than a program can choose from.
-    #[error("CPU {cpu}: numbers go up to {max} here", max = rustix::thread::CpuSet::MAX_CPU - 1)]
+    #[error("CPU {cpu}: the highest supported CPU number is {max}", max = rustix::thread::CpuSet::MAX_CPU - 1)]
     LargeCpu {
         /// Its number.
         cpu: u32,
     },
     /// Memory of a node.
-    #[error("node {node} with {wanted} of memory: here it has {given}")]
+    #[error("node {node} with {wanted} of memory: this machine has {given}")]
     NodeMemory {
         /// Node.
         node: u32,
@@ -59,7 +59,7 @@ pub enum Refusal {
         given: Bytes,
     },
     /// Distance of two nodes.
-    #[error("distance {wanted} from node {from} to node {to}: here it is {given}")]
+    #[error("distance {wanted} from node {from} to node {to}: this machine has {given}")]
     Distance {
         /// From this node.
         from: usize,
@@ -105,7 +105,7 @@ pub enum Refusal {
         given: String,
     },
     /// Work of a kernel module.
-    #[error("action {action} of process {process}: it is work of a kernel module, which is not loaded")]
+    #[error("action {action} of process {process}: it needs the kernel module mmtwin, which is not loaded")]
     Module {
         /// Process.
         process: String,
@@ -113,7 +113,7 @@ pub enum Refusal {
         action: String,
     },
     /// A kernel module to be loaded and unloaded.
-    #[error("module {module} of process {process}: this kernel has no file of it, or it is loaded")]
+    #[error("module {module} of process {process}: not available for this kernel, or already loaded")]
     Cycle {
         /// Process.
         process: String,
@@ -121,7 +121,7 @@ pub enum Refusal {
         module: String,
     },
     /// Something that only the twin does.
-    #[error("{what} of process {process}: only the twin does that")]
+    #[error("{what} of process {process}: supported by the twin only")]
     TwinOnly {
         /// Process.
         process: String,
@@ -181,7 +181,7 @@ pub enum Refusal {
         given: Bytes,
     },
     /// Locked memory of all processes.
-    #[error("{wanted} of locked memory in all: at most {limit}, which leaves the machine a tenth of its memory")]
+    #[error("{wanted} of locked memory in total: at most {limit}, which leaves a tenth of memory free")]
     AllLocked {
         /// All locked regions.
         wanted: Bytes,
@@ -189,14 +189,14 @@ pub enum Refusal {
         limit: Bytes,
     },
     /// More threads than a real machine starts.
-    #[error("{wanted} threads: at most {limit}, half of what the kernel starts (kernel.threads-max)")]
+    #[error("{wanted} threads: at most {limit}, half of kernel.threads-max")]
     Threads {
         /// Threads of all processes.
         wanted: u64,
         /// The limit.
         limit: u64,
     },
-    /// A value that a real machine would hardly live with.
+    /// A value that would make a real machine unusable.
     #[error("{name} = {value}: on a real machine {limits}{}", beyond(.why))]
     Floor {
         /// Name of the sysctl.
@@ -227,12 +227,12 @@ pub enum Refusal {
         given: String,
     },
     /// Event tracing.
-    #[error("trace events: {what} (cure: {cure})")]
+    #[error("trace events: {what} (fix: {fix})")]
     Tracing {
         /// What is the matter.
         what: String,
-        /// The smallest cure.
-        cure: String,
+        /// The suggested fix.
+        fix: String,
     },
 }
 
@@ -246,12 +246,12 @@ pub struct Refusals(pub Vec<Refusal>);
 
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this machine cannot give what the scenario asks for:")?;
+        f.write_str("this machine does not meet the requirements of the scenario:")?;
         self.0.iter().try_for_each(|refusal| write!(f, "\n    {refusal}"))
     }
 }
 
-/// What the machine of this evidence cannot give. `directory` is where files would be.
+/// What the machine of this evidence does not provide. `directory` is where files would be.
 pub fn refusals(scenario: &Scenario, arm: Arm, evidence: &Evidence, directory: &Path) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     topology(scenario, arm, &evidence.nodes, &mut refusals);
@@ -388,7 +388,7 @@ fn placement(process: &Process, scenario: &Scenario, evidence: &Evidence, refusa
     }
 }
 
-/// Memory and files that are given back while the process runs, and attempts to get blocks.
+/// Memory and files that are freed while the process runs, and attempts to get blocks.
 fn of_the_twin(process: &Process, refusals: &mut Vec<Refusal>) {
     let temporary = process.regions.iter().filter(|region| region.temporary);
     let temporary = temporary.map(|region| format!("region {} with temporary = true", region.name));
@@ -507,7 +507,7 @@ mod tests {
         let more = [node(0, &[0, 1, 4], 2 << 20, &[10, 21, 31]), node(1, &[2, 3], 1 << 20, &[21, 10, 31])];
         assert!(of_topology(Arm::Host, &more).is_empty());
         let expected =
-            ["node 0 with CPUs 0-1: here it has CPUs 0-1,4", "node 0 with 1 GiB of memory: here it has 2 GiB"];
+            ["node 0 with CPUs 0-1: this machine has CPUs 0-1,4", "node 0 with 1 GiB of memory: here it has 2 GiB"];
         assert_eq!(of_topology(Arm::Lab, &more), expected);
     }
 
@@ -515,13 +515,13 @@ mod tests {
     fn a_machine_that_does_not() {
         let small = [node(0, &[0], 1 << 19, &[10, 20])];
         let expected = [
-            "node 0 with CPUs 0-1: here it has CPUs 0",
-            "node 0 with 1 GiB of memory: here it has 512 MiB",
+            "node 0 with CPUs 0-1: this machine has CPUs 0",
+            "node 0 with 1 GiB of memory: this machine has 512 MiB",
             "node 1: this machine has nodes 0",
         ];
         assert_eq!(of_topology(Arm::Host, &small), expected);
         let other = [node(0, &[0, 1], 1 << 20, &[10, 20]), node(1, &[2, 3], 1 << 20, &[21, 10])];
-        assert_eq!(of_topology(Arm::Host, &other), ["distance 21 from node 0 to node 1: here it is 20"]);
+        assert_eq!(of_topology(Arm::Host, &other), ["distance 21 from node 0 to node 1: this machine has 20"]);
     }
 
     #[test]
@@ -543,8 +543,8 @@ mod tests {
             "policy preferred-many:0 of process p: it needs Linux 5.15, this is 5.4.0-1",
             "region r of process p with policy default: a process that has policy preferred-many:0 uses it there",
             "start on node 1 of process p: none of its CPUs is on that node",
-            "action page-loop of process p: it is work of a kernel module, which is not loaded",
-            "module no_such of process p: this kernel has no file of it, or it is loaded",
+            "action page-loop of process p: it needs the kernel module mmtwin, which is not loaded",
+            "module no_such of process p: not available for this kernel, or already loaded",
         ];
         assert_eq!(all[..5], expected);
         assert!(since("5.15.0", (5, 15)) && since("6.1.0-13-amd64", (5, 15)) && !since("", (1, 0)));

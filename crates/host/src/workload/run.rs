@@ -58,13 +58,13 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     let mut refused = refusals(scenario, options.arm, &evidence::collect(), directory);
     refused.extend(settings::refusals(scenario));
     let plan = match (scenario.run.events.as_slice(), tracefs::find()) {
-        ([], _) => Err("the scenario names no events".to_string()),
+        ([], _) => Err("the scenario has no events".to_string()),
         (patterns, Ok(tracefs)) => {
             let plan = record::plan(&tracefs, patterns)?;
-            if plan.is_empty() { Err("the scenario names no events of this kernel".to_string()) } else { Ok(plan) }
+            if plan.is_empty() { Err("the scenario has no events of this kernel".to_string()) } else { Ok(plan) }
         }
-        (_, Err(tracefs::Obstacle { what, cure })) => {
-            refused.push(Refusal::Tracing { what: what.clone(), cure });
+        (_, Err(tracefs::Obstacle { what, fix })) => {
+            refused.push(Refusal::Tracing { what: what.clone(), fix });
             Err(what)
         }
     };
@@ -105,7 +105,7 @@ struct Run<'a> {
     team: Vec<Member>,
     /// By process.
     phases: Vec<Vec<PhaseResult>>,
-    /// When each process was told to go on.
+    /// When each process was told to continue.
     told: Vec<u64>,
     nodes: usize,
     watch: Watch,
@@ -198,7 +198,7 @@ fn cpu_times(team: &[Member]) -> Option<(f64, f64)> {
 }
 
 impl Run<'_> {
-    /// Records until all workers are done or were killed because memory ran out: all others go on, as on the twin.
+    /// Records until all workers are done or were killed because memory ran out: all others continue, as on the twin.
     fn follow(&mut self, signals: &mut Signals) -> Result<(), Error> {
         let interval = Some(self.scenario.run.sample.0).filter(|interval| *interval > 0);
         let mut samples = Samples::every(interval.map(Duration::from_nanos));
@@ -270,7 +270,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The phase in which a process was killed. What was done in it nobody knows.
+    /// The phase in which a process was killed. What was done in it it is not known.
     fn broken_off(&self, process: usize, waiting: &[Waiting], at: u64) -> Option<PhaseResult> {
         // It had done one that is yet to be put down.
         if waiting.iter().any(|waiting| waiting.process == process) {
@@ -282,7 +282,7 @@ impl Run<'_> {
         (start <= at).then(|| PhaseResult { process: of.name.clone(), phase, start, end: at, ..PhaseResult::default() })
     }
 
-    /// Adds the placement of all regions to the sample just taken, and lets those go on that waited for it.
+    /// Adds the placement of all regions to the sample just taken, and lets those continue that waited for it.
     fn place(&mut self, waiting: Vec<Waiting>) -> Result<(), Error> {
         let placed: Vec<_> = self
             .team
@@ -315,32 +315,32 @@ impl Run<'_> {
     }
 }
 
-/// How a run ends in which processes were killed: the first of them, and what is to be said of the others.
+/// The ending of a run in which processes were killed: the first of them, and notes on the others.
 fn ending_of(ending: Ending, killed: Vec<Killed>, start: u64) -> (Ending, Vec<String>) {
     let mut killed = killed.into_iter();
     let Some(Killed { pid, comm, kill: Kill { at, message } }) = killed.next() else { return (ending, Vec::new()) };
     let said = |Killed { pid, comm, kill }: Killed| {
         let after = kill.at.saturating_sub(start) as f64 / 1e9;
-        format!("out of memory after {after:.3} s too: {comm} (pid {pid}) was killed: {}", kill.message)
+        format!("out of memory also after {after:.3} s: {comm} (pid {pid}) was killed: {}", kill.message)
     };
     (Ending::OutOfMemory { at, pid, comm, message }, killed.map(said).collect())
 }
 
-/// What must be known of a run beside its figures.
+/// Notes on a run.
 fn notes(scenario: &Scenario, pace: Pace) -> Vec<String> {
     let mut notes = vec![format!(
-        "think time is work, {:.3} rounds per ns of CPU time; touches are timed in ticks, {:.3} per ns",
+        "think time is computation, {:.3} rounds per ns of CPU time; accesses are timed in TSC ticks, {:.3} per ns",
         pace.rounds, pace.ticks
     )];
     let differing = refuse::sysctls(scenario);
     if !differing.is_empty() {
         let each = differing.iter().map(|(name, wanted, given)| format!("{name} is {given}, not {wanted}"));
-        notes.push(format!("this kernel is not set as the scenario's: {}", each.collect::<Vec<_>>().join("; ")));
+        notes.push(format!("sysctls of this kernel differ from the scenario: {}", each.collect::<Vec<_>>().join("; ")));
     }
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let series = |version: &str| version.split('.').take(2).map(String::from).collect::<Vec<_>>();
     if series(&release) != series(&scenario.kernel.version) {
-        notes.push(format!("this kernel is {release}, the scenario's is {}", scenario.kernel.version));
+        notes.push(format!("this kernel is {release}, the scenario has {}", scenario.kernel.version));
     }
     notes
 }

@@ -206,14 +206,14 @@ fn memory_mount(scenario: &Scenario) -> Option<Mount> {
     })
 }
 
-/// Why cgroups cannot be had.
+/// Why cgroups are not available.
 pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     let mount = memory_mount(scenario);
     let refusal = |cgroup: &Cgroup| {
         let why = match &mount {
             None => format!("no memory controller of cgroup {} is mounted", scenario.kernel.cgroup),
             Some(mount) if below(mount, &cgroup.name).exists() => {
-                format!("{} exists; it is not touched", below(mount, &cgroup.name).display())
+                format!("{} exists and is not changed", below(mount, &cgroup.name).display())
             }
             Some(mount) if rustix::fs::access(&mount.path, rustix::fs::Access::WRITE_OK).is_err() => {
                 format!("{} cannot be written", mount.path.display())

@@ -25,7 +25,7 @@ const FILES: [&str; 11] = [
 /// More than any of them has on a machine of a few hundred CPUs: a buffer that grows would change what is read.
 const BUFFER: usize = 1 << 20;
 
-/// Reads the state now. Files that are not there are left out. Where threads are is read `for_balancing` alone: reading
+/// Reads the state now. Files that are not there are omitted. Where threads are is read `for_balancing` alone: reading
 /// it is work that others need not do.
 pub(super) fn read(team: &[Member], for_balancing: bool) -> State {
     let cpus = if for_balancing { team.iter().map(cpus).collect() } else { Vec::new() };

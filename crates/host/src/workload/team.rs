@@ -78,7 +78,7 @@ impl Member {
         }
     }
 
-    /// Tells it something. One that has ended says so otherwise.
+    /// Sends it a message. One that has exited is detected elsewhere.
     pub fn tell(&mut self, message: &ToWorker) {
         let _ = self.line.send(message);
     }
@@ -100,7 +100,7 @@ impl Member {
     pub fn broken(&mut self) -> Error {
         let message = match self.end(false) {
             Ok(Some(signal)) => format!("it was killed by signal {signal}"),
-            Ok(None) => "it ended before its work was done".into(),
+            Ok(None) => "it exited before its work was done".into(),
             Err(error) => error.to_string(),
         };
         Error::Workload { process: self.name.clone(), message }

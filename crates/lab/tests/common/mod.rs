@@ -29,7 +29,7 @@ impl Guest {
     pub fn new(kernel: &str, mode: Mode) -> Option<Guest> {
         let with_agent = |guest: Guest| match guest.agent().is_file() {
             true => Ok(guest),
-            false => Err(Error::Missing { what: "mmtwin-agent".into(), cure: "run `make lab`".into() }),
+            false => Err(Error::Missing { what: "mmtwin-agent".into(), fix: "run `make lab`".into() }),
         };
         skipping(found(kernel, mode).and_then(with_agent))
     }

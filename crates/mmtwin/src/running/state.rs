@@ -1,4 +1,4 @@
-//! What a recorded machine held when its workload began, for the twin to go on from.
+//! What a recorded machine held when its workload began, for the twin to continue from.
 
 use crate::{Analysed, Error};
 use mmtwin_analysis::Analysis;
@@ -85,17 +85,18 @@ fn zones(rows: &[Row], pagesets: &[Pageset], blocks: &[FreeBlocks]) -> Result<Ve
             continue;
         }
         let name = || format!("zone {zone} of node {node}");
-        let number = node.parse().map_err(|_| format!("node `{node}` of {} is no number", name()))?;
+        let number = node.parse().map_err(|_| format!("invalid node `{node}` of {}", name()))?;
         let kind = ZoneKind::ALL.into_iter().find(|kind| kind.name() == zone);
-        let kind = kind.ok_or_else(|| format!("{}: such zones are not modelled", name()))?;
-        let value = |what: &str| row.value(what).ok_or_else(|| format!("{}: {what} is missing or no number", name()));
+        let kind = kind.ok_or_else(|| format!("{}: this zone type is not modelled", name()))?;
+        let value =
+            |what: &str| row.value(what).ok_or_else(|| format!("{}: {what} is missing or not a number", name()));
         zones.push(zone_state((number, kind), row, value, pagesets, blocks)?);
     }
     let known = |node: u32, name: &str| zones.iter().any(|zone| zone.node == node as usize && zone.kind.name() == name);
     let lists = pagesets.iter().filter(|set| !set.lists.is_empty()).map(|set| (set.node, &set.zone));
     let free = blocks.iter().filter(|of| of.blocks.iter().any(|count| *count > 0)).map(|of| (of.node, &of.zone));
     match lists.chain(free).find(|(node, zone)| !known(*node, zone)) {
-        Some((node, zone)) => Err(format!("pages of zone {zone} of node {node}, which zoneinfo does not have")),
+        Some((node, zone)) => Err(format!("pages of zone {zone} of node {node}, which is not in zoneinfo")),
         None => Ok(zones),
     }
 }
@@ -144,7 +145,9 @@ fn free_by_type(node: usize, kind: ZoneKind, blocks: &[FreeBlocks]) -> Vec<FreeB
 fn lists(set: &Pageset) -> Result<PerCpuState, String> {
     let list = |&(order, of, blocks): &(u32, usize, u64)| {
         let known = Migratetype::ALL.get(of).map(|of| (order, *of, blocks));
-        known.ok_or_else(|| format!("lists of CPU {} in zone {}: type {of} is not modelled", set.cpu, set.zone))
+        known.ok_or_else(|| {
+            format!("pagesets of CPU {} in zone {}: migratetype {of} is not modelled", set.cpu, set.zone)
+        })
     };
     Ok(PerCpuState {
         high: set.high,

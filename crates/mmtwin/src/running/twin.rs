@@ -58,9 +58,9 @@ pub struct Request<'a> {
     pub name: &'a str,
     /// Recording to write, and whether one that is there is replaced.
     pub output: Option<(&'a Path, bool)>,
-    /// Every touch by itself.
+    /// Every access by itself.
     pub explicit: bool,
-    /// Touches that are replayed.
+    /// Accesses that are replayed.
     pub trace: Option<&'a Trace>,
     /// Run twice and compare.
     pub check_determinism: bool,

@@ -11,7 +11,7 @@ use mmtwin_event::results::Results;
 use std::collections::BTreeMap;
 
 /// Fewest samples while the workload runs, both ends included: three between them.
-const FEWEST: usize = 5;
+const MIN_SAMPLES: usize = 5;
 /// Least growth: a curve of fewer steps is known to some percent only.
 const LEAST: f64 = 100.0;
 /// Parts of the time at whose ends curves are compared.
@@ -55,7 +55,7 @@ fn curve(points: &[(u64, Option<u64>)], start: u64, end: u64) -> Option<Curve> {
     // The last sample before the workload and the first after it are its begin and end.
     let first = points.iter().rposition(|(at, _)| *at <= start).unwrap_or(0);
     let last = points.iter().position(|(at, _)| *at >= end).unwrap_or(points.len().saturating_sub(1));
-    let points = points.get(first..=last).filter(|points| points.len() >= FEWEST)?;
+    let points = points.get(first..=last).filter(|points| points.len() >= MIN_SAMPLES)?;
     let values: Vec<(f64, f64)> =
         points.iter().map(|(at, value)| Some((*at as f64, (*value)? as f64))).collect::<Option<_>>()?;
     let ((begin, from), (end, to)) = (values[0], values[values.len() - 1]);
@@ -75,7 +75,7 @@ fn curve(points: &[(u64, Option<u64>)], start: u64, end: u64) -> Option<Curve> {
     Some((0..=PARTS).map(value).collect())
 }
 
-/// Puts the curves of both sides beside each other, where all runs of the kernel have one.
+/// Puts the curves of both sides side by side, where all runs of the kernel have one.
 pub fn compare(kernel: &[BTreeMap<String, Curve>], twin: &[BTreeMap<String, Curve>]) -> Vec<CurveRow> {
     let all = |runs: &[BTreeMap<String, Curve>], name: &String| -> Option<Vec<Curve>> {
         runs.iter().map(|run| run.get(name).cloned()).collect::<Option<Vec<_>>>().filter(|curves| !curves.is_empty())

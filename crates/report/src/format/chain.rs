@@ -1,4 +1,4 @@
-//! An explanation as text: its steps in the order of time, what is not known, and the answer at the end.
+//! An explanation as text: its steps in time order, what was not recorded, and the answer at the end.
 
 use super::Style;
 use super::grid::{Tone, wrap};
@@ -17,17 +17,17 @@ pub fn write(chain: &Chain, style: &Style, out: &mut dyn io::Write) -> io::Resul
     let mut text = String::new();
     let _ = writeln!(text, "{}", Tone::Strong.paint(&chain.title, style));
     for (number, step) in chain.steps.iter().enumerate() {
-        if let Some((_, left_out)) = chain.left_out.filter(|(at, _)| *at == number) {
-            let _ = writeln!(text, "{:>TIME$}  {left_out} steps are left out here", "...");
+        if let Some((_, dropped)) = chain.dropped.filter(|(at, _)| *at == number) {
+            let _ = writeln!(text, "{:>TIME$}  {dropped} steps are not shown here", "...");
         }
         self::step(step, style, &mut text);
     }
     if chain.steps.is_empty() {
-        let _ = writeln!(text, "{:INDENT$}nothing of it is recorded", "");
+        let _ = writeln!(text, "{:INDENT$}no event of it was recorded", "");
     }
     for (number, gap) in chain.gaps.iter().enumerate() {
         let head = if number == 0 { "n/a" } else { "" };
-        let lines = wrap(&format!("{}: {}", gap.what, gap.cure), style.width.saturating_sub(INDENT));
+        let lines = wrap(&format!("{}: {}", gap.what, gap.fix), style.width.saturating_sub(INDENT));
         for (number, line) in lines.iter().enumerate() {
             let head = if number == 0 { head } else { "" };
             let _ = writeln!(text, "{head:>TIME$}  {}", Tone::Faint.paint(line, style));

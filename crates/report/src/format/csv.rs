@@ -12,7 +12,7 @@
 //!
 //! A value that is not known is `n/a`; a field that does not apply (the gain of a row without rule) is empty.
 
-use crate::compare::{Comparison, FINDINGS, JoinedBody, JoinedTable, RECONCILIATION, Row, Value};
+use crate::compare::{CROSS_CHECK, Comparison, FINDINGS, JoinedBody, JoinedTable, Row, Value};
 use crate::model::{Body, Cell};
 use std::io;
 
@@ -20,7 +20,7 @@ use std::io;
 pub(super) fn write(comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
     let mut blocks: Vec<Block> = Vec::new();
     blocks.extend(findings(comparison));
-    blocks.extend(reconciliation(comparison));
+    blocks.extend(cross_check(comparison));
     for table in &comparison.tables {
         let block = match &table.body {
             JoinedBody::Metric(rows) => metric(comparison, table, rows),
@@ -100,8 +100,8 @@ fn findings(comparison: &Comparison) -> Option<Block> {
     Some(Block { table: FINDINGS.to_owned(), header, rows: rows.collect() })
 }
 
-fn reconciliation(comparison: &Comparison) -> Option<Block> {
-    let rows = comparison.reconciliation.as_ref()?.iter().map(|(input, line)| {
+fn cross_check(comparison: &Comparison) -> Option<Block> {
+    let rows = comparison.cross_check.as_ref()?.iter().map(|(input, line)| {
         let difference = exact(&line.difference());
         vec![
             input_name(comparison, *input),
@@ -113,7 +113,7 @@ fn reconciliation(comparison: &Comparison) -> Option<Block> {
         ]
     });
     let header = owned(&["input", "key", "label", "events", "counters", "difference"]);
-    Some(Block { table: RECONCILIATION.to_owned(), header, rows: rows.collect() })
+    Some(Block { table: CROSS_CHECK.to_owned(), header, rows: rows.collect() })
 }
 
 fn metric(comparison: &Comparison, table: &JoinedTable, rows: &[Row]) -> Block {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 const BAR: usize = 40;
 
-/// Appends the slots and the line with average, total and count. Empty slots after the last count are left out.
+/// Appends the slots and the line with average, total and count. Empty slots after the last count are omitted.
 pub(super) fn write(unit: &str, slots: &[(u64, u64, u64)], mean: Option<f64>, total: u64, out: &mut String) {
     let unit = match unit {
         "ns" => "nsecs",

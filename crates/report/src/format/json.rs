@@ -1,14 +1,14 @@
-//! JSON, schema_version 1. Keys keep this order; they are added to, never renamed or removed, within a version.
+//! JSON, schema_version 2. Keys keep this order; they are added to, never renamed or removed, within a version.
 //!
 //! ```text
-//! schema_version  1
+//! schema_version  2
 //! inputs          [{name, column, arm, kernel, lost_events, events, scenario}]; column is an index into a metric
 //!                 table's columns: several inputs of one column are runs of it. lost_events is null where it is not
-//!                 known, and then lost_at_least is what was counted, if anything was; cut, only where an input lacks
-//!                 something that was once in it, lists what, each with its place
+//!                 known, and then lost_at_least is what was counted, if anything was; incomplete, only where parts of
+//!                 an input are missing, lists them with their positions
 //! notes           what to know before comparing, sentences
 //! findings        [{input, key, severity, sentence, detail, command}], worst first; null if not selected
-//! reconciliation  [{input, key, label, events, counters, difference, na}]; null if not selected
+//! cross_check     [{input, key, label, events, counters, difference, na}]; null if not selected
 //! tables          [{name, kind, title, note, ...}] with, by kind:
 //!   metric        columns [name], baseline first; rows [{key, label, unit, better, gain_rule, values, and arrays
 //!                 parallel to values}]: na, change_percent (plain, from the baseline), gain_percent (by gain_rule),
@@ -21,22 +21,22 @@
 //! ```
 //!
 //! `input` is an index into `inputs`. `null` is a value that is not known; the reason (`not-recorded`, `not-in-kernel`,
-//! `lost`) stands in the parallel array `na` of a metric row and of a reconciliation (events, counters), elsewhere in
+//! `lost`) stands in the parallel array `na` of a metric row and of a cross-check (events, counters), elsewhere in
 //! a sparse list `na` of [row, column, reason]. Integers are exact; there is no NaN and no infinity.
 
 use crate::compare::{Comparison, Input, JoinedBody, JoinedTable, Row, Value};
-use crate::model::{Body, Cell, Column, Finding, Reconciliation};
+use crate::model::{Body, Cell, Column, CrossCheck, Finding};
 use serde::{Serialize, Serializer};
 use std::io;
 
 /// Writes the document and a line feed.
 pub(super) fn write(comparison: &Comparison, out: &mut dyn io::Write) -> io::Result<()> {
     let document = Document {
-        schema_version: 1,
+        schema_version: 2,
         inputs: comparison.inputs.iter().map(input).collect(),
         notes: &comparison.notes,
         findings: comparison.findings.as_ref().map(|f| f.iter().map(finding).collect()),
-        reconciliation: comparison.reconciliation.as_ref().map(|r| r.iter().map(reconciliation).collect()),
+        cross_check: comparison.cross_check.as_ref().map(|r| r.iter().map(cross_check).collect()),
         tables: comparison.tables.iter().map(|t| table(&comparison.columns, t)).collect(),
     };
     serde_json::to_writer(&mut *out, &document)?;
@@ -49,7 +49,7 @@ struct Document<'a> {
     inputs: Vec<InputJson<'a>>,
     notes: &'a [String],
     findings: Option<Vec<FindingJson<'a>>>,
-    reconciliation: Option<Vec<ReconciliationJson<'a>>>,
+    cross_check: Option<Vec<CrossCheckJson<'a>>>,
     tables: Vec<TableJson<'a>>,
 }
 
@@ -65,7 +65,7 @@ struct InputJson<'a> {
     events: Option<u64>,
     scenario: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    cut: &'a [String],
+    incomplete: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -79,7 +79,7 @@ struct FindingJson<'a> {
 }
 
 #[derive(Serialize)]
-struct ReconciliationJson<'a> {
+struct CrossCheckJson<'a> {
     input: usize,
     key: &'a str,
     label: &'a str,
@@ -204,7 +204,7 @@ fn input(input: &Input) -> InputJson<'_> {
         lost_at_least: Some(info.lost_at_least).filter(|lost| info.lost_events.is_none() && *lost > 0),
         events: Some(info.events).filter(|_| !info.counters_only),
         scenario: info.scenario.as_deref(),
-        cut: &info.cut,
+        incomplete: &info.incomplete,
     }
 }
 
@@ -223,8 +223,8 @@ fn reason(cell: &Cell) -> Option<&'static str> {
     cell.na().map(|na| na.word())
 }
 
-fn reconciliation((input, line): &(usize, Reconciliation)) -> ReconciliationJson<'_> {
-    ReconciliationJson {
+fn cross_check((input, line): &(usize, CrossCheck)) -> CrossCheckJson<'_> {
+    CrossCheckJson {
         input: *input,
         key: &line.key,
         label: &line.label,
@@ -367,7 +367,7 @@ mod tests {
         let mut comparison = compared();
         comparison.select(&["vmscan".to_owned()]).unwrap();
         let document = parsed(&comparison);
-        assert!(document["findings"].is_null() && document["reconciliation"].is_null());
+        assert!(document["findings"].is_null() && document["cross_check"].is_null());
         assert_eq!(document["tables"].as_array().unwrap().len(), 1);
     }
 

@@ -18,7 +18,7 @@ use std::io;
 pub enum Format {
     /// Aligned text.
     Table,
-    /// One JSON document, schema_version 1.
+    /// One JSON document, schema_version 2.
     Json,
     /// One block per table, RFC 4180.
     Csv,
@@ -33,7 +33,7 @@ pub struct Style {
     pub colour: bool,
     /// Rows printed of a list or series; the rest is counted.
     pub rows: usize,
-    /// Leave out what nothing is known of; its tables are only named, at the end.
+    /// Omit tables without a known value; they are only named at the end.
     pub brief: bool,
 }
 

@@ -74,7 +74,7 @@ fn report(name: &str, direct: u64, stalled: f64) -> Report {
             kernel: Some("6.18.3".into()),
             lost_events: Some(7),
             lost_at_least: 7,
-            cut: Vec::new(),
+            incomplete: Vec::new(),
             events: 123_456,
             counters_only: false,
             scenario: None,
@@ -88,14 +88,14 @@ fn report(name: &str, direct: u64, stalled: f64) -> Report {
                 "its working set is larger than its limit.",
             ),
         ],
-        reconciliation: vec![
-            Reconciliation {
+        cross_check: vec![
+            CrossCheck {
                 key: "direct_scans".into(),
                 label: "direct scans".into(),
                 events: Cell::int(4_454_162),
                 counters: Cell::int(4_504_129),
             },
-            Reconciliation {
+            CrossCheck {
                 key: "kswapd_scans".into(),
                 label: "kswapd scans".into(),
                 events: Cell::int(4_454_162),
@@ -137,7 +137,7 @@ pub(crate) fn runs() -> Comparison {
         let mut report = report(&format!("{column}{i}.mmt"), direct, stalled);
         report.tables.retain(|table| table.name == "vmscan");
         report.findings.clear();
-        report.reconciliation.clear();
+        report.cross_check.clear();
         report
     };
     let base = (0..8).map(|i| run("a", i, 440 + i, 4.0 + (i * 3 % 8) as f64 / 10.0)).collect();
@@ -211,12 +211,12 @@ pub(crate) fn any_report() -> impl Strategy<Value = Report> {
     let histogram = (slots, prop::option::of(any::<f64>()), any::<u64>()).prop_map(|(slots, mean, total)| {
         table("histogram", "", "", Body::Histogram { unit: "ns", slots, mean, total })
     });
-    let line = (any_cell(), any_cell()).prop_map(|(events, counters)| Reconciliation {
+    let line = (any_cell(), any_cell()).prop_map(|(events, counters)| CrossCheck {
         key: "k".into(),
         label: "l".into(),
         events,
         counters,
     });
     (prop::collection::vec(prop_oneof![metrics, list, matrix, histogram], 0..5), prop::collection::vec(line, 0..3))
-        .prop_map(|(tables, reconciliation)| Report { tables, reconciliation, ..Report::default() })
+        .prop_map(|(tables, cross_check)| Report { tables, cross_check, ..Report::default() })
 }

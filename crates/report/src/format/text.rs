@@ -1,22 +1,22 @@
-//! The report as text: what it is about, findings, lines that should agree, then the tables.
+//! The report as text: what it is about, findings, event/counter cross-check, then the tables.
 //!
 //! A value of a comparison is written `VALUE (+x.xx%)` by its row's rule of gain, or `VALUE (+x.x%)` with the plain
 //! change if the row has none, followed by `better` or `worse` where the row prefers a direction. With several runs the
 //! median is followed by its interval, the change by `*` if it is significant (only then is it called better or worse)
-//! and by the size of the effect with its interval: never a star alone. A column that reproduces published figures has
-//! them before it, and behind it the error and whether the row was fitted.
+//! and by the size of the effect with its interval. Published figures stand before the column that reproduces them, the
+//! error and whether the row was fitted behind it.
 
 use super::Style;
 use super::grid::{Entry, Grid, GridColumn, Tone, clean, wrap};
 use super::{histogram, number};
 use crate::compare::{Comparison, Input, JoinedBody, JoinedTable, Row, Test, Value};
 use crate::gain::{Verdict, change};
-use crate::model::{Body, Cell, Column, Finding, Gain, Na, Reconciliation};
+use crate::model::{Body, Cell, Column, CrossCheck, Finding, Gain, Na};
 use crate::statistics::Interval;
 use std::fmt::Write;
 use std::io;
 
-/// Findings printed; a report answers, it does not list.
+/// Findings printed.
 const FINDINGS: usize = 5;
 
 /// Writes the whole text.
@@ -26,20 +26,20 @@ pub(super) fn write(comparison: &Comparison, style: &Style, out: &mut dyn io::Wr
     if let Some(found) = &comparison.findings {
         findings(comparison, found, style, &mut text);
     }
-    if let Some(lines) = &comparison.reconciliation {
-        let both = |line: &Reconciliation| line.events.na().is_none() && line.counters.na().is_none();
+    if let Some(lines) = &comparison.cross_check {
+        let both = |line: &CrossCheck| line.events.na().is_none() && line.counters.na().is_none();
         let lines: Vec<_> = lines.iter().filter(|(_, line)| !style.brief || both(line)).collect();
         if !lines.is_empty() {
-            reconciliation(comparison, &lines, style, &mut text);
+            cross_check(comparison, &lines, style, &mut text);
         }
     }
-    let (told, untold): (Vec<_>, Vec<_>) = comparison.tables.iter().partition(|t| !style.brief || tells(&t.body));
-    for table in told {
+    let (known, unknown): (Vec<_>, Vec<_>) = comparison.tables.iter().partition(|t| !style.brief || tells(&t.body));
+    for table in known {
         self::table(comparison, table, style, &mut text);
     }
-    if !untold.is_empty() {
-        let names: Vec<&str> = untold.iter().map(|table| table.name.as_str()).collect();
-        heading("Nothing recorded for", style, &mut text);
+    if !unknown.is_empty() {
+        let names: Vec<&str> = unknown.iter().map(|table| table.name.as_str()).collect();
+        heading("Not recorded", style, &mut text);
         line(&names.join(", "), Tone::Faint, style, &mut text);
     }
     out.write_all(text.as_bytes())
@@ -82,7 +82,7 @@ fn inputs(comparison: &Comparison, style: &Style, out: &mut String) {
                 None => "losses unknown".to_owned(),
             });
         }
-        facts.push(cut(&info.cut));
+        facts.push(incomplete(&info.incomplete));
         facts.retain(|fact| !fact.is_empty());
         let heading = comparison.columns.get(*column).filter(|name| columns > 1 && **name != info.name);
         let heading = heading.map_or(String::new(), |name| format!("{name} = "));
@@ -92,25 +92,26 @@ fn inputs(comparison: &Comparison, style: &Style, out: &mut String) {
         line(&format!("note: {note}"), Tone::Plain, style, out);
     }
     if let Some(baseline) = comparison.columns.first().filter(|_| columns > 1) {
-        line(&format!("Changes are from {baseline}."), Tone::Faint, style, out);
+        line(&format!("Baseline: {baseline}."), Tone::Faint, style, out);
     }
     if several_runs {
-        let told = "Values are medians of runs, [low, high] their interval: 95 % with at least 6 runs, with fewer from \
-                    the lowest to the highest run (confidence in --format json). * is significant at 5 % (Mann-Whitney, \
-                    Holm over the rows of a table); shift is the median difference (Hodges-Lehmann).";
-        line(told, Tone::Faint, style, out);
+        let legend = "Values are medians over runs; [low, high] is their 95 % confidence interval with at least 6 runs, \
+                      else the lowest and the highest run (confidence in --format json). * marks a difference that is \
+                      significant at 5 % (Mann-Whitney U, Holm-corrected over the rows of a table); shift is the median \
+                      difference (Hodges-Lehmann).";
+        line(legend, Tone::Faint, style, out);
     }
 }
 
-/// Cuts named in the first line; JSON has all.
-const CUTS: usize = 2;
+/// Missing parts named in the first line; JSON has all.
+const PARTS: usize = 2;
 
-/// What an input lacks; empty if nothing.
-fn cut(cuts: &[String]) -> String {
-    match cuts.len() {
+/// Missing parts of an input; empty if none.
+fn incomplete(parts: &[String]) -> String {
+    match parts.len() {
         0 => String::new(),
-        n if n > CUTS => format!("cut ({}; and {} more)", cuts[..CUTS].join("; "), n - CUTS),
-        _ => format!("cut ({})", cuts.join("; ")),
+        n if n > PARTS => format!("incomplete ({}; and {} more)", parts[..PARTS].join("; "), n - PARTS),
+        _ => format!("incomplete ({})", parts.join("; ")),
     }
 }
 
@@ -147,7 +148,7 @@ fn findings(comparison: &Comparison, found: &[(usize, Finding)], style: &Style, 
 
 fn more(count: usize, what: &str, style: &Style, out: &mut String) {
     if count > 0 {
-        line(&format!("… {count} more {what} (--format json has all)"), Tone::Faint, style, out);
+        line(&format!("… {count} more {what} (all with --format json)"), Tone::Faint, style, out);
     }
 }
 
@@ -158,8 +159,8 @@ fn heading(text: &str, style: &Style, out: &mut String) {
     line(text, Tone::Strong, style, out);
 }
 
-fn reconciliation(comparison: &Comparison, lines: &[&(usize, Reconciliation)], style: &Style, out: &mut String) {
-    heading("Lines that should agree  [reconciliation]", style, out);
+fn cross_check(comparison: &Comparison, lines: &[&(usize, CrossCheck)], style: &Style, out: &mut String) {
+    heading("Event/counter cross-check  [cross-check]", style, out);
     let mut columns = vec![GridColumn::left("")];
     columns.extend(["events", "counters", "difference"].map(GridColumn::right));
     columns.push(GridColumn::right("").joined());
@@ -185,16 +186,16 @@ fn value(cell: &Cell, decimals: Option<u8>) -> Entry {
     Entry::new(number::printed(cell, decimals), if cell.na().is_some() { Tone::Faint } else { Tone::Plain })
 }
 
-/// Tells why values are n/a.
+/// Says why values are n/a.
 fn footnote<'a>(cells: impl Iterator<Item = &'a Cell>, style: &Style, out: &mut String) {
     let reasons: Vec<Na> = cells.filter_map(Cell::na).collect();
-    let told = [Na::NotRecorded, Na::NotInKernel, Na::Lost, Na::Undefined].map(|reason| {
+    let phrases = [Na::NotRecorded, Na::NotInKernel, Na::Lost, Na::Undefined].map(|reason| {
         let count = reasons.iter().filter(|other| **other == reason).count();
         (count > 0).then(|| format!("{} ({count})", reason.phrase()))
     });
-    let told: Vec<String> = told.into_iter().flatten().collect();
-    if !told.is_empty() {
-        line(&format!("n/a: {}", told.join(", ")), Tone::Faint, style, out);
+    let phrases: Vec<String> = phrases.into_iter().flatten().collect();
+    if !phrases.is_empty() {
+        line(&format!("n/a: {}", phrases.join(", ")), Tone::Faint, style, out);
     }
 }
 
@@ -327,7 +328,7 @@ fn single(body: &Body, style: &Style, out: &mut String) {
         Body::List { columns, rows } | Body::Series { columns, rows } => list(columns, rows, style, out),
         Body::Matrix { rows, columns, axes, unit, values } => {
             let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
-            line(&format!("{} down, {} across{unit}", axes.0, axes.1), Tone::Faint, style, out);
+            line(&format!("rows: {}, columns: {}{unit}", axes.0, axes.1), Tone::Faint, style, out);
             let mut grid = Grid { columns: vec![GridColumn::left("")], rows: Vec::new(), leading: 1 };
             grid.columns.extend(columns.iter().map(GridColumn::right));
             grid.rows = rows
@@ -394,7 +395,7 @@ mod tests {
         let text = text(7, "", 80);
         let first = text.find("sentence 6").unwrap();
         assert!(first < text.find("sentence 2").unwrap() && !text.contains("sentence 1"), "{text}");
-        assert!(text.ends_with("… 2 more findings (--format json has all)\n"), "{text}");
+        assert!(text.ends_with("… 2 more findings (all with --format json)\n"), "{text}");
     }
 
     #[test]

@@ -33,26 +33,32 @@ fn by_order(a: &Analysis) -> Table {
         column("allocated", "allocated", ""),
         column("failed", "failed", ""),
         column("freed", "freed", ""),
-        column("zone_locked", "under the zone lock", ""),
-        column("drained", "per-CPU lists drained", ""),
+        column("zone_locked", "zone-lock refill", ""),
+        column("drained", "pcp drained", ""),
     ];
     let note = match a.recorded.has(MmPageFreeBatched) {
-        true => format!("Besides, {} pages of order 0 were freed in batches.", p.freed_batched),
+        true => {
+            format!("In addition, {} pages of order 0 were freed in batches (mm_page_free_batched).", p.freed_batched)
+        }
         false => String::new(),
     };
-    list("alloc", "Page allocations by order", &note, columns, rows.collect())
+    list("alloc", "Page allocator events by order", &note, columns, rows.collect())
 }
 
 fn fallbacks(a: &Analysis) -> Table {
     let rows = a.alloc.fallbacks.iter();
     let rows =
         rows.map(|((wanted, taken), n)| vec![Cell::Int((*wanted).into()), Cell::Int((*taken).into()), Cell::int(*n)]);
-    let columns = vec![column("order", "order", ""), column("taken", "order taken", ""), column("count", "count", "")];
+    let columns = vec![
+        column("order", "order", ""),
+        column("fallback_order", "fallback order", ""),
+        column("count", "count", ""),
+    ];
     let note = a
         .alloc
         .stolen
-        .map_or_else(String::new, |stolen| format!("{stolen} of them changed the migratetype of a whole pageblock."));
-    list("alloc-fallback", "Allocations from another migratetype", &note, columns, rows.collect())
+        .map_or_else(String::new, |stolen| format!("{stolen} of them changed the migratetype of the pageblock."));
+    list("alloc-fallback", "Migratetype fallbacks (mm_page_alloc_extfrag)", &note, columns, rows.collect())
 }
 
 fn thp(a: &Analysis) -> Table {
@@ -61,11 +67,11 @@ fn thp(a: &Analysis) -> Table {
         vec![text(name), text(KHUGEPAGED.word((*result).into())), Cell::int(*n)]
     });
     let columns = vec![column("event", "event", ""), column("result", "result", ""), column("count", "count", "")];
-    let note = match a.thp.left_out {
+    let note = match a.thp.dropped {
         0 => String::new(),
-        n => format!("{n} events of too many results were left out."),
+        n => format!("{n} events with further results are not listed."),
     };
-    list("thp", "khugepaged by result", &note, columns, rows.collect())
+    list("thp", "khugepaged results", &note, columns, rows.collect())
 }
 
 fn oom(a: &Analysis) -> Table {
@@ -73,12 +79,19 @@ fn oom(a: &Analysis) -> Table {
     let known = |kind: Kind, value: u64| Cell::recorded(a.recorded.value(&[kind], value));
     let loops = o.no_progress.map_or(Cell::Na(Na::NotRecorded), |n| Cell::Int(n.into()));
     let rows = vec![
-        row("killed", "Processes killed", "", Lower, None, known(MarkVictim, o.killed)),
-        row("reaped", "Victims reaped", "", Neutral, None, known(FinishTaskReaping, o.reaped)),
-        row("reap_skipped", "Victims the reaper left alone", "", Neutral, None, known(SkipTaskReaping, o.skipped)),
+        row("oom_kill", "Processes killed (mark_victim)", "", Lower, None, known(MarkVictim, o.killed)),
+        row("reaped", "Victims reaped (finish_task_reaping)", "", Neutral, None, known(FinishTaskReaping, o.reaped)),
+        row(
+            "reap_skipped",
+            "Victims not reaped (skip_task_reaping)",
+            "",
+            Neutral,
+            None,
+            known(SkipTaskReaping, o.skipped),
+        ),
         row(
             "retry_checks",
-            "Zones checked before another try",
+            "Zones checked (reclaim_retry_zone)",
             "",
             Lower,
             None,
@@ -86,13 +99,13 @@ fn oom(a: &Analysis) -> Table {
         ),
         row(
             "retry_passed",
-            "Zones that allowed another try",
+            "Zones that allowed a retry (wmark_check)",
             "",
             Higher,
             None,
             known(ReclaimRetryZone, o.retry_passed),
         ),
-        row("no_progress", "Most reclaims in a row without progress", "", Lower, None, loops),
+        row("no_progress_loops_max", "Max no_progress_loops", "", Lower, None, loops),
     ];
     metrics("oom", "Out of memory", "", rows)
 }
@@ -112,11 +125,11 @@ fn victims(a: &Analysis) -> Table {
         column("time", "time", "s"),
         column("comm", "process", ""),
         column("pid", "pid", ""),
-        column("anon_rss", "anonymous", "KiB"),
+        column("anon_rss", "anon-rss", "KiB"),
     ];
     let note = match a.oom.killed as usize - a.oom.victims.len() {
         0 => String::new(),
-        more => format!("The first; {more} more were killed."),
+        more => format!("The first victims; {more} more were killed."),
     };
-    list("oom-victims", "Processes killed", &note, columns, rows.collect())
+    list("oom-victims", "OOM victims", &note, columns, rows.collect())
 }

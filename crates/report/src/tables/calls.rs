@@ -29,11 +29,11 @@ pub fn tables(a: &Analysis) -> Vec<Table> {
         column("max", "max", "us"),
         column("total", "total", "us"),
     ];
-    let mut note = format!("Largest total first, at most {FUNCTIONS}; calls that had not ended are not counted.");
-    if a.calls.left_out > 0 {
-        note += &format!(" {} calls of too many functions were left out.", a.calls.left_out);
+    let mut note = format!("Sorted by total, at most {FUNCTIONS} functions. Calls without an end are not counted.");
+    if a.calls.dropped > 0 {
+        note += &format!(" {} calls of further functions are not counted.", a.calls.dropped);
     }
-    let mut tables = vec![list("calls", "Durations of function calls", &note, columns, rows.collect())];
+    let mut tables = vec![list("calls", "Function call durations (function_graph)", &note, columns, rows.collect())];
     let chosen = functions.iter().enumerate().filter(|(i, f)| *i < LONGEST || ALWAYS.contains(&f.name.as_str()));
     tables.extend(chosen.map(|(_, f)| histogram(f)));
     tables

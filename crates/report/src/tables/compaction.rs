@@ -1,10 +1,10 @@
-//! Compaction: totals, results by node, zone and order, and the daemons.
+//! Compaction: totals, results by node, zone and order, and kcompactd.
 
 use super::{column, list, metrics, ms, row, seconds, text};
 use crate::model::Better::{Higher, Lower, Neutral};
 use crate::model::{Cell, Na, Table};
 use mmtwin_analysis::Analysis;
-use mmtwin_analysis::compaction::{Question, Scanned};
+use mmtwin_analysis::compaction::{CompactionCheck, Scanned};
 use mmtwin_event::Kind::{self, *};
 use mmtwin_event::names::{COMPACT_RESULT, ZONE};
 
@@ -27,7 +27,7 @@ fn totals(a: &Analysis) -> Table {
                 known(kind, s.scanned),
             ),
             row(
-                &format!("{key}_taken"),
+                &format!("{key}_isolated"),
                 &format!("Pages isolated by the {label}"),
                 "pages",
                 Neutral,
@@ -45,28 +45,16 @@ fn totals(a: &Analysis) -> Table {
             None,
             known(MmCompactionTryToCompactPages, c.direct.values().sum()),
         ),
-        row("runs", "Compactions of a zone", "", Neutral, None, known(MmCompactionEnd, c.ended_runs())),
+        row("runs", "Zones compacted", "", Neutral, None, known(MmCompactionEnd, c.ended_runs())),
     ];
     rows.extend(scanner(MmCompactionIsolateMigratepages, "migrate", "migration scanner", &c.migrate_scanner));
     rows.extend(scanner(MmCompactionIsolateFreepages, "free", "free scanner", &c.free_scanner));
-    rows.extend(scanner(
-        MmCompactionFastIsolateFreepages,
-        "fast_free",
-        "fast search for free pages",
-        &c.fast_free_scanner,
-    ));
-    rows.push(row("migrated", "Pages moved", "pages", Neutral, None, known(MmCompactionMigratepages, c.migrated)));
-    rows.push(row(
-        "failed",
-        "Pages that could not be moved",
-        "pages",
-        Lower,
-        None,
-        known(MmCompactionMigratepages, c.failed),
-    ));
+    rows.extend(scanner(MmCompactionFastIsolateFreepages, "fast_free", "fast free scanner", &c.fast_free_scanner));
+    rows.push(row("migrated", "Pages migrated", "pages", Neutral, None, known(MmCompactionMigratepages, c.migrated)));
+    rows.push(row("failed", "Page migrations failed", "pages", Lower, None, known(MmCompactionMigratepages, c.failed)));
     let tried = c.migrated as f64 + c.failed as f64;
     let success = Cell::float((tried > 0.0).then(|| c.migrated as f64 * 100.0 / tried));
-    rows.push(row("success", "Pages moved of those tried", "%", Higher, Some(2), success));
+    rows.push(row("success_percent", "Page migration success rate", "%", Higher, Some(2), success));
     metrics("compaction", "Compaction", "", rows)
 }
 
@@ -95,13 +83,13 @@ fn runs(a: &Analysis) -> Table {
     list("compaction-runs", "Compaction by mode and result", "", columns, rows.collect())
 }
 
-/// `compaction-results`: what was asked and answered per node, zone and order.
+/// `compaction-results`: results of compaction_suitable and compact_finished per node, zone and order.
 fn results(a: &Analysis) -> Table {
     let rows = a.compaction.answers.iter().map(|((question, spot, result), n)| {
         vec![
             text(match question {
-                Question::Finished => "finished",
-                Question::Suitable => "suitable",
+                CompactionCheck::Finished => "compact_finished",
+                CompactionCheck::Suitable => "compaction_suitable",
             }),
             Cell::Int(spot.node.into()),
             text(ZONE.word(spot.zone.into())),
@@ -111,21 +99,21 @@ fn results(a: &Analysis) -> Table {
         ]
     });
     let columns = vec![
-        column("question", "question", ""),
+        column("check", "check", ""),
         column("node", "node", ""),
         column("zone", "zone", ""),
         column("order", "order", ""),
         column("result", "result", ""),
         column("count", "count", ""),
     ];
-    let mut note = "How often compaction asked itself, and the answers.".to_string();
-    if a.compaction.left_out > 0 {
-        note += &format!(" {} events of too many places were left out.", a.compaction.left_out);
+    let mut note = "Results of mm_compaction_suitable and mm_compaction_finished.".to_string();
+    if a.compaction.dropped > 0 {
+        note += &format!(" {} events of further nodes, zones and orders are not counted.", a.compaction.dropped);
     }
-    list("compaction-results", "Compaction by node, zone and order", &note, columns, rows.collect())
+    list("compaction-results", "Compaction checks by node, zone and order", &note, columns, rows.collect())
 }
 
-/// `compaction-deferred`: compactions not tried because of earlier failures.
+/// `compaction-deferred`: compactions deferred after earlier failures.
 fn deferrals(a: &Analysis) -> Table {
     let known = |kind: Kind, value: u64| Cell::recorded(a.recorded.value(&[kind], value));
     let rows = a.compaction.deferrals.iter().map(|(spot, d)| {
@@ -143,13 +131,13 @@ fn deferrals(a: &Analysis) -> Table {
         column("zone", "zone", ""),
         column("order", "order", ""),
         column("deferred", "deferred", ""),
-        column("extended", "deferral extended", ""),
-        column("reset", "deferral ended", ""),
+        column("defer_compaction", "defer extended", ""),
+        column("defer_reset", "defer reset", ""),
     ];
     list("compaction-deferred", "Compaction deferred", "", columns, rows.collect())
 }
 
-/// `kcompactd`: the daemons by node.
+/// `kcompactd`: by node.
 fn daemons(a: &Analysis) -> Table {
     let known = |kind: Kind, value: u64| Cell::recorded(a.recorded.value(&[kind], value));
     let both = a.recorded.has(MmCompactionKcompactdWake) && a.recorded.has(MmCompactionKcompactdSleep);
@@ -167,5 +155,11 @@ fn daemons(a: &Analysis) -> Table {
         column("wakes", "wakes", ""),
         column("awake", "awake", "s"),
     ];
-    list("kcompactd", "kcompactd by node", "Only whole phases from wake to sleep.", columns, rows.collect())
+    list(
+        "kcompactd",
+        "kcompactd by node",
+        "Time awake: from wake to sleep, where both were recorded.",
+        columns,
+        rows.collect(),
+    )
 }

@@ -19,17 +19,17 @@ const ZONE: &[(&str, &str)] = &[
 pub fn tables(a: &Analysis) -> Vec<Table> {
     let c = &a.counters;
     vec![
-        changes(c, "vmstat", "vmstat", "Counters of /proc/vmstat that changed"),
-        per_node(c, "node_vmstat", "node-vmstat", "Counters per node that changed", false),
+        changes(c, "vmstat", "vmstat", "Changed counters of /proc/vmstat"),
+        per_node(c, "node_vmstat", "node-vmstat", "Changed counters per node", false),
         per_node(c, "numastat", "numastat", "NUMA allocation counters per node", true),
         zones(c),
-        changes(c, "meminfo", "meminfo", "Values of /proc/meminfo that changed"),
-        changes(c, "psi", "psi", "Pressure"),
-        changes(c, "cgroup", "cgroup", "Counters of cgroups that changed"),
+        changes(c, "meminfo", "meminfo", "Changed values of /proc/meminfo"),
+        changes(c, "psi", "psi", "Pressure stall information (PSI)"),
+        changes(c, "cgroup", "cgroup", "Changed cgroup counters"),
     ]
 }
 
-/// How much a counter grew; not known if it accumulates and went backwards.
+/// Increase of a counter; not known if it accumulates and went backwards.
 fn growth(c: &Counters, source: &str, key: &str, name: &str) -> Cell {
     let grown = c.change(source, key, name).filter(|n| *n >= 0 || is_gauge(source, name));
     grown.map_or(Cell::Na(Na::NotRecorded), Cell::Int)
@@ -54,7 +54,7 @@ fn changes(c: &Counters, source: &str, name: &str, title: &str) -> Table {
             rows.push(row);
         }
     }
-    let mut columns = if keyed { vec![column("key", "of", "")] } else { Vec::new() };
+    let mut columns = if keyed { vec![column("key", "key", "")] } else { Vec::new() };
     columns.extend([
         column("counter", "counter", ""),
         column("before", "before", ""),
@@ -63,8 +63,8 @@ fn changes(c: &Counters, source: &str, name: &str, title: &str) -> Table {
         column("per_second", "per second", "/s"),
     ]);
     let levels = rows.iter().flatten().any(|cell| *cell == Cell::Na(Na::Undefined));
-    let levels = if levels { " Levels have no rate." } else { "" };
-    let note = format!("A counter that went backwards was reset: its difference is not known.{levels}");
+    let levels = if levels { " Gauges have no rate." } else { "" };
+    let note = format!("The difference of a counter that was reset (went backwards) is n/a.{levels}");
     list(name, title, &note, columns, rows)
 }
 

@@ -27,12 +27,12 @@ pub fn stalled_share(stalled: f64, cpu: f64) -> f64 {
     percent(stalled, cpu + stalled)
 }
 
-/// Work of compaction in the cost units of the comparison scripts of today.
+/// Work of compaction in the cost units of the current comparison scripts.
 pub fn compaction_cost(migrate_scanned: f64, isolated: f64, migrated: f64, failed: f64) -> f64 {
     (7.0 * migrate_scanned + 19.0 * isolated + 1038.0 * migrated + 14.0 * failed) / 1e6
 }
 
-/// Work of automatic NUMA balancing in the cost units of the comparison scripts of today.
+/// Work of automatic NUMA balancing in the cost units of the current comparison scripts.
 pub fn autonuma_cost(pte_updates: f64, hint_faults: f64, migrated: f64) -> f64 {
     (7.0 * pte_updates + 5000.0 * hint_faults + 19.0 * migrated) / 1e6
 }

@@ -1,11 +1,11 @@
-//! `invariants`: sums over events and counters that a complete recording has equal to the page.
+//! `invariants`: sums over events and counters that are equal in a complete recording.
 //!
-//! What they are and why is told in `analysis`. A row is the difference, so that a gate can ask for 0:
+//! `analysis` documents what they are and why they hold. A row is the difference, so that a gate can require 0:
 //! `--fail-on 'invariants.violated > 0'`.
 
 use super::{metrics, row};
 use crate::model::Better::{Lower, Neutral};
-use crate::model::{Cell, Na, Reconciliation, Table};
+use crate::model::{Cell, CrossCheck, Na, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::invariants::{self, Unknown};
 
@@ -19,9 +19,9 @@ fn cell(value: Result<i128, Unknown>) -> Cell {
 }
 
 /// Both sides of those whose counters are known.
-pub fn lines(analysis: &Analysis) -> Vec<Reconciliation> {
+pub fn lines(analysis: &Analysis) -> Vec<CrossCheck> {
     let known = invariants::all(analysis).into_iter().filter(|line| line.counters.is_ok());
-    let line = |line: invariants::Invariant| Reconciliation {
+    let line = |line: invariants::Invariant| CrossCheck {
         key: line.key.into(),
         label: line.label.into(),
         events: cell(line.events),
@@ -41,6 +41,6 @@ pub fn table(analysis: &Analysis) -> Table {
     let line =
         |line: &invariants::Invariant| row(line.key, line.label, line.unit, Neutral, None, cell(line.difference()));
     rows.extend(all.iter().map(line));
-    let note = "Events less counters between the first and the last sample; 0 in a complete recording.";
-    metrics("invariants", "Invariants of events and counters", note, rows)
+    let note = "Events minus counters between the first and the last sample; 0 in a complete recording.";
+    metrics("invariants", "Event/counter invariants", note, rows)
 }

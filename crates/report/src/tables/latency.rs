@@ -6,7 +6,7 @@ use crate::model::{Body, Cell, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::tasks::Context;
 
-/// Contexts in which a task waits for its memory, and whose begin and end were recorded.
+/// Contexts in which a task waits for its memory, and whose start and end were recorded.
 fn stalls(analysis: &Analysis) -> impl Iterator<Item = (Context, &mmtwin_analysis::reclaim::Totals)> {
     contexts(analysis).filter(|(context, _)| {
         *context != Context::Kswapd
@@ -21,7 +21,7 @@ pub fn by_order(analysis: &Analysis) -> Table {
         for (order, latency) in totals.by_order() {
             rows.push(vec![
                 text(label(context)),
-                order.map_or(text("no such order"), |order| Cell::Int(order as i128)),
+                order.map_or(text("unknown"), |order| Cell::Int(order as i128)),
                 Cell::int(latency.count()),
                 Cell::float(latency.mean().map(|ns| ns / 1e6)),
                 ms(latency.quantile(0.5)),
@@ -43,7 +43,7 @@ pub fn by_order(analysis: &Analysis) -> Table {
         column("max", "max", "ms"),
         column("total", "total", "s"),
     ];
-    list("latency", "Time in reclaim by order", "Quantiles are within 1 %.", columns, rows)
+    list("latency", "Reclaim latency by order", "Quantiles are accurate to 1 %.", columns, rows)
 }
 
 /// `latency-direct`, `latency-cgroup`, ...: one histogram per reclaimer that has durations.
@@ -53,7 +53,7 @@ pub fn histograms(analysis: &Analysis) -> Vec<Table> {
         let total = u64::try_from(durations.sum).ok()?;
         let body = Body::Histogram { unit: "ns", slots: durations.powers_of_two(), mean: durations.mean(), total };
         let name = format!("latency-{}", context.key().replace('_', "-"));
-        let title = format!("Time in reclaim: {}", label(context));
+        let title = format!("Reclaim latency: {}", label(context));
         (durations.count() > 0).then_some(Table { name, title, note: String::new(), body })
     });
     tables.collect()

@@ -1,10 +1,10 @@
-//! `losses`: events the kernel lost, per CPU.
+//! `lost-events`: events the kernel lost, per CPU.
 
 use super::{column, list};
 use crate::model::{Cell, Na, Table};
 use mmtwin_analysis::Analysis;
 
-/// `losses`; no row, no loss.
+/// `lost-events`; no row means that no event was lost.
 pub fn table(a: &Analysis) -> Table {
     let rows = a.losses.cpus.iter().map(|(cpu, lost)| {
         let counted = lost.unknown_gaps < lost.gaps;
@@ -21,6 +21,6 @@ pub fn table(a: &Analysis) -> Table {
         column("unknown_gaps", "of unknown size", ""),
         column("events", "events lost", ""),
     ];
-    let note = "Events lost are those the kernel counted; gaps of unknown size are not in it.";
-    list("losses", "Lost events by CPU", note, columns, rows.collect())
+    let note = "Gaps of unknown size are not included in events lost.";
+    list("lost-events", "Lost events by CPU", note, columns, rows.collect())
 }

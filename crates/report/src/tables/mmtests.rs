@@ -1,5 +1,5 @@
-//! `mmtests-vmstat` and its successors: rows computed from counters of /proc/vmstat by the comparison scripts of
-//! 2012 and of today.
+//! `mmtests-vmstat` and its successors: rows computed from counters of /proc/vmstat by the MMTests comparison scripts of
+//! 2012 and by the current ones.
 //!
 //! A row whose counters this kernel does not have is n/a; the scripts print 0. Where they let the last zone read win
 //! instead of adding (allocation stalls), the sum over zones is printed.
@@ -172,8 +172,8 @@ pub fn of_2012(analysis: &Analysis) -> Table {
     metrics("mmtests-vmstat", "MMTests Statistics: vmstat", "Page Ins and Outs are in KiB.", rows)
 }
 
-/// The rows of the comparison scripts of today.
-pub fn today(analysis: &Analysis) -> Table {
+/// The rows of the current comparison scripts.
+pub fn current(analysis: &Analysis) -> Table {
     let one = |name: &str| counters(analysis, &[name]);
     let sum = |prefix: &str, unzoned: &[&str]| per_zone(analysis, prefix, unzoned);
     let mut rows = vec![
@@ -229,7 +229,12 @@ pub fn today(analysis: &Analysis) -> Table {
         |[scanned, isolated, migrated, failed]| derived::compaction_cost(scanned, isolated, migrated, failed),
     );
     rows.push(row("compact_cost", "Compaction cost", "", Lower, Some(2), cost));
-    metrics("mmtests-today", "Later MMTests Statistics: vmstat", "Sector Reads and Writes are in KiB.", rows)
+    metrics(
+        "mmtests-current",
+        "MMTests Statistics: vmstat (current scripts)",
+        "Sector Reads and Writes are in KiB.",
+        rows,
+    )
 }
 
 /// Pages under one huge entry, as the NUMA rows convert them.
@@ -246,11 +251,11 @@ pub fn numa_2018(analysis: &Analysis) -> Table {
         row("page_range_updates", "NUMA page range updates", "pages", Lower, Some(0), range),
     ];
     rows.extend(numa_faults(analysis));
-    numa("numa-2018", rows)
+    numa("mmtests-numa-2018", rows)
 }
 
-/// NUMA balancing as the comparison scripts of today print it.
-pub fn numa_today(analysis: &Analysis) -> Table {
+/// NUMA balancing as the current comparison scripts print it.
+pub fn numa_current(analysis: &Analysis) -> Table {
     let one = |name: &str| counters(analysis, &[name]);
     let base = derive([&one("numa_pte_updates"), &one("numa_huge_pte_updates")], |[all, huge]| all - HUGE * huge);
     let mut rows = vec![
@@ -259,7 +264,7 @@ pub fn numa_today(analysis: &Analysis) -> Table {
         row("page_range_updates", "NUMA page range updates", "pages", Lower, None, one("numa_pte_updates")),
     ];
     rows.extend(numa_faults(analysis));
-    numa("numa-today", rows)
+    numa("mmtests-numa-current", rows)
 }
 
 fn numa_faults(analysis: &Analysis) -> Vec<Metric> {

@@ -9,6 +9,7 @@ pub mod alloc;
 pub mod calls;
 pub mod compaction;
 pub mod counts;
+pub mod cross_check;
 pub mod derived;
 pub mod duration;
 pub mod historic;
@@ -22,7 +23,6 @@ mod numa_placement;
 pub mod postprocess;
 pub mod process;
 pub mod reclaim;
-pub mod reconcile;
 pub mod slab;
 pub mod throttle;
 pub mod vmalloc;
@@ -39,8 +39,8 @@ pub fn reclaim_tables(analysis: &Analysis) -> Vec<Table> {
     tables.extend([process::processes(analysis), process::kswapds(analysis)]);
     tables.extend([vmscan::table(analysis), waits::congestion(analysis), waits::writepage(analysis)]);
     tables.extend(duration::Generation::ALL.map(|generation| duration::table(&analysis.source, generation)));
-    tables.extend([mmtests::of_2012(analysis), mmtests::today(analysis)]);
-    tables.extend([mmtests::numa_2018(analysis), mmtests::numa_today(analysis)]);
+    tables.extend([mmtests::of_2012(analysis), mmtests::current(analysis)]);
+    tables.extend([mmtests::numa_2018(analysis), mmtests::numa_current(analysis)]);
     tables.extend([vmstat_gain::table(analysis, Gain::Percent), vmstat_gain::table(analysis, Gain::RelativeToNew)]);
     tables.extend(postprocess::tables(analysis));
     tables
@@ -62,7 +62,7 @@ pub fn subject_tables(analysis: &Analysis) -> Vec<Table> {
 /// Which events tell how many pages were scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scans {
-    /// Isolations, whose list is known: they also show what was looked at in vain.
+    /// Isolations, whose list is known: they also show what was scanned without success.
     Isolations,
     /// Shrink events.
     Shrinks,
@@ -71,7 +71,7 @@ enum Scans {
 /// Which events tell it here; `None` if none that can were recorded.
 fn scans(analysis: &Analysis) -> Option<Scans> {
     let recorded = |kind| analysis.recorded.has(kind);
-    if recorded(Kind::MmVmscanLruIsolate) && analysis.reclaim.lists_are_told() {
+    if recorded(Kind::MmVmscanLruIsolate) && analysis.reclaim.lists_are_reported() {
         Some(Scans::Isolations)
     } else if recorded(Kind::MmVmscanLruShrinkInactive) {
         Some(Scans::Shrinks)

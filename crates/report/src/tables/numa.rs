@@ -17,15 +17,22 @@ const TASKS: usize = 50;
 /// The tables of NUMA balancing.
 pub fn tables(analysis: &Analysis) -> Vec<Table> {
     let numa = &analysis.numa;
-    let swaps = "Pairs of tasks; one went each way.";
-    let sticks = "Moves wanted and not made; to '-' if no CPU was found.";
+    let swaps = "Pairs of tasks: one moved each way.";
+    let sticks = "sched_stick_numa; the target is '-' if no CPU was found.";
     vec![
         activity(analysis),
         numa_health::table(analysis),
         faults_over_time(analysis),
-        matrix(analysis, "numa-moves", "Tasks moved by NUMA balancing", "", Kind::SchedMoveNuma, &numa.moves),
-        matrix(analysis, "numa-swaps", "Tasks swapped by NUMA balancing", swaps, Kind::SchedSwapNuma, &numa.swaps),
-        matrix(analysis, "numa-sticks", "Tasks NUMA balancing left", sticks, Kind::SchedStickNuma, &numa.sticks),
+        matrix(analysis, "numa-moves", "NUMA task moves (sched_move_numa)", "", Kind::SchedMoveNuma, &numa.moves),
+        matrix(analysis, "numa-swaps", "NUMA task swaps (sched_swap_numa)", swaps, Kind::SchedSwapNuma, &numa.swaps),
+        matrix(
+            analysis,
+            "numa-sticks",
+            "NUMA task moves rejected (sched_stick_numa)",
+            sticks,
+            Kind::SchedStickNuma,
+            &numa.sticks,
+        ),
         migrations(analysis),
         targets(analysis),
         numa_placement::table(analysis),
@@ -76,40 +83,61 @@ fn activity(a: &Analysis) -> Table {
         None => Cell::Na(Na::NotRecorded),
     };
     let rows = vec![
-        row("numa_pte_updates", "PTEs marked by the scanner", "pages", Neutral, None, count("numa_pte_updates")),
-        row("numa_huge_pte_updates", "Huge pages marked", "", Neutral, None, count("numa_huge_pte_updates")),
-        row("numa_scan_rate", "PTEs marked per second", "pages/s", Neutral, Some(1), Cell::float(rate)),
+        row("numa_pte_updates", "PTE updates", "pages", Neutral, None, count("numa_pte_updates")),
+        row("numa_huge_pte_updates", "Huge PMD updates", "", Neutral, None, count("numa_huge_pte_updates")),
+        row("numa_scan_rate", "PTE updates per second", "pages/s", Neutral, Some(1), Cell::float(rate)),
         row("numa_hint_faults", "Hinting faults", "", Lower, None, count("numa_hint_faults")),
-        row("numa_faults_per_mark", "Hinting faults per mark", "", Neutral, Some(3), Cell::float(per_mark)),
         row(
-            "numa_hint_faults_local",
-            "Hinting faults on the own node",
+            "numa_hint_faults_per_pte_update",
+            "Hinting faults per PTE update",
             "",
             Neutral,
-            None,
-            count("numa_hint_faults_local"),
+            Some(3),
+            Cell::float(per_mark),
         ),
-        row("numa_local_percent", "Local hinting faults", "%", Higher, Some(2), local),
+        row("numa_hint_faults_local", "Local hinting faults", "", Neutral, None, count("numa_hint_faults_local")),
+        row("numa_hint_faults_local_percent", "Local share of hinting faults", "%", Higher, Some(2), local),
         row("numa_pages_migrated", "Pages migrated", "pages", Lower, None, count("numa_pages_migrated")),
-        row("numa_misplaced_succeeded", "Pages migrated, by events", "pages", Lower, None, migrated(|m| m.succeeded)),
-        row("numa_misplaced_failed", "Pages that could not be migrated", "pages", Lower, None, migrated(|m| m.failed)),
+        row(
+            "numa_misplaced_succeeded",
+            "Pages migrated (mm_migrate_pages)",
+            "pages",
+            Lower,
+            None,
+            migrated(|m| m.succeeded),
+        ),
+        row(
+            "numa_misplaced_failed",
+            "Page migrations failed (mm_migrate_pages)",
+            "pages",
+            Lower,
+            None,
+            migrated(|m| m.failed),
+        ),
         row(
             "pgmigrate_success",
-            "Pages migrated for any reason",
+            "Pages migrated, all reasons",
             "pages",
             Neutral,
             None,
             any_reason("pgmigrate_success"),
         ),
-        row("pgmigrate_fail", "Pages not migrated for any reason", "pages", Lower, None, any_reason("pgmigrate_fail")),
-        row("numa_moves", "Tasks moved", "", Neutral, None, sum(&a.numa.moves, Kind::SchedMoveNuma)),
-        row("numa_swaps", "Pairs of tasks swapped", "", Neutral, None, sum(&a.numa.swaps, Kind::SchedSwapNuma)),
-        row("numa_sticks", "Moves wanted and not made", "", Lower, None, sum(&a.numa.sticks, Kind::SchedStickNuma)),
+        row(
+            "pgmigrate_fail",
+            "Page migrations failed, all reasons",
+            "pages",
+            Lower,
+            None,
+            any_reason("pgmigrate_fail"),
+        ),
+        row("sched_move_numa", "Tasks moved", "", Neutral, None, sum(&a.numa.moves, Kind::SchedMoveNuma)),
+        row("sched_swap_numa", "Task pairs swapped", "", Neutral, None, sum(&a.numa.swaps, Kind::SchedSwapNuma)),
+        row("sched_stick_numa", "Failed task migrations", "", Lower, None, sum(&a.numa.sticks, Kind::SchedStickNuma)),
     ];
     metrics("numa", "NUMA balancing", "", rows)
 }
 
-/// `numa-locality`: the same over time, one row per sample of the counters.
+/// `numa-locality`: the same over time, one row per counter sample.
 fn faults_over_time(a: &Analysis) -> Table {
     let series = |name: &str| a.counters.series("vmstat", "", name);
     let (faults, local) = (series("numa_hint_faults"), series("numa_hint_faults_local"));
@@ -140,7 +168,7 @@ fn faults_over_time(a: &Analysis) -> Table {
         column("numa_pages_migrated", "migrated", "pages"),
     ];
     let body = Body::Series { columns, rows: rows.collect() };
-    let note = "Growth since the row before; no faults have no locality.".into();
+    let note = "Increase since the previous row; without faults the local share is n/a.".into();
     Table { name: "numa-locality".into(), title: "NUMA hinting faults over time".into(), note, body }
 }
 
@@ -175,8 +203,8 @@ fn migrations(a: &Analysis) -> Table {
     list("migrate", "Page migrations by reason and mode", "", columns, rows.collect())
 }
 
-/// `numa-targets`: where hinting faults brought pages. They bring them to the node of the CPU that faults, unless a
-/// memory policy names another.
+/// `numa-targets`: target nodes of pages that hinting faults migrated. The target is the node of the faulting CPU, unless
+/// a memory policy names another.
 fn targets(a: &Analysis) -> Table {
     let mut pages = BTreeMap::new();
     for (cpu, n) in &a.numa.migrated_by_cpu {
@@ -186,10 +214,10 @@ fn targets(a: &Analysis) -> Table {
     }
     let rows = pages.into_iter().map(|(node, pages)| vec![Cell::Int(node.into()), Cell::int(pages)]).collect();
     let columns = vec![column("nid", "to node", ""), column("pages", "migrated", "pages")];
-    list("numa-targets", "Pages migrated by NUMA balancing, by node", "", columns, rows)
+    list("numa-targets", "Pages migrated by NUMA balancing, by target node", "", columns, rows)
 }
 
-/// `numa-groups`: the nodes that groups actively use, over time.
+/// `numa-groups`: the active nodes of NUMA groups, over time.
 fn groups(a: &Analysis) -> Table {
     let start = a.span.first.unwrap_or(0);
     let rows = a.numa.groups.changes.iter().map(|change| {
@@ -197,7 +225,7 @@ fn groups(a: &Analysis) -> Table {
             Cell::Float(change.at.saturating_sub(start) as f64 / 1e9),
             Cell::Int(change.gid.into()),
             Cell::Int(change.nid.into()),
-            text(if change.set { "enters" } else { "leaves" }),
+            text(if change.set { "active" } else { "inactive" }),
             Cell::Int(change.active.into()),
             Cell::Int(change.faults.into()),
             Cell::Int(change.max_faults.into()),
@@ -208,13 +236,13 @@ fn groups(a: &Analysis) -> Table {
         column("gid", "group", ""),
         column("nid", "node", ""),
         column("change", "change", ""),
-        column("active", "active nodes", ""),
+        column("active_nodes", "active nodes", ""),
         column("faults", "CPU faults", "pages"),
-        column("max_faults", "on the busiest node", "pages"),
+        column("max_faults", "most on a node", "pages"),
     ];
-    let note = match a.numa.groups.left_out {
-        0 => "As far as events tell; the node of a group's first fault has none.".into(),
-        more => format!("{more} more changes are left out."),
+    let note = match a.numa.groups.dropped {
+        0 => "From update_numa_active_nodes_mask; it does not report the node of a group's first fault.".into(),
+        more => format!("{more} more changes are not listed."),
     };
     let body = Body::Series { columns, rows: rows.collect() };
     Table { name: "numa-groups".into(), title: "Active nodes of NUMA groups".into(), note, body }
@@ -243,17 +271,18 @@ fn tasks(a: &Analysis) -> Table {
         column("pid", "pid", ""),
         column("moves", "moves", ""),
         column("swaps", "swaps", ""),
-        column("sticks", "sticks", ""),
+        column("sticks", "rejected", ""),
         column("pages", "migrated", "pages"),
         column("nodes", "to nodes", ""),
     ];
-    let note = format!("Most moved first, at most {TASKS}; pages are those it migrated in its own hinting faults.");
+    let note =
+        format!("Most moves first, at most {TASKS} tasks. Pages are those migrated in the task's own hinting faults.");
     list("numa-tasks", "NUMA balancing by task", &note, columns, rows.collect())
 }
 
-/// `numa-skips`: why the scanner skipped areas.
+/// `numa-skips`: why the scanner skipped VMAs.
 fn skips(a: &Analysis) -> Table {
     let rows = a.numa.skips.iter().map(|(reason, n)| vec![text(NUMA_SKIP.word((*reason).into())), Cell::int(*n)]);
-    let columns = vec![column("reason", "reason", ""), column("areas", "areas", "")];
-    list("numa-skips", "Areas skipped by the NUMA scanner", "", columns, rows.collect())
+    let columns = vec![column("reason", "reason", ""), column("vmas", "VMAs", "")];
+    list("numa-skips", "VMAs skipped by the NUMA scanner (sched_skip_vma_numa)", "", columns, rows.collect())
 }

@@ -15,29 +15,48 @@ use mmtwin_event::Kind;
 /// The table.
 pub fn table(a: &Analysis) -> Table {
     let weights: Vec<u32> = a.numa.groups.weights().map(|(_, weight)| weight).collect();
-    let told = |value: Option<u64>| match a.recorded.has(Kind::UpdateNumaActiveNodesMask) {
+    let reported = |value: Option<u64>| match a.recorded.has(Kind::UpdateNumaActiveNodesMask) {
         true => Cell::recorded(value),
         false => Cell::Na(Na::NotRecorded),
     };
     let sum: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
     let all = weights.len() as f64 * f64::from(a.source.nodes);
     let share = (all > 0.0).then(|| 100.0 * sum as f64 / all);
-    let edge = |weight: Option<&u32>| told(weight.map(|weight| u64::from(*weight)));
+    let edge = |weight: Option<&u32>| reported(weight.map(|weight| u64::from(*weight)));
     let tasks = tasks(a);
-    let evenness =
-        weighted(numa_placement::regions(a).iter().filter_map(|at| Some((at.remote_evenness()?, at.pages()))));
+    let balance =
+        weighted(numa_placement::regions(a).iter().filter_map(|at| Some((at.remaining_balance()?, at.pages()))));
     let percent = |value| Cell::float(value);
     let rows = vec![
-        row("groups", "Groups", "", Neutral, None, told(Some(weights.len() as u64))),
-        row("active_nodes_percent", "Active nodes of a group, of all nodes", "%", Neutral, Some(1), percent(share)),
-        row("active_nodes_least", "Least active nodes of a group", "", Neutral, None, edge(weights.iter().min())),
-        row("active_nodes_most", "Most active nodes of a group", "", Neutral, None, edge(weights.iter().max())),
-        row("task_nodes", "Nodes to which a task migrates pages", "", Lower, Some(2), percent(tasks.0)),
-        row("task_main_percent", "Of these pages, to the task's main node", "%", Higher, Some(1), percent(tasks.1)),
-        row("remote_evenness", "Evenness of pages on other nodes", "%", Neutral, Some(1), percent(evenness)),
-        row("migrated_late_percent", "Migrated in the last quarter", "%", Lower, Some(1), percent(late(a))),
+        row("groups", "Groups", "", Neutral, None, reported(Some(weights.len() as u64))),
+        row("active_nodes_percent", "Active nodes per group, of all nodes", "%", Neutral, Some(1), percent(share)),
+        row("active_nodes_min", "Active nodes per group, min", "", Neutral, None, edge(weights.iter().min())),
+        row("active_nodes_max", "Active nodes per group, max", "", Neutral, None, edge(weights.iter().max())),
+        row("task_nodes", "Target nodes per task", "", Lower, Some(2), percent(tasks.0)),
+        row(
+            "task_main_percent",
+            "Pages migrated to the task's main target node",
+            "%",
+            Higher,
+            Some(1),
+            percent(tasks.1),
+        ),
+        row("remaining_balance", "Balance of remaining nodes", "%", Neutral, Some(1), percent(balance)),
+        row(
+            "migrated_last_quarter_percent",
+            "Pages migrated in the last quarter of the run",
+            "%",
+            Lower,
+            Some(1),
+            percent(late(a)),
+        ),
     ];
-    metrics("numa-health", "Health of NUMA balancing", "Tasks and regions are weighted by their pages.", rows)
+    metrics(
+        "numa-health",
+        "NUMA balancing health",
+        "Averages over tasks and regions are weighted by their pages.",
+        rows,
+    )
 }
 
 /// Nodes to which tasks migrate, and percent to the main one of them, weighted by pages.

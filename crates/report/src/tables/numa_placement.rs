@@ -1,4 +1,4 @@
-//! `numa-placement`: where the pages of each region ended up, how evenly, and since when.
+//! `numa-placement`: on which nodes the pages of each region are at the end, how evenly, and since when.
 //!
 //! From the counters source `numa_maps`, which recordings of scenarios have.
 
@@ -8,8 +8,8 @@ use mmtwin_analysis::Analysis;
 
 /// Source of the counters.
 const SOURCE: &str = "numa_maps";
-/// A region has settled when this part of its pages is where it ends.
-const SETTLED: f64 = 0.9;
+/// A region has converged when this part of its pages is on the node where it ends.
+const CONVERGED: f64 = 0.9;
 /// A node with more than one page for so many of the fullest node's is in use, as the kernel counts active nodes.
 const ACTIVE: u64 = 3;
 
@@ -17,7 +17,7 @@ const ACTIVE: u64 = 3;
 pub(super) struct Placed {
     /// Process and region.
     pub name: String,
-    /// Nanoseconds of the trace clock and pages by node, in the order of time; not empty.
+    /// Nanoseconds of the trace clock and pages by node, in time order; not empty.
     samples: Vec<(u64, Vec<u64>)>,
 }
 
@@ -51,9 +51,9 @@ impl Placed {
         self.last().iter().position(|n| Some(n) == most).unwrap_or(0)
     }
 
-    /// How evenly the nodes beside the fullest share what is not on it: their mean as percent of the fullest of them.
+    /// Balance of the remaining nodes: mean pages of all nodes but the fullest, as percent of the fullest of them.
     /// `None` if all is on one node.
-    pub fn remote_evenness(&self) -> Option<f64> {
+    pub fn remaining_balance(&self) -> Option<f64> {
         let main = self.main();
         let remote: Vec<u64> =
             self.last().iter().enumerate().filter(|(nid, _)| *nid != main).map(|(_, n)| *n).collect();
@@ -62,11 +62,11 @@ impl Placed {
         Some(100.0 * sum / remote.len() as f64 / most as f64)
     }
 
-    /// Seconds from the first sample until at least [`SETTLED`] of the pages are where they end, for good.
-    fn settled(&self) -> Option<f64> {
+    /// Seconds from the first sample until at least [`CONVERGED`] of the pages are where they end, permanently.
+    fn converged(&self) -> Option<f64> {
         let (end, all) = (self.last(), self.pages() as f64);
         let there = |nodes: &[u64]| nodes.iter().zip(end).map(|(n, end)| *n.min(end) as f64).sum::<f64>() / all;
-        let after = self.samples.iter().rposition(|(_, nodes)| there(nodes) < SETTLED).map_or(0, |at| at + 1);
+        let after = self.samples.iter().rposition(|(_, nodes)| there(nodes) < CONVERGED).map_or(0, |at| at + 1);
         let at = self.samples.get(after)?.0;
         Some(at.saturating_sub(self.samples.first()?.0) as f64 / 1e9)
     }
@@ -84,20 +84,20 @@ pub fn table(a: &Analysis) -> Table {
             Cell::int(main as u64),
             Cell::Float(most as f64 * 100.0 / placed.pages() as f64),
             Cell::int(used as u64),
-            Cell::float(placed.remote_evenness()),
-            Cell::float(placed.settled()),
+            Cell::float(placed.remaining_balance()),
+            Cell::float(placed.converged()),
         ]
     });
     let columns = vec![
         column("region", "region", ""),
         column("pages", "pages", ""),
-        column("main_node", "most on node", ""),
-        column("main_percent", "of them", "%"),
+        column("main_node", "main node", ""),
+        column("main_percent", "on main node", "%"),
         column("nodes", "nodes in use", ""),
-        column("remote_evenness", "evenness of the others", "%"),
-        column("settled", "settled after", "s"),
+        column("remaining_balance", "balance of remaining nodes", "%"),
+        column("converged", "converged after", "s"),
     ];
-    let note = "At the end. In use: more than a third of the fullest node's. Evenness: mean of the other nodes against the \
-                fullest of them. Settled: from then on 90 % of the pages are where they end.";
-    list("numa-placement", "Where pages ended up", note, columns, rows.collect())
+    let note = "In use: more than a third of the pages of the fullest node. Balance: mean of the remaining nodes as percent of the \
+                fullest of them. Converged: from then on 90 % of the pages are on their final node.";
+    list("numa-placement", "Page placement at the end of the run", note, columns, rows.collect())
 }

@@ -1,9 +1,9 @@
-//! `process-direct`, `process-kswapd` and `summary`: what the kernel's own post-processing script prints of a trace.
+//! `process-direct`, `process-kswapd` and `postprocess-summary`: what the kernel's own post-processing script prints of a trace.
 //!
-//! Rules of that script (Documentation/trace/postprocess, releases to 6.18): processes are told apart by name and
+//! Rules of that script (Documentation/trace/postprocess, releases to 6.18): processes are distinguished by name and
 //! thread id; direct reclaimers are those with a direct_reclaim_begin, kswapds those with a kswapd_wake out of sleep,
 //! and all events of a process count for its part. [`print()`] prints them in its layout, sorted. Its defects are
-//! left out: columns shifted since file and anon pages are counted apart, writes never counted from 6.1 on, names cut
+//! not reproduced: columns shifted since file and anon pages are counted apart, writes never counted from 6.1 on, names cut
 //! at characters other than letters, digits and `-`, durations that begin before the trace, totals left empty.
 
 use super::vmscan::{per_process, qualified};
@@ -91,7 +91,12 @@ pub fn tables(analysis: &Analysis) -> [Table; 3] {
     [
         list("process-direct", "Direct reclaim by process", "", direct_columns, direct),
         list("process-kswapd", "kswapd by process", "", kswapd_columns, kswapd),
-        metrics("summary", "Summary", "As the kernel's post-processing script counts.", summary(analysis)),
+        metrics(
+            "postprocess-summary",
+            "Reclaim summary",
+            "Counted as in the kernel's trace-vmscan-postprocess.pl.",
+            summary(analysis),
+        ),
     ]
 }
 
@@ -285,11 +290,11 @@ fn figure(row: &Metric) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mmtwin_analysis::made::Made;
+    use mmtwin_analysis::testing::EventBuilder;
     use mmtwin_event::Sink;
 
-    fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> Made {
-        Made::new(kind).pid(pid).comm(comm).at(us * 1000)
+    fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> EventBuilder {
+        EventBuilder::new(kind).pid(pid).comm(comm).at(us * 1000)
     }
 
     #[test]

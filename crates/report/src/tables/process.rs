@@ -4,7 +4,7 @@ use super::reclaim::bounds;
 use super::{column, efficiency, list, ms, scanned, scans, seconds, text};
 use crate::model::{Cell, Na, Table};
 use mmtwin_analysis::Analysis;
-use mmtwin_analysis::reclaim::{APART, Kswapd};
+use mmtwin_analysis::reclaim::{Kswapd, MAX_PROCESSES};
 use mmtwin_analysis::tasks::{Context, OTHERS};
 use mmtwin_event::Kind::*;
 use std::cmp::Reverse;
@@ -69,15 +69,16 @@ pub fn processes(analysis: &Analysis) -> Table {
 
 /// What must be known of the list.
 fn note(analysis: &Analysis) -> String {
-    let mut note = "Longest stalled first; kswapd does not stall.".to_string();
+    let mut note = "Sorted by time stalled; kswapd does not stall.".to_string();
     if analysis.reclaim.together() > 0 {
-        let (together, apart) = (analysis.reclaim.together(), APART);
-        note += &format!(" {together} processes beyond the first {apart} are counted together as {OTHERS}.");
+        let (together, apart) = (analysis.reclaim.together(), MAX_PROCESSES);
+        note += &format!(" {together} processes beyond the first {apart} are merged into {OTHERS}.");
     }
     if analysis.tasks.beyond() > 0 {
         let beyond = analysis.tasks.beyond();
-        note +=
-            &format!(" {beyond} events are of threads beyond the first 1048576, whose contexts are not told apart.");
+        note += &format!(
+            " {beyond} events are of threads beyond the first 1048576, whose reclaim contexts are not separated."
+        );
     }
     note
 }
@@ -126,11 +127,10 @@ pub fn kswapds(analysis: &Analysis) -> Table {
         column("rewakes", "order re-wakeups", ""),
         column("sleeps", "sleeps", ""),
         column("awake", "awake", "s"),
-        column("awake_percent", "of the trace", "%"),
+        column("awake_percent", "awake", "%"),
         column("phase_p50", "phase p50", "ms"),
         column("phase_max", "phase max", "ms"),
     ];
-    let note =
-        "Time awake includes phases that began before the trace or had not ended; p50 and max are of whole phases.";
+    let note = "Time awake includes phases that began before the trace or had not ended; p50 and max are over complete phases.";
     list("kswapd", "kswapd by node", note, columns, rows.collect())
 }

@@ -1,7 +1,7 @@
 //! `reclaim` and its parts: who reclaimed, from which node, at which priority, from which list.
 //!
-//! Direct, kswapd, cgroup, soft-limit, node and other reclaim are kept apart. A figure whose events were not recorded
-//! is n/a; what happened outside any known reclaim is "other" and has no count or time.
+//! Direct, kswapd, cgroup, soft-limit, node and other reclaim are kept separate. A figure whose events were not recorded
+//! is n/a. What happened outside any known reclaim is "other" and has no count or time.
 
 use super::{Scans, column, efficiency, list, metrics, ms, row, scans, seconds, text};
 use crate::model::Better::{Higher, Lower, Neutral};
@@ -77,7 +77,7 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
         _ => Cell::Na(Na::NotRecorded),
     };
     let batches = &totals.inactive;
-    let told = |detail: Detail, value: u64| match analysis.reclaim.told.has(detail) {
+    let reported = |detail: Detail, value: u64| match analysis.reclaim.reported.has(detail) {
         true => shrunk(value),
         false => Cell::Na(Na::NotInKernel),
     };
@@ -95,7 +95,7 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
         row("count", begins, "", Lower, None, bound(0, totals.begins)),
         row(
             "unpaired",
-            "Without known duration",
+            "Unpaired (no begin or no end)",
             "",
             Lower,
             None,
@@ -104,27 +104,27 @@ fn figures(analysis: &Analysis, context: Context, totals: &Totals) -> Vec<Metric
         pages("scanned", "Pages scanned", Lower, Cell::recorded(scanned)),
         pages(
             "skipped",
-            "Pages skipped (other zones)",
+            "Pages skipped (ineligible zone)",
             Lower,
-            match analysis.reclaim.told.has(Detail::Skipped) {
+            match analysis.reclaim.reported.has(Detail::Skipped) {
                 true => taken(isolated.skipped),
                 false => Cell::Na(Na::NotInKernel),
             },
         ),
         pages("isolated", "Pages isolated", Neutral, taken(isolated.taken)),
         pages("reclaimed", "Pages reclaimed", Higher, Cell::recorded(reclaimed)),
-        pages("reclaimed_by_end", "Reclaimed as the end event says", Higher, ended),
+        pages("nr_reclaimed_end", "nr_reclaimed (from end event)", Higher, ended),
         row("efficiency", "Efficiency", "%", Higher, Some(2), share),
         pages("written", "Pages written", Lower, known(&[MmVmscanWriteFolio], totals.writes.total())),
-        pages("dirty", "Dirty", Lower, told(Detail::Dirty, batches.dirty)),
-        pages("writeback", "Under writeback", Lower, told(Detail::Writeback, batches.writeback)),
-        pages("congested", "Congested", Lower, told(Detail::Congested, batches.congested)),
-        pages("immediate", "Met again under writeback", Lower, told(Detail::Immediate, batches.immediate)),
-        pages("activated_anon", "Activated, anon", Lower, told(Detail::ActivatedAnon, batches.activated_anon)),
-        pages("activated_file", "Activated, file", Lower, told(Detail::ActivatedFile, batches.activated_file)),
-        pages("kept", "Kept (referenced)", Lower, told(Detail::Kept, batches.kept)),
-        pages("unmap_failed", "Not unmapped", Lower, told(Detail::UnmapFailed, batches.unmap_failed)),
-        pages("active_taken", "Active pages taken", Neutral, active(|a| a.taken)),
+        pages("dirty", "Dirty", Lower, reported(Detail::Dirty, batches.dirty)),
+        pages("writeback", "Under writeback", Lower, reported(Detail::Writeback, batches.writeback)),
+        pages("congested", "Congested", Lower, reported(Detail::Congested, batches.congested)),
+        pages("immediate", "Immediate (PG_reclaim)", Lower, reported(Detail::Immediate, batches.immediate)),
+        pages("activated_anon", "Activated: anon", Lower, reported(Detail::ActivatedAnon, batches.activated_anon)),
+        pages("activated_file", "Activated: file", Lower, reported(Detail::ActivatedFile, batches.activated_file)),
+        pages("ref_keep", "Kept: referenced (ref_keep)", Lower, reported(Detail::Kept, batches.kept)),
+        pages("unmap_failed", "Unmap failed", Lower, reported(Detail::UnmapFailed, batches.unmap_failed)),
+        pages("active_isolated", "Active pages isolated", Neutral, active(|a| a.taken)),
         pages("deactivated", "Active pages deactivated", Neutral, active(|a| a.deactivated)),
         row(
             "time",
@@ -155,14 +155,13 @@ pub fn side_by_side(analysis: &Analysis) -> Table {
     list(
         "reclaim",
         "Page reclaim",
-        "By who reclaimed. kswapd's time is the time it was awake.",
+        "One column per reclaimer. The time of kswapd is the time it was awake.",
         columns,
         rows.collect(),
     )
 }
 
-/// `reclaim-direct`, `reclaim-kswapd`, ...: one context each, for comparison. `reclaim-node` is by node, so that node
-/// reclaim is `reclaim-node-reclaim`.
+/// `reclaim-direct`, `reclaim-kswapd`, ...: one context each, for comparison. Node reclaim is `reclaim-node-reclaim`.
 pub fn per_context(analysis: &Analysis) -> Vec<Table> {
     let tables = contexts(analysis).map(|(context, totals)| {
         let name = match context {
@@ -174,12 +173,12 @@ pub fn per_context(analysis: &Analysis) -> Vec<Table> {
     tables.collect()
 }
 
-/// `reclaim-node`: by node and reclaimer.
+/// `reclaim-by-node`: by node and reclaimer.
 pub fn nodes(analysis: &Analysis) -> Table {
     let mut sums: BTreeMap<(i32, usize), [u64; 5]> = BTreeMap::new();
     for visit in analysis.reclaim.places.sorted() {
         let context = Context::ALL.iter().position(|&context| context == visit.place.context).unwrap_or_default();
-        let parts = [visit.batches, visit.scanned, visit.reclaimed, visit.active_taken, visit.deactivated];
+        let parts = [visit.batches, visit.scanned, visit.reclaimed, visit.active_isolated, visit.deactivated];
         for (sum, part) in sums.entry((visit.place.nid, context)).or_default().iter_mut().zip(parts) {
             *sum = sum.saturating_add(part);
         }
@@ -191,7 +190,7 @@ pub fn nodes(analysis: &Analysis) -> Table {
     });
     let mut columns = vec![column("node", "node", ""), column("reclaimer", "reclaimer", "")];
     columns.extend(outcome_columns());
-    list("reclaim-node", "Page reclaim by node", "", columns, rows.collect())
+    list("reclaim-by-node", "Page reclaim by node", "", columns, rows.collect())
 }
 
 fn outcome_columns() -> [crate::model::Column; 6] {
@@ -200,7 +199,7 @@ fn outcome_columns() -> [crate::model::Column; 6] {
         column("scanned", "scanned", "pages"),
         column("reclaimed", "reclaimed", "pages"),
         column("efficiency", "efficiency", "%"),
-        column("active_taken", "active taken", "pages"),
+        column("active_isolated", "active isolated", "pages"),
         column("deactivated", "deactivated", "pages"),
     ]
 }
@@ -217,10 +216,10 @@ fn outcome(analysis: &Analysis, batches: u64, scanned: u64, reclaimed: u64, take
     ]
 }
 
-/// `reclaim-where`: where exactly pages were reclaimed from, most scanned first.
+/// `reclaim-by-priority`: by node, zone, reclaimer, priority and flags, most scanned first.
 pub fn places(analysis: &Analysis) -> Table {
     let mut visits = analysis.reclaim.places.sorted();
-    visits.sort_by_key(|visit| std::cmp::Reverse((visit.scanned, visit.active_taken)));
+    visits.sort_by_key(|visit| std::cmp::Reverse((visit.scanned, visit.active_isolated)));
     let zones = visits.iter().any(|visit| visit.place.zid.is_some());
     let mut columns = vec![column("node", "node", ""), column("zone", "zone", "")];
     columns.truncate(if zones { 2 } else { 1 });
@@ -242,11 +241,11 @@ pub fn places(analysis: &Analysis) -> Table {
             text(RECLAIM_FLAGS.flags_text(place.flags.0.into())),
         ]);
         let (batches, scanned, reclaimed) = (visit.batches, visit.scanned, visit.reclaimed);
-        cells.extend(outcome(analysis, batches, scanned, reclaimed, visit.active_taken, visit.deactivated));
+        cells.extend(outcome(analysis, batches, scanned, reclaimed, visit.active_isolated, visit.deactivated));
         cells
     });
-    let note = "Priority 12 is the first and gentlest pass, 0 the last.";
-    list("reclaim-where", "Where pages were reclaimed from", note, columns, rows.collect())
+    let note = "Reclaim starts at priority 12 (DEF_PRIORITY) and ends at 0.";
+    list("reclaim-by-priority", "Reclaim by node, zone and priority", note, columns, rows.collect())
 }
 
 /// `lru`: by list.
@@ -279,7 +278,7 @@ pub fn lists(analysis: &Analysis) -> Table {
             isolation(isolated.batches),
             isolation(isolated.requested),
             isolation(isolated.scanned),
-            match analysis.reclaim.told.has(Detail::Skipped) {
+            match analysis.reclaim.reported.has(Detail::Skipped) {
                 true => isolation(isolated.skipped),
                 false => Cell::Na(Na::NotInKernel),
             },
@@ -295,8 +294,8 @@ pub fn lists(analysis: &Analysis) -> Table {
         column("requested", "requested", "pages"),
         column("scanned", "scanned", "pages"),
         column("skipped", "skipped", "pages"),
-        column("taken", "taken", "pages"),
-        column("stayed_active", "stayed active", "pages"),
+        column("isolated", "isolated", "pages"),
+        column("kept_active", "kept active", "pages"),
         column("deactivated", "deactivated", "pages"),
         column("referenced", "referenced", "pages"),
     ];

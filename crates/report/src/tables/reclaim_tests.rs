@@ -1,17 +1,17 @@
 //! The tables of today, from events made by hand.
 
 use super::*;
-use crate::model::Reconciliation;
-use mmtwin_analysis::made::Made;
+use crate::model::CrossCheck;
+use mmtwin_analysis::testing::EventBuilder;
 use mmtwin_event::Kind::*;
 use mmtwin_event::{CounterRow, Sink, Source};
 use proptest::prelude::*;
 
-fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> Made {
-    Made::new(kind).pid(pid).comm(comm).at(us * 1000)
+fn made(kind: Kind, pid: i32, comm: &'static [u8], us: u64) -> EventBuilder {
+    EventBuilder::new(kind).pid(pid).comm(comm).at(us * 1000)
 }
 
-fn shrink(pid: i32, comm: &'static [u8], nid: i64, scanned: i64, reclaimed: i64) -> Made {
+fn shrink(pid: i32, comm: &'static [u8], nid: i64, scanned: i64, reclaimed: i64) -> EventBuilder {
     let made = made(MmVmscanLruShrinkInactive, pid, comm, 20).set("flags", 10).set("priority", 12).set("nid", nid);
     made.set("nr_scanned", scanned).set("nr_reclaimed", reclaimed).set("nr_activate_file", 3)
 }
@@ -53,11 +53,11 @@ fn reclaimers_stand_side_by_side() {
     assert_eq!(get("Pages scanned", "kswapd"), Cell::Int(1000));
     assert_eq!(get("Pages scanned", "cgroup"), Cell::Int(10));
     assert_eq!(get("Efficiency", "direct"), Cell::Float(25.0));
-    assert_eq!(get("Reclaimed as the end event says", "direct"), Cell::Int(40));
+    assert_eq!(get("nr_reclaimed (from end event)", "direct"), Cell::Int(40));
     assert_eq!(get("Time max", "direct"), Cell::Float(2.0));
     assert_eq!(get("Pages written", "kswapd"), Cell::Int(1));
-    assert_eq!(get("Activated, file", "cgroup"), Cell::Int(3));
-    assert_eq!(get("Active pages taken", "direct"), Cell::Int(0), "enabled and not seen is 0");
+    assert_eq!(get("Activated: file", "cgroup"), Cell::Int(3));
+    assert_eq!(get("Active pages isolated", "direct"), Cell::Int(0), "enabled and not seen is 0");
     assert_eq!(get("Pages isolated", "direct").na(), Some(Na::NotRecorded));
     let Body::List { columns, .. } = &table.body else { panic!("a list") };
     assert_eq!(columns.len(), 5, "contexts that neither were recorded nor occurred have no column");
@@ -68,9 +68,9 @@ fn what_no_event_tells_is_not_in_this_kernel() {
     // The events above have `nr_activate_file` and nothing else that only some kernels have.
     let table = reclaim::side_by_side(&analysis());
     let get = |quantity: &str| cells(&table, &text(quantity), "direct")[0].clone();
-    assert_eq!(get("Activated, file"), Cell::Int(3));
-    let untold = ["Dirty", "Under writeback", "Congested", "Met again under writeback", "Activated, anon"];
-    for quantity in untold.into_iter().chain(["Kept (referenced)", "Not unmapped"]) {
+    assert_eq!(get("Activated: file"), Cell::Int(3));
+    let unreported = ["Dirty", "Under writeback", "Congested", "Immediate (PG_reclaim)", "Activated: anon"];
+    for quantity in unreported.into_iter().chain(["Kept: referenced (ref_keep)", "Unmap failed"]) {
         assert_eq!(get(quantity), Cell::Na(Na::NotInKernel), "{quantity}");
     }
     let mut isolating = analysis();
@@ -130,7 +130,7 @@ fn latencies_are_by_order() {
 #[test]
 fn events_are_held_against_counters() {
     let mut analysis = analysis();
-    assert!(reconcile::reclaim(&analysis).is_empty(), "without counters there is nothing to compare");
+    assert!(cross_check::reclaim(&analysis).is_empty(), "without counters there is nothing to compare");
     let names =
         ["pgscan_kswapd", "pgscan_direct", "pgscan_anon", "pgscan_file", "allocstall_normal", "nr_vmscan_write"];
     let names = names.map(String::from);
@@ -138,17 +138,17 @@ fn events_are_held_against_counters() {
         let values = values.map(Some);
         analysis.counters(&CounterRow { source: "vmstat", key: "", at, names: &names, values: &values });
     }
-    let lines: Vec<(String, Cell, Cell)> = reconcile::reclaim(&analysis)
+    let lines: Vec<(String, Cell, Cell)> = cross_check::reclaim(&analysis)
         .into_iter()
-        .map(|Reconciliation { key, events, counters, .. }| (key, events, counters))
+        .map(|CrossCheck { key, events, counters, .. }| (key, events, counters))
         .collect();
     let expected = [
-        ("kswapd_scanned", 1000, 1000),
-        ("direct_scanned", 100, 101),
-        ("cgroup_scanned", 10, 9),
-        ("all_scanned", 1110, 1110),
-        ("direct_reclaims", 1, 1),
-        ("writes", 1, 512),
+        ("pgscan_kswapd", 1000, 1000),
+        ("pgscan_direct", 100, 101),
+        ("memcg_scanned", 10, 9),
+        ("pgscan", 1110, 1110),
+        ("allocstall", 1, 1),
+        ("nr_vmscan_write", 1, 512),
     ];
     let expected = expected.map(|(key, events, counters)| (key.to_string(), Cell::Int(events), Cell::Int(counters)));
     assert_eq!(lines, expected);
@@ -163,7 +163,7 @@ proptest! {
     ) {
         let mut analysis = Analysis::default();
         for (schema, ts, pid, cpu, values, present) in &events {
-            let made = Made::new(mmtwin_event::vocabulary::SCHEMAS[*schema].kind).at(*ts).pid(*pid).cpu(*cpu);
+            let made = EventBuilder::new(mmtwin_event::vocabulary::SCHEMAS[*schema].kind).at(*ts).pid(*pid).cpu(*cpu);
             let slots = mmtwin_event::Slots { values: std::array::from_fn(|i| values[i]), present: *present };
             analysis.event(&mmtwin_event::Event { fields: mmtwin_event::Fields::Text(&slots), ..made.event() });
             if *ts % 7 == 0 {
@@ -181,6 +181,6 @@ proptest! {
             }
         }
         postprocess::print(&analysis);
-        reconcile::reclaim(&analysis);
+        cross_check::reclaim(&analysis);
     }
 }

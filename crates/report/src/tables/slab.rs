@@ -12,7 +12,7 @@ pub fn table(a: &Analysis) -> Table {
     let ended = a.recorded.has(MmShrinkSlabEnd);
     let contexts: Vec<Context> = Context::ALL.into_iter().filter(|&c| a.slab.nanoseconds(c) > 0).collect();
     let rows = a.slab.by_time(&a.source).into_iter().map(|(name, s)| {
-        let told = |value: Option<u64>| match value {
+        let reported = |value: Option<u64>| match value {
             Some(value) => Cell::int(value),
             None => Cell::Na(if ended { Na::NotInKernel } else { Na::NotRecorded }),
         };
@@ -21,8 +21,8 @@ pub fn table(a: &Analysis) -> Table {
             text(name),
             Cell::int(s.calls),
             Cell::int(s.to_scan),
-            told(s.scanned),
-            told(s.freed),
+            reported(s.scanned),
+            reported(s.freed),
             time(s.times.sum),
             ms(s.times.quantile(0.5)),
             ms(s.times.quantile(0.99)),
@@ -45,5 +45,5 @@ pub fn table(a: &Analysis) -> Table {
     let in_context =
         |&context: &Context| column(&format!("time_{}", context.key()), &format!("in {}", label(context)), "s");
     columns.extend(contexts.iter().map(in_context));
-    list("slab", "Slab shrinking", "Most time first.", columns, rows.collect())
+    list("slab", "Slab shrinkers", "Sorted by time.", columns, rows.collect())
 }

@@ -1,6 +1,6 @@
 //! Tables of everything but reclaim, on input made by hand.
 
-use super::{reconcile, subject_tables};
+use super::{cross_check, subject_tables};
 use crate::model::{Body, Cell, Na, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_event::{Call, CounterRow, Event, Fields, Kind, Sink, Slots, Source};
@@ -67,7 +67,7 @@ fn nothing_recorded_is_nowhere_a_zero() {
             Body::Histogram { .. } => panic!("{} has no values", table.name),
         }
     }
-    assert!(reconcile::subjects(&Analysis::default()).is_empty());
+    assert!(cross_check::subjects(&Analysis::default()).is_empty());
 }
 
 #[test]
@@ -110,14 +110,14 @@ fn regions_settle_and_are_more_or_less_even() {
     assert_eq!((heap[5].number(), heap[6].number()), (Some(100.0 * 20.0 / 30.0), Some(2.0)));
     assert_eq!((own[2].clone(), own[6].clone()), (Cell::Int(2), Cell::Float(0.0)));
     assert!(own[5].na().is_some(), "there are no others");
-    let evenness = metric(&a, "numa-health", "remote_evenness").number().unwrap();
-    assert!((evenness - 200.0 / 3.0).abs() < 1e-9, "{evenness}");
+    let balance = metric(&a, "numa-health", "remaining_balance").number().unwrap();
+    assert!((balance - 200.0 / 3.0).abs() < 1e-9, "{balance}");
 }
 
 #[test]
 fn active_nodes_of_groups_are_known_where_events_tell_them() {
     let mut a = Analysis::default();
-    for key in ["groups", "active_nodes_percent", "active_nodes_most", "task_nodes", "migrated_late_percent"] {
+    for key in ["groups", "active_nodes_percent", "active_nodes_max", "task_nodes", "migrated_last_quarter_percent"] {
         assert_eq!(metric(&a, "numa-health", key).na(), Some(Na::NotRecorded), "{key}");
     }
     a.source.nodes = 4;
@@ -126,10 +126,10 @@ fn active_nodes_of_groups_are_known_where_events_tell_them() {
     }
     let health = |key: &str| metric(&a, "numa-health", key);
     assert_eq!((health("groups"), health("active_nodes_percent")), (Cell::Int(2), Cell::Float(37.5)));
-    assert_eq!((health("active_nodes_least"), health("active_nodes_most")), (Cell::Int(1), Cell::Int(2)));
+    assert_eq!((health("active_nodes_min"), health("active_nodes_max")), (Cell::Int(1), Cell::Int(2)));
     let changes = rows(&a, "numa-groups");
     assert_eq!(changes.len(), 5);
-    assert_eq!(changes[4][1..5], [Cell::Int(7), Cell::Int(0), text("leaves"), Cell::Int(2)]);
+    assert_eq!(changes[4][1..5], [Cell::Int(7), Cell::Int(0), text("inactive"), Cell::Int(2)]);
 }
 
 #[test]
@@ -158,13 +158,13 @@ fn late_migrations_and_faults_per_mark() {
             values: &values,
         });
     }
-    assert_eq!(metric(&a, "numa-health", "migrated_late_percent"), Cell::Float(20.0));
+    assert_eq!(metric(&a, "numa-health", "migrated_last_quarter_percent"), Cell::Float(20.0));
     assert_eq!(metric(&a, "numa", "numa_scan_rate"), Cell::Float(250.0));
-    assert_eq!(metric(&a, "numa", "numa_faults_per_mark"), Cell::Float(500.0 / (1000.0 - 511.0)));
+    assert_eq!(metric(&a, "numa", "numa_hint_faults_per_pte_update"), Cell::Float(500.0 / (1000.0 - 511.0)));
 }
 
 #[test]
-fn migrations_reconcile_with_their_counters() {
+fn migrations_agree_with_their_counters() {
     let mut a = Analysis::default();
     for reason in [5, 5, 0] {
         event(&mut a, Kind::MmMigratePages, 1, &[("reason", reason), ("nr_succeeded", 3), ("nr_failed", 1)]);
@@ -175,11 +175,14 @@ fn migrations_reconcile_with_their_counters() {
         "",
         &[("numa_pages_migrated", 10, 16), ("pgmigrate_success", 0, 9), ("pgmigrate_fail", 0, 4)],
     );
-    let mut lines = reconcile::reclaim(&a);
-    lines.extend(reconcile::subjects(&a));
+    let mut lines = cross_check::reclaim(&a);
+    lines.extend(cross_check::subjects(&a));
     let lines: Vec<_> = lines.iter().map(|l| (l.key.as_str(), l.events.clone(), l.counters.clone())).collect();
     let line = |key, events, counters| (key, Cell::Int(events), Cell::Int(counters));
-    assert_eq!(lines, [line("numa_migrated", 6, 6), line("migrated", 9, 9), line("migrate_failed", 3, 4)]);
+    assert_eq!(
+        lines,
+        [line("numa_pages_migrated", 6, 6), line("pgmigrate_success", 9, 9), line("pgmigrate_fail", 3, 4)]
+    );
     let numa = &rows(&a, "migrate")[1];
     assert_eq!(
         numa[..6],
@@ -194,7 +197,7 @@ fn locality_is_known_where_there_were_faults() {
     let mut a = Analysis::default();
     let values = [("numa_hint_faults", 100, 300), ("numa_hint_faults_local", 50, 200), ("numa_pte_updates", 0, 0)];
     counters(&mut a, "vmstat", "", &values);
-    assert_eq!(metric(&a, "numa", "numa_local_percent"), Cell::Float(75.0));
+    assert_eq!(metric(&a, "numa", "numa_hint_faults_local_percent"), Cell::Float(75.0));
     assert_eq!(metric(&a, "numa", "numa_pages_migrated"), Cell::Na(Na::NotInKernel));
     let [row] = &rows(&a, "numa-locality")[..] else { panic!() };
     assert_eq!(row[..5], [Cell::Float(2.0), Cell::Int(0), Cell::Int(200), Cell::Int(150), Cell::Float(75.0)]);
@@ -229,7 +232,7 @@ fn purges_have_their_histograms() {
     event(&mut a, Kind::FreeVmapAreaNoflush, 10, &[("nr_lazy", 104), ("nr_lazy_max", 100)]);
     event(&mut a, Kind::PurgeVmapAreaLazy, 2_000_010, &[("num_purged", 50)]);
     a.call(&Call { function: "purge_vmap_node", cpu: 0, nanoseconds: 2_500 });
-    assert_eq!(metric(&a, "vmalloc", "drain_max"), Cell::Float(2.0));
+    assert_eq!(metric(&a, "vmalloc", "purge_latency_max"), Cell::Float(2.0));
     assert_eq!(metric(&a, "vmalloc", "allocations"), Cell::Na(Na::NotRecorded));
     let Body::Histogram { slots, mean, total, .. } = table(&a, "calls-purge_vmap_node").body else { panic!() };
     assert_eq!((slots.last(), mean, total), (Some(&(2, 3, 1)), Some(2.5), 2));
@@ -253,7 +256,7 @@ fn every_list_row_fits_its_columns() {
     event(&mut a, Kind::SchedSkipVmaNuma, 3, &[]);
     a.lost(1, None, 4);
     for name in "throttle slab compaction-runs compaction-results compaction-deferred kcompactd alloc alloc-fallback \
-                 oom-victims thp numa-skips losses"
+                 oom-victims thp numa-skips lost-events"
         .split_whitespace()
     {
         assert_eq!(rows(&a, name).len(), 1, "{name}");
@@ -293,7 +296,7 @@ fn compaction_isolates_by_scanning_and_from_free_lists() {
             event(&mut a, Kind::MmCompactionFastIsolateFreepages, 3, &[("nr_scanned", 30), ("nr_taken", 28)]);
         }
         counters(&mut a, "vmstat", "", &[("compact_isolated", 0, 100)]);
-        let lines = reconcile::subjects(&a);
+        let lines = cross_check::subjects(&a);
         lines.into_iter().find(|line| line.key == "compact_isolated").expect("a line").events
     };
     assert_eq!(isolated("7.3.0-rc1", true), Cell::Int(100));

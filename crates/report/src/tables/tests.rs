@@ -220,7 +220,7 @@ fn blocks_print_as_published() {
         let columns: Option<Vec<Table>> = (0..names.len()).map(column).collect();
         let Some(columns) = columns else { continue };
         let got = block(&names, &columns);
-        // Names of 18 characters touch their neighbours, as they did then.
+        // Names of 18 characters touch the next column, as they did then.
         assert_eq!(got[0].replace(' ', ""), names.concat(), "titles");
         // One block repeats the label of its last row with figures that nothing explains.
         let mut labels = std::collections::BTreeSet::new();

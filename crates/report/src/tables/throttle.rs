@@ -1,4 +1,4 @@
-//! `throttle`: who was put to sleep, why, and for how long.
+//! `throttle`: tasks that were throttled, why, and for how long.
 
 use super::reclaim::label;
 use super::{column, list, text};
@@ -6,7 +6,7 @@ use crate::model::{Cell, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::throttle::Throttled;
 
-/// `throttle`, by reason and by on whose behalf the sleeper reclaimed; writers last.
+/// `throttle`, by reason and reclaimer; writers last.
 pub fn table(a: &Analysis) -> Table {
     let row = |reason: &str, who: &str, t: &Throttled| {
         let ms = |usecs: Option<f64>| Cell::float(usecs.map(|us| us / 1e3));
@@ -29,15 +29,15 @@ pub fn table(a: &Analysis) -> Table {
     }
     let columns = vec![
         column("reason", "reason", ""),
-        column("who", "who", ""),
+        column("reclaimer", "reclaimer", ""),
         column("waits", "waits", ""),
-        column("full", "full waits", ""),
+        column("timed_out", "timed out", ""),
         column("time", "time", "ms"),
         column("mean", "mean", "ms"),
         column("p50", "p50", "ms"),
         column("p99", "p99", "ms"),
         column("max", "max", "ms"),
     ];
-    let note = "A full wait lasted its whole timeout. Times are whole jiffies. Earlier kernels: see congestion-wait.";
+    let note = "Timed out: the wait lasted its whole timeout. Times are whole jiffies. Kernels before 5.16: see congestion-wait.";
     list("throttle", "Throttling by reason", note, columns, rows)
 }

@@ -7,16 +7,16 @@ use mmtwin_analysis::Analysis;
 use mmtwin_analysis::histogram::Log2;
 use mmtwin_event::Kind::{self, *};
 
-/// `vmalloc` and its histograms; those of which there are no values are left out.
+/// `vmalloc` and its histograms; a histogram without values is omitted.
 pub fn tables(a: &Analysis) -> Vec<Table> {
     let v = &a.vmalloc;
     let mut tables = vec![totals(a)];
-    tables.extend(histogram("vmalloc-sizes", "vmalloc: sizes of areas", "bytes", &v.sizes));
-    tables.extend(histogram("vmalloc-areas", "vmalloc: areas per purge", "areas", &v.purged));
-    tables.extend(histogram("vmalloc-intervals", "vmalloc: time between purges", "ns", &v.intervals));
+    tables.extend(histogram("vmalloc-sizes", "vmalloc: area size", "bytes", &v.sizes));
+    tables.extend(histogram("vmalloc-purge-areas", "vmalloc: areas per purge", "areas", &v.purged));
+    tables.extend(histogram("vmalloc-purge-intervals", "vmalloc: time between purges", "ns", &v.intervals));
     tables.extend(histogram(
-        "vmalloc-drains",
-        "vmalloc: from crossing the limit to the end of the purge",
+        "vmalloc-purge-latency",
+        "vmalloc: purge latency (lazy_max_pages exceeded to end of purge)",
         "ns",
         &v.drains,
     ));
@@ -39,33 +39,41 @@ fn totals(a: &Analysis) -> Table {
     let purged = u64::try_from(v.purged.sum).unwrap_or(u64::MAX);
     let rows = vec![
         row("allocations", "Areas allocated", "", Neutral, None, known(AllocVmapArea, v.sizes.count)),
-        row("failures", "Searches that failed", "", Lower, None, known(AllocVmapArea, v.failed)),
-        row("bytes", "Bytes allocated, guard pages included", "bytes", Neutral, None, known(AllocVmapArea, bytes)),
+        row("failures", "Failed allocations", "", Lower, None, known(AllocVmapArea, v.failed)),
+        row("bytes", "Bytes allocated, with guard pages", "bytes", Neutral, None, known(AllocVmapArea, bytes)),
         row("frees", "Lazy frees", "", Neutral, None, known(FreeVmapAreaNoflush, v.frees)),
         row(
             "frees_over_limit",
-            "Lazy frees over the limit",
+            "Lazy frees above lazy_max_pages",
             "",
             Lower,
             None,
             known(FreeVmapAreaNoflush, v.frees_over_limit),
         ),
-        row("lazy_high", "Most lazy pages", "pages", Lower, None, of_some(FreeVmapAreaNoflush, v.lazy_high)),
-        row("lazy_max", "Lazy pages allowed", "pages", Neutral, None, of_some(FreeVmapAreaNoflush, v.lazy_max)),
+        row("lazy_pages_max", "Lazy pages, max", "pages", Lower, None, of_some(FreeVmapAreaNoflush, v.lazy_high)),
+        row(
+            "lazy_max_pages",
+            "Lazy page limit (lazy_max_pages)",
+            "pages",
+            Neutral,
+            None,
+            of_some(FreeVmapAreaNoflush, v.lazy_max),
+        ),
         row("purges", "Purges", "", Lower, None, known(PurgeVmapAreaLazy, v.passes())),
-        row("purges_empty", "Purges that found nothing", "", Lower, None, known(PurgeVmapAreaLazy, v.empty)),
+        row("purges_empty", "Empty purges", "", Lower, None, known(PurgeVmapAreaLazy, v.empty)),
         row("areas_purged", "Areas purged", "", Neutral, None, known(PurgeVmapAreaLazy, purged)),
         row(
-            "pages_drained",
-            "Pages purged, at least",
+            "pages_purged",
+            "Pages purged (lower bound)",
             "pages",
             Neutral,
             None,
             Cell::recorded(a.recorded.value(&[PurgeVmapAreaLazy, FreeVmapAreaNoflush], v.pages_drained)),
         ),
-        row("drain_mean", "Time to drain, mean", "ms", Lower, None, ms(v.drains.mean())),
-        row("drain_max", "Time to drain, longest", "ms", Lower, None, ms(longest)),
+        row("purge_latency_mean", "Purge latency, mean", "ms", Lower, None, ms(v.drains.mean())),
+        row("purge_latency_max", "Purge latency, max", "ms", Lower, None, ms(longest)),
     ];
-    let note = "Pages purged are told by the next free; time to drain is from the free that crossed the limit.";
+    let note =
+        "Pages purged are known from the next free. Purge latency starts at the free that exceeds lazy_max_pages.";
     metrics("vmalloc", "vmalloc", note, rows)
 }

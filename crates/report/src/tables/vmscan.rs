@@ -204,7 +204,7 @@ pub fn table(analysis: &Analysis) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mmtwin_analysis::made::Made;
+    use mmtwin_analysis::testing::EventBuilder;
     use mmtwin_event::{CounterRow, Kind, Sink, Source, Times};
 
     const DD: (i32, &[u8]) = (7, b"dd");
@@ -212,19 +212,19 @@ mod tests {
     const CP: (i32, &[u8]) = (9, b"cp");
     const KSWAPD: (i32, &[u8]) = (3, b"kswapd0");
 
-    fn made(kind: Kind, who: (i32, &'static [u8]), us: u64) -> Made {
-        Made::new(kind).pid(who.0).comm(who.1).at(us * 1000)
+    fn made(kind: Kind, who: (i32, &'static [u8]), us: u64) -> EventBuilder {
+        EventBuilder::new(kind).pid(who.0).comm(who.1).at(us * 1000)
     }
 
-    fn isolate(who: (i32, &'static [u8]), lru: i64, scanned: i64) -> Made {
+    fn isolate(who: (i32, &'static [u8]), lru: i64, scanned: i64) -> EventBuilder {
         made(MmVmscanLruIsolate, who, 5).set("lru", lru).set("nr_scanned", scanned)
     }
 
-    fn shrink(who: (i32, &'static [u8]), scanned: i64, reclaimed: i64) -> Made {
+    fn shrink(who: (i32, &'static [u8]), scanned: i64, reclaimed: i64) -> EventBuilder {
         made(MmVmscanLruShrinkInactive, who, 6).set("nr_scanned", scanned).set("nr_reclaimed", reclaimed)
     }
 
-    fn values(source: Source, events: &[Made]) -> BTreeMap<String, Cell> {
+    fn values(source: Source, events: &[EventBuilder]) -> BTreeMap<String, Cell> {
         let mut analysis = Analysis::default();
         analysis.start(&source);
         events.iter().for_each(|made| analysis.event(&made.event()));
@@ -310,10 +310,10 @@ mod tests {
 
     #[test]
     fn scans_of_3_5_come_from_shrink_events() {
-        let untold =
+        let unreported =
             |scanned| made(MmVmscanLruIsolate, DD, 5).set("isolate_mode", 0).set("file", 1).set("nr_scanned", scanned);
         let begin = made(MmVmscanDirectReclaimBegin, DD, 1).set("order", 0);
-        let got = values(Source::default(), &[begin, untold(32), untold(64), shrink(DD, 32, 1)]);
+        let got = values(Source::default(), &[begin, unreported(32), unreported(64), shrink(DD, 32, 1)]);
         assert_eq!(got["direct_pages_scanned"], Cell::Int(32), "the other one was from an active list");
     }
 

@@ -1,4 +1,4 @@
-//! What a scenario's workload achieved, from `results.json`.
+//! The results of a scenario's workload, from `results.json`.
 
 use super::{metrics, text};
 use crate::model::{Better, Body, Cell, Column, Finding, Gain, Metric, Table};
@@ -13,7 +13,7 @@ pub fn tables(results: &Results) -> Vec<Table> {
     let mut tables = vec![work(results)];
     tables.extend(placement(results));
     for phase in &results.phases {
-        let latencies = phase.accesses.iter().map(|of| (of.region.as_str(), &of.latency, "touches of"));
+        let latencies = phase.accesses.iter().map(|of| (of.region.as_str(), &of.latency, "accesses to"));
         let latencies = latencies.chain(phase.actions.iter().map(|of| (of.kind.as_str(), &of.latency, "calls by")));
         for (what, latency, of) in latencies {
             tables.extend(latency.as_ref().and_then(|latency| histogram(phase, what, of, latency)));
@@ -29,7 +29,7 @@ pub fn findings(results: &Results, input: &str) -> Vec<Finding> {
             key: "run_stopped".into(),
             severity: 100,
             sentence: format!("{message}."),
-            detail: "The tables hold what happened until then.".into(),
+            detail: "The tables cover the run until then.".into(),
             command: format!("mmtwin report {input} --table workload"),
         }];
     }
@@ -38,7 +38,7 @@ pub fn findings(results: &Results, input: &str) -> Vec<Finding> {
         key: "out_of_memory".into(),
         severity: 95,
         sentence: format!("out of memory after {:.3} s: {comm} (pid {pid}): {message}.", results.seconds_to(*at)),
-        detail: "The kernel killed it for want of memory. All others went on.".into(),
+        detail: "The OOM killer killed it. All other processes continued.".into(),
         command: format!("mmtwin report {input} --table placement,zoneinfo"),
     }]
 }
@@ -88,7 +88,7 @@ fn work(results: &Results) -> Table {
         rows.add("duration", "s", Better::Neutral, Cell::Float((phase.end - phase.start.min(phase.end)) as f64 / 1e9));
         for access in &phase.accesses {
             rows.prefix = format!("{}: {} {}:", place(phase), access.pattern, access.region);
-            touches(&mut rows, access, phase);
+            accesses(&mut rows, access, phase);
         }
         for action in &phase.actions {
             let detail = if action.detail.is_empty() { String::new() } else { format!(" {}", action.detail) };
@@ -96,16 +96,16 @@ fn work(results: &Results) -> Table {
             operations(&mut rows, action);
         }
     }
-    metrics("workload", "What the workload achieved", "Rows are process/phase: what.", rows.rows)
+    metrics("workload", "Workload results", "Rows are process/phase: quantity.", rows.rows)
 }
 
-fn touches(rows: &mut Rows, access: &AccessResult, phase: &PhaseResult) {
+fn accesses(rows: &mut Rows, access: &AccessResult, phase: &PhaseResult) {
     let seconds = phase.end.saturating_sub(phase.start) as f64 / 1e9;
     let per = |part: f64, whole: f64| Cell::float((whole > 0.0).then(|| part / whole));
     rows.add("threads", "", Better::Neutral, Cell::int(access.threads.into()));
-    rows.add("touches", "", Better::Higher, Cell::int(access.touches));
-    rows.add("touches per second", "/s", Better::Higher, per(access.touches as f64, seconds));
-    rows.add("CPU time per touch", "ns", Better::Lower, per(access.cpu_time as f64, access.touches as f64));
+    rows.add("accesses", "", Better::Higher, Cell::int(access.touches));
+    rows.add("accesses per second", "/s", Better::Higher, per(access.touches as f64, seconds));
+    rows.add("CPU time per access", "ns", Better::Lower, per(access.cpu_time as f64, access.touches as f64));
     rows.add("page faults", "", Better::Neutral, Cell::int(access.faults));
 }
 
@@ -120,6 +120,9 @@ fn operations(rows: &mut Rows, action: &ActionResult) {
         let better = if name == "operations_per_second" { Better::Higher } else { Better::Neutral };
         let (label, unit) = match name.as_str() {
             "operations_per_second" => ("operations per second".to_string(), "/s"),
+            "most_lazy_pages" => ("lazy pages max".to_string(), "pages"),
+            "passes_again" => ("repeated passes".to_string(), ""),
+            "purge_longest_us" => ("purge max".to_string(), "us"),
             name => match name.strip_suffix("_us") {
                 Some(rest) => (rest.replace('_', " "), "us"),
                 None => (name.replace('_', " "), ""),
@@ -142,8 +145,8 @@ fn placement(results: &Results) -> Option<Table> {
             rows.push(row);
         }
     }
-    let note = "At the end of each phase, from the nodes' side; untouched pages are nowhere.";
-    (nodes > 0).then(|| super::list("placement", "Where the pages of regions are", note, columns, rows))
+    let note = "At the end of each phase. Pages that were never accessed are on no node.";
+    (nodes > 0).then(|| super::list("placement", "Page placement by node", note, columns, rows))
 }
 
 fn column(key: &str, label: &str, unit: &'static str) -> Column {
@@ -212,8 +215,8 @@ mod tests {
         let keys: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.key.as_str()).collect();
         assert_eq!(keys.len(), rows.len());
         let value = |key: &str| rows.iter().find(|row| row.key == key).map(|row| row.value.clone());
-        assert_eq!(value("p_0__zipf_heap__touches_per_second"), Some(Cell::Float(500.0)));
-        assert_eq!(value("p_0__zipf_heap__cpu_time_per_touch"), Some(Cell::Float(500.0)));
+        assert_eq!(value("p_0__zipf_heap__accesses_per_second"), Some(Cell::Float(500.0)));
+        assert_eq!(value("p_0__zipf_heap__cpu_time_per_access"), Some(Cell::Float(500.0)));
         assert_eq!(value("p_0__vmalloc_test__time_per_operation").and_then(|cell| cell.number()), None);
         let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
         assert_eq!(names, ["workload", "placement", "latency-p-0-vmalloc-test"]);
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn want_of_memory_is_the_first_thing_said() {
+    fn out_of_memory_is_the_first_finding() {
         let ending = Ending::OutOfMemory { at: 1_500_000_000, pid: 7, comm: "hog".into(), message: "no pages".into() };
         let found = findings(&Results { ending, ..results() }, "r.mmt");
         assert_eq!(found[0].sentence, "out of memory after 1.500 s: hog (pid 7): no pages.");

@@ -144,12 +144,12 @@ impl EventFormat {
     /// The era of the event crate.
     pub fn era(self) -> Era {
         match self {
-            EventFormat::V2_6_36 => Era::A,
-            EventFormat::V3_3 => Era::B,
-            EventFormat::V3_5 => Era::C,
-            EventFormat::V6_1 => Era::D,
-            EventFormat::V6_12 => Era::E,
-            EventFormat::V6_18 => Era::F,
+            EventFormat::V2_6_36 => Era::V2_6_36,
+            EventFormat::V3_3 => Era::V3_3,
+            EventFormat::V3_5 => Era::V3_5,
+            EventFormat::V6_1 => Era::V6_1,
+            EventFormat::V6_12 => Era::V6_12,
+            EventFormat::V6_18 => Era::V6_18,
         }
     }
 }

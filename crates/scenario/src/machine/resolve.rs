@@ -139,7 +139,7 @@ fn check_memory(nodes: &[NodeText], check: &mut Check<'_>) {
     for (nid, node) in nodes.iter().enumerate() {
         let path = format!("machine.node.#{nid}");
         check.require(node.memory.0.is_multiple_of(PAGE), &format!("{path}.memory"), || {
-            format!("{} is no whole number of pages of 4 KiB", node.memory)
+            format!("{} must be an integer number of pages of 4 KiB", node.memory)
         });
         check.require(!node.cpus.is_empty() || node.memory.0 > 0, &path, || {
             format!("node {nid} has neither CPUs nor memory")

@@ -15,7 +15,7 @@ pub struct List(Vec<u32>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
     /// Something that is neither a number nor a range.
-    #[error("`{0}` is no number and no range: expected a list such as \"0-3,8\"")]
+    #[error("`{0}` is neither a number nor a range: expected a list such as \"0-3,8\"")]
     Part(String),
     /// A range that ends before it begins.
     #[error("range `{0}` ends before it begins")]

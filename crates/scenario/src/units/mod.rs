@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for Auto<u64> {
             type Value = Auto<u64>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("\"auto\" or a whole number that is not negative")
+                f.write_str("\"auto\" or an integer that is not negative")
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {

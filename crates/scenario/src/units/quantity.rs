@@ -43,7 +43,7 @@ pub enum UnitError {
         largest: String,
     },
     /// A fraction of the smallest unit.
-    #[error("`{text}` is no whole number of {unit}")]
+    #[error("`{text}` must be an integer number of {unit}")]
     Fraction {
         /// What was written.
         text: String,
@@ -217,7 +217,7 @@ mod tests {
         let message = |text: &str| text.parse::<Time>().expect_err("no time").to_string();
         assert_eq!(message("soon"), "`soon` is no time: expected a number and a unit, such as \"60 s\"");
         assert_eq!(message("60"), "`60` has no unit of time: use ns, us, ms, s, min, h, such as \"60 s\"");
-        assert_eq!(message("1.5 ns"), "`1.5 ns` is no whole number of ns");
+        assert_eq!(message("1.5 ns"), "`1.5 ns` must be an integer number of ns");
         assert_eq!(message("9999999 h"), "`9999999 h` is too large: the largest time is 5124095 h");
         for text in ["", "-1 s", ".5 s", "1. s", "1.2.3 s", "1e3 s", "\u{664} s", "99999999999999999999999 ns"] {
             message(text);

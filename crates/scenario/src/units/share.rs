@@ -12,7 +12,7 @@ pub struct Share(f64);
 
 /// Why something is no share.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("`{0}` is no share: expected a number from 0 to 1, or a percentage such as \"30 %\"")]
+#[error("`{0}` is not a share: expected a number from 0 to 1, or a percentage such as \"30 %\"")]
 pub struct ShareError(String);
 
 impl Share {

@@ -1,4 +1,4 @@
-//! Touches of memory: which pages, in which order, how often, and how.
+//! Memory accesses: which pages, in which order, how often, and how.
 
 use super::Sharing;
 use crate::kernel::variant;

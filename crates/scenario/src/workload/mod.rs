@@ -115,7 +115,7 @@ pub struct Phase {
     /// How long it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<Time>,
-    /// Touches of memory.
+    /// Memory accesses.
     #[serde(default, rename = "access", skip_serializing_if = "Vec::is_empty")]
     pub accesses: Vec<Access>,
     /// Other work, one after the other for each thread; a thread with actions and accesses does the actions first.

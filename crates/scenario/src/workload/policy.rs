@@ -42,7 +42,7 @@ pub enum Nodes {
 pub enum PolicyError {
     /// Not a policy's name.
     #[error(
-        "`{0}` is no memory policy: expected default, local, bind:NODES, bind-balancing:NODES, preferred:NODE, \
+        "unknown memory policy `{0}`: expected default, local, bind:NODES, bind-balancing:NODES, preferred:NODE, \
          preferred-many:NODES or interleave:NODES"
     )]
     Name(String),

@@ -149,13 +149,13 @@ fn wrong(line: &[u8]) -> String {
     let at = good.iter().position(|good| !good).unwrap_or(0);
     let expected = match at {
         3 => "r or w".into(),
-        1 => format!("a whole number up to {}", i32::MAX),
-        _ => format!("a whole number up to {}", u64::MAX),
+        1 => format!("an integer up to {}", i32::MAX),
+        _ => format!("an integer up to {}", u64::MAX),
     };
     format!("{} is `{}`, expected {expected}", COLUMNS[at], shown(columns[at]))
 }
 
-/// The begin of a text that may be long.
+/// The start of a text that may be long.
 fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned()
 }

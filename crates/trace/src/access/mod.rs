@@ -1,4 +1,4 @@
-//! Access traces: who touched which page when, to be replayed.
+//! Access traces: who accessed which page when, to be replayed.
 //!
 //! A trace is CSV text, also compressed, or a Parquet file; the first bytes tell. Its columns are in `docs/formats.md`.
 //! Nothing is stepped over: what is missing, malformed or earlier than the row before it ends the reading, with its place.
@@ -23,10 +23,10 @@ use std::path::Path;
 /// Names of the columns.
 const COLUMNS: [&str; 4] = ["time", "pid", "page", "rw"];
 
-/// A touch of a page.
+/// An access of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Nanoseconds since the begin of the trace.
+    /// Nanoseconds since the start of the trace.
     pub time: u64,
     /// Task.
     pub pid: i32,
@@ -172,10 +172,10 @@ mod tests {
             ("0,1,,r", "3: page is empty"),
             ("", "3: the line is empty"),
             ("0,1,2,x", "3: rw is `x`, expected r or w"),
-            ("0,one,2,r", "3: pid is `one`, expected a whole number up to 2147483647"),
-            ("-1,1,2,r", "3: time is `-1`, expected a whole number up to 18446744073709551615"),
-            ("1.5,1,2,r", "3: time is `1.5`, expected a whole number up to 18446744073709551615"),
-            ("9,1,18446744073709551616,r", "3: page is `18446744073709551616`, expected a whole number up to 1844674"),
+            ("0,one,2,r", "3: pid is `one`, expected an integer up to 2147483647"),
+            ("-1,1,2,r", "3: time is `-1`, expected an integer up to 18446744073709551615"),
+            ("1.5,1,2,r", "3: time is `1.5`, expected an integer up to 18446744073709551615"),
+            ("9,1,18446744073709551616,r", "3: page is `18446744073709551616`, expected an integer up to 1844674"),
             ("9,1,0x,r", "3: page is `0x`, expected"),
             ("9,2147483648,0,r", "3: pid is `2147483648`, expected"),
             ("8,1,2,r\n9,1,2,r\n7,1,2,r", "5: time 7 is before that of the row above, 9"),

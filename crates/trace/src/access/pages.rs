@@ -1,7 +1,7 @@
 //! Numbers of the pages of an access trace, from 0 on without holes.
 //!
-//! Page numbers are addresses and may lie anywhere; what is kept follows the pages that are touched, 4 bytes for one whose
-//! neighbours are touched too, some 80 for one that lies alone.
+//! Page numbers are addresses and may lie anywhere; what is kept follows the pages that are accessed, 4 bytes for one whose
+//! neighbours are accessed too, some 80 for one that lies alone.
 
 use super::Access;
 use rustc_hash::FxHashMap;
@@ -23,9 +23,9 @@ pub struct Pages {
     end: u32,
 }
 
-/// A trace touches pages of more than [`MOST_GROUPS`] groups.
+/// A trace accesses pages of more than [`MOST_GROUPS`] groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many pages: they lie in more than {MOST_GROUPS} groups of {GROUP} neighbours")]
+#[error("too many pages: they are in more than {MOST_GROUPS} groups of {GROUP} adjacent pages")]
 pub struct TooManyPages;
 
 impl Pages {

@@ -28,7 +28,7 @@ pub(super) struct Parquet {
 
 /// A file of which the decoder has panicked.
 fn damaged(name: &str, panic: &str) -> Error {
-    Error::at(Place::file(name), format!("the Parquet file is damaged: its decoder gave up ({panic})"))
+    Error::at(Place::file(name), format!("the Parquet file is damaged: its decoder failed ({panic})"))
 }
 
 impl Parquet {
@@ -70,7 +70,7 @@ fn open(file: File) -> Result<ParquetRecordBatchReader, String> {
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|e| e.to_string())?;
     for column in COLUMNS {
         if builder.schema().index_of(column).is_err() {
-            return Err(format!("there is no column {column}; expected {}", COLUMNS.join(", ")));
+            return Err(format!("no column {column}; expected {}", COLUMNS.join(", ")));
         }
     }
     parquet_pages::check(&again, builder.metadata(), &COLUMNS, parquet_pages::MOST)?;
@@ -80,7 +80,7 @@ fn open(file: File) -> Result<ParquetRecordBatchReader, String> {
 
 /// The accesses of some rows, or what is wrong with which of them.
 fn rows(batch: &RecordBatch) -> Result<std::vec::IntoIter<Access>, (usize, String)> {
-    let column = |name: &str| batch.column_by_name(name).ok_or_else(|| (0, format!("there is no column {name}")));
+    let column = |name: &str| batch.column_by_name(name).ok_or_else(|| (0, format!("no column {name}")));
     // What is missing comes first in a row, whatever its column.
     let gap = |name| column(name).ok()?.logical_nulls()?.iter().position(|there| !there);
     if let Some((row, name)) = COLUMNS.iter().filter_map(|name| Some((gap(name)?, name))).min() {
@@ -91,7 +91,7 @@ fn rows(batch: &RecordBatch) -> Result<std::vec::IntoIter<Access>, (usize, Strin
     let mut rows = Vec::with_capacity(batch.num_rows());
     for row in 0..batch.num_rows() {
         let pid = i32::try_from(pid[row])
-            .map_err(|_| (row, format!("pid is {}, expected a whole number up to {}", pid[row], i32::MAX)))?;
+            .map_err(|_| (row, format!("pid is {}, expected an integer up to {}", pid[row], i32::MAX)))?;
         rows.push(Access { time: time[row], pid, page: page[row], write: writes[row] });
     }
     Ok(rows.into_iter())
@@ -104,7 +104,7 @@ fn integers(column: &dyn Array, name: &str) -> Result<Vec<u64>, (usize, String)>
     {
         let values = column.as_primitive::<T>().values().iter().enumerate();
         let value = |(row, &value): (usize, &T::Native)| {
-            value.try_into().map_err(|_| (row, format!("{name} is {value:?}, expected a number from 0 on")))
+            value.try_into().map_err(|_| (row, format!("{name} is {value:?}, expected a number of at least 0")))
         };
         values.map(value).collect()
     }
@@ -117,7 +117,7 @@ fn integers(column: &dyn Array, name: &str) -> Result<Vec<u64>, (usize, String)>
         DataType::UInt16 => of::<UInt16Type>(column, name),
         DataType::UInt32 => of::<UInt32Type>(column, name),
         DataType::UInt64 => of::<UInt64Type>(column, name),
-        other => Err((0, format!("column {name} is of type {other}, expected whole numbers"))),
+        other => Err((0, format!("column {name} is of type {other}, expected integers"))),
     }
 }
 
@@ -131,7 +131,7 @@ fn writes(column: &dyn Array) -> Result<Vec<bool>, (usize, String)> {
         DataType::Boolean => Ok(column.as_boolean().values().iter().collect()),
         DataType::Utf8 => column.as_string::<i32>().iter().enumerate().map(word).collect(),
         DataType::LargeUtf8 => column.as_string::<i64>().iter().enumerate().map(word).collect(),
-        other => Err((0, format!("column rw is of type {other}, expected words or a boolean"))),
+        other => Err((0, format!("column rw is of type {other}, expected strings or a boolean"))),
     }
 }
 
@@ -205,18 +205,18 @@ mod tests {
         for (times, rw, message) in [
             (vec![0, 1, 2], words(vec![r, None, w]), "t.parquet: row 2: rw is empty"),
             (vec![0, 1, 2], words(vec![r, w, Some("x")]), "t.parquet: row 3: rw is `x`, expected r or w"),
-            (vec![0, -1, 2], words(vec![r, w, r]), "t.parquet: row 2: time is -1, expected a number from 0 on"),
+            (vec![0, -1, 2], words(vec![r, w, r]), "t.parquet: row 2: time is -1, expected a number of at least 0"),
             (vec![0, 3, 2], words(vec![r, w, r]), "t.parquet: row 3: time 2 is before that of the row above, 3"),
         ] {
             assert_eq!(read(columns(times, rw)).unwrap_err(), message);
         }
         let mut without = columns(vec![0], words(vec![r]));
         without.remove(1);
-        let message = "t.parquet: there is no column page; expected time, pid, page, rw";
+        let message = "t.parquet: no column page; expected time, pid, page, rw";
         assert_eq!(read(without).unwrap_err(), message);
         let mut odd = columns(vec![0], words(vec![r]));
         odd[2].1 = words(vec![r]);
-        assert_eq!(read(odd).unwrap_err(), "t.parquet: row 1: column pid is of type Utf8, expected whole numbers");
+        assert_eq!(read(odd).unwrap_err(), "t.parquet: row 1: column pid is of type Utf8, expected integers");
     }
 
     /// A small trace as a file.
@@ -264,6 +264,6 @@ mod tests {
         let name = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/damaged-access.parquet");
         let trace = AccessTrace::open(name).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let message = trace.unwrap_err().to_string();
-        assert!(message.starts_with(name) && message.contains("its decoder gave up"), "{message}");
+        assert!(message.starts_with(name) && message.contains("its decoder failed"), "{message}");
     }
 }

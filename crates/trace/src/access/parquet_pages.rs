@@ -3,7 +3,7 @@
 //! The crate `parquet` makes room for as many bytes as a page's header promises, up to 2 GiB, and a page may hold that many of
 //! which the file has a thousandth. So each header is read here first: it is a struct in Thrift's compact protocol, of which
 //! fields 2 and 3 are the bytes of the page after and before it is unpacked (`PageHeader` of parquet-format). What cannot be
-//! read is left to the crate, which then says so.
+//! read is left to the crate, which then reports it.
 
 use parquet::file::metadata::ParquetMetaData;
 use std::fs::File;

@@ -102,7 +102,7 @@ impl Expander {
             Expander::None => piece.to_vec(),
             Expander::Zlib(stream) => {
                 stream.reset(true);
-                // One byte more than needed, so that a stream that goes on is told from one that ends.
+                // One byte more than needed, so that a stream that continues is reported from one that ends.
                 let mut out = Vec::with_capacity(size + 1);
                 stream
                     .decompress_vec(piece, &mut out, flate2::FlushDecompress::Finish)

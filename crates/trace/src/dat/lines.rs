@@ -6,7 +6,7 @@
 //! `text`: it holds the text behind the name, which is what its format prints, and beside it the values that the line
 //! shows. So what is printed from the file is the line, always, and the file can be analysed as the text can.
 //! Printed functions get addresses of their own, with the distances that the lines show.
-//! Left out: GFP flags of such events where the kernel's release is unknown, for their bits differ.
+//! Not supported: GFP flags of such events where the kernel's release is unknown, for their bits differ.
 //! Validated by the check itself, and with `trace-cmd report` on files made from texts of kernels 6.1 and 6.18.
 
 use super::meta::FormatText;

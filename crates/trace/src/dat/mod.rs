@@ -8,11 +8,11 @@
 //! Format: trace-cmd's manual pages trace-cmd.dat.v6(5) and v7(5), and what trace-cmd 3.1.6 does beyond them:
 //! - version 6 has the chosen clock (u64 length, `[name]`) behind each table of CPUs if there is a TRACECLOCK option;
 //! - the CPUCOUNT option replaces the number of CPUs in version 6 and decides the length of those tables;
-//! - in version 7 the size of compressed CPU data leaves out the u32 number of chunks in front of them;
+//! - in version 7 the size of compressed CPU data omits the u32 number of chunks in front of them;
 //! - CPUs without data are not listed in version 7, and a file may lack the top buffer;
 //! - the strings section is found by walking all sections, no option points to it.
 //!
-//! Left out: HOOK, PROCMAPS, GUEST, BTF and module options mean nothing to the reader; the writer copies those
+//! Not supported: HOOK, PROCMAPS, GUEST, BTF and module options mean nothing to the reader; the writer copies those
 //! options of a `Meta` that hold no file offsets. TIME_SHIFT (a guest's clock against its host's) is not applied, with a
 //! warning. Validated against files written by trace-cmd 3.1.6, whose
 //! report prints the same from files written here.

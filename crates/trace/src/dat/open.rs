@@ -35,7 +35,7 @@ const MAX_OPTION: usize = 1 << 20;
 /// Keeps an option for those who know it.
 pub(super) fn keep_option(dat: &mut DatFile<'_>, id: u16, data: &[u8], at: u64) -> Result<(), Error> {
     if dat.meta.options.len() >= MAX_OPTIONS || data.len() > MAX_OPTION {
-        let message = "an option beyond 65,536 of them, or longer than 1 MiB, is left out";
+        let message = "an option beyond 65,536 of them, or longer than 1 MiB, is skipped";
         return Err(Error::at(Place::offset(dat.name, at), message));
     }
     dat.meta.options.push(Opt { id, data: data.to_vec() });
@@ -53,7 +53,10 @@ pub fn is_dat(start: &[u8]) -> bool {
 pub fn open<'a>(name: &'a str, map: &'a [u8]) -> Result<DatFile<'a>, Error> {
     let mut reader = Reader::new(name, map, 0, false);
     if !is_dat(map) {
-        return Err(Error::Unknown { file: name.into(), message: "it does not begin as a trace.dat does".into() });
+        return Err(Error::Unknown {
+            file: name.into(),
+            message: "it does not start with the magic number of a trace.dat".into(),
+        });
     }
     reader.seek(MAGIC.len() as u64);
     let place = reader.place();
@@ -82,7 +85,7 @@ pub fn open<'a>(name: &'a str, map: &'a [u8]) -> Result<DatFile<'a>, Error> {
             dat.version = 7;
             sections::read(&mut dat, map, &mut reader)?;
         }
-        other => return Err(Error::at(place, format!("version `{other}` of trace.dat is not known; 6 and 7 are"))),
+        other => return Err(Error::at(place, format!("unknown version `{other}` of trace.dat; supported: 6, 7"))),
     }
     dat.check()?;
     Ok(dat)
@@ -94,7 +97,7 @@ impl<'a> DatFile<'a> {
         let room = (map.len() as u64).saturating_sub(offset);
         if len > room {
             let name = self.name;
-            let message = "the file is cut: data of a CPU reach beyond its end";
+            let message = "the file is truncated: data of a CPU reach beyond its end";
             self.warnings.cut(|| Place::offset(name, map.len() as u64), message);
         }
         Stored { file: self.name, map, offset, len: len.min(room), codec, big_endian: self.meta.big_endian }
@@ -115,7 +118,7 @@ impl<'a> DatFile<'a> {
         let (mut end, mut refused) = (0, Vec::new());
         for (offset, len, b, c) in all {
             if offset < end {
-                let message = "data of a CPU that lie within those of another are left out";
+                let message = "data of a CPU that lie within those of another are skipped";
                 self.warnings.cut(|| Place::offset(name, offset), message);
                 refused.push((b, c));
             } else {

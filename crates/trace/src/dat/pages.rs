@@ -2,7 +2,7 @@
 //!
 //! Plain pages are slices of the mapped file. Compressed ones are a u32 number of chunks and, for each chunk, its
 //! length in the file, its length, and the bytes; one chunk is decompressed at a time. A chunk that is damaged
-//! gives an error, and the next call goes on with the chunk behind it.
+//! gives an error, and the next call continues with the chunk behind it.
 
 use super::bytes::Reader;
 use super::codec::{Codec, Expander, MAX_PIECE};
@@ -17,7 +17,7 @@ use std::io::Read;
 pub struct Buffer<'a> {
     /// Name of the instance; empty for the top buffer.
     pub name: String,
-    /// Name of the trace clock, where the file says so.
+    /// Name of the trace clock, where the file reports it.
     pub clock: Option<String>,
     /// Size of its sub-buffers in bytes.
     pub page_size: u32,

@@ -79,12 +79,12 @@ fn buffer<'a>(
     let place = || Place::offset(name, starts[0]);
     let (instance, cpus) = match owner {
         Some((instance, cpus)) if cpus.len() >= starts.len() => {
-            let message = "the table of a buffer is cut off; its CPUs are taken from the CPU statistics";
+            let message = "the table of a buffer is truncated; its CPUs are taken from the CPU statistics";
             dat.warnings.cut(place, message);
             (instance, cpus)
         }
         _ => {
-            dat.warnings.cut(place, "the table of a buffer is cut off; its CPUs are counted from 0");
+            dat.warnings.cut(place, "the table of a buffer is truncated; its CPUs are counted from 0");
             (String::new(), (0..starts.len() as u32).collect())
         }
     };

@@ -24,7 +24,7 @@ pub(super) fn read<'a>(dat: &mut DatFile<'a>, map: &'a [u8], reader: &mut Reader
     reader.string("the version of the compression")?;
     let mut next = reader.u64("the offset of the options")?;
     let Some(codec) = Codec::of_name(&name) else {
-        return Err(Error::at(place, format!("the compression `{name}` is not known; none, zlib and zstd are")));
+        return Err(Error::at(place, format!("unknown compression `{name}`; supported: none, zlib, zstd")));
     };
     dat.codec = codec;
     let first = reader.offset();
@@ -33,7 +33,7 @@ pub(super) fn read<'a>(dat: &mut DatFile<'a>, map: &'a [u8], reader: &mut Reader
         let result = if chain.options.insert(next) {
             options(dat, map, next, &mut chain)
         } else {
-            Err(Error::at(Place::offset(dat.name, next), "the options sections go round in a circle"))
+            Err(Error::at(Place::offset(dat.name, next), "the options sections form a loop"))
         };
         match result {
             Ok(n) => next = n,
@@ -74,7 +74,7 @@ fn section<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, id: u16) -> Re
     let rest = reader.rest();
     let body = usize::try_from(size).ok().and_then(|n| rest.get(..n));
     if body.is_none() {
-        dat.warnings.cut(|| Place::offset(dat.name, offset), "the file ends inside of a section");
+        dat.warnings.cut(|| Place::offset(dat.name, offset), "the file ends inside a section");
     }
     Ok(Section { flags, offset, body: body.unwrap_or(rest) })
 }
@@ -112,7 +112,7 @@ fn options<'a>(dat: &mut DatFile<'a>, map: &'a [u8], offset: u64, chain: &mut Ch
             id::HEADER_INFO..=id::CMDLINES if chain.parts.insert(option) => {
                 value.u64("the offset of a section").and_then(|at| part(dat, map, option, at))
             }
-            id::HEADER_INFO..=id::CMDLINES => Err(Error::at(value.place(), "a section was named before")),
+            id::HEADER_INFO..=id::CMDLINES => Err(Error::at(value.place(), "duplicate section")),
             id::BUFFER | id::BUFFER_TEXT => buffer(dat, map, option, &mut value, chain),
             id::CPUCOUNT => value.u32("the number of CPUs").map(|n| dat.meta.cpus = n.min(MAX_CPUS)),
             // BTF_FILE and MODULES_FILE point to sections as well: nothing to copy without those.
@@ -196,7 +196,7 @@ fn buffer<'a>(
             let what = "a CPU of a buffer";
             let (cpu, offset, size) = (value.u32(what)?, value.u64(what)?, value.u64(what)?);
             if cpu >= MAX_CPUS {
-                let message = "a CPU from 8192 on, which no kernel has, is left out";
+                let message = "a CPU from 8192 on, which no kernel has, is skipped";
                 dat.warnings.cut(|| value.place(), message);
                 continue;
             }

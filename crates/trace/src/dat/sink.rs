@@ -3,7 +3,7 @@
 //! Records of binary sources are written unchanged, under the formats of their recording; text lines become records
 //! in `lines`. Times are written as they are delivered, in nanoseconds; options that would change them again are left
 //! out. Only where a text has several CPUs at one microsecond, in another order than the CPUs have, the later ones get
-//! some nanoseconds more, so that they stay in the order of the text. What a trace.dat has no place for is left out and said: further names of a task, counters, function calls.
+//! some nanoseconds more, so that they stay in the order of the text. What a trace.dat has no place for is omitted with a warning: further names of a task, counters, function calls.
 
 use super::id;
 use super::lines::Lines;
@@ -92,8 +92,8 @@ impl<'a> DatWriter<'a> {
             None => {
                 let layout = PageLayout::little_endian_64(TEXT_PAGE);
                 let (long_size, page_size) = (8, TEXT_PAGE as u32);
-                let header_page = header_page(Era::F, long_size, page_size);
-                let header_event = header_event(Era::F);
+                let header_page = header_page(Era::V6_18, long_size, page_size);
+                let header_event = header_event(Era::V6_18);
                 (Meta { long_size, page_size, header_page, header_event, ..Meta::default() }, layout, String::new())
             }
         };
@@ -189,7 +189,7 @@ impl<'a> DatWriter<'a> {
     /// Keeps the task's name that a line shows.
     fn note_names(&mut self, event: &Event<'_>) {
         if event.tgid != 0 {
-            self.left_out.add(|| Place::file(event.name), "a trace.dat has no place for thread group ids");
+            self.left_out.add(|| Place::file(event.name), "a trace.dat cannot hold thread group ids");
         }
         // Task 0 is <idle> everywhere, and a line says <...> where the kernel knew no name.
         if event.pid != 0 && !matches!(event.comm, b"" | b"<...>") {
@@ -244,7 +244,7 @@ impl Sink for DatWriter<'_> {
             },
         };
         if let Err(error) = result {
-            // For `close` to give back; a sink has no other way to say it.
+            // For `close` to return; a sink has no other way to say it.
             self.failed = Some(error);
         }
     }
@@ -256,11 +256,11 @@ impl Sink for DatWriter<'_> {
     }
 
     fn counters(&mut self, _row: &CounterRow<'_>) {
-        self.left_out.add(|| Place::file("counters"), "a trace.dat has no place for counters");
+        self.left_out.add(|| Place::file("counters"), "a trace.dat cannot hold counters");
     }
 
     fn call(&mut self, call: &Call<'_>) {
         let place = || Place::file(call.function);
-        self.left_out.add(place, "calls of functions are not written to a trace.dat");
+        self.left_out.add(place, "function calls are not written to a trace.dat");
     }
 }

@@ -92,7 +92,7 @@ impl Spool {
             file.seek(SeekFrom::Start(*offset))?;
             let copied = std::io::copy(&mut (&*file).take(*len), out)?;
             if copied != *len {
-                return Err(std::io::Error::other("the temporary file became shorter"));
+                return Err(std::io::Error::other("the temporary file was truncated"));
             }
         }
         Ok(())

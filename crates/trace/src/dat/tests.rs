@@ -29,8 +29,8 @@ fn meta(big_endian: bool, page_size: u32) -> Meta<'static> {
         long_size: 8,
         page_size,
         cpus: 3,
-        header_page: header_page(Era::F, 8, page_size),
-        header_event: header_event(Era::F),
+        header_page: header_page(Era::V6_18, 8, page_size),
+        header_event: header_event(Era::V6_18),
         formats: vec![text("ftrace", "function"), text("sched", "a"), text("vmscan", "b"), text("vmscan", "c")],
         kallsyms: b"ffffffff81000000 T start\n".into(),
         printk: b"0xffffffff82000000 : \"x\"\n".into(),
@@ -184,7 +184,7 @@ fn data_that_lost_their_table_are_found() {
     let names: Vec<_> = cut.buffers.iter().filter(|b| !b.is_empty()).map(|b| b.name.as_str()).collect();
     assert_eq!(names, ["lab"]);
     assert!(cut.warnings.list().iter().any(|w| w.message.contains("taken from the CPU statistics")));
-    // Without statistics, CPUs are told apart but not known. CPU 2 of the file is the second.
+    // Without statistics, CPUs are distinguished but not known. CPU 2 of the file is the second.
     for codec in [Codec::None, Codec::Zlib, Codec::Zstd] {
         let mut bytes = file(Version::V7(codec), false, 500);
         let whole = open("x", &bytes).unwrap();
@@ -237,10 +237,10 @@ fn what_is_no_trace_dat_says_so() {
     assert!(error(b"\x17\x08\x44tracing").starts_with("x: offset 0xa: the version of the file"));
     assert_eq!(
         error(b"\x17\x08\x44tracing8\0\0\x08\0\x10\0\0"),
-        "x: offset 0xa: version `8` of trace.dat is not known; 6 and 7 are"
+        "x: offset 0xa: unknown version `8` of trace.dat; supported: 6, 7"
     );
     let lz4 = b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0lz4\x001\0\x40\0\0\0\0\0\0\0";
-    assert!(error(lz4).contains("the compression `lz4` is not known"));
+    assert!(error(lz4).contains("unknown compression `lz4`"));
 }
 
 #[test]
@@ -268,14 +268,14 @@ fn options_in_a_circle_and_unknown_ones_are_stepped_over() {
     let size = u64::from_le_bytes(bytes[first as usize + 8..first as usize + 16].try_into().unwrap());
     let done = first as usize + 16 + size as usize - 8;
     bytes[done..done + 8].copy_from_slice(&first.to_le_bytes());
-    // The first option is HEADER_INFO; TRACECLOCK becomes one nobody knows.
+    // The first option is HEADER_INFO; TRACECLOCK becomes one it is not known.
     let clock = bytes.windows(12).rposition(|w| w == b"local [mono]").unwrap() - 6;
     bytes[clock..clock + 2].copy_from_slice(&999u16.to_le_bytes());
     let dat = open("x", &bytes).unwrap();
     assert_eq!(dat.meta.option(999), Some(&b"local [mono]\n\0"[..]));
     assert_eq!(read(&dat).0[0].1, events(0, 10));
     let messages: Vec<_> = dat.warnings.list().iter().map(|w| w.message.as_str()).collect();
-    assert_eq!(messages, ["the options sections go round in a circle"]);
+    assert_eq!(messages, ["the options sections form a loop"]);
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Writer {
     /// Adds whole pages of a CPU to a buffer. CPU numbers of 65536 and more are an error.
     pub fn pages(&mut self, buffer: usize, cpu: u32, pages: &[u8]) -> Result<(), Error> {
         if cpu >= MAX_CPUS {
-            return Err(Error::at(Place::file("trace.dat"), format!("there is no CPU {cpu}")));
+            return Err(Error::at(Place::file("trace.dat"), format!("no CPU {cpu}")));
         }
         self.spool.add(self.buffers[buffer].cpus.entry(cpu).or_default(), pages)
     }

@@ -1,7 +1,7 @@
 //! The conversions of a format string: their parsing and what they print.
 //!
 //! Models the kernel's vsnprintf for what format texts use: `%d %i %u %x %X %o %c %s %p` with flags, width, precision
-//! and lengths. Left out: `%n`, `%e` and whatever else no format text has.
+//! and lengths. Not supported: `%n`, `%e` and other conversions that no format text has.
 
 use super::ctype::Int;
 use super::eval::Num;
@@ -9,7 +9,7 @@ use super::expr::{Expr, PrintText};
 use super::out::Out;
 use super::pointer::Pointer;
 use super::scope::{Rules, Scope};
-use super::text::{Env, Text};
+use super::text::{PrintContext, Text};
 
 /// A conversion.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct Spec {
 
 impl Conversion {
     /// Prints it for one record.
-    pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    pub fn print(&self, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         match self {
             Conversion::Plain(num, int, true) => out.hex(int.wrap(num.eval(raw, env.big_endian))),
             Conversion::Plain(num, int, false) => {
@@ -59,18 +59,18 @@ impl Conversion {
 
 impl Spec {
     /// Width in columns and alignment; a negative width from a `*` aligns to the left.
-    fn column(&self, raw: &[u8], env: Env<'_>) -> (usize, bool) {
+    fn column(&self, raw: &[u8], env: PrintContext<'_>) -> (usize, bool) {
         // Wider than any screen is damage.
         let width = (self.width.eval(raw, env.big_endian) as i32).clamp(-4096, 4096);
         (width.unsigned_abs() as usize, self.left || width < 0)
     }
 
-    fn precision(&self, raw: &[u8], env: Env<'_>) -> Option<usize> {
+    fn precision(&self, raw: &[u8], env: PrintContext<'_>) -> Option<usize> {
         let precision = self.precision.as_ref()?.eval(raw, env.big_endian) as i32;
         usize::try_from(precision).ok().map(|p| p.min(4096))
     }
 
-    fn text(&self, text: &Text, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    fn text(&self, text: &Text, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         let start = out.len();
         text.print(raw, env, out);
         if let Some(precision) = self.precision(raw, env) {
@@ -80,7 +80,7 @@ impl Spec {
         out.align(start, width, left);
     }
 
-    fn number(&self, value: u64, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    fn number(&self, value: u64, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         let value = self.int.wrap(value);
         let (width, left) = self.column(raw, env);
         let start = out.len();
@@ -149,7 +149,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn argument(&mut self) -> Result<&'a Expr, String> {
-        self.arguments.next().ok_or_else(|| "there are more conversions than arguments".into())
+        self.arguments.next().ok_or_else(|| "more conversions than arguments".into())
     }
 
     /// Appends the literal text from here to `literals` and compiles the conversion behind it; `None` at the end.
@@ -237,7 +237,7 @@ impl<'a> Compiler<'a> {
             }
             _ => {
                 let end = self.at.min(self.format.len());
-                Err(format!("the conversion %{} is not known", String::from_utf8_lossy(&self.format[start..end])))
+                Err(format!("unknown conversion %{}", String::from_utf8_lossy(&self.format[start..end])))
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Covers what the kernel's TRACE_EVENT headers of 2.6.36 to 6.18 leave in format texts: `REC->field`, casts, sizeof,
 //! all operators that compute a value, conditional expressions, array indices, calls, and `{value, "word"}` lists.
-//! Left out: assignment, the comma operator, structure members. Depth is limited, so no text overflows the stack.
+//! Not supported: assignment, the comma operator, structure members. Depth is limited, so no text overflows the stack.
 
 use super::ctype::Int;
 use super::lex::{Token, tokens};
@@ -205,7 +205,7 @@ impl Parser {
             } else if self.at(".") {
                 return Err("members of structures are not supported".into());
             } else if self.at("(") {
-                let Expr::Name(function) = value else { return Err("a call of something that is no name".into()) };
+                let Expr::Name(function) = value else { return Err("a call of something that is not a name".into()) };
                 self.tokens.pop_front();
                 let (arguments, arguments_depth) = self.arguments(")")?;
                 depth = arguments_depth;
@@ -255,7 +255,7 @@ impl Parser {
             Some(Token::Text(text)) => Ok((Expr::Text(text), 1)),
             Some(Token::Name(name)) if name == "sizeof" => {
                 let Some((type_name, count)) = self.type_in_brackets() else {
-                    return Err("sizeof of something that is no type name".into());
+                    return Err("sizeof of something that is not a type name".into());
                 };
                 self.tokens.drain(..count);
                 Ok((Expr::SizeOf(type_name), 1))
@@ -288,7 +288,7 @@ impl Parser {
     }
 }
 
-const TOO_DEEP: &str = "an expression that is nested too deeply";
+const TOO_DEEP: &str = "an expression nested too deeply";
 
 /// Depth of a tree whose root has children of these depths.
 fn deeper(children: &[u32]) -> Result<u32, String> {

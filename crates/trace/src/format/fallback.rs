@@ -6,12 +6,12 @@
 use super::out::Out;
 use super::parse::{FieldDef, Storage};
 use super::scope::{Rules, Scope};
-use super::text::Env;
+use super::text::PrintContext;
 use super::{Format, Style};
 use mmtwin_event::Place;
 
 /// Prints all fields that are not common to all events.
-pub fn print(format: &Format, raw: &[u8], env: Env<'_>, style: Style, out: &mut Out) {
+pub fn print(format: &Format, raw: &[u8], env: PrintContext<'_>, style: Style, out: &mut Out) {
     let start = out.len();
     if style == Style::TraceCmd {
         out.extend(b"[FAILED TO PARSE]");
@@ -30,7 +30,7 @@ pub fn print(format: &Format, raw: &[u8], env: Env<'_>, style: Style, out: &mut 
     }
 }
 
-fn value(format: &Format, field: &FieldDef, raw: &[u8], env: Env<'_>, out: &mut Out) {
+fn value(format: &Format, field: &FieldDef, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
     if let (Some(bits), Ok(offset)) = (field.number_bits(), u16::try_from(field.offset)) {
         let place = Place { offset, bits, signed: field.signed, ..Place::default() };
         let value = place.number(raw, env.big_endian);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Longest text of a format; the kernel's own have less than 64 KiB.
 const MAX_FORMAT: u64 = 1 << 20;
 
-/// Adds the formats of `files`, each with its trace system. One that cannot be used is left out with a warning.
+/// Adds the formats of `files`, each with its trace system. One that cannot be used is omitted with a warning.
 pub(crate) fn compile(
     formats: &mut Formats,
     files: impl IntoIterator<Item = (String, PathBuf)>,
@@ -30,7 +30,7 @@ pub(crate) fn compile(
                     warnings.add(|| place.clone(), &format!("event {name}: {problem}"));
                 }
             }
-            Err(error) => warnings.add(|| place, &format!("this format is left out: {error}")),
+            Err(error) => warnings.add(|| place, &format!("this format is skipped: {error}")),
         }
     }
     Ok(())

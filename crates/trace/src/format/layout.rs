@@ -56,13 +56,13 @@ fn place(wanted: &FieldSchema, field: &FieldDef) -> Result<Place, String> {
             Storage::DataLoc => (32, Form::DataLoc),
             Storage::RelLoc => (32, Form::RelLoc),
             Storage::Inline if field.is_chars() => (8, Form::Chars(field.size as u16)),
-            _ => return Err("is no text".into()),
+            _ => return Err("is not text".into()),
         };
         return Ok(Place { offset, bits, signed: false, form });
     }
     match field.number_bits() {
         Some(bits) => Ok(Place { offset, bits, signed: field.signed, form: Form::Number }),
-        None => Err(format!("is no number of 1, 2, 4 or 8 bytes but `{}` of {}", field.c_type, field.size)),
+        None => Err(format!("is not a number of 1, 2, 4 or 8 bytes but `{}` of {}", field.c_type, field.size)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tokens of the C expressions in a `print fmt`.
 //!
-//! Names, numbers with their suffixes, character and string literals with escapes, operators. Left out: comments and
+//! Names, numbers with their suffixes, character and string literals with escapes, operators. Not supported: comments and
 //! floating point, which format texts do not have.
 
 use super::ctype::Int;
@@ -44,7 +44,7 @@ pub fn tokens(text: &str, long_size: u8) -> Result<Vec<Token>, String> {
                 let (value, len) = match bytes.get(at + 1..).unwrap_or_default() {
                     [b'\\', c, b'\'', ..] => (escape(*c), 4),
                     [c, b'\'', ..] => (*c, 3),
-                    _ => return Err("a character literal that does not end".into()),
+                    _ => return Err("an unterminated character literal".into()),
                 };
                 out.push(Token::Number(u64::from(value), Int::INT));
                 at += len;
@@ -61,7 +61,7 @@ pub fn tokens(text: &str, long_size: u8) -> Result<Vec<Token>, String> {
             }
             _ => {
                 let op = OPERATORS.iter().find(|op| bytes[at..].starts_with(op.as_bytes()));
-                let op = op.ok_or_else(|| format!("the character {:?} belongs to no expression", char::from(c)))?;
+                let op = op.ok_or_else(|| format!("unexpected character {:?}", char::from(c)))?;
                 out.push(Token::Op(op));
                 at += op.len();
             }
@@ -93,7 +93,7 @@ fn string(bytes: &[u8], start: usize) -> Result<(Vec<u8>, usize), String> {
             None => break,
         }
     }
-    Err("a string literal that does not end".into())
+    Err("an unterminated string literal".into())
 }
 
 fn escape(c: u8) -> u8 {
@@ -117,13 +117,13 @@ fn number(word: &str, long_size: u8) -> Result<Token, String> {
     let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
     let (digits, suffix) = digits.split_at(end);
     let value = if digits.is_empty() && radix == 8 { Ok(0) } else { u64::from_str_radix(digits, radix) };
-    let value = value.map_err(|_| format!("`{word}` is no number of 64 bits"))?;
+    let value = value.map_err(|_| format!("`{word}` is not a 64-bit number"))?;
     let unsigned = suffix.contains('u');
     let bits = match suffix.trim_matches('u') {
         "" => 32,
         "l" => long_size * 8,
         "ll" => 64,
-        _ => return Err(format!("`{word}` is no number")),
+        _ => return Err(format!("`{word}` is not a number")),
     };
     let fits = |bits: u8, signed: bool| bits == 64 && !signed || value >> (bits - u8::from(signed)) == 0;
     let mut types = [32, 64].into_iter().filter(|&b| b >= bits).flat_map(|bits| [(bits, true), (bits, false)]);

@@ -38,7 +38,7 @@ use plugin::Plugin;
 use program::Program;
 use scope::{Rules, Scope};
 use std::sync::{Arc, OnceLock};
-use text::Env;
+use text::PrintContext;
 
 /// Whose text to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,8 +203,8 @@ impl Formats {
         Scope { kind, fields, long_size: self.long_size, big_endian: self.big_endian, rules, symbols: &self.symbols }
     }
 
-    fn env(&self, rules: Rules) -> Env<'_> {
-        Env { big_endian: self.big_endian, long_size: self.long_size, symbols: &self.symbols, rules }
+    fn env(&self, rules: Rules) -> PrintContext<'_> {
+        PrintContext { big_endian: self.big_endian, long_size: self.long_size, symbols: &self.symbols, rules }
     }
 }
 

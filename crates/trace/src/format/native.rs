@@ -1,13 +1,13 @@
 //! Events of the tracer itself, which the kernel prints without a name: markers, stack traces, function calls.
 //!
 //! Models the system `ftrace` of tracefs: `print`, `bputs`, `kernel_stack`, `user_stack` and `function`; trace-cmd has
-//! its own form of kernel stacks alone. Left out: the function graph tracer, whose lines have other columns, and the
+//! its own form of kernel stacks alone. Not supported: the function graph tracer, whose lines have other columns, and the
 //! packed arguments of `bprint`. Validated against the text of a 6.18 kernel and trace-cmd 3.1.6.
 
 use super::eval::{Memory, Num, number_of};
 use super::out::Out;
 use super::scope::{Rules, Scope};
-use super::text::Env;
+use super::text::PrintContext;
 
 /// How such an event is printed.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub fn of(system: &str, name: &str, scope: &Scope<'_>) -> Option<Native> {
 
 impl Native {
     /// Prints what stands in a line instead of name and payload. False: name or payload are still to be printed.
-    pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) -> bool {
+    pub fn print(&self, raw: &[u8], env: PrintContext<'_>, out: &mut Out) -> bool {
         match (self, env.rules) {
             (Native::Stack(callers, user), Rules::C) => {
                 out.extend(if *user { b"<user stack trace>\n".as_slice() } else { b"<stack trace>\n" });
@@ -76,14 +76,14 @@ impl Native {
 }
 
 /// The callers of a stack, up to the mark at its end.
-fn addresses<'a>(callers: Memory, raw: &'a [u8], env: Env<'_>) -> impl Iterator<Item = u64> + use<'a> {
+fn addresses<'a>(callers: Memory, raw: &'a [u8], env: PrintContext<'_>) -> impl Iterator<Item = u64> + use<'a> {
     let (long, big_endian) = (usize::from(env.long_size), env.big_endian);
     let end = u64::MAX >> (64 - 8 * long);
     let all = callers.of(raw, big_endian).chunks_exact(long).map(move |bytes| number_of(bytes, big_endian));
     all.take_while(move |&address| address != 0 && address != end)
 }
 
-fn symbol(address: u64, env: Env<'_>, out: &mut Out) {
+fn symbol(address: u64, env: PrintContext<'_>, out: &mut Out) {
     match env.symbols.find(address) {
         Some(found) => out.extend(found.name.as_bytes()),
         None => {

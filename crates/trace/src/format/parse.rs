@@ -1,7 +1,7 @@
 //! The text of an event's `format` file: name, ID, fields and `print fmt`.
 //!
 //! Covers the texts of Linux 2.6.36 to 6.18: common fields of every era, fields without `signed:`, `__data_loc` and
-//! `__rel_loc`, arrays with numeric or symbolic length. Left out: nothing; lines that are none of these are kept in
+//! `__rel_loc`, arrays with numeric or symbolic length. Not supported: nothing; lines that are none of these are kept in
 //! the recorded text. Validated on every format of a 6.18 kernel and on hand-made texts of the older eras.
 
 use super::ctype::int_of;
@@ -99,7 +99,7 @@ pub fn parse(text: &str, long_size: u8, place: &Place) -> Result<Parsed, Error> 
             name = Some(rest.trim().to_string());
         } else if let Some(rest) = line.strip_prefix("ID:") {
             let parsed = rest.trim().parse::<u16>();
-            id = Some(parsed.map_err(|_| bad(number, format!("event ID `{}` is no 16-bit number", rest.trim())))?);
+            id = Some(parsed.map_err(|_| bad(number, format!("event ID `{}` is not a 16-bit number", rest.trim())))?);
         } else if let Some(rest) = line.strip_prefix("field:") {
             fields.push(field(rest, long_size).map_err(|message| bad(number, message))?);
         } else if line.starts_with("print fmt:") {
@@ -124,7 +124,8 @@ fn field(text: &str, long_size: u8) -> Result<FieldDef, String> {
     let (mut offset, mut size, mut signed) = (None, None, None);
     for part in parts.filter(|p| !p.is_empty()) {
         let Some((key, value)) = part.split_once(':') else { continue };
-        let number = value.trim().parse::<u32>().map_err(|_| format!("field `{declaration}`: `{part}` is no number"));
+        let number =
+            value.trim().parse::<u32>().map_err(|_| format!("field `{declaration}`: `{part}` is not a number"));
         match key {
             "offset" => offset = Some(number?),
             "size" => size = Some(number?),
@@ -232,10 +233,10 @@ mod tests {
         let error = |text: &str| parse(text, 8, &Place::file("f")).unwrap_err().to_string();
         assert_eq!(error("ID: 1\n"), "f:1: a format text without a `name:` line");
         assert_eq!(error("name: a\n"), "f:1: the format of a has no `ID:` line");
-        assert_eq!(error("name: a\nID: 70000\n"), "f:2: event ID `70000` is no 16-bit number");
+        assert_eq!(error("name: a\nID: 70000\n"), "f:2: event ID `70000` is not a 16-bit number");
         assert_eq!(
             error("name: a\nID: 7\nfield:int x;\toffset:q;\tsize:4;"),
-            "f:3: field `int x`: `offset:q` is no number"
+            "f:3: field `int x`: `offset:q` is not a number"
         );
         assert_eq!(error("name: a\nID: 7\nfield:int x;\tsize:4;"), "f:3: field `int x` has no offset or no size");
         assert_eq!(error("name: a\nID: 7\nfield:*;\toffset:0;\tsize:4;"), "f:3: field `*` has no name");

@@ -1,13 +1,13 @@
 //! Events that `trace-cmd report` prints in its own way, by plugins that it loads by default.
 //!
 //! Covers `sched_switch`, `sched_wakeup`, `sched_wakeup_new`, the slab events of `kmem` (the function of the call site
-//! in front), `tlb_flush` and `hrtimer_start`, `hrtimer_expire_entry`. Left out: plugins for kvm, xen, scsi, futex,
+//! in front), `tlb_flush` and `hrtimer_start`, `hrtimer_expire_entry`. Not supported: plugins for kvm, xen, scsi, futex,
 //! wireless and the function tracer. Validated record for record against trace-cmd 3.1.6 with libtraceevent 1.7.1.
 
 use super::eval::Memory;
 use super::out::Out;
 use super::scope::Scope;
-use super::text::Env;
+use super::text::PrintContext;
 use mmtwin_event::Place;
 
 /// How an event is printed.
@@ -116,7 +116,7 @@ impl Plugin {
     }
 
     /// Prints a record. False: what the format says is still to be printed.
-    pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) -> bool {
+    pub fn print(&self, raw: &[u8], env: PrintContext<'_>, out: &mut Out) -> bool {
         let number = |place: Place| place.number(raw, env.big_endian);
         match self {
             Plugin::None => false,
@@ -217,7 +217,7 @@ impl Who {
         (self.pid.number(raw, big_endian) as i32, comm)
     }
 
-    fn print(&self, raw: &[u8], env: Env<'_>, signed: bool, out: &mut Out) {
+    fn print(&self, raw: &[u8], env: PrintContext<'_>, signed: bool, out: &mut Out) {
         out.extend(self.named(raw, env.big_endian).1);
         out.push(b':');
         out.decimal(self.pid.number(raw, env.big_endian));

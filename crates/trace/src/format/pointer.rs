@@ -1,6 +1,6 @@
 //! The kernel's extensions of `%p`: symbols, addresses of network and hardware, UUIDs, bit masks, bytes.
 //!
-//! Covers `%p %px %pK %pS %ps %pF %pf %pB %pM %pm %pI %pi %pU %ph %pb %pbl` and their modifiers. Left out: what needs
+//! Covers `%p %px %pK %pS %ps %pF %pf %pB %pM %pm %pI %pi %pU %ph %pb %pbl` and their modifiers. Not supported: what needs
 //! memory of the recorded kernel (`%pd`, `%pV`, ...); formats with those are printed field by field. A plain `%p` is
 //! hashed by kernels from 4.15 on; the hash cannot be reproduced, so the recorded address is printed.
 //! The address of a page structure needs the start of `vmemmap`, which is not recorded: x86-64's usual start is taken,
@@ -11,7 +11,7 @@ use super::eval::{Memory, Num};
 use super::expr::Expr;
 use super::out::Out;
 use super::scope::{Rules, Scope};
-use super::text::{Env, Memo, Text};
+use super::text::{Memo, PrintContext, Text};
 
 /// What a `%p` conversion prints.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Scope<'_> {
                 }
             }
             letter if c && letter.is_ascii_alphabetic() => {
-                return Err(format!("the conversion %p{} is not known", char::from(letter)));
+                return Err(format!("unknown conversion %p{}", char::from(letter)));
             }
             // trace-cmd prints the address and then the letters it does not know.
             _ => (Pointer::Address(self.address(arg)?), 0),
@@ -108,7 +108,7 @@ impl Scope<'_> {
             Some(b'4') => {
                 let order = usize::from(letters.get(2).is_some_and(|b| b"hnbl".contains(b)));
                 if order == 1 && matches!(letters[2], b'h' | b'l') {
-                    return Err("IPv4 addresses in host order are not known".into());
+                    return Err("IPv4 addresses in host order are not supported".into());
                 }
                 Ok((Pointer::Ipv4(memory, dense), 2 + order))
             }
@@ -124,7 +124,7 @@ impl Scope<'_> {
 
 impl Pointer {
     /// Prints it for one record.
-    pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    pub fn print(&self, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         let bytes = |memory: &Memory| memory.of(raw, env.big_endian);
         match self {
             Pointer::Address(address) => {
@@ -162,7 +162,7 @@ impl Pointer {
 }
 
 /// `name+0x0/0x210` as the kernel prints it, `name+0x0` as trace-cmd does.
-fn symbol(address: u64, with_offset: bool, env: Env<'_>, out: &mut Out) {
+fn symbol(address: u64, with_offset: bool, env: PrintContext<'_>, out: &mut Out) {
     let found = match env.rules {
         Rules::C => env.symbols.find(address),
         Rules::TraceCmd => env.symbols.find_bisecting(address),
@@ -205,7 +205,7 @@ fn ipv6(bytes: &[u8], compressed: bool, colons: bool, out: &mut Out) {
 }
 
 /// `struct sockaddr_in` or `sockaddr_in6`: family in the kernel's byte order, the rest in the network's.
-fn socket(bytes: &[u8], compressed: bool, with_port: bool, env: Env<'_>, out: &mut Out) {
+fn socket(bytes: &[u8], compressed: bool, with_port: bool, env: PrintContext<'_>, out: &mut Out) {
     let family = super::eval::number_of(bytes.get(..2).unwrap_or_default(), env.big_endian);
     let port = super::eval::number_of(bytes.get(2..4).unwrap_or_default(), true);
     match family {

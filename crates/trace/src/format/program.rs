@@ -9,7 +9,7 @@ use super::eval::Num;
 use super::expr::PrintText;
 use super::out::{Out, decimal_at, hex_at};
 use super::scope::Scope;
-use super::text::Env;
+use super::text::PrintContext;
 
 /// Literals are copied in blocks of this size.
 const BLOCK: usize = 32;
@@ -158,7 +158,7 @@ impl Program {
     }
 
     /// Prints one record that holds all fields, the event's name in front if `named`.
-    pub fn run(&self, raw: &[u8], env: Env<'_>, named: bool, out: &mut Out) {
+    pub fn run(&self, raw: &[u8], env: PrintContext<'_>, named: bool, out: &mut Out) {
         if named {
             run_steps(&self.name, raw, env.big_endian, out);
         }

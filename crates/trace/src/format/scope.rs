@@ -24,7 +24,7 @@ pub enum Rules {
 /// What an expression may refer to.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
-    /// What the event is to the vocabulary, whose tables know numbers that a format leaves out.
+    /// What the event is to the vocabulary, whose tables know numbers that a format omits.
     pub kind: Kind,
     /// Fields of the event.
     pub fields: &'a [FieldDef],
@@ -70,7 +70,7 @@ impl Typed {
 impl<'a> Scope<'a> {
     /// The field of a name.
     pub fn field(&self, name: &str) -> Result<&'a FieldDef, String> {
-        self.fields.iter().find(|f| f.name == name).ok_or_else(|| format!("there is no field {name}"))
+        self.fields.iter().find(|f| f.name == name).ok_or_else(|| format!("no field {name}"))
     }
 
     /// The place of a number of `size` bytes.
@@ -116,7 +116,7 @@ impl<'a> Scope<'a> {
                     let field = self.field(name)?;
                     Ok((self.memory(field)?, field))
                 }
-                _ => Err(format!("the function {function} is not known")),
+                _ => Err(format!("unknown function {function}")),
             },
             _ => Err("not an array of the record".into()),
         }
@@ -176,7 +176,7 @@ impl<'a> Scope<'a> {
             ("false" | "NULL", _) => constant(0, Int::INT),
             (_, Rules::TraceCmd) => constant(self.symbols.address(name).unwrap_or(0), Int::U64),
             ("vmemmap_base", Rules::C) => constant(VMEMMAP, Int::U64),
-            (_, Rules::C) => Err(format!("the format does not say what {name} is")),
+            (_, Rules::C) => Err(format!("unknown name {name}")),
         }
     }
 
@@ -265,7 +265,7 @@ impl<'a> Scope<'a> {
         let (memory, field) = self.memory_of(expr)?;
         let element = field.element_size(self.long_size);
         let own = matches!(element, 1 | 2 | 4 | 8).then(|| Int { bits: element as u8 * 8, signed: field.signed });
-        let int = pointed.or(own).ok_or_else(|| format!("field {} is no array of numbers", field.name))?;
+        let int = pointed.or(own).ok_or_else(|| format!("field {} is not an array of numbers", field.name))?;
         Ok((memory, int))
     }
 
@@ -279,7 +279,7 @@ impl<'a> Scope<'a> {
             // trace-cmd prints jiffies as they are; the kernel divides by its HZ, which no format tells.
             ("jiffies_to_msecs", [value]) if self.rules == Rules::TraceCmd => self.number(value),
             ("jiffies_to_msecs" | "jiffies_to_usecs", _) => Err("the HZ of the recorded kernel is not known".into()),
-            _ => Err(format!("the function {function} is not known")),
+            _ => Err(format!("unknown function {function}")),
         }
     }
 }

@@ -330,7 +330,10 @@ fn an_event_without_a_field_it_needs_stays_untyped_and_says_why() {
     assert_eq!(problems(&(field("nid", 8, 4) + &field("order", 12, 4) + &field("more", 16, 4))), "");
     assert_eq!(problems(&field("nid", 8, 4)), "the format has no field order; the event stays untyped");
     let odd = field("nid", 8, 3) + &field("order", 12, 4);
-    assert_eq!(problems(&odd), "field nid is no number of 1, 2, 4 or 8 bytes but `int` of 3; the event stays untyped");
+    assert_eq!(
+        problems(&odd),
+        "field nid is not a number of 1, 2, 4 or 8 bytes but `int` of 3; the event stays untyped"
+    );
     let far = field("nid", 8, 4) + &field("order", 70000, 4);
     assert_eq!(problems(&far), "field order has the impossible offset 70000 and size 4; the event stays untyped");
     assert!(problems(&(field("nid", u32::MAX, u32::MAX) + &field("order", 8, 4))).contains("impossible offset"));
@@ -342,7 +345,7 @@ fn what_does_not_compile_is_printed_field_by_field() {
                   field:u8 c[3];\toffset:16;\tsize:3;\tsigned:0;\nfield:void * d;\toffset:24;\tsize:8;\tsigned:0;\n";
     let (formats, id) = formats("x", &made_up("x", fields, "\"%d\", some_function(REC->a)"), false);
     let format = formats.get(id).unwrap();
-    assert_eq!(format.unprintable(&formats, Style::Kernel), Some("the function some_function is not known"));
+    assert_eq!(format.unprintable(&formats, Style::Kernel), Some("unknown function some_function"));
     let mut raw = record(&formats, id, &[("a", Number(-3i64 as u64)), ("b", Text(b"hi")), ("d", Number(255))]);
     assert_eq!(printed(&formats, id, &raw, Style::Kernel), "a=-3 b=hi c=ARRAY[00, 00, 00] d=0xff");
     assert_eq!(printed(&formats, id, &raw, Style::TraceCmd), "[FAILED TO PARSE] a=-3 b=hi c=ARRAY[00, 00, 00] d=0xff");

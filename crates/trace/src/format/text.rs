@@ -90,7 +90,7 @@ impl Flags {
 
 /// What a record's text needs besides the record.
 #[derive(Clone, Copy, Debug)]
-pub struct Env<'a> {
+pub struct PrintContext<'a> {
     /// Numbers are big endian.
     pub big_endian: bool,
     /// Size of the kernel's `long` in bytes.
@@ -103,7 +103,7 @@ pub struct Env<'a> {
 
 impl Text {
     /// Prints the text of one record.
-    pub fn print(&self, raw: &[u8], env: Env<'_>, out: &mut Out) {
+    pub fn print(&self, raw: &[u8], env: PrintContext<'_>, out: &mut Out) {
         let eval = |num: &Num| num.eval(raw, env.big_endian);
         match self {
             Text::Literal(text) => out.extend(text),
@@ -183,7 +183,7 @@ impl Text {
 }
 
 /// Prints the set bits as `0-3,5`. A mask is an array of `long`s, so on big-endian machines its bytes are out of order.
-fn bit_list(bytes: &[u8], count: usize, env: Env<'_>, out: &mut Out) {
+fn bit_list(bytes: &[u8], count: usize, env: PrintContext<'_>, out: &mut Out) {
     let long = usize::from(env.long_size);
     let is_set = |bit: usize| {
         let byte = bit / 8;
@@ -304,7 +304,7 @@ impl Scope<'_> {
             ("jbd2_dev_to_name", [device]) if self.rules == Rules::TraceCmd => {
                 Ok(Text::Device(self.number(device)?.num))
             }
-            _ => Err(format!("the function {function} is not known")),
+            _ => Err(format!("unknown function {function}")),
         }
     }
 
@@ -342,12 +342,12 @@ impl Scope<'_> {
         }
     }
 
-    /// The entries of a list of names, as numbers. `table` knows numbers that the format leaves out; entries that stay
-    /// without a number are left out, so their values print as numbers.
+    /// The entries of a list of names, as numbers. `table` knows numbers that the format omits; entries that stay
+    /// without a number are omitted, so their values print as numbers.
     pub fn names(&self, list: &[Expr], table: Option<&NameTable>) -> Result<Vec<(u64, Vec<u8>)>, String> {
         let mut names = Vec::new();
         for entry in list {
-            let Expr::List(pair) = entry else { return Err("a list of names has an entry that is no pair".into()) };
+            let Expr::List(pair) = entry else { return Err("a list of names has an entry that is not a pair".into()) };
             match pair.as_slice() {
                 [value, Expr::Text(word)] => {
                     let known = match self.rules {
@@ -360,7 +360,7 @@ impl Scope<'_> {
                 }
                 // The end mark `{ 0, NULL }`.
                 [_, _] => {}
-                _ => return Err("a list of names has an entry that is no pair".into()),
+                _ => return Err("a list of names has an entry that is not a pair".into()),
             }
         }
         Ok(names)

@@ -70,7 +70,7 @@ impl<R: Read> Read for Tolerant<R> {
         }
         match self.stream.read(buffer) {
             Err(e) if e.kind() != io::ErrorKind::Interrupted => {
-                let cut = "the compressed data are cut or damaged, what could be unpacked is read";
+                let cut = "the compressed data are truncated or damaged; what could be unpacked is read";
                 self.broken.note(format!("{cut}: {e}"));
                 self.ended = true;
                 Ok(0)
@@ -150,7 +150,7 @@ fn peel(
             None => unpacked,
         };
     }
-    let message = format!("compressed more than {LAYERS} times over, which only files made to be endless are");
+    let message = format!("compressed more than {LAYERS} times over, which only malicious files are");
     Err(Error::at(Place::file(name), message))
 }
 
@@ -205,7 +205,7 @@ mod tests {
         for bytes in [gz(&text), xz(&text), zstd::encode_all(&text[..], 1).unwrap()] {
             let (there, why) = read(bytes[..bytes.len() / 2].to_vec());
             assert!(!there.is_empty() && text.starts_with(&there), "{} bytes", there.len());
-            assert!(why.is_some_and(|why| why.contains("cut")));
+            assert!(why.is_some_and(|why| why.contains("truncated")));
             // An access trace must be whole.
             let strict = super::text("x", Box::new(io::Cursor::new(bytes[..bytes.len() / 2].to_vec())));
             assert!(strict.unwrap().unwrap().read_to_end(&mut Vec::new()).is_err());

@@ -66,14 +66,14 @@ impl Contents {
         let unknown = |message: String| Err(Error::Unknown { file: name.into(), message });
         if traces.len() > 1 {
             let found: Vec<_> = traces.iter().map(|t| t.to_string_lossy()).collect();
-            return unknown(format!("the directory holds several traces; name one of {}", found.join(", ")));
+            return unknown(format!("the directory has several traces; specify one of {}", found.join(", ")));
         }
         if traces.is_empty() && saved.is_empty() {
-            return unknown("the directory holds no recording, no trace and no saved counters".into());
+            return unknown("the directory has no recording, no trace and no saved counters".into());
         }
         let taken = in_words(path, traces.first(), &saved);
         if saved.len() > SNAPSHOTS {
-            return unknown(format!("the directory holds more than {SNAPSHOTS} snapshots (files `vmstat`)"));
+            return unknown(format!("the directory has more than {SNAPSHOTS} snapshots (files `vmstat`)"));
         }
         let mut snapshots = Vec::new();
         for directory in saved {
@@ -120,7 +120,7 @@ impl Search {
         let entries = fs::read_dir(path).and_then(|d| d.take(left + 1).collect::<Result<Vec<_>, _>>());
         let mut entries = entries.map_err(io)?;
         if entries.len() > left {
-            let message = format!("more than {ENTRIES} files in and below the directory; name the trace itself");
+            let message = format!("more than {ENTRIES} files in and below the directory; specify the trace itself");
             return Err(Error::at(Place::file(&path.to_string_lossy()), message));
         }
         self.entries += entries.len();
@@ -248,6 +248,6 @@ mod tests {
         fs::write(dir.path().join("a.dat"), "").unwrap();
         fs::write(dir.path().join("b.dat"), "").unwrap();
         let Err(error) = Contents::find("d", dir.path()) else { panic!("two traces were taken") };
-        assert!(error.to_string().contains("name one of"), "{error}");
+        assert!(error.to_string().contains("specify one of"), "{error}");
     }
 }

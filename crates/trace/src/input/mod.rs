@@ -153,7 +153,7 @@ impl InputFile {
                 known.filter(|(system, name)| glob(pattern, name) || glob(pattern, &format!("{system}:{name}")));
             let names: Vec<String> = matching.map(|(_, name)| name.to_string()).collect();
             if names.is_empty() {
-                let message = format!("no event that mmtwin has a type for matches `{pattern}`");
+                let message = format!("no event known to mmtwin matches `{pattern}`");
                 return Err(Error::at(Place::file("--recorded"), message));
             }
             input.source.enabled.get_or_insert_default().extend(names);
@@ -237,7 +237,7 @@ impl<'a> Input<'a> {
         for format in &dat.meta.formats {
             let place = Place::offset(name, format.offset);
             if let Err(error) = formats.add(&format.system, &format.text, &place) {
-                warnings.add(|| place, &format!("a format is left out: {error}"));
+                warnings.add(|| place, &format!("a format is skipped: {error}"));
             }
         }
         for format in formats.iter() {

@@ -1,6 +1,6 @@
 //! Temporary files for what must be unpacked before it can be read, and their bounds.
 //!
-//! At most half of what is free in the temporary directory is used, and never more than [`MOST`]; what unpacks to more
+//! At most half of the free space in the temporary directory is used, and never more than [`MOST`]; what unpacks to more
 //! than [`RATIO`] times its size is refused. Files have no name, so nothing is left behind, however this ends.
 
 use crate::{Error, Place};
@@ -79,8 +79,8 @@ impl<'n> Room<'n> {
         let refuse = |message| Err(Error::at(Place::file(self.name), message));
         if self.used > self.limit {
             return refuse(format!(
-                "unpacks to more than the {} MiB that may be used of the temporary directory {} (half of what is free, \
-                 at most {} GiB): unpack it yourself, or set TMPDIR",
+                "unpacks to more than the {} MiB allowed in the temporary directory {} (half of the free space, \
+                 at most {} GiB): unpack it manually, or set TMPDIR",
                 self.limit >> 20,
                 std::env::temp_dir().display(),
                 MOST >> 30
@@ -88,7 +88,7 @@ impl<'n> Room<'n> {
         }
         if self.used > FREE.max(self.taken.get().saturating_mul(RATIO)) {
             return refuse(format!(
-                "unpacks to more than {RATIO} times its size, which no trace does: unpack it yourself"
+                "unpacks to more than {RATIO} times its size, which is implausible for a trace: unpack it manually"
             ));
         }
         Ok(())

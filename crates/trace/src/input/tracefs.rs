@@ -4,7 +4,7 @@
 //! Everything beside the pages has the name it has in tracefs. `header_page` and formats (`SYSTEM/EVENT/format`) lie
 //! below `events`, below `formats` or beside `per_cpu`; what an instance lacks is looked for in the directory that
 //! holds its `instances`. tracefs does not tell the byte order: it is the one in which the lengths of the first pages
-//! are possible. Left out: the kernel's release and which events were enabled, for no file says so once tracing ended.
+//! are possible. Not supported: the kernel's release and which events were enabled, for no file reports it once tracing ended.
 //! Validated against the same pages in a trace.dat, and on a directory copied from kernel 6.18.
 
 use crate::dat::{Buffer, Content, CpuData, FormatText, Meta, Opt, Stored, id};
@@ -93,7 +93,7 @@ impl Tracefs {
             cpus: raw_files(path).last_key_value().map_or(0, |(cpu, _)| cpu.saturating_add(1)),
             header_page,
             // trace-cmd only wants it to be there: no kernel has another.
-            header_event: if header.is_empty() { header_event(Era::F) } else { header },
+            header_event: if header.is_empty() { header_event(Era::V6_18) } else { header },
             formats: FormatText::all(&formats),
             kallsyms: text("kallsyms")?.into(),
             printk: text("printk_formats")?.into(),
@@ -153,12 +153,12 @@ impl Places {
 fn header_page(places: &Places) -> Result<(String, Place), Error> {
     let Some((text, place)) = places.read("header_page")? else {
         let missing = places.0.first().map_or(PathBuf::new(), |place| place.join("header_page"));
-        let message = "missing, so the pages cannot be read; copy it from the tracefs that the pages are from";
+        let message = "missing, so the pages cannot be read; copy it from the same tracefs";
         return Err(Error::at(Place::file(&missing.to_string_lossy()), message));
     };
     // Only tracefs itself has files that hold more than their size.
     if Path::new(&place.file).metadata().is_ok_and(|m| m.len() < text.len() as u64) {
-        let message = "a live tracefs is not read in place, for that takes the events out of its buffers: use \
+        let message = "a live tracefs is not read in place, because that consumes its events: use \
                        `mmtwin record`, or copy the directory";
         return Err(Error::at(place, message));
     }
@@ -169,13 +169,15 @@ fn header_page(places: &Places) -> Result<(String, Place), Error> {
 }
 
 /// Why copies of `header_page` are empty or cut.
-const FIRST_READ: &str = "tracefs gives this text with the first read only, as much as that asks for, and calls it \
-                          0 bytes long, so tar and some other tools copy nothing: copy it with `cp` or `cat`";
+const FIRST_READ: &str = "tracefs reports a size of 0 and returns this text with the first read only, so tar and \
+                          some other tools copy nothing: copy it with `cp` or `cat`";
 
 /// An error in a `header_page` that may have lost its end.
 fn cut_header(place: &Place, error: Error) -> Error {
     match error {
-        Error::Malformed { message, .. } => Error::at(place.clone(), format!("{message}; if it is cut: {FIRST_READ}")),
+        Error::Malformed { message, .. } => {
+            Error::at(place.clone(), format!("{message}; if it is truncated: {FIRST_READ}"))
+        }
         other => other,
     }
 }
@@ -203,7 +205,7 @@ fn map_pages(path: &Path, page_size: usize, warnings: &mut Warnings) -> Result<V
         let Some(map) = map(&file, &opened)? else { continue };
         let whole = map.len() / page_size * page_size;
         if whole < map.len() {
-            let message = "the last page is incomplete and left out: the file is cut";
+            let message = "the last page is incomplete and skipped: the file is truncated";
             warnings.cut(|| Place::offset(&file, whole as u64), message);
         }
         pages.push(CpuPages { cpu, file, map, whole });

@@ -1,7 +1,7 @@
 //! Tar archives: unpacked into a temporary directory, opened from there, and the directory removed at once.
 //!
 //! Members are regular files, sparse ones of GNU tar's own format too; links, devices and whatever leads out of the
-//! directory are passed over. The number of members, the depth of their names, their bytes (see `spool`) and the length
+//! directory are skipped. The number of members, the depth of their names, their bytes (see `spool`) and the length
 //! of headers are bounded. What an archive lacks at its end is said, and what is there is read.
 
 use super::container::Broken;
@@ -92,7 +92,7 @@ fn members(
         let mut entry = match entry {
             Ok(entry) => entry,
             Err(e) => {
-                warnings.cut(|| Place::offset(name, end), &format!("the archive is cut or damaged here: {e}"));
+                warnings.cut(|| Place::offset(name, end), &format!("the archive is truncated or damaged here: {e}"));
                 return Ok(());
             }
         };
@@ -116,11 +116,12 @@ fn members(
             continue;
         }
         if !matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse) {
-            warnings.add(place, "a member that is no regular file is left out");
+            warnings.add(place, "a member that is not a regular file is skipped");
             continue;
         }
         let Some(path) = within(&member) else {
-            let message = format!("a member is left out whose name leads out of the archive or is deeper than {DEPTH}");
+            let message =
+                format!("a member is skipped whose name points outside of the archive or is deeper than {DEPTH}");
             warnings.add(place, &message);
             continue;
         };
@@ -140,13 +141,14 @@ fn members(
         let size = entry.size();
         let copied = room.copy(&mut entry, &mut file)?;
         if copied < size {
-            warnings.cut(place, &format!("the archive is cut in this member: {copied} of {size} bytes are there"));
+            warnings
+                .cut(place, &format!("the archive is truncated in this member: {copied} of {size} bytes are present"));
             return Ok(());
         }
     }
     // The end of an archive is blocks of zeros. Without one the cut fell between two members.
     if read.get() < end + BLOCK {
-        let message = "the archive has no mark of its end: it is cut";
+        let message = "the archive has no end marker: it is truncated";
         warnings.cut(|| Place { file: name.into(), at: At::Offset(read.get()) }, message);
     }
     Ok(())

@@ -107,7 +107,7 @@ impl FileOutput {
     pub fn commit(mut self) -> Result<(), Error> {
         let To::Place { place, beside, force } = &mut self.to else { return Ok(()) };
         let fail = |e: Errno| match e {
-            Errno::EXIST => refused(&self.name, "was made by somebody else meanwhile; it is not replaced"),
+            Errno::EXIST => refused(&self.name, "was created by another process; it is not replaced"),
             e => failed(&self.name, e),
         };
         let replaces = *force && fs::symlink_metadata(&*place).is_ok();

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub enum Kind {
     /// A recording: marked, locked, for its owner alone.
     Recording,
-    /// Something else, with its permissions and how one of ours is told: the names of its files, or why it is foreign.
+    /// Something else, with its permissions and how one of ours is reported: the names of its files, or why it is foreign.
     Other {
         /// Permissions, less those of the umask.
         mode: u32,
@@ -116,7 +116,7 @@ impl Folder {
             // Onto nothing or an empty directory; anything else is an error.
             fs::rename(&self.path, &self.to).map_err(|e| match e.kind() {
                 io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-                    refused(&self.name, "was made by somebody else meanwhile; it is not replaced")
+                    refused(&self.name, "was created by another process; it is not replaced")
                 }
                 _ => failed(&self.name, e),
             })?;
@@ -175,7 +175,7 @@ fn found(path: &Path, kind: Kind) -> io::Result<Found> {
 /// Where a directory of this name will be.
 fn place(name: &Path) -> Result<PathBuf, Error> {
     let Some(leaf) = name.file_name() else {
-        return Err(refused(name, "is no name for a new directory"));
+        return Err(refused(name, "is not a valid name for a new directory"));
     };
     // Without a slash at the end, which would follow a link.
     followed(&super::parent(name).join(leaf)).map_err(|error| named(name, error))
@@ -205,11 +205,11 @@ fn look(name: &Path, to: &Path, force: bool, kind: Kind) -> Result<Option<File>,
     if flock(&locked, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         let run = fs::read(to.join("run.json")).ok().and_then(|text| serde_json::from_slice::<Run>(&text).ok());
         let who = run.map_or("another mmtwin".to_string(), |run| format!("mmtwin with pid {}", run.pid));
-        return Err(refused(name, format!("is being written by {who}; end that first, or choose another name")));
+        return Err(refused(name, format!("is being written by {who}; stop it first, or choose another name")));
     }
     match force {
         true => Ok(Some(locked)),
-        false => Err(refused(name, format!("exists and is {what}; -f replaces it, -o takes another name"))),
+        false => Err(refused(name, format!("exists and is {what}; -f replaces it, -o selects another name"))),
     }
 }
 

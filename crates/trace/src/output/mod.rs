@@ -45,7 +45,7 @@ fn existing_parent(path: &Path) -> Result<&Path, Error> {
         Ok(meta) if meta.is_dir() => Ok(parent),
         Ok(_) => Err(refused(path, format!("{} is not a directory", parent.display()))),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            Err(refused(path, format!("there is no directory {}; make it first", parent.display())))
+            Err(refused(path, format!("directory {} does not exist; create it first", parent.display())))
         }
         Err(e) => Err(failed(parent, e)),
     }

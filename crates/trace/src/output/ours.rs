@@ -46,7 +46,7 @@ pub fn recording(directory: &Path) -> io::Result<Found> {
     }
     let missing = DIRECTORIES.iter().chain(&["tasks.jsonl"]).find(|name| !directory.join(name).exists());
     if let Some(missing) = missing.filter(|_| !marked) {
-        return Ok(Found::Foreign(format!("has no {missing}, so it is no recording and not replaced")));
+        return Ok(Found::Foreign(format!("has no {missing}, so it is not a recording and is not replaced")));
     }
     let mut found = Vec::new();
     for entry in entries {
@@ -62,7 +62,9 @@ pub fn recording(directory: &Path) -> io::Result<Found> {
         };
         if let Some(path) = foreign {
             let name = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
-            return Ok(Found::Foreign(format!("holds {name}, which is no part of a recording, so it is not replaced")));
+            return Ok(Found::Foreign(format!(
+                "holds {name}, which is not part of a recording, so it is not replaced"
+            )));
         }
         found.push(entry.path());
     }
@@ -113,11 +115,11 @@ fn is_format(path: &Path) -> io::Result<bool> {
 fn manifest(path: &Path, marked: bool) -> Result<(), String> {
     let text = match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return if marked { Ok(()) } else { Err("exists and is no recording, so it is not replaced".into()) };
+            return if marked { Ok(()) } else { Err("exists and is not a recording, so it is not replaced".into()) };
         }
         Err(e) => return Err(format!("is not replaced: manifest.json: {e}")),
         Ok(meta) if !meta.is_file() || meta.len() > LARGEST_MANIFEST => {
-            return Err("has a manifest.json that is none of a recording, so it is not replaced".into());
+            return Err("has a manifest.json that is not of a recording, so it is not replaced".into());
         }
         Ok(_) => fs::read(path).map_err(|e| format!("is not replaced: manifest.json: {e}"))?,
     };

@@ -23,7 +23,7 @@ impl Owner {
         start_of(self.pid) == Some(self.start)
     }
 
-    /// `PID-START` at the begin of a text, and what follows.
+    /// `PID-START` at the start of a text, and what follows.
     pub fn parse(text: &str) -> Option<(Owner, &str)> {
         let (pid, rest) = number(text)?;
         let (start, rest) = number(rest.strip_prefix('-')?)?;

@@ -32,7 +32,7 @@ fn a_file_appears_whole_with_the_permissions_of_its_source() {
     let other = root.path().join("b.txt");
     let output = FileOutput::open(&other, false, 0o600).unwrap();
     fs::write(&other, "theirs").unwrap();
-    assert!(message(output.write(b"ours")).contains("meanwhile"));
+    assert!(message(output.write(b"ours")).contains("another process"));
     assert_eq!((fs::read(&other).unwrap(), names(root.path()).len()), (b"theirs".to_vec(), 2));
 }
 
@@ -59,7 +59,7 @@ fn what_cannot_be_a_file_is_refused_by_name() {
     let refused = |name: &Path| message(FileOutput::open(name, true, 0o600));
     assert!(refused(root.path()).contains("is a directory"));
     assert!(refused(&root.path().join("new/")).contains("name of a directory"));
-    assert!(refused(&root.path().join("missing/a.txt")).contains("there is no directory"));
+    assert!(refused(&root.path().join("missing/a.txt")).contains("does not exist"));
     assert!(refused(Path::new("/")).contains("directory"));
     let _socket = std::os::unix::net::UnixListener::bind(root.path().join("socket")).unwrap();
     assert!(refused(&root.path().join("socket")).contains("socket"));
@@ -131,11 +131,9 @@ fn foreign_directories_are_refused_and_what_is_foreign_is_named() {
     fs::write(&to, "x").unwrap();
     assert!(refused().contains("is not a recording"));
     assert!(message(Folder::create(Path::new("/dev/null"), true, Kind::Recording)).contains("not a recording"));
-    assert!(message(Folder::create(Path::new("/"), true, Kind::Recording)).contains("no name"));
-    assert!(message(Folder::create(Path::new("."), true, Kind::Recording)).contains("no name"));
-    assert!(
-        message(Folder::create(&root.path().join("no/r"), true, Kind::Recording)).contains("there is no directory")
-    );
+    assert!(message(Folder::create(Path::new("/"), true, Kind::Recording)).contains("not a valid name"));
+    assert!(message(Folder::create(Path::new("."), true, Kind::Recording)).contains("not a valid name"));
+    assert!(message(Folder::create(&root.path().join("no/r"), true, Kind::Recording)).contains("does not exist"));
 }
 
 #[test]

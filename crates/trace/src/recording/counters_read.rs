@@ -86,7 +86,7 @@ pub struct CounterStream<'a> {
 struct Batch<'a> {
     rows: usize,
     next: usize,
-    /// A key is no text: this row and those behind it are left out.
+    /// A key is no text: this row and those behind it are omitted.
     damaged: bool,
     times: &'a [u8],
     key_ends: &'a [u8],
@@ -110,7 +110,7 @@ impl<'a> CounterStream<'a> {
         let (at, batch, ended) = (0, None, false);
         let mut stream = CounterStream { source, file: file_name, bytes, at, whole, ended, names, batch };
         let Some((message, _)) = stream.message()? else {
-            warnings.cut(|| Place::file(file), "no counters: the recording was cut before the first sample");
+            warnings.cut(|| Place::file(file), "no counters: the recording was truncated before the first sample");
             return Ok(None);
         };
         let schema = message.header_as_schema().filter(|s| s.endianness() == Endianness::Little);
@@ -141,7 +141,7 @@ impl<'a> CounterStream<'a> {
                 return Some(SampledRow { source: self.source.clone(), key, at, names: self.names.clone(), values });
             }
             if self.batch.as_ref().is_some_and(|batch| batch.damaged) {
-                let message = "rows with damaged keys are left out";
+                let message = "rows with damaged keys are skipped";
                 warnings.cut(|| Place::offset(&self.file, self.at as u64), message);
             }
             let start = self.at as u64;
@@ -149,10 +149,10 @@ impl<'a> CounterStream<'a> {
                 Ok(Some(batch)) => Some(batch),
                 Ok(None) => {
                     if self.at < self.bytes.len() && !self.ended {
-                        let message = "the last sample is incomplete and left out: the recording was cut";
+                        let message = "the last sample is incomplete and skipped: the recording was truncated";
                         warnings.cut(|| Place::offset(&self.file, start), message);
                     } else if self.whole && !self.ended {
-                        let message = "the samples end without the mark of their end: the recording was cut";
+                        let message = "the samples have no end marker: the recording was truncated";
                         warnings.cut(|| Place::offset(&self.file, start), message);
                     }
                     self.at = self.bytes.len();
@@ -180,7 +180,7 @@ impl<'a> CounterStream<'a> {
             Some(batch) => Ok(Some(batch)),
             None => {
                 self.at = start;
-                Err(self.malformed("damaged record batch; this and what follows is left out"))
+                Err(self.malformed("damaged record batch; this and the rest are skipped"))
             }
         }
     }

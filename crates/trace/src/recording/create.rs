@@ -261,7 +261,7 @@ impl Writer {
         text.push(b'\n');
         let unfinished = self.unfinished(name);
         let written = || {
-            // Without truncation first: room that was taken for it would be given back.
+            // Without truncation first: room that was taken for it would be returned.
             let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&unfinished)?;
             file.write_all(&text)?;
             file.set_len(text.len() as u64)?;

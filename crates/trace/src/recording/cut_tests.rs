@@ -28,7 +28,7 @@ fn pages_that_end_at_a_page_are_held_against_the_end() {
     let (_root, path) = damaged(|path| shorten(&path.join("cpu/0.pages"), 128));
     let (events, cut, lost) = told(&path);
     assert_eq!((events, lost), (6, None));
-    assert_eq!(cut, ["/cpu/0.pages: offset 0x80: 1 of 2 pages are there"]);
+    assert_eq!(cut, ["/cpu/0.pages: offset 0x80: 1 of 2 pages are present"]);
     assert_eq!(read(&path).unwrap().0.lost, [(1, Some(7)), (0, None)]);
     // Cut within a page, to nothing, and away.
     for length in [130, 0] {
@@ -49,7 +49,7 @@ fn a_writer_that_counted_sums_only_is_believed_too() {
     });
     assert_eq!(told(&path), (9, vec![], Some(7)));
     shorten(&path.join("cpu/1.pages"), 0);
-    assert_eq!(told(&path), (6, vec!["/cpu: 256 of 384 bytes are there".into()], None));
+    assert_eq!(told(&path), (6, vec!["/cpu: 256 of 384 bytes are present".into()], None));
     assert_eq!(read(&path).unwrap().0.lost, [(1, Some(7)), (Outcome::SOME_CPU, None)]);
 }
 
@@ -71,7 +71,7 @@ fn every_other_file_is_looked_at_too() {
         fs::write(path.join("end.json"), serde_json::to_vec(&old).unwrap()).unwrap();
     });
     let (_, cut, _) = told(&path);
-    assert!(cut.len() == 1 && cut[0].contains("without the mark of their end"), "{cut:?}");
+    assert!(cut.len() == 1 && cut[0].contains("no end marker"), "{cut:?}");
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl EventWriter {
             .map_err(|gap| Error::at(place(), gap.to_string()))?;
         let cpu = self.cpus.get_mut(event.cpu as usize);
         let cpu =
-            cpu.ok_or_else(|| Error::at(place(), format!("an event of CPU {}, which is not there", event.cpu)))?;
+            cpu.ok_or_else(|| Error::at(place(), format!("an event of CPU {}, which does not exist", event.cpu)))?;
         match cpu.pages.push(event.ts, &record) {
             Ok(None) => Ok(()),
             Ok(Some(page)) => {
@@ -241,7 +241,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("t.mmt");
         let kinds = [Kind::PurgeVmapAreaLazy, Kind::MmVmscanWakeupKswapd];
-        let mut writer = EventWriter::create(&path, false, manifest(), Era::E, kinds).unwrap();
+        let mut writer = EventWriter::create(&path, false, manifest(), Era::V6_12, kinds).unwrap();
         writer.task(&Task { pid: 7, tgid: 7, comm: b"kworker", cgroup: None });
         let gfp = Gfp(Bytes { start: 0, len: 10 }.to_slot());
         let wakeup = MmVmscanWakeupKswapd { nid: 1, order: 3, zid: Some(2), gfp_flags: Some(gfp) };
@@ -277,7 +277,7 @@ mod tests {
         let path = root.path().join("t.mmt");
         let mut manifest = manifest();
         manifest.evidence.cpus = (0..MOST_OPEN as u32 + 50).collect();
-        let mut writer = EventWriter::create(&path, false, manifest, Era::E, [Kind::PurgeVmapAreaLazy]).unwrap();
+        let mut writer = EventWriter::create(&path, false, manifest, Era::V6_12, [Kind::PurgeVmapAreaLazy]).unwrap();
         let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         let ours =
             |file: &std::path::PathBuf| file.starts_with(root.path()) && file.extension().is_some_and(|e| e == "pages");
@@ -302,7 +302,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let create = |name: &str| {
             let kinds = [Kind::PurgeVmapAreaLazy, Kind::MmVmscanWakeupKswapd];
-            EventWriter::create(&root.path().join(name), false, manifest(), Era::E, kinds).unwrap()
+            EventWriter::create(&root.path().join(name), false, manifest(), Era::V6_12, kinds).unwrap()
         };
         let mut writer = create("a");
         give(&mut writer, 1, 9, &PurgeVmapAreaLazy { start: 0, end: 0, num_purged: 0 }, b"");

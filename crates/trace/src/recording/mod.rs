@@ -1,7 +1,7 @@
 //! mmtwin's own recordings: a directory of plain ring-buffer pages, format texts and counters.
 //!
 //! [`Writer`] writes one, [`Recording`] reads one, also while it grows and after its writer was killed: what is
-//! incomplete at the end of a file is left out with a warning. [`EventWriter`] writes one from typed events. `docs/formats.md` describes the files.
+//! incomplete at the end of a file is omitted with a warning. [`EventWriter`] writes one from typed events. `docs/formats.md` describes the files.
 
 mod counters_read;
 mod counters_write;
@@ -106,11 +106,11 @@ impl Recording {
         if let Some(end) = &end {
             cut = sizes::check(path, manifest.tracing.as_ref(), end, &mut warnings)?;
         } else {
-            let message = "no end.json: the recording was cut off, or is still being written";
+            let message = "no end.json: the recording was truncated, or is still being written";
             warnings.cut(|| Place::file(&path.to_string_lossy()), message);
         }
         if let Some(why) = end.as_ref().and_then(|end: &End| end.stopped.as_ref()) {
-            let message = format!("the recording ended before what it recorded: {why}");
+            let message = format!("the recording stopped before the workload ended: {why}");
             warnings.add(|| Place::file(&path.to_string_lossy()), &message);
         }
         let (mut layout, mut texts, mut pages, mut kallsyms) = Default::default();
@@ -226,7 +226,7 @@ impl Recording {
         Ok(())
     }
 
-    /// The kernel's own count of losses takes the place of what the pages told: a mark in a page often lacks the
+    /// The kernel's own count of losses replaces what the pages told: a mark in a page often lacks the
     /// number, and what was lost behind the last page read has no mark.
     fn losses(&self, sink: &mut dyn Sink, outcome: &mut Outcome) {
         let ended = self.end.as_ref().map_or(u64::MAX, |end| end.end);
@@ -285,7 +285,7 @@ fn map_pages(
     let cpus: BTreeSet<u32> = tracing.cpus.iter().copied().collect();
     for cpu in cpus {
         if cpu as usize >= MAX_CPUS {
-            let message = format!("the manifest lists a CPU from {MAX_CPUS} on, which no kernel has; it is left out");
+            let message = format!("the manifest lists a CPU from {MAX_CPUS} on, which no kernel has; it is skipped");
             warnings.cut(|| Place::file(&path.join("manifest.json").to_string_lossy()), &message);
             continue;
         }
@@ -313,7 +313,7 @@ fn map_pages(
         let rest = map.len() as u64 % tracing.sub_buffer;
         if rest != 0 {
             let place = Place::offset(&file, map.len() as u64 - rest);
-            warnings.cut(|| place, "the last page is incomplete and left out: the recording was cut");
+            warnings.cut(|| place, "the last page is incomplete and skipped: the recording was truncated");
             lacks();
         }
         pages.push(CpuPages { cpu, file, map });
@@ -322,7 +322,7 @@ fn map_pages(
     for path in entries(&path.join("cpu"))? {
         let leaf = leaf(&path);
         if !tracing.cpus.iter().any(|cpu| leaf == format!("{cpu}.pages")) {
-            let message = "a file that is not that of a CPU of the manifest is left out";
+            let message = "a file that is not that of a CPU of the manifest is skipped";
             warnings.add(|| Place::file(&path.to_string_lossy()), message);
         }
     }
@@ -370,17 +370,17 @@ fn read_tasks(path: &Path, warnings: &mut Warnings) -> Result<Vec<TaskLine>, Err
         let place = || Place::line(&file, number);
         if !line.ends_with(b"\n") {
             if line.len() as u64 == MAX_TASK_LINE {
-                warnings.cut(place, "a line longer than 64 KiB; it and what follows is left out");
+                warnings.cut(place, "a line longer than 64 KiB; it and the rest are skipped");
             } else {
                 // Without its newline even a line that parses may be cut, in the middle of a number for example.
-                warnings.cut(place, "the last line is incomplete and left out: the recording was cut");
+                warnings.cut(place, "the last line is incomplete and skipped: the recording was truncated");
             }
             break;
         }
         match serde_json::from_slice(&line) {
             Ok(task) if tasks.len() < MAX_TASKS => tasks.push(task),
-            Ok(_) => warnings.add(place, "names of tasks beyond the first 1,048,576 are left out"),
-            Err(_) => warnings.add(place, "a line is no task and left out"),
+            Ok(_) => warnings.add(place, "names of tasks beyond the first 1,048,576 are skipped"),
+            Err(_) => warnings.add(place, "a line is not a task and is skipped"),
         }
     }
     Ok(tasks)

@@ -56,7 +56,7 @@ impl Recording {
             cpus,
             header_page: texts.header_page.clone(),
             // trace-cmd only wants it to be there: no kernel has another.
-            header_event: texts.header_event.clone().unwrap_or_else(|| header_event(Era::F)),
+            header_event: texts.header_event.clone().unwrap_or_else(|| header_event(Era::V6_18)),
             formats: FormatText::all(&self.formats),
             kallsyms: Cow::Borrowed(texts.kallsyms.as_deref().unwrap_or_default()),
             printk: Cow::Borrowed(&texts.printk),

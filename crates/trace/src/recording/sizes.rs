@@ -62,7 +62,7 @@ pub(super) fn check(
         let file = directory.join(name).to_string_lossy().into_owned();
         match there {
             Some(there) => {
-                let message = format!("{} of {} {unit} are there", there / page, written / page);
+                let message = format!("{} of {} {unit} are present", there / page, written / page);
                 warnings.cut(|| Place { file, at: At::Offset(there) }, &message);
             }
             None => warnings.cut(|| Place::file(&file), &format!("missing, with {} {unit}", written / page)),
@@ -75,7 +75,7 @@ pub(super) fn check(
             if there < written {
                 cut.extend((part == "cpu").then_some(Outcome::SOME_CPU));
                 let place = || Place::file(&directory.join(part).to_string_lossy());
-                warnings.cut(place, &format!("{there} of {written} bytes are there"));
+                warnings.cut(place, &format!("{there} of {written} bytes are present"));
             }
         }
     }

@@ -178,7 +178,7 @@ fn a_killed_recording_says_so() {
     let (seen, outcome) = read(&path).unwrap();
     assert_eq!(seen.events.len(), 9);
     assert_eq!(outcome.warnings.list().len(), 1);
-    assert!(outcome.warnings.list()[0].message.contains("cut off"));
+    assert!(outcome.warnings.list()[0].message.contains("truncated"));
 }
 
 /// Files below a directory, sorted.

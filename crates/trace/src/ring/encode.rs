@@ -3,7 +3,7 @@
 //! Models `ring_buffer.c` of Linux 2.6.36 to 6.18: a page begins with its base time and the commit word; a record
 //! has a 27-bit time delta and a 5-bit type length; longer deltas are time extends, payloads over 28 words (and
 //! those whose length is no multiple of 4, which the kernel would pad) have a length word. A clock that goes back
-//! is an absolute stamp. A loss marks the page behind it, with the number if there is room. Left out: discarded
+//! is an absolute stamp. A loss marks the page behind it, with the number if there is room. Not supported: discarded
 //! events, which nobody needs to write, and the padding record at the end of a full page, which readers do not
 //! need because the commit word says where the data end.
 //! Validated by decoding with [`super::page`] and by `trace-cmd report` on files made from these pages.
@@ -37,7 +37,7 @@ pub struct PageWriter {
     pending: Option<Loss>,
 }
 
-/// Lost events; `None`: nobody knows how many.
+/// Lost events; `None`: it is not known how many.
 type Loss = Option<u64>;
 
 /// An event that is too long for a page.
@@ -63,7 +63,7 @@ impl PageWriter {
     }
 
     /// Adds an event: its time and its record from `common_type` on. If the page being filled has no room for it,
-    /// that page is complete and given back.
+    /// that page is complete and returned.
     pub fn push(&mut self, ts: u64, payload: &[u8]) -> Result<Option<&[u8]>, TooLong> {
         if payload.len() > self.room() {
             return Err(TooLong { length: payload.len(), room: self.room() });
@@ -82,7 +82,7 @@ impl PageWriter {
         Ok(completed.then_some(&self.done[..]))
     }
 
-    /// Notes that events were lost behind the last one; `None`: nobody knows how many.
+    /// Notes that events were lost behind the last one; `None`: it is not known how many.
     pub fn lost(&mut self, events: Option<u64>) {
         self.pending = Some(match self.pending {
             None => events,
@@ -283,7 +283,7 @@ mod tests {
             let items =
                 [Item::Event(back + 9, vec![1; 4]), Item::Event(back, vec![2; 4]), Item::Event(back + 10, vec![3; 4])];
             let (decoded, warnings) = decode(layout, &encode(layout, &items));
-            // The reader lifts the earlier time to the one before it, but goes on from the true one.
+            // The reader lifts the earlier time to the one before it, but continues from the true one.
             let lifted = [items[0].clone(), Item::Event(back + 9, vec![2; 4]), items[2].clone()];
             assert_eq!(decoded, lifted);
             assert_eq!(warnings.list().len(), 1);

@@ -1,7 +1,7 @@
 //! Decoding of one CPU's sub-buffers into records.
 //!
 //! Models the ring buffer of Linux 2.6.36 to 6.18 as `events/header_page` and `events/header_event` describe it:
-//! base time, commit word with its missed-event bits, and records of type length and time delta. Left out:
+//! base time, commit word with its missed-event bits, and records of type length and time delta. Not supported:
 //! nothing that a reader meets. Validated record for record against `trace-cmd report` on kernels 6.1 and 6.18.
 
 use super::{CpuStream, PageLayout, TimeMap};
@@ -144,7 +144,7 @@ impl<'a> Cursor<'a> {
                 let next = if self.exhausted { Ok(None) } else { self.stream.pages.next_chunk() };
                 match next {
                     Ok(Some(chunk)) => self.chunks.push(chunk),
-                    // A damaged run is stepped over; the provider goes on behind it or ends.
+                    // A damaged run is stepped over; the provider continues behind it or ends.
                     Err(Error::Malformed { place, message }) => warnings.cut(|| place, &message),
                     Err(error) => return Err(error),
                     Ok(None) => {
@@ -216,7 +216,7 @@ impl<'a> Cursor<'a> {
             if page + layout.page_size > chunk.len() {
                 if page < chunk.len() {
                     let place = || place_of(&self.stream, plain, chunk.len(), page);
-                    warnings.cut(place, "a partial last page is ignored: the pages are cut");
+                    warnings.cut(place, "a partial last page is ignored: the pages are truncated");
                 }
                 p.chunk += 1;
                 (p.next_page, p.at, p.end) = (0, 0, 0);
@@ -264,7 +264,7 @@ impl<'a> Cursor<'a> {
             if commit == 0 && base == 0 && p.last > 0 {
                 // No kernel gives an empty page away: here was one, and the file has a hole.
                 let place = || place_of(&self.stream, plain, chunk.len(), page);
-                warnings.cut(place, "a page of zeros in the middle: what was in it is lost");
+                warnings.cut(place, "a page of zeros: its events are lost");
                 let common = CommonFields::default();
                 out.push(Entry { ts, common, stream: index, chunk: 0, offset: 0, len: Entry::LOST });
             }
@@ -287,9 +287,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
-const BACKWARDS: &str = "time goes backwards on a CPU; such events are given the time of the event before";
+const BACKWARDS: &str = "time goes backwards on a CPU; such events get the time of the previous event";
 
-const AHEAD: &str = "a page claims a time beyond that of the pages behind it; its events follow those before them";
+const AHEAD: &str = "a page has a time beyond that of the following pages; its events are kept in page order";
 
 /// Place of byte `at` of a run; `kept` counts from its start to the end of what `stream` gave last. Bytes that are
 /// not `plain` have no place of their own, only that of their compressed run.

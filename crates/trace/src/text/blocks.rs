@@ -21,7 +21,7 @@ pub(super) struct Blocks<'r> {
 pub(super) enum Block<'b> {
     /// Whole lines; the last may lack its line end at the end of the stream.
     Lines(&'b [u8]),
-    /// A line longer than [`MAX_LINE`] was left out.
+    /// A line longer than [`MAX_LINE`] was omitted.
     TooLong,
     /// A line has no end in sight: nothing behind it is read.
     Endless,

@@ -3,7 +3,7 @@
 //! A line is ` CPU)  MARK DURATION us |  BODY`, with optional columns for the absolute time, the task and the
 //! flags. A body is `name();` (a call without inner calls), `name() {` and later `}` (which carries the duration),
 //! or a comment `/* event: payload */`. Which name a `}` closes follows from the indentation within its task; a task
-//! change is announced by `CPU)  OLD  =>  NEW`. A `}` whose begin was not seen carries its name as a comment.
+//! change is announced by `CPU)  OLD  =>  NEW`. A `}` whose start was not seen carries its name as a comment.
 
 use super::values::decimal;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(super) enum Line<'a> {
     Call { cpu: u32, nanoseconds: u64, function: Option<String> },
     /// A comment, without `/*` and `*/`.
     Comment { cpu: u32, ts: Option<u64>, task: Option<String>, text: &'a [u8] },
-    /// Nothing to report: a begin, a task change, a line of dashes.
+    /// Nothing to report: a start, a task change, a line of dashes.
     Other,
 }
 

@@ -6,7 +6,7 @@ use super::template::{Literal, Template};
 use mmtwin_event::{Kind, Slots};
 use rustc_hash::FxHashMap;
 
-/// Names kept apart. More than any kernel has: behind this many the input makes them up, and memory stays bounded.
+/// Names kept separate. More than any kernel has: behind this many the input makes them up, and memory stays bounded.
 const NAMES: usize = 1 << 14;
 /// Longest name with its system; the kernel's own limit is shorter.
 const LABEL: usize = 256;
@@ -174,7 +174,7 @@ impl EventNames {
         &mut self.list[index]
     }
 
-    /// True if there were more names than are kept apart.
+    /// True if there were more names than are kept separate.
     pub fn is_full(&self) -> bool {
         self.list.len() > NAMES
     }

@@ -4,7 +4,7 @@
 //! values with what [`labels`] found in an earlier line of the same shape, [`values`] converts numbers and words, and
 //! [`graph`] reads function_graph output. Nothing is assumed of the order of fields or of the kernel's release.
 //!
-//! Left out: stack traces (counted), the lines of option `raw` (they name events by numbers of the recording kernel
+//! Not supported: stack traces (counted), the lines of option `raw` (they name events by numbers of the recording kernel
 //! only), histograms. Events in lines without columns (option `nocontext-info`, function_graph without absolute time)
 //! have time 0 and task -1, with a warning. Validated on recordings of 6.1, 6.12 and 6.18 kernels against counters
 //! and `trace-cmd report`, and by generated lines of every event of the vocabulary.
@@ -30,7 +30,7 @@ use std::io::Read;
 /// Longest line that is read, and the memory a stream takes. Real lines stay below 2 KiB.
 const MAX_LINE: usize = 1 << 20;
 /// An input whose first lines, so many, hold nothing of a trace is none.
-const PATIENCE: u64 = 1000;
+const MAX_UNKNOWN_LINES: u64 = 1000;
 /// So many lines in a row without an event are the end of a trace, if it ever was one: blank lines, comments and
 /// what cannot be read may come without end.
 const SILENCE: u64 = 1 << 20;
@@ -58,7 +58,7 @@ pub fn read_text(name: &str, input: TextInput<'_>, sink: &mut dyn Sink, outcome:
                     Block::TooLong => reader.too_long(),
                     Block::Endless => {
                         reader.too_long();
-                        reader.give_up("a line of more than 64 MiB has no end; nothing behind it is read")?;
+                        reader.give_up("a line longer than 64 MiB; the rest is not read")?;
                     }
                 }
                 if reader.given_up {
@@ -74,7 +74,7 @@ pub fn read_text(name: &str, input: TextInput<'_>, sink: &mut dyn Sink, outcome:
 pub fn looks_like_text_trace(first_bytes: &[u8]) -> bool {
     let (mut sink, mut outcome) = (NullSink, Outcome::default());
     let mut reader = Reader::new("", &mut sink, &mut outcome);
-    // What is wrong with these lines will be said when they are read in earnest.
+    // Warnings on these lines are given when the whole text is read.
     let refused = reader.lines(first_bytes).is_err();
     !refused && reader.is_trace
 }
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         let end = memchr::memchr(b'\n', text);
         let line = &text[..end.unwrap_or(text.len())];
         if line.len() > MAX_LINE {
-            self.warn("a line longer than 1 MiB was left out");
+            self.warn("a line longer than 1 MiB was skipped");
             return Ok(line.len());
         }
         let bare = line.strip_suffix(b"\r").unwrap_or(line);
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
             (true, None) => self.warn("the last line has no line end: it may be cut short"),
             (false, None) => {
                 let (name, line) = (self.name, self.line);
-                let message = "the last line is cut short and was left out";
+                let message = "the last line is truncated and was skipped";
                 self.outcome.warnings.cut(|| Place::line(name, line), message);
             }
             (false, Some(_)) => self.refuse(line)?,
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
     fn give_up(&mut self, why: &str) -> Result<(), Error> {
         let place = Place::line(self.name, self.line);
         if self.outcome.events + self.calls == 0 {
-            return Err(Error::at(place, format!("{why}, and no event was before: this is no trace")));
+            return Err(Error::at(place, format!("{why}, and no event was before it: this is not a trace")));
         }
         self.given_up = true;
         self.outcome.warnings.cut(|| place, why);
@@ -217,14 +217,14 @@ impl<'a> Reader<'a> {
 
     fn too_long(&mut self) {
         self.line += 1;
-        self.warn("a line longer than 1 MiB was left out");
+        self.warn("a line longer than 1 MiB was skipped");
     }
 
     /// A line that nothing here reads.
     fn refuse(&mut self, line: &[u8]) -> Result<(), Error> {
-        self.warn("a line that is no event was left out");
+        self.warn("a line that is not an event was skipped");
         self.odd_line.get_or_insert_with(|| excerpt(line));
-        if !self.is_trace && self.line >= PATIENCE { Err(self.unknown()) } else { Ok(()) }
+        if !self.is_trace && self.line >= MAX_UNKNOWN_LINES { Err(self.unknown()) } else { Ok(()) }
     }
 
     fn end(mut self) -> Result<(), Error> {
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
             return Err(self.unknown());
         }
         if self.names.is_full() {
-            self.warn("more event names than any kernel has: the later ones are called `?`");
+            self.warn("more event names than any kernel has: further ones are named `?`");
         }
         self.flush_losses(self.last_ts);
         Ok(())
@@ -385,7 +385,7 @@ impl<'a> Reader<'a> {
                 self.calls += 1;
                 match function {
                     Some(function) => self.sink.call(&Call { function: &function, cpu, nanoseconds }),
-                    None => self.warn("the end of a function whose begin is missing was left out"),
+                    None => self.warn("the end of a function without a start was skipped"),
                 }
                 true
             }
@@ -433,7 +433,7 @@ fn loss(line: &[u8]) -> Option<(u32, Option<u64>)> {
     Some((u32::try_from(cpu).ok()?, events))
 }
 
-/// The begin of a line, for messages.
+/// The start of a line, for messages.
 fn excerpt(line: &[u8]) -> String {
     line[..line.len().min(60)].escape_ascii().to_string()
 }

@@ -2,7 +2,7 @@
 //!
 //! A payload is an alternation of literal text and values. `labels` finds it the slow way; a template keeps the
 //! literals, to be compared as words, and how each value is taken. The next line of the same event then costs one
-//! or two word compares and one number per field. A line that differs anywhere does not match and is learned anew.
+//! or two word compares and one number per field. A line that differs anywhere does not match and is learned again.
 
 use super::MAX_LINE;
 use super::labels::{self, Label};
@@ -92,7 +92,7 @@ enum Take {
 const WORDS: usize = 16;
 
 impl Template {
-    /// Learns the shape of a payload and reads its values into `slots`. Fields that cannot be read are left out.
+    /// Learns the shape of a payload and reads its values into `slots`. Fields that cannot be read are omitted.
     pub fn learn(schema: &Schema, payload: &[u8]) -> Template {
         let labels = labels::locate(schema, payload);
         let mut steps = Vec::new();
@@ -126,7 +126,7 @@ impl Template {
         Template { steps, parts, tail, typed, fit, slots, countdown: OBSERVED, observed: true }
     }
 
-    /// Reads the payload at the start of `text`, which ends with the line or goes on behind it (so that whole words
+    /// Reads the payload at the start of `text`, which ends with the line or continues behind it (so that whole words
     /// can be loaded near the line's end). Gives the payload's length; `None`: it has another shape.
     #[inline]
     pub fn read(&mut self, text: &[u8]) -> Option<usize> {
@@ -155,7 +155,7 @@ impl Template {
         self.end(text, at)
     }
 
-    /// Reads step by step and notes which values change; at the end of the observation the steps are grouped anew.
+    /// Reads step by step and notes which values change; at the end of the observation the steps are grouped again.
     #[inline(never)]
     fn read_observing(&mut self, text: &[u8]) -> Option<usize> {
         if self.countdown == 0 {
@@ -457,7 +457,7 @@ mod tests {
     fn taught(kind: Kind, teacher: &str, line: &str) -> Option<Vec<(&'static str, u64)>> {
         let schema = kind.schema().unwrap();
         let mut template = Template::learn(schema, teacher.as_bytes());
-        // What stands behind the line must not matter.
+        // What follows the line must not matter.
         let end = template.read(format!("{line}\n12345678").as_bytes())?;
         assert_eq!(end, line.len());
         Some(values(schema, &template.slots))

@@ -308,10 +308,10 @@ fn what_is_wrong_becomes_a_warning_and_the_rest_is_read() {
     assert_eq!(
         warnings(&outcome),
         [
-            "t:2: a line that is no event was left out (2 times; this is the first)",
+            "t:2: a line that is not an event was skipped (2 times; this is the first)",
             "t:3: time goes backwards: events stay in the order of the file",
             "t:4: mm_vmscan_kswapd_wake: fields are missing or unreadable; the event is kept without its type (2 times; this is the first)",
-            "t:8: the last line is cut short and was left out",
+            "t:8: the last line is truncated and was skipped",
         ]
     );
     let (log, outcome, _) = read(wake.trim_end().as_bytes());
@@ -341,7 +341,7 @@ fn a_text_that_is_no_trace_is_an_error() {
     // Given up early, not at the end.
     let (_, outcome, result) = read(prose.repeat(100_000).as_bytes());
     assert!(result.is_err());
-    assert_eq!(outcome.warnings.list()[0].count, super::PATIENCE);
+    assert_eq!(outcome.warnings.list()[0].count, super::MAX_UNKNOWN_LINES);
 }
 
 #[test]

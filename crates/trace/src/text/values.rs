@@ -78,7 +78,7 @@ fn signed_decimal_slow(text: &[u8], at: usize) -> Option<(u64, usize)> {
 fn hex_digits(word: u64) -> (u64, u32) {
     let digits = word ^ (ONES * 0x30);
     let letters = (word | (ONES * 0x20)) ^ (ONES * 0x60);
-    // Digits are 0..=9, letters 1..=6. As in `decimal`, carries only disturb what stands behind the first other byte.
+    // Digits are 0..=9, letters 1..=6. As in `decimal`, carries only disturb what follows the first other byte.
     let no_digit = digits.wrapping_add(ONES * 0x76) | digits;
     let no_letter = letters.wrapping_add(ONES * 0x79) | letters | !letters.wrapping_add(ONES * 0x7f);
     let count = (no_digit & no_letter & (ONES * 0x80)).trailing_zeros() / 8;

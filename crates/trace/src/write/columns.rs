@@ -1,7 +1,7 @@
 //! What stands before the event name in a line of the kernel's `trace` file, and the comments above the lines.
 //!
 //! Three layouts cover 2.6.36 to 6.18: without flags (to 3.1), with four flag characters (3.2 to 5.15), with five
-//! (5.16 on). Left out: latency format, line layouts of the function_graph tracer. Validated byte for byte against the
+//! (5.16 on). Not supported: latency format, line layouts of the function_graph tracer. Validated byte for byte against the
 //! `trace` file of a 6.18 kernel; the older ones against the kernel's documentation of their time.
 
 use crate::format::Out;
@@ -29,7 +29,7 @@ pub enum Columns {
 /// What the comments above the lines say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Events in the buffer and events written to it, where known; the line is left out else.
+    /// Events in the buffer and events written to it, where known; the line is omitted else.
     pub entries: Option<(u64, u64)>,
     /// Number of CPUs; 0 if unknown.
     pub cpus: u32,

@@ -51,7 +51,7 @@ pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Grou
     let is_private = matches(task.pid, of.last);
     let early = rules.config.early_life && (task.numa_preferred_nid.is_none() || task.numa_scan_seq <= 4);
     if early && (pid_unset(of.last) || is_private) {
-        return (true, Rule::EarlyLife);
+        return (true, Rule::FirstScans);
     }
     if !pid_unset(of.last) && of.last_node != Some(of.dst) {
         if rules.config.shared_pages == SharedPages::Deferred && !is_private {
@@ -68,7 +68,7 @@ pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Grou
             task.numa_migrate_deferred = task.numa_migrate_deferred.saturating_sub(1);
             (!stays, if stays { Rule::Deferred } else { Rule::NotDeferred })
         }
-        SharedPages::None => (true, Rule::NoBrake),
+        SharedPages::None => (true, Rule::UnfilteredShared),
         SharedPages::ActiveSet => {
             group.map_or((true, Rule::NoGroup), |group| by_active_set(rules, group, of.src, of.dst))
         }
@@ -155,7 +155,7 @@ mod tests {
         assert!(ask(UNSET, 0) && ask(3 << 8 | 0xff, 0));
         let early = |last| should_migrate(&rules, &mut task(None, 9), None, of(last, 0)).0;
         assert!(early(OWN) && early(UNSET) && !early(OTHER));
-        assert_eq!(should_migrate(&rules, &mut task(Some(0), 4), None, of(OWN, 0)), (true, Rule::EarlyLife));
+        assert_eq!(should_migrate(&rules, &mut task(Some(0), 4), None, of(OWN, 0)), (true, Rule::FirstScans));
         let old = Rules::of("4.17");
         assert_eq!(should_migrate(&old, &mut task(None, 0), None, of(OWN, 0)), (false, Rule::TwoStage));
     }

@@ -279,7 +279,7 @@ impl<'a, 'k> Search<'a, 'k> {
         let held_prefers = self.best_task.is_some_and(|held| self.prefers_source(held));
         let (prefers, is_home) = (self.prefers_source(other), them.numa_preferred_nid == Some(candidate.nid));
         if held_prefers && !prefers {
-            return Verdict::on(Rule::HeldIsBetter, 0);
+            return Verdict::on(Rule::CurrentBestBetter, 0);
         }
         let Some(mut imp) = self.swap_gain(candidate, other, moveimp) else {
             return Verdict::on(Rule::SameGroupRoom, 0);

@@ -58,7 +58,7 @@ impl Probe {
         kinds.into_iter().for_each(|kind| enabled[kind as usize] = true);
         enabled[Kind::Other as usize] = false;
         let (waiting, values, text) = (Vec::new(), Vec::new(), Vec::new());
-        Probe { enabled, waiting, values, text, gone: 0, written: 0, unpaid: 0, origin: 0, era: Era::F, drained: 0 }
+        Probe { enabled, waiting, values, text, gone: 0, written: 0, unpaid: 0, origin: 0, era: Era::V6_18, drained: 0 }
     }
 
     /// A probe that writes nothing.
@@ -79,7 +79,7 @@ impl Probe {
     /// Events are those of a kernel that reclaims zones, without what later ones say. Kernels 3.6 to 4.19 reclaim by node here
     /// and write events of 3.5, so what a reclaim of a zone would say is said of the highest that it may take pages of.
     pub(crate) fn old_events(&self) -> bool {
-        self.era <= Era::C
+        self.era <= Era::V3_5
     }
 
     /// The flags of a request as the kernel prints them, and the field that stands for all of that text.

@@ -33,7 +33,7 @@ pub fn of_sides(sides: &[Vec<Analysed>]) -> Result<Option<Fidelity>, Error> {
         let more = more.map_or_else(String::new, |more| format!("\n  and {more} more"));
         let names = (&base.analysis.source.name, &other.analysis.source.name);
         return Err(Error::Fidelity(format!(
-            "{} and {} ran different scenarios, which says nothing of the twin:\n  {}{more}",
+            "{} and {} ran different scenarios and cannot be compared:\n  {}{more}",
             names.0,
             names.1,
             found.join("\n  ")

@@ -90,9 +90,9 @@ impl Runs<'_> {
         let analysed = Trace::open(recording)?.analyse(&mut |_| {})?;
         let recorded = analysed.resolved.clone().unwrap_or_default();
         if let Some(change) = same::asked_of_guest(&recorded, &(self.scenario)(seed)?.to_json()).first() {
-            let cure = "`mmtwin fidelity --refresh --again` records it anew";
+            let fix = "`mmtwin fidelity --refresh --again` records it again";
             let file = (self.file)(seed);
-            let message = format!("{}: the scenario has changed ({change}); {cure}", file.display());
+            let message = format!("{}: the scenario has changed ({change}); {fix}", file.display());
             return Err(Error::Fidelity(message));
         }
         Ok(analysed)

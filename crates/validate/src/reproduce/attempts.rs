@@ -1,10 +1,10 @@
-//! Attempts to get blocks: how many succeed, how long they take, and how that changes as the test goes on.
+//! Attempts to get blocks: how many succeed, how long they take, and how that changes as the test continues.
 
 use super::{Reproduced, Reproduction};
 use mmtwin_event::results::Attempt;
 use mmtwin_report::model::{Body, Cell, Column, Na, Table};
 
-/// Parts that the attempts of a phase are told in.
+/// Parts that the attempts of a phase are reported in.
 const PARTS: usize = 10;
 
 impl Reproduction {
@@ -22,7 +22,8 @@ impl Reproduction {
             })
         });
         let columns = ["kernel", "phase", "attempts", "succeeded", "50 % ms", "90 % ms", "99 % ms", "longest ms"];
-        let percentiles = self.list("attempts", "Latency of attempts to get a block", columns, percentiles.collect());
+        let percentiles =
+            self.list("attempts", "Allocation latency of high-order blocks", columns, percentiles.collect());
         percentiles.into_iter().chain(self.over_time(&with)).collect()
     }
 
@@ -54,7 +55,7 @@ impl Reproduction {
         columns.extend(with.iter().map(|row| column(&row.row.key, &row.row.label)));
         (!rows.is_empty()).then(|| Table {
             name: format!("{}-attempts-over-time", self.name),
-            title: "Mean latency of each tenth of the attempts, in ms".into(),
+            title: "Mean latency per tenth of the attempts, in ms".into(),
             note: String::new(),
             body: Body::List { columns, rows },
         })

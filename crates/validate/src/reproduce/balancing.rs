@@ -24,7 +24,7 @@ impl Sink for Watch {
 }
 
 /// Runs a scenario. The rate is that of the first access in the last phase of each process, the time that from the
-/// first phase behind the populating one to the end. Operations of a benchmark (`bops`) are touches up to a factor.
+/// first phase behind the populating one to the end. Operations of a benchmark (`bops`) are accesses up to a factor.
 pub(super) fn measure(scenario: &Scenario) -> Result<Found, String> {
     let mut watch = Watch::default();
     let options =

@@ -64,7 +64,7 @@ impl Reproduction {
         };
         let note = match fitted.is_empty() {
             true => String::new(),
-            false => format!("Parameters were fixed on {}; other columns are predictions.", fitted.join(", ")),
+            false => format!("Parameters were fitted to {}; other columns are predicted.", fitted.join(", ")),
         };
         Table {
             name: format!("{}-{}", self.name, layout.key),
@@ -98,7 +98,7 @@ impl Reproduction {
                     let verdict = match () {
                         () if as_published => "as published",
                         () if ours == 0.0 => "no change",
-                        () => "the other way",
+                        () => "opposite sign",
                     };
                     let cells = [label.into(), column.into(), percent(said), percent(ours), verdict.into()];
                     rows.push(cells.map(Cell::Text).to_vec());
@@ -127,14 +127,14 @@ impl Reproduction {
                 };
                 let verdict = if distance.abs() <= limit { "met" } else { "missed" };
                 let column = Cell::Text(row.row.label.clone());
-                let told = [format!("{distance:+.1} {unit}"), format!("{limit} {unit}"), verdict.into()];
+                let figures = [format!("{distance:+.1} {unit}"), format!("{limit} {unit}"), verdict.into()];
                 let mut cells = vec![Cell::Text(label.into()), column, number(Some(said)), number(Some(ours))];
-                cells.extend(told.map(Cell::Text));
+                cells.extend(figures.map(Cell::Text));
                 rows.push(cells);
             }
         }
         let columns = ["line", "column", "published", "twin", "distance", "bar", "verdict"];
-        self.list("bars", "How near the twin has to be", columns, rows)
+        self.list("bars", "Required accuracy of the twin", columns, rows)
     }
 }
 

@@ -142,7 +142,7 @@ fn benchmark(results: &Results, found: &mut Found) {
     }
 }
 
-/// What a phase has touched.
+/// What a phase has accessed.
 fn bytes(phase: &PhaseResult) -> f64 {
     phase.accesses.iter().map(|access| access.touches).sum::<u64>() as f64 * PAGE
 }

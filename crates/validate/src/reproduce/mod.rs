@@ -155,7 +155,7 @@ pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Er
         let overrides = [&row.set[..], sets].concat();
         let name = row.scenario.as_deref().unwrap_or(study.scenarios[0].0);
         let text = study.scenarios.iter().find(|(known, _)| *known == name);
-        let (_, text) = text.ok_or_else(|| failed(format!("{}: there is no scenario {name}", row.key)))?;
+        let (_, text) = text.ok_or_else(|| failed(format!("{}: no scenario {name}", row.key)))?;
         let mut scenario = mmtwin_scenario::parse(name, text, Path::new(""), &overrides)
             .map_err(|faults| failed(faults.to_string()))?;
         let id = format!("{}:{}", study.name, row.key);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     /// Two instances of twenty warehouses on a machine of four nodes: bound ones are the fastest, those that nobody
-    /// balances the slowest, and the time of balancing is told in its parts.
+    /// balances the slowest, and the time of balancing is reported in its parts.
     #[test]
     fn warehouses_are_faster_near_their_memory() {
         let run = |more: &str| {

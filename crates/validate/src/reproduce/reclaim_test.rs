@@ -1,7 +1,7 @@
 //! Tests of reclaim as their reports told of them: a run with its trace events, of which the report's own tables are made.
 //!
 //! A process called "others" has the memory that others had; it is no part of the test, and the counters' window begins
-//! when it has that. All other processes are the test: its time goes from the begin of the first to the end of the last, and
+//! when it has that. All other processes are the test: its time goes from the start of the first to the end of the last, and
 //! of its CPU time what programs think is the user's.
 
 use super::Found;
@@ -58,7 +58,7 @@ pub(super) fn run(scenario: &Scenario, report: &Report) -> Result<Found, String>
     let mut window = Window { analysis: &mut analysis, after_others };
     let ran = mmtwin_twin::engine::run(scenario, options, &mut window).map_err(|error| error.to_string())?;
     analysis.finish();
-    analysis.source.times = Some(times(scenario, &ran).ok_or("nothing but others runs")?);
+    analysis.source.times = Some(times(scenario, &ran).ok_or("only background processes run")?);
     let mut found = Found::default();
     for table in (report.tables)(&analysis) {
         let Body::Metric(rows) = table.body else { continue };

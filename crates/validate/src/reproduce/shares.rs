@@ -1,10 +1,10 @@
-//! What part of a change goes back to one thing, from runs with and without it.
+//! Share of a change by cause, from runs with and without it.
 
 use super::Reproduction;
 use mmtwin_report::model::{Cell, Na, Table};
 
 impl Reproduction {
-    /// The parts that are told.
+    /// The parts that are reported.
     pub(super) fn shares(&self) -> Option<Table> {
         let line = |share: &mmtwin_scenario::published::Shared| {
             let value = |key: &String| {
@@ -24,7 +24,7 @@ impl Reproduction {
         };
         let rows = self.published.shares.iter().map(line).collect();
         let columns = ["change", "before", "after", "after, without it", "its part"];
-        self.list("shares", "What part of a change goes back to one thing", columns, rows)
+        self.list("shares", "Share of a change by cause", columns, rows)
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a reproduction prints: metrics beside the published ones, pairs of rows, histograms, what else is known of the
-//! runs, and what the published figures cannot tell.
+//! Tables of a reproduction: metrics beside the published ones, pairs of rows, histograms, further figures of the runs, and
+//! quantities that the published figures do not identify.
 
 use super::{More, Reproduced, Reproduction};
 use mmtwin_report::model::{self, Body, Cell, Column, Gain, Metric, Na, Table};
@@ -10,9 +10,9 @@ impl Reproduction {
     /// One table per metric, then the others.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables: Vec<Table> = {
-            let told =
+            let reported =
                 self.published.metrics.iter().filter(|metric| !metric.relative && !self.is_in_layout(&metric.key));
-            told.filter_map(|metric| self.metric(metric)).collect()
+            reported.filter_map(|metric| self.metric(metric)).collect()
         };
         tables.extend(self.layouts());
         tables.extend(self.attempts());
@@ -63,8 +63,8 @@ impl Reproduction {
 
     fn pairs(&self) -> Option<Table> {
         let rows = self.published.pairs.iter().filter_map(|pair| self.pair(pair)).flatten();
-        let note = format!("A row is fitted if both that it compares are. {}", self.published.pairs_note);
-        self.metrics("gain", "Before beside after".into(), note, rows.collect())
+        let note = format!("A row is fitted if both rows it compares are. {}", self.published.pairs_note);
+        self.metrics("gain", "Before and after".into(), note, rows.collect())
     }
 
     fn pair(&self, pair: &Pair) -> Option<[Metric; 2]> {
@@ -116,8 +116,8 @@ impl Reproduction {
 
     fn more(&self) -> Option<Table> {
         let rows = self.rows.iter().flat_map(|row| row.found.more.iter().flat_map(|more| self.quantity(row, more)));
-        let note = "Of one run, not of the mean. No row was fitted on these.".into();
-        self.metrics("more", "The runs in more detail".into(), note, rows.collect())
+        let note = "Of one run, not of the mean. No parameter was fitted to these rows.".into();
+        self.metrics("more", "Further figures of the runs".into(), note, rows.collect())
     }
 
     /// One row for a single value, two for the least and the greatest of many.
@@ -133,13 +133,13 @@ impl Reproduction {
         };
         match more.values.len() {
             0 | 1 => vec![row("", f64::max)],
-            _ => vec![row("least", f64::min), row("greatest", f64::max)],
+            _ => vec![row("min", f64::min), row("max", f64::max)],
         }
     }
 
     /// Rows in the published order beside the twin's.
     fn orders(&self) -> Option<Table> {
-        // All rows of a configuration begin alike; what follows is told.
+        // All rows of a configuration begin alike; what follows is reported.
         let label = |key: &String| {
             let row = self.published.rows.iter().find(|row| row.key == *key);
             row.map_or(String::new(), |row| row.label.rsplit(": ").next().unwrap_or_default().to_string())
@@ -168,16 +168,16 @@ impl Reproduction {
             let published = order.rows.iter().map(label).collect::<Vec<_>>().join(" > ");
             let verdict = match ours == order.rows {
                 true if ties == 0 => "as published",
-                true => "as published but for ties",
-                false if ties > 0 => "another order, with ties",
-                false => "another order",
+                true => "as published except ties",
+                false if ties > 0 => "different order, with ties",
+                false => "different order",
             };
             [order.label.clone(), published, text, verdict.into()].map(Cell::Text).to_vec()
         };
         let rows = self.published.orders.iter().map(line).collect();
         self.list(
             "order",
-            "Rows from the best to the worst; those within 0.1 % of each other are ties",
+            "Order of the rows, best first; rows within 0.1 % are ties",
             ["configuration", "published", "twin", "verdict"],
             rows,
         )
@@ -208,14 +208,14 @@ impl Reproduction {
                 () if low <= 0.0 && high >= 0.0 => "not distinguishable",
                 () if trial.published == 0.0 => "published: none",
                 () if (shift.estimate > 0.0) == (trial.published > 0.0) => "as published",
-                () => "the other way",
+                () => "opposite sign",
             };
             let interval = Cell::Text(format!("{} to {}", percent(low), percent(high)));
             vec![label, published, Cell::Text(percent(shift.estimate)), interval, runs, Cell::Text(verdict.into())]
         };
         let rows = self.published.trials.iter().map(line).collect();
         let columns = ["change", "published", "twin", "95 % interval", "runs", "verdict"];
-        self.list("trials", "Changes between many runs: Hodges-Lehmann shift of the median", columns, rows)
+        self.list("trials", "Changes over many runs: Hodges-Lehmann shift of the median", columns, rows)
     }
 
     /// Time of NUMA balancing of each row.
@@ -251,13 +251,13 @@ impl Reproduction {
             "scan s",
             "fault s",
             "migrate s",
-            "of the threads' time",
+            "share of thread time",
             "numa_pte_updates",
             "numa_hint_faults",
             "local",
             "numa_pages_migrated",
         ];
-        self.list("system-time", "System time of NUMA balancing, and what it did", columns, rows)
+        self.list("system-time", "System time and activity of NUMA balancing", columns, rows)
     }
 
     /// A list, if there is anything in it.
@@ -282,7 +282,7 @@ impl Reproduction {
         let column = Column { key: "quantity".into(), label: "quantity".into(), unit: "" };
         (!quantities.is_empty()).then(|| Table {
             name: format!("{}-not-identifiable", self.name),
-            title: "What the published figures cannot tell".into(),
+            title: "Not identifiable from the published figures".into(),
             note: String::new(),
             body: Body::List {
                 columns: vec![column],

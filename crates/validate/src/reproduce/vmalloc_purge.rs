@@ -57,8 +57,8 @@ fn distances(run: &Outcome, published: &Histogram) -> Vec<More> {
     let Some(Distance { calls, time, slots }) = run.calls.distance(&counts) else { return Vec::new() };
     let distance = |key, label, unit, value| More { key, label, unit, values: vec![value] };
     vec![
-        distance("ks_calls", "Kolmogorov-Smirnov distance of the calls to the published", "", calls),
-        distance("ks_time", "the same of the time in calls", "", time),
-        distance("emd_calls", "mean way of a call to the published", "powers of two", slots),
+        distance("ks_calls", "Kolmogorov-Smirnov distance of calls to the published", "", calls),
+        distance("ks_time", "the same, of the time in calls", "", time),
+        distance("emd_calls", "mean distance of a call to the published", "powers of two", slots),
     ]
 }

@@ -32,7 +32,7 @@ pub(super) struct Step {
     pub what: What,
 }
 
-/// A reclaim between a begin and an end event.
+/// A reclaim between a start and an end event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reclaim {
     Direct,
@@ -122,7 +122,7 @@ struct Life {
     now: u64,
 }
 
-/// What happens between a begin and an end.
+/// What happens between a start and an end.
 #[derive(Default)]
 struct Session {
     /// Microseconds from begin to end.
@@ -257,7 +257,7 @@ impl Crowd {
         for task in MEMCG {
             self.not_direct(task, Reclaim::Memcg);
         }
-        if self.era >= Era::D {
+        if self.era >= Era::V6_1 {
             self.not_direct(NODE, Reclaim::Node);
         }
     }
@@ -327,14 +327,14 @@ impl Crowd {
     fn batch(&mut self, session: &mut Session, scanned: u64, reclaimed: u64, writes: &[u32]) {
         let file = self.random.once_in(2);
         let kind = if file { ReclaimFlags::FILE } else { ReclaimFlags::ANON };
-        if self.era != Era::C && self.random.once_in(4) {
+        if self.era != Era::V3_5 && self.random.once_in(4) {
             let taken = self.random.below(BATCH);
             session.work.push(What::Isolate { memcg: false, active: true, file, order: 0, scanned: BATCH, taken });
-            if self.era >= Era::D {
+            if self.era >= Era::V6_1 {
                 session.work.push(What::ShrinkActive { nid: 0, taken, flags: kind | ReclaimFlags::ASYNC });
             }
         }
-        let none = reclaimed == 0 && writes.is_empty() && self.era != Era::C && self.random.once_in(5);
+        let none = reclaimed == 0 && writes.is_empty() && self.era != Era::V3_5 && self.random.once_in(5);
         let taken = if none { 0 } else { reclaimed + self.random.below(scanned - reclaimed + 1) };
         let taken = taken.max(u64::from(!none && scanned > 0));
         session.work.push(What::Isolate { memcg: false, active: false, file, order: 0, scanned, taken });
@@ -345,7 +345,7 @@ impl Crowd {
             return;
         }
         // A synchronous pass of lumpy reclaim.
-        let flags = match self.era <= Era::B && self.random.once_in(16) {
+        let flags = match self.era <= Era::V3_3 && self.random.once_in(16) {
             true => ReclaimFlags::MIXED | ReclaimFlags::SYNC,
             false => kind | ReclaimFlags::ASYNC,
         };

@@ -1,7 +1,7 @@
 //! NUMA counters as per-CPU event words, as from 5.14 on.
 //!
 //! Models `__count_numa_event` and `fold_vm_numa_events`: the counting CPU adds to a word of its own without a lock and
-//! never touches a shared one. A read first exchanges the words of all CPUs with 0 and adds them to the zone's and
+//! never accesses a shared one. A read first exchanges the words of all CPUs with 0 and adds them to the zone's and
 //! the system's word, for every zone and item, then reads plain. An addition that is under way during the exchange may
 //! bring back what was folded already: the drift is upward, rare, and the kernel's own.
 

@@ -70,7 +70,7 @@ pub struct Costs {
     pub cycles: Option<f64>,
 }
 
-/// Measures on these CPUs. Fails if one of them cannot be had.
+/// Measures on these CPUs. Fails if one of them is not available.
 pub fn measure(cpus: &[Cpu], options: &Options) -> Result<Costs, Error> {
     let cycles = Cycles::begin();
     let bench = Bench::new(cpus, options)?;
@@ -84,7 +84,7 @@ pub fn measure(cpus: &[Cpu], options: &Options) -> Result<Costs, Error> {
     })
 }
 
-/// Measures each design on one CPU alone. Fails if it cannot be had.
+/// Measures each design on one CPU alone. Fails if it is not available.
 pub fn measure_alone(cpu: Cpu, options: &Options) -> Result<Vec<Update>, Error> {
     Bench::new(&[cpu], options)?.updates(&designs(1))
 }

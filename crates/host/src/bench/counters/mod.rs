@@ -5,7 +5,7 @@
 //! [`Work`] for a given time. Each node with CPUs has one zone; each CPU allocates from its own node, as in
 //! the publication.
 //!
-//! Left out: the zones beside Normal, which make reads dearer; the other items that share a CPU's slot; the
+//! Not modelled: the zones beside Normal, which make reads more expensive; the other items that share a CPU's slot; the
 //! fold that every CPU does once a second or two, too rare to be seen. Words lie in the zone's array as in the kernel,
 //! because it decides which line an update takes away from the readers of the free pages. Checked by tests: once all
 //! threads are done, snapshot reads are exact and plain ones within the bounds of each design.

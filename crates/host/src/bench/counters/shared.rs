@@ -75,7 +75,7 @@ pub fn nodes(cpus: &[Cpu]) -> Vec<usize> {
 
 impl Shared {
     /// A zone for each node that has one of these CPUs, all words 0. Each is first touched on its node, which is where
-    /// the kernel then puts it. Fails if a CPU cannot be had.
+    /// the kernel then puts it. Fails if a CPU is not available.
     pub fn new(cpus: &[Cpu], place: Place) -> Result<Shared, Error> {
         let of = nodes(cpus);
         let count = of.iter().max().map_or(0, |last| last + 1);

@@ -136,7 +136,7 @@ pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<Ac
     Ok(result)
 }
 
-/// Reads the files in turn. Returns the readings and the nanoseconds in them, pauses left out.
+/// Reads the files in turn. Returns the readings and the nanoseconds in them, pauses omitted.
 fn read(files: &[PathBuf], count: Option<u64>, interval: u64, deadline: u64) -> Result<(u64, u64), Error> {
     let mut buffer = vec![0; 1 << 16];
     let (mut readings, mut time) = (0, 0);

@@ -151,7 +151,7 @@ struct Crew<'a> {
     directory: PathBuf,
     allowed: Vec<u32>,
     toucher: Toucher,
-    /// By phase and access of the scenario: nanoseconds of a touch beside itself.
+    /// By phase and access of the scenario: nanoseconds of an access beside itself.
     overhead: Vec<Vec<f64>>,
     /// By thread.
     reports: Vec<Mutex<Report>>,
@@ -252,7 +252,7 @@ impl<'a> Crew<'a> {
         self.barrier.wait();
     }
 
-    /// Goes to where a thread starts. What fails is told with the first phase.
+    /// Goes to where a thread starts. What fails is reported with the first phase.
     fn take_place(&self, number: usize) {
         let start = self.process.start_node.map(|node| &self.machine.nodes[node as usize].cpus);
         let start = start.map(|cpus| cpus.iter().copied().filter(|cpu| self.allowed.contains(cpu)).collect::<Vec<_>>());
@@ -309,7 +309,7 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Touches the thread's part of every region that is populated: memory is written, files are read.
+    /// Accesses the thread's part of every region that is populated: memory is written, files are read.
     fn populate(&self, number: usize, report: &mut Report) -> Result<(), Error> {
         let targets: Vec<Target<'_>> = self.regions.iter().map(Target::region).collect();
         let populated = self.process.regions.iter().enumerate().filter(|(_, region)| region.populate);

@@ -66,7 +66,7 @@ pub fn map(region: &Region, file: Option<&Path>, machine: &Machine) -> Result<Ma
         MemPolicy::of(policy, machine).set_for_range(base, length).map_err(|e| fail("memory policy", e))?;
     }
     if region.locked {
-        // Pages are locked when they are first touched, by whoever touches them: locking must not touch them here.
+        // Pages are locked when they are first touched, by whoever accesses them: locking must not access them here.
         // SAFETY: the range is the mapping just made; locking does not change its content.
         let result = unsafe { libc::syscall(libc::SYS_mlock2, base, length, libc::MLOCK_ONFAULT) };
         if result != 0 {
@@ -93,7 +93,7 @@ fn place(length: usize, region: &Region, file: Option<&File>) -> io::Result<*mut
             break;
         }
         if space != libc::MAP_FAILED {
-            // SAFETY: the mapping just made, which nobody knows of.
+            // SAFETY: the mapping just made, which it is not known of.
             unsafe { libc::munmap(space, around) };
         } else if io::Error::last_os_error().raw_os_error() != Some(libc::EEXIST) {
             return Err(io::Error::last_os_error());

@@ -1,9 +1,9 @@
 //! Touching memory: the explicit accesses of a thread, done for real and timed.
 //!
-//! Every touch is timed with two readings of the time-stamp counter, the first of which ends the time of the touch
-//! before. A touch that took at least half as long as the cheapest page fault may have been one: only then the
-//! kernel's count of the thread's faults is read, so the faults of accesses that take turns are told apart and a touch
-//! without a fault costs no system call. What a touch costs beside itself (generator, clocks, histogram) is measured
+//! Every access is timed with two readings of the time-stamp counter, the first of which ends the time of the access
+//! before. An access that took at least half as long as the cheapest page fault may have been one: only then the
+//! kernel's count of the thread's faults is read, so the faults of accesses that take turns are distinguished and an access
+//! without a fault costs no system call. What an access costs beside itself (generator, clocks, histogram) is measured
 //! once per access on a page of its own and taken off the think time.
 
 use super::region::Mapped;
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Cache lines of a page.
 const LINES: usize = 64;
 
-/// What is touched.
+/// What is accessed.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     base: *mut u8,
@@ -42,7 +42,7 @@ impl<'a> Target<'a> {
         Target { base: scratch.0, stride: 0, file: None }
     }
 
-    /// Touches a page: a byte of each of its lines, from one on that depends on the page, or all of it by a system call.
+    /// Accesses a page: a byte of each of its lines, from one on that depends on the page, or all of it by a system call.
     #[inline]
     fn touch(
         &self,
@@ -59,7 +59,7 @@ impl<'a> Target<'a> {
             _ => {
                 let first = (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize;
                 for line in (first..first + lines).map(|line| line % LINES * 64) {
-                    // SAFETY: programs touch only pages of their region, which is mapped for as long as the process
+                    // SAFETY: programs access only pages of their region, which is mapped for as long as the process
                     // lives, and the line is within the page; all threads and processes use it only by atomic
                     // operations.
                     let byte = unsafe { AtomicU8::from_ptr(self.base.add(page as usize * self.stride + line)) };
@@ -83,15 +83,15 @@ impl<'a> Target<'a> {
 pub struct Achieved {
     /// Index of the access in the scenario's phase.
     pub number: usize,
-    /// Touches.
+    /// Accesses.
     pub touches: u64,
     /// Page faults of these.
     pub faults: u64,
     /// Nanoseconds of CPU time, think time included.
     pub cpu_time: u64,
-    /// Nanoseconds of all touches.
+    /// Nanoseconds of all accesses.
     pub time: u64,
-    /// Touches by the bits of their nanoseconds: slot 0 less than 1 ns, slot i from 2^(i-1) on.
+    /// Accesses by the bits of their nanoseconds: slot 0 less than 1 ns, slot i from 2^(i-1) on.
     pub slots: [u64; 65],
 }
 
@@ -110,7 +110,7 @@ impl Achieved {
         self.slots.iter_mut().zip(other.slots).for_each(|(slot, more)| *slot += more);
     }
 
-    /// Latencies; `None` without touches.
+    /// Latencies; `None` without accesses.
     pub fn latency(&self) -> Option<Latency> {
         let least = |bits: usize| if bits == 0 { 0 } else { 1u64 << (bits - 1) };
         let used = self.slots.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -119,18 +119,18 @@ impl Achieved {
     }
 }
 
-/// What a thread needs to touch memory.
+/// What a thread needs to access memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Toucher {
     /// Speeds of this machine.
     pub pace: Pace,
-    /// Ticks of a touch that may have been a page fault.
+    /// Ticks of an access that may have been a page fault.
     pub may_fault: u64,
 }
 
 impl Toucher {
     /// Does a thread's accesses of a phase until all have reached their count or it is `deadline`. `targets` are the
-    /// regions of the process, `overhead` by access what a touch costs beside itself in nanoseconds.
+    /// regions of the process, `overhead` by access what an access costs beside itself in nanoseconds.
     pub fn run(
         &self,
         phase: &ThreadPhase,
@@ -199,7 +199,7 @@ impl Toucher {
         Ok(achieved)
     }
 
-    /// Nanoseconds that each access of a phase costs beside the touch itself and its think time: the same accesses, to
+    /// Nanoseconds that each access of a phase costs beside the access itself and its think time: the same accesses, to
     /// one page, the fastest of several measurements. Zero for those that do not think, which have nothing to take it
     /// off.
     pub fn overhead(&self, phase: &ThreadPhase, scratch: &Scratch) -> Result<Vec<f64>, Error> {

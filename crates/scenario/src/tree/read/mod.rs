@@ -168,7 +168,7 @@ impl<'a> At<'a> {
             Some(Number::Integer(value)) if value >= least && (value < 0 || value.unsigned_abs() <= most) => Ok(value),
             _ => {
                 let most = most.min(i64::MAX as u64);
-                Err(self.mismatch(&format!("a whole number from {least} to {most}")))
+                Err(self.mismatch(&format!("an integer from {least} to {most}")))
             }
         }
     }

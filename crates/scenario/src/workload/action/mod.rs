@@ -64,7 +64,7 @@ pub enum ActionKind {
         gfp: Gfp,
         /// Attempts per thread.
         count: u64,
-        /// Time from the begin of one attempt to the begin of the next, at least.
+        /// Time from the start of one attempt to the start of the next, at least.
         interval: Time,
         /// Every attempt goes on as long as reclaim gets on (`__GFP_REPEAT`, since 4.13 `__GFP_RETRY_MAYFAIL`).
         retry_hard: bool,

@@ -82,7 +82,7 @@ pub(crate) struct ActionText {
     /// File (read).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<ReadFile>,
-    /// Time from one reading to the next (read), or from the begin of one attempt to that of the next (high-alloc);
+    /// Time from one reading to the next (read), or from the start of one attempt to that of the next (high-alloc);
     /// default without a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interval: Option<Time>,

@@ -44,7 +44,9 @@ fn a_cut_is_seen_wherever_it_falls() {
     let whole = archive(&[("trace.txt", TEXT), ("before/vmstat", &[b'x'; 2000])]);
     assert_eq!(opened(whole.clone()).unwrap().1, [] as [&str; 0]);
     // Behind the first member, in the header of the second, in its data, and before the mark of the end.
-    for (length, why) in [(1024, "no mark of its end"), (1100, "cut"), (2000, "464 of 2000 bytes"), (3584, "no mark")] {
+    for (length, why) in
+        [(1024, "no end marker"), (1100, "truncated"), (2000, "464 of 2000 bytes"), (3584, "no end marker")]
+    {
         let (taken, told) = opened(whole[..length].to_vec()).unwrap();
         assert!(taken.starts_with("trace.txt"), "{length}: {taken}");
         assert!(told.iter().any(|told| told.starts_with("cut: ") && told.contains(why)), "{length}: {told:?}");

@@ -152,7 +152,7 @@ impl Column {
         }
     }
 
-    /// Takes the rows out. The room they took is given back.
+    /// Takes the rows out. The room they took is returned.
     pub fn take(&mut self) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Column::UInt8(c) => Arc::new(c.finish()),

@@ -239,7 +239,7 @@ impl ParquetWriter {
         };
         if let Some(due) = due {
             self.bytes -= self.tables[due].bytes;
-            // For `close` to give back; a sink has no other way to say it.
+            // For `close` to return; a sink has no other way to say it.
             self.failed = self.tables[due].flush().err();
         }
     }

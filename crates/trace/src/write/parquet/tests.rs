@@ -132,7 +132,7 @@ fn text_and_binary_give_the_same_tables() {
     for (name, table) in text.iter().filter(|t| t.0 != "lost") {
         assert_eq!(table.keys().collect::<Vec<_>>(), binary[name].keys().collect::<Vec<_>>(), "{name}");
         for (column, values) in table {
-            // Lines have microseconds and no thread group; they leave out fields and derive others.
+            // Lines have microseconds and no thread group; they omit fields and derive others.
             let same = |(a, b): (&String, &String)| a == b || a == "-";
             if column != "ts" {
                 assert!(values.iter().zip(&binary[name][column]).all(same), "{name} {column}");

@@ -1,7 +1,7 @@
 //! Small recordings made by hand, for the tests of rules.
 
 use crate::Analysis;
-use crate::made::Made;
+use crate::testing::EventBuilder;
 use mmtwin_event::{CounterRow, Kind, Sink};
 
 /// An analysis that is being fed.
@@ -18,7 +18,7 @@ impl Recording {
 
     /// Feeds one event of a named task.
     pub fn by(&mut self, pid: i32, comm: &'static [u8], kind: Kind, at: u64, fields: &[(&str, i64)]) {
-        let made = Made::new(kind).at(at).pid(pid).comm(comm);
+        let made = EventBuilder::new(kind).at(at).pid(pid).comm(comm);
         self.analysis.event(&fields.iter().fold(made, |made, (name, value)| made.set(name, *value)).event());
     }
 

@@ -1,4 +1,4 @@
-//! Lines that should agree: sums over events against the kernel's own counters.
+//! Event/counter cross-check: sums over events beside the kernel's own counters.
 //!
 //! Rules of the kernel (6.1, the same since 5.8 for the unzoned names): kswapd and direct reclaim move pgscan_kswapd,
 //! pgscan_direct and their pgsteal twins; every reclaim of any kind moves pgscan_anon and pgscan_file; direct reclaims
@@ -8,14 +8,14 @@
 
 use super::mmtests::{Scans, zoned};
 use super::{counters, invariants, reclaim, total};
-use crate::model::{Cell, Reconciliation};
+use crate::model::{Cell, CrossCheck};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::numa::Migrated;
 use mmtwin_analysis::tasks::Context;
 use mmtwin_event::Kind::*;
 
 /// The lines of reclaim for which the input has both sides; none without counters.
-pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
+pub fn reclaim(analysis: &Analysis) -> Vec<CrossCheck> {
     let of = |context: Context| reclaim::pages(analysis, analysis.reclaim.context(context));
     let (scanned, reclaimed): (Vec<_>, Vec<_>) = Context::ALL.into_iter().map(of).unzip();
     let begun = analysis.reclaim.context(Context::Direct).begins;
@@ -25,41 +25,46 @@ pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {
     let stalls: Vec<&str> = stalls.iter().map(String::as_str).chain(["allocstall"]).collect();
     let lines = [
         (
-            "all_scanned",
-            "Pages scanned by all, cgroups included",
+            "pgscan",
+            "Pages scanned, cgroup reclaim included",
             total(scanned),
             counters(analysis, &["pgscan_anon", "pgscan_file"]),
         ),
         (
-            "all_reclaimed",
-            "Pages reclaimed by all, cgroups included",
+            "pgsteal",
+            "Pages reclaimed, cgroup reclaim included",
             total(reclaimed),
             counters(analysis, &["pgsteal_anon", "pgsteal_file"]),
         ),
-        ("direct_reclaims", "Direct reclaims", counted(MmVmscanDirectReclaimBegin, begun), counters(analysis, &stalls)),
-        ("writes", "Writes by reclaim", counted(MmVmscanWriteFolio, writes), counters(analysis, &["nr_vmscan_write"])),
+        ("allocstall", "Direct reclaims", counted(MmVmscanDirectReclaimBegin, begun), counters(analysis, &stalls)),
+        (
+            "nr_vmscan_write",
+            "Pages written by reclaim",
+            counted(MmVmscanWriteFolio, writes),
+            counters(analysis, &["nr_vmscan_write"]),
+        ),
     ];
     let exact = invariants::lines(analysis);
     let mut older = older(analysis);
     older.retain(|line| exact.iter().all(|known| known.key != line.key));
-    exact.into_iter().chain(older).chain(told(lines)).collect()
+    exact.into_iter().chain(older).chain(reported(lines)).collect()
 }
 
 /// What kernels that split the counters by zone have in place of invariants.
-fn older(analysis: &Analysis) -> Vec<Reconciliation> {
+fn older(analysis: &Analysis) -> Vec<CrossCheck> {
     let of = |context: Context| reclaim::pages(analysis, analysis.reclaim.context(context));
     let counts = Scans::of(analysis);
-    told([
-        ("kswapd_scanned", "Pages scanned by kswapd", of(Context::Kswapd).0, counts.kswapd),
-        ("kswapd_reclaimed", "Pages reclaimed by kswapd", of(Context::Kswapd).1, counts.kswapd_reclaimed),
-        ("direct_scanned", "Pages scanned by direct reclaim", of(Context::Direct).0, counts.direct),
-        ("direct_reclaimed", "Pages reclaimed by direct reclaim", of(Context::Direct).1, counts.direct_reclaimed),
+    reported([
+        ("pgscan_kswapd", "Pages scanned by kswapd", of(Context::Kswapd).0, counts.kswapd),
+        ("pgsteal_kswapd", "Pages reclaimed by kswapd", of(Context::Kswapd).1, counts.kswapd_reclaimed),
+        ("pgscan_direct", "Pages scanned by direct reclaim", of(Context::Direct).0, counts.direct),
+        ("pgsteal_direct", "Pages reclaimed by direct reclaim", of(Context::Direct).1, counts.direct_reclaimed),
     ])
 }
 
 /// The lines of everything but reclaim. Migration events and counters are in base pages since 5.8; compact_isolated
 /// holds both scanners; slabs_scanned also holds what was dropped on request.
-pub fn subjects(analysis: &Analysis) -> Vec<Reconciliation> {
+pub fn subjects(analysis: &Analysis) -> Vec<CrossCheck> {
     let counted = |kind, value: u64| analysis.recorded.value(&[kind], value);
     let compaction = &analysis.compaction;
     let migrated = |pages: fn(&Migrated) -> u64| {
@@ -74,18 +79,23 @@ pub fn subjects(analysis: &Analysis) -> Vec<Reconciliation> {
     let scanned = shrinkers.iter().map(|(_, s)| s.scanned).try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)));
     let wakes = compaction.kcompactd.values().map(|k| k.wakes).sum();
     let line = |key, label, events, counter: &str| (key, label, events, counters(analysis, &[counter]));
-    told([
-        line("migrated", "Pages migrated for any reason", migrated(|m| m.succeeded), "pgmigrate_success"),
-        line("migrate_failed", "Pages that could not be migrated", migrated(|m| m.failed), "pgmigrate_fail"),
+    reported([
+        line("pgmigrate_success", "Pages migrated, all reasons", migrated(|m| m.succeeded), "pgmigrate_success"),
+        line("pgmigrate_fail", "Page migrations failed, all reasons", migrated(|m| m.failed), "pgmigrate_fail"),
         line("compact_isolated", "Pages isolated by compaction", isolated, "compact_isolated"),
-        line("kcompactd_wakes", "Wakes of kcompactd", counted(MmCompactionKcompactdWake, wakes), "compact_daemon_wake"),
         line(
-            "slab_scanned",
+            "compact_daemon_wake",
+            "kcompactd wakeups",
+            counted(MmCompactionKcompactdWake, wakes),
+            "compact_daemon_wake",
+        ),
+        line(
+            "slabs_scanned",
             "Slab objects scanned",
             analysis.recorded.value(&[MmShrinkSlabEnd], scanned).flatten(),
             "slabs_scanned",
         ),
-        line("oom_kills", "Processes killed", counted(MarkVictim, analysis.oom.killed), "oom_kill"),
+        line("oom_kill", "Processes killed (OOM)", counted(MarkVictim, analysis.oom.killed), "oom_kill"),
     ])
 }
 
@@ -100,9 +110,9 @@ fn fast_isolated(analysis: &Analysis) -> Option<u64> {
 }
 
 /// Lines whose counter is known.
-fn told<const N: usize>(lines: [(&str, &str, Option<u64>, Cell); N]) -> Vec<Reconciliation> {
+fn reported<const N: usize>(lines: [(&str, &str, Option<u64>, Cell); N]) -> Vec<CrossCheck> {
     let lines = lines.into_iter().filter(|(_, _, _, counters)| counters.number().is_some());
-    let lines = lines.map(|(key, label, events, counters)| Reconciliation {
+    let lines = lines.map(|(key, label, events, counters)| CrossCheck {
         key: key.into(),
         label: label.into(),
         events: Cell::recorded(events),
