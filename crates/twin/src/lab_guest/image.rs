@@ -7,7 +7,7 @@
 //! mmtwin-agent (`smaps` in a guest); which pages a thread keeps touching is what its hinting faults say there
 //! (`exceptions:page_fault_user`: of 8 threads each touched 8 pages of the heap, all together 29; of 4 threads 8, all
 //! together 20 to 22). They are put where the first thread begins, before the run's first sample; a stack where the
-//! thread first needs it. Left out: what is never scanned (code, read-only data, guard pages); that the first thread may
+//! thread first needs it. Not modelled: what is never scanned (code, read-only data, guard pages); that the first thread may
 //! have been elsewhere when it took its heap.
 
 use crate::mm::kernel::{Kernel, KernelError};

@@ -3,7 +3,7 @@
 //! Models `alloc_vmap_area`, `free_vmap_area_noflush`, `decay_va_pool_node`, `purge_vmap_node` and
 //! `__purge_vmap_area_lazy` (6.12, with the rules of 6.1 and 6.18 as variants): home node by CPU, busy tree by address,
 //! pools by size, lazy lists, the lazy page count with guard pages, the trigger. Calls take no time: who calls says
-//! when. Left out: locks, object allocation, page tables, the shrinker, regions of per-CPU and vm_map_ram users, the
+//! when. Not modelled: locks, object allocation, page tables, the shrinker, regions of per-CPU and vm_map_ram users, the
 //! reclaim notifiers before an allocation fails.
 //!
 //! Checked by property tests: areas never overlap, the lowest fit is taken, neighbours merge, a lazy area is not
