@@ -347,7 +347,7 @@ impl<'a> Run<'a> {
     fn begin_pass(&mut self) {
         self.queued = false;
         self.outcome.passes += 1;
-        self.outcome.most_lazy_pages = self.outcome.most_lazy_pages.max(self.space.lazy_pages());
+        self.outcome.most_lazy_pages = self.outcome.most_lazy_pages.max(self.space.vmap_lazy_nr());
         let pass = self.space.begin_pass(false);
         self.inline = (0..pass.lists.len()).filter(|&node| !pass.lists[node].is_empty()).collect();
         let flush = self.p.machine.tlb_flush.ns(self.p.machine.online_cpus) / 1e3;
