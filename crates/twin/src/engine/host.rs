@@ -1,4 +1,4 @@
-//! CPUs that wait for one of the host's ([`Host`](crate::lab_guest::host::Host)).
+//! CPUs that wait for one of the host's ([`Host`]).
 
 use super::main_loop::Engine;
 use crate::lab_guest::host::Host;

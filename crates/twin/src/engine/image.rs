@@ -8,7 +8,7 @@ use crate::lab_guest::image::{ALWAYS, FIRST_ADDRESS, areas};
 use crate::mm::prot_numa::{Mapping, Unit};
 use crate::page_alloc::{Caller, Policy};
 
-/// Makes the image of every process. Gives back what each thread keeps touching, as units of mappings.
+/// Makes the image of every process. Returns what each thread keeps touching, as units of mappings.
 pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, RunError> {
     let mut touched = vec![Vec::new(); engine.threads.len()];
     let cpus: Vec<u32> = (0..engine.workload_threads()).map(|thread| engine.first_cpu(thread)).collect();

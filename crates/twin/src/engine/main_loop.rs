@@ -318,7 +318,7 @@ impl<'a> Engine<'a> {
             self.ready.pop();
             if let Some((clock, cpu)) = ready {
                 self.is_ready[cpu as usize] = false;
-                self.look_after(clock, self.queues.running(cpu))?;
+                self.check_progress(clock, self.queues.running(cpu))?;
                 *now = (*now).max(clock / PS_PER_NS);
                 self.step(cpu, clock)?;
             }
@@ -326,7 +326,7 @@ impl<'a> Engine<'a> {
         }
         let Some(timer) = self.due.take(Ns::MAX) else { return Ok(false) };
         *now = (*now).max(timer.at);
-        self.look_after(timer.at.saturating_mul(PS_PER_NS), None)?;
+        self.check_progress(timer.at.saturating_mul(PS_PER_NS), None)?;
         while self.fixed.first().is_some_and(|&at| at <= timer.at) {
             self.fixed.pop_first();
         }

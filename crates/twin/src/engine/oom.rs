@@ -44,7 +44,7 @@ impl Engine<'_> {
         Candidate { process, first: self.threads[of.threads.start].caller, pages }
     }
 
-    /// The threads of a process stop, and its memory is given back.
+    /// The threads of a process stop, and its memory is freed.
     fn end_victim(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         self.close_phase(process, at)?;
         self.exit(process, at)

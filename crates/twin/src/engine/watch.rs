@@ -65,7 +65,7 @@ pub enum Halted {
 
 impl Engine<'_> {
     /// Looks whether the run may go on at a time, with the thread whose turn it is.
-    pub(super) fn look_after(&mut self, now: Ps, thread: Option<usize>) -> Result<(), Box<Halted>> {
+    pub(super) fn check_progress(&mut self, now: Ps, thread: Option<usize>) -> Result<(), Box<Halted>> {
         if !self.watch.goes_on(now) {
             return Err(self.stands_still(thread));
         }
@@ -81,7 +81,7 @@ impl Engine<'_> {
             return Ok(());
         }
         let (at, what) = (now / PS_PER_NS, "events that wait for their order");
-        let (pid, comm, activity) = self.whose_turn(thread);
+        let (pid, comm, activity) = self.current_task(thread);
         let (bytes, limit) = (left as u64, MOST_EVENTS as u64);
         Err(Box::new(Halted::TooLarge { at, what, bytes, limit, pid, comm, activity }))
     }
@@ -90,18 +90,18 @@ impl Engine<'_> {
     pub(super) fn stands_still(&self, thread: Option<usize>) -> Box<Halted> {
         let at = self.watch.since() / PS_PER_NS;
         let at = thread.map_or(at, |thread| at.max(self.kernel.now(self.cpu_of(thread))));
-        let (pid, comm, activity) = self.whose_turn(thread);
+        let (pid, comm, activity) = self.current_task(thread);
         Box::new(Halted::StandsStill { at, steps: self.watch.most(), pid, comm, activity })
     }
 
     /// A thread waits for ever.
     pub(super) fn waits_for_ever(&self, thread: usize) -> Box<Halted> {
-        let (pid, comm, activity) = self.whose_turn(Some(thread));
+        let (pid, comm, activity) = self.current_task(Some(thread));
         Box::new(Halted::WaitsForEver { at: self.kernel.now(self.cpu_of(thread)), pid, comm, activity })
     }
 
     /// The thread id, the process and the mechanism at work.
-    fn whose_turn(&self, thread: Option<usize>) -> (i32, String, String) {
+    fn current_task(&self, thread: Option<usize>) -> (i32, String, String) {
         let Some((at, thread)) = thread.and_then(|thread| Some((self.threads.get(thread)?, thread))) else {
             return (0, "the kernel".into(), "timers".into());
         };

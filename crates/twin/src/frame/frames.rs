@@ -3,7 +3,7 @@
 //! It stands for what the kernel keeps in `struct page`: state, order of the block a page heads, migratetype, zone,
 //! flags, cgroup, and two list links. A page that is allocated is on no list of the allocator, so its links are its place
 //! on an LRU list and what it holds. Records are indexed by page frame number and begin as zeros, so frames of holes and
-//! of blocks that nobody has split cost address space only. Left out: reference and map counts; a page is free, on a
+//! of blocks that nobody has split cost address space only. Not modelled: reference and map counts; a page is free, on a
 //! per-CPU list or allocated. Checked by the allocator's property tests.
 
 use super::{NO_PAGE, Pfn};
@@ -204,7 +204,7 @@ impl Frames {
         self.records[page as usize][0] = 0;
     }
 
-    /// What [`Frames::set_owner`] has left with a page; [`NO_PAGE`](super::NO_PAGE) by default.
+    /// What [`Frames::set_owner`] has left with a page; [`NO_PAGE`] by default.
     #[inline]
     pub fn owner(&self, page: Pfn) -> u32 {
         // Stored inverted, so that the zeros of a new table mean "nobody".

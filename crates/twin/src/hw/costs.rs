@@ -28,7 +28,7 @@ impl CounterType {
 pub struct LoopCosts {
     /// Everything but counters. Half of it is the allocation's, half the free's.
     pub work: f64,
-    /// A page that a free gives back beyond the CPU's list.
+    /// A page that a free moves to the buddy lists beyond the CPU's list.
     pub free_to_buddy: f64,
     /// An increment of a NUMA counter that is a signed byte.
     pub count_s8: f64,

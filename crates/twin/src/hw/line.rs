@@ -8,7 +8,7 @@
 //! Two forms that share the service time: [`response`] solves the mean values of the closed queue, [`Line`] serves
 //! single operations in the order in which they arrive.
 //!
-//! Left out: arbitration that prefers near cores beyond the siblings of one, retries of compare-and-swap loops, and
+//! Not modelled: arbitration that prefers near cores beyond the siblings of one, retries of compare-and-swap loops, and
 //! what other traffic does to the interconnect.
 //!
 //! Validated: both forms agree (tests), the saturated form is the textbook bound N S - Z; measured curves of `lock

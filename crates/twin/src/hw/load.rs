@@ -2,7 +2,7 @@
 //!
 //! Every touch misses the caches and moves one line from the page's node to the CPU's, a write one more back. Latency
 //! follows the machine's measured curves ([`Memory`]). The traffic of an epoch decides the latencies of the next, mixed
-//! half and half with what was known before, so that load and latency settle instead of swinging. Left out: caches, the
+//! half and half with what was known before, so that load and latency settle instead of swinging. Not modelled: caches, the
 //! TLB, prefetching, several misses at once.
 
 use super::Memory;

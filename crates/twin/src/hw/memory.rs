@@ -3,7 +3,7 @@
 //! A curve gives the latency at some shares of a path's peak bandwidth, as a memory benchmark measures it with more
 //! and more traffic. Between the points the curve is the monotone cubic of Fritsch and Butland (1984): it passes
 //! through every point and never falls where the points rise. Formulas with one parameter were tried on five machines
-//! and miss the rise at low load, so there is none. Left out: reads against writes, banks, prefetchers. Checked
+//! and miss the rise at low load, so there is none. Not modelled: reads against writes, banks, prefetchers. Checked
 //! against the measured points themselves and for monotony.
 
 use thiserror::Error;

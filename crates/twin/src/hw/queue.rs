@@ -2,7 +2,7 @@
 //! `ll_back_merge_fn` (to 4.x, one queue).
 //!
 //! With room for 128 requests the disk is congested from 113 on, until fewer than 103 are left. What is written where
-//! the last request ends becomes part of it, up to 512 KiB. Left out: requests of readers, those that end before
+//! the last request ends becomes part of it, up to 512 KiB. Not modelled: requests of readers, those that end before
 //! others (a request that ends is taken to be the oldest), merging with requests before
 //! the last or with what lies behind it, and that a writer who has waited may fill the queue by half. Checked by tests here.
 

@@ -1,7 +1,7 @@
 //! Nodes, CPUs, memory ranges and distances, as firmware tells them to the kernel.
 //!
 //! Models the SRAT (which CPU and which memory belongs to which node), the SLIT (distances) and the memory map of an
-//! x86-64 PC. Left out: hot-plugged memory, sub-ranges of a node that interleave with another node's. Validated on
+//! x86-64 PC. Not modelled: hot-plugged memory, sub-ranges of a node that interleave with another node's. Validated on
 //! the zone sizes of kernels 6.1 and 6.18 (`tests/zoneinfo.rs`).
 
 use std::ops::Range;

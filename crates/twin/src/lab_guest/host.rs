@@ -9,7 +9,7 @@
 //! where it was if nothing runs there, else where nothing runs, else where it was; a CPU that has nothing to do takes one that
 //! waits, and queues are evened out now and then.
 //!
-//! Left out: that a wake-up may go to the waker's CPU (`wake_affine`), the emulator's own threads and other programs on the
+//! Not modelled: that a wake-up may go to the waker's CPU (`wake_affine`), the emulator's own threads and other programs on the
 //! host, ticks elsewhere than at the epochs' ends, that a CPU whose turn has gone on past the wake-up of another has had its
 //! time at once. Page loops of all CPUs together ([`crate::workload::alloc_loop`]) do not wait. Checked by tests here, and by how long phases
 //! take in guests and how late kswapd begins there (docs/model.md, Reclaim).
@@ -246,7 +246,7 @@ mod tests {
     fn who_has_had_its_share_waits_and_who_has_not_does_not() {
         let mut host = Host::new(1, 2).unwrap();
         assert!(wake(&mut host, 0, 0));
-        // A slice is 0.7 ms: the first has begun its second one when the other wakes with nothing to be given back.
+        // A slice is 0.7 ms: the first has begun its second one when the other wakes with nothing owed to it.
         host.note(|_| MS);
         assert!(!host.wake(1));
         // It waits for the tick, and sleeps before it has had what it waited for.

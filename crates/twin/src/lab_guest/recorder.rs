@@ -3,7 +3,7 @@
 //!
 //! It wakes at every sample while the workload runs, works for `machine.cost.sample` of CPU time on a CPU that the
 //! workload leaves free, or else like any other thread: it takes turns, is pulled by other CPUs and is a partner in
-//! swaps. It has no preferred node and its memory is not scanned. Left out: that it writes its samples late when it had
+//! swaps. It has no preferred node and its memory is not scanned. Not modelled: that it writes its samples late when it had
 //! to wait; where it was before the first. Checked by comparison with guests.
 
 use crate::hw::Machine;

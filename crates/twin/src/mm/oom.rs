@@ -5,7 +5,7 @@
 //! the request may, or of the cgroup whose limit is met. Of equal ones it is the one that began last. Its threads stop, its
 //! memory is freed, and all others go on; whoever asked asks again. Before that it is looked once more for a zone above its
 //! high mark, where others may have freed enough (`__alloc_pages_may_oom`). A request that may not use file systems kills
-//! like others: in the kernel it goes on until some other task kills. Left out: `oom_score_adj`, `memory.oom.group`, the reaper, that a victim may take of the reserves until it is gone, and pages of the
+//! like others: in the kernel it goes on until some other task kills. Not modelled: `oom_score_adj`, `memory.oom.group`, the reaper, that a victim may take of the reserves until it is gone, and pages of the
 //! program itself. Kernels before 4.13 have no event of it. Checked by `tests/oom.rs`.
 
 use super::kernel::Kernel;

@@ -2,7 +2,7 @@
 //!
 //! A table of the lowest level maps 2 MiB, one above it 1 GiB; regions are taken to lie in gibibytes of their own. The
 //! first region of a process has the table above those, for 512 GiB. Each is a page of the kernel's own, allocated by
-//! the policy of the task before the first page that it maps. Left out: the tables of all but the first process that
+//! the policy of the task before the first page that it maps. Not modelled: the tables of all but the first process that
 //! maps a shared region, and what a process has before its regions. Checked page by page against guests whose state was
 //! recorded (docs/fidelity.md).
 

@@ -2,7 +2,7 @@
 //!
 //! Stands for `pte_protnone` and `pmd_protnone` of a mapping, every release. A mark is one bit, of a base page or of a
 //! huge page as a whole; a word above each 64 words says which of them are not empty, so that the next mark behind a
-//! page is found in a few steps however few there are. Left out: remembered writability, because memory that programs
+//! page is found in a few steps however few there are. Not modelled: remembered writability, because memory that programs
 //! write is writable when it is marked (no fork, no KSM here). Checked against a set.
 
 use crate::page_alloc::NodeMask;

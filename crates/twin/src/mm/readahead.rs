@@ -2,8 +2,8 @@
 //! (5.18 to 6.9).
 //!
 //! A window of pages is read ahead of a reader; when it comes to the page that is marked, the next window is read. A
-//! reader that jumps is taken for a stream where pages before its place are in memory (`try_context_readahead`). Left
-//! out: large folios, requests of more than a page, advice. Checked by tests here and against guests, whose reads it has to equal (docs/fidelity.md).
+//! reader that jumps is taken for a stream where pages before its place are in memory (`try_context_readahead`). Not
+//! modelled: large folios, requests of more than a page, advice. Checked by tests here and against guests, whose reads it has to equal (docs/fidelity.md).
 
 /// Misses of mapped reads after which nothing is read around them (`MMAP_LOTSAMISS`).
 const LOTS_OF_MISSES: u32 = 100;

@@ -1,13 +1,21 @@
-//! Who reclaims, by the rules of the kernel's generation: by node (4.8 and later), or by zone as in 2010.
+//! The seam of the reclaim algorithm: who reclaims, and who is woken for it, by the algorithm that a kernel has.
+//!
+//! Today these are the classic LRU with lists by node ([`vmscan`](super::vmscan), 4.8 and later) and with lists by zone
+//! ([`vmscan_zone`], 2.6.36 to 3.5). Another one is a variant of [`TaskReclaim`] and of [`KswapdImpl`] and an arm of
+//! `wake_all_kswapds`; the slow path, the engine and the build know these only. Isolation and LRU lists are its own business;
+//! it finds mappings and writes pages through [`rmap`](super::rmap).
 
 pub use crate::mm::vmscan::{Retries, Rules};
 pub use crate::mm::vmscan_zone::{
     Balanced, Blocks, DirtyFiles, IsolateModes, Neighbours, References, Slabs, SyncPass, Variant, Waits,
 };
 
+use crate::frame::{ZONES, ZoneKind};
+use crate::mm::kernel::Kernel;
 use crate::mm::vmscan::kswapd::Kswapd;
 use crate::mm::vmscan::{Control, Direct, Poll, TaskCtx, Throttle};
 use crate::mm::vmscan_zone;
+use crate::page_alloc::{Caller, Search};
 
 /// A task that reclaims.
 #[derive(Clone, Debug)]
@@ -63,6 +71,24 @@ impl KswapdImpl {
         match self {
             KswapdImpl::PerNode(kswapd) => kswapd.step(ctx),
             KswapdImpl::PerZone(kswapd) => kswapd.step(ctx),
+        }
+    }
+}
+
+impl Kernel {
+    /// Wakes the kswapds of all nodes that a search may take pages of (`wake_all_kswapds`).
+    pub(crate) fn wake_all_kswapds(&mut self, caller: &Caller, search: &Search<'_>) {
+        if self.reclaim.rules.per_zone_lru.is_some() {
+            let zones: Vec<usize> = self.alloc.zones_of(search).collect();
+            let preferred = zones.first().map_or(search.request.highest, |&zone| ZoneKind::ALL[zone % ZONES]);
+            return zones.into_iter().for_each(|zone| {
+                self.wakeup_kswapd_of_zone(caller.cpu, caller.task, zone, search.request.order, preferred);
+            });
+        }
+        let mut nodes: Vec<usize> = self.alloc.zones_of(search).map(|zone| zone / ZONES).collect();
+        nodes.dedup();
+        for node in nodes {
+            self.wakeup_kswapd(caller.cpu, caller.task, node, search.request);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A page that reclaim takes gets a place in swap, is written, and waits in swap's cache until it is freed. Memory used as
 //! swap is read without that cache, and the place is free at once; from a disk a page keeps its place until it is
-//! written. Left out: read-ahead, several devices, clusters, the places that CPUs keep, and that a page which is changed
+//! written. Not modelled: read-ahead, several devices, clusters, the places that CPUs keep, and that a page which is changed
 //! while it is being written is written again.
 
 use crate::frame::{Flag, NO_PAGE, Pfn};

@@ -1,4 +1,4 @@
-//! Memory that is given back while others go on: `zap_pte_range`, `truncate_inode_pages_range`, `cancel_dirty_page` (2.6.36
+//! Memory that is freed while others go on: `zap_pte_range`, `truncate_inode_pages_range`, `cancel_dirty_page` (2.6.36
 //! to 6.12).
 //!
 //! Anonymous memory is freed with its places in swap, a file loses its pages, of which dirty ones are never written.

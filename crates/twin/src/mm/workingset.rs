@@ -3,7 +3,7 @@
 //! An evicted page leaves a shadow: its lruvec, how many evictions and activations that had seen, and whether the page
 //! was part of the working set. A page that comes back before as many others have left as the lists that compete with
 //! it hold is active at once. A shadow here has 30 bits, so that the age is rounded as kernels with small words
-//! round it. Left out: shadows outlive their cgroup here; the memory of the shadows themselves.
+//! round it. Not modelled: shadows outlive their cgroup here; the memory of the shadows themselves.
 
 use crate::frame::{Flag, Frames, Pfn};
 use crate::mm::lru::List;

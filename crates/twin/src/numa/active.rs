@@ -9,7 +9,7 @@ use crate::time::Ns;
 use mmtwin_event::vocabulary::UpdateNumaActiveNodesMask;
 use mmtwin_scenario::kernel::ActiveSet;
 
-/// When and where a set is computed anew.
+/// When and where a set is computed again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub at: Ns,
@@ -17,7 +17,7 @@ pub(crate) struct Moment {
     pub who: Who,
 }
 
-/// Computes a group's set anew.
+/// Computes a group's set again.
 pub(crate) fn update(group: &mut Group, nodes: usize, set: ActiveSet, probe: &mut Probe, moment: Moment) {
     let (join, leave, of) = match set {
         ActiveSet::FortyTwenty => (4, 2, 10),

@@ -1,6 +1,6 @@
 //! The hinting fault: `do_numa_page`, `do_huge_pmd_numa_page`, `numa_migrate_prep`, `mpol_misplaced`; 3.13 to 6.12.
 //!
-//! A huge page is one fault of 512 pages. Left out: entries that changed meanwhile, base pages that are part of a
+//! A huge page is one fault of 512 pages. Not modelled: entries that changed meanwhile, base pages that are part of a
 //! compound page. A page that several processes map is marked by each of them, faults in
 //! each, and loses all marks when it moves. Checked by `tests/numa_balancing.rs`.
 

@@ -1,7 +1,7 @@
 //! Whether a page should follow a task: `should_numa_migrate_memory` and its ancestors; 3.13 to 6.12.
 //!
 //! The two-stage filter: a page remembers who faulted last; it moves only if that was on the node that faults now, or
-//! the same task. Then the brake on shared pages decides. Left out: memory tiering. Each answer
+//! the same task. Then the brake on shared pages decides. Not modelled: memory tiering. Each answer
 //! names its rule, for explanations. Checked by tests of each rule.
 
 use super::group::Group;

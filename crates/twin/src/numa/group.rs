@@ -3,7 +3,7 @@
 //!
 //! A group's statistics are the sum of its members' decayed ones: joins and exits move a task's part, placements add
 //! the task's change. Two groups of equal size are told apart by the order in which they were made, where the kernel
-//! compares addresses. Left out: groups of tasks of other users are as groupable as any (`get_numa_group` tests only
+//! compares addresses. Not modelled: groups of tasks of other users are as groupable as any (`get_numa_group` tests only
 //! that the group lives). Checked by a property test of that sum over random joins, faults, placements and exits.
 
 use super::Task;

@@ -13,7 +13,7 @@
 //! | `task_numa_migrate`, `task_numa_find_cpu` | `task_migrate.rs`, `task_compare.rs` |
 //! | `migrate_degrades_locality` | `load_balance.rs` |
 //!
-//! Which pages are marked is in [`crate::mm::memory`], with the draw of who touches them first. Left out: memory tiering,
+//! Which pages are marked is in [`crate::mm::memory`], with the draw of who touches them first. Not modelled: memory tiering,
 //! cpusets, memory cgroups.
 
 mod active;

@@ -52,7 +52,7 @@ impl Rules {
         }
     }
 
-    /// Period of a task that begins to scan, or whose memory is to be found anew.
+    /// Period of a task that begins to scan, or whose memory is to be found again.
     pub(crate) fn scan_start(&self, rss: u64, group: Option<&Group>) -> u64 {
         let least = self.scan_min(rss);
         least.max(self.scaled(least, group))

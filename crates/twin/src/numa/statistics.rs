@@ -1,6 +1,6 @@
 //! What a hinting fault leaves in a task's statistics: `task_numa_fault`, `task_numa_group`; 3.13 to 6.12.
 //!
-//! Placement runs before the fault is booked, so it never sees the fault that started it. Left out: memory tiering,
+//! Placement runs before the fault is booked, so it never sees the fault that started it. Not modelled: memory tiering,
 //! faults of tasks without memory. Checked by tests of groups and of whole runs.
 
 use super::active::Moment;

@@ -1,7 +1,7 @@
 //! Moving a task to its memory: `numa_migrate_preferred`, `task_numa_migrate`, `update_numa_stats`; 3.13 to 6.12.
 //!
 //! A runnable task counts as load 1024 and its CPU's capacity as 1024, so a node has spare capacity, is fully busy or
-//! is overloaded by the number of its runnable tasks alone. A move or swap succeeds at once. Left out:
+//! is overloaded by the number of its runnable tasks alone. A move or swap succeeds at once. Not modelled:
 //! `numa_migrate_on`, failing migrations, capacity taken by interrupts. Checked by `numa_tests.rs` and whole runs.
 
 use super::task_compare::Search;

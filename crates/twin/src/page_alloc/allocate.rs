@@ -3,7 +3,7 @@
 //!
 //! The zonelist is walked with the low watermark, then, kswapd woken, with the minimum and the reserves that the request
 //! may use; who may wait reclaims then (`mm/slowpath/kswapd.rs`). Where nodes are reclaimed before
-//! they are left, a walk breaks off there (`mm/vmscan/node_reclaim.rs`). Left out: cpusets, the highatomic reserve. Checked by `tests/allocator.rs`.
+//! they are left, a walk breaks off there (`mm/vmscan/node_reclaim.rs`). Not modelled: cpusets, the highatomic reserve. Checked by `tests/allocator.rs`.
 
 use super::buddy::named;
 use super::policy::{Choice, choose};
@@ -86,7 +86,7 @@ impl PageAllocator {
         let request = search.request;
         if request.atomic && !request.this_node {
             // Who cannot wait gets what there is, wherever it is: the node mask no longer counts, also for what is
-            // a hit (`ALLOC_CPUSET` is cleared, and the preferred zone is looked up anew).
+            // a hit (`ALLOC_CPUSET` is cleared, and the preferred zone is looked up again).
             search.choice.allowed = NodeMask::ALL;
         }
         search.urgent = Some(Reserves { high: request.high, harder: request.atomic });
@@ -229,7 +229,7 @@ impl PageAllocator {
         ctx.probe.write(ctx.at, ctx.cpu, ctx.task, &event, gfp.as_bytes());
     }
 
-    /// Frees the block that begins with a page. Returns how many pages the CPU's lists have given back for it.
+    /// Frees the block that begins with a page. Returns how many pages the CPU's lists have freed to the buddy lists for it.
     #[inline]
     pub fn free(&mut self, ctx: &mut Context<'_>, page: Pfn) -> Result<u64, NotAllocated> {
         if self.frames.state(page) != State::Allocated {

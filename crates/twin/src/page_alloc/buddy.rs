@@ -3,7 +3,7 @@
 //! Free blocks of 2^order pages on a list per order and migratetype. Allocation splits the smallest block that is large
 //! enough and keeps its first part; freeing joins a block with its free neighbour as long as there is one, and puts it at
 //! the tail of its list if the next larger neighbour is free, as it may soon be joined again. Boot memory goes to the
-//! tails in ascending order (before 5.10 the kernel used the heads). Left out: isolation, guard pages, page reporting,
+//! tails in ascending order (before 5.10 the kernel used the heads). Not modelled: isolation, guard pages, page reporting,
 //! shuffling. Checked by a property test against the set of free pages (`tests/allocator.rs`).
 
 use super::fallback::Stolen;

@@ -1,8 +1,8 @@
 //! How much may be dirty: `global_dirtyable_memory`, `domain_dirty_limits`, `calculate_totalreserve_pages`,
 //! `node_dirtyable_memory`, `node_dirty_ok`, `writeback_set_ratelimit` (3.1 to 6.18).
 //!
-//! Limits are parts of what could become dirty: free pages above the reserves, and pages of files on the LRU lists. Left
-//! out: more room for real-time tasks, limits per cgroup, high memory. Checked against `nr_dirty_threshold` and
+//! Limits are parts of what could become dirty: free pages above the reserves, and pages of files on the LRU lists. Not
+//! modelled: more room for real-time tasks, limits per cgroup, high memory. Checked against `nr_dirty_threshold` and
 //! `nr_dirty_background_threshold` of guests by a test here, and with the recordings of docs/fidelity.md.
 
 use super::PageAllocator;

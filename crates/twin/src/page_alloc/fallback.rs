@@ -8,8 +8,8 @@
 //! Before 4.0 always the largest block was taken; its pageblock's rest went with it if it was large or the request was
 //! reclaimable. Other requests left the rest of a small block where it was, so that pages which cannot be moved came to lie
 //! in many pageblocks; a pageblock changed its type if half of it was free. What counts as alike in a pageblock is what
-//! was allocated as movable there (the kernel looks whether it is on an LRU list). Left out: 6.15 and later, where the
-//! steps are ordered anew. Checked by tests of the events (`tests/allocator.rs`).
+//! was allocated as movable there (the kernel looks whether it is on an LRU list). Not modelled: 6.15 and later, where the
+//! steps are ordered again. Checked by tests of the events (`tests/allocator.rs`).
 
 use super::buddy::named;
 use super::{Context, MAX_ORDER, PageAllocator, StealPolicy};

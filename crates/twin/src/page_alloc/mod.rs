@@ -1,6 +1,6 @@
 //! The page allocator: zones, watermarks, zonelists, buddy lists, per-CPU lists, NUMA policies.
 //!
-//! A zone's number is node x [`ZONES`] + kind, so that unpopulated zones, which the kernel prints too, have one.
+//! A zone's number is node x [`ZONES`](crate::frame::ZONES) + kind, so that unpopulated zones, which the kernel prints too, have one.
 
 mod allocate;
 mod buddy;

@@ -4,7 +4,7 @@
 //! A CPU allocates from the head of its own list and frees to it; an empty list is refilled with a batch from the buddy
 //! lists, a long one gives a batch back from its tail. How large batches and lists are is what the releases differ in
 //! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages come back.
-//! Left out: `percpu_pagelist_fraction`, and the draining of all lists after a
+//! Not modelled: `percpu_pagelist_fraction`, and the draining of all lists after a
 //! run of frees of higher order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the
 //! property test of `tests/allocator.rs`, and by `nr_free_pages` after an exit (docs/fidelity.md).
 
@@ -124,7 +124,7 @@ impl PerCpuPages {
         if batch > 1 { (batch >> order).max(2) } else { batch }
     }
 
-    /// Pages to give back after a free; 0 if the list is not too long.
+    /// Pages to free to the buddy lists after a free; 0 if the list is not too long.
     fn excess(&mut self, how: PerCpuHigh, below_high: bool, reclaim_active: bool) -> u64 {
         match how {
             PerCpuHigh::SixBatches => {

@@ -1,6 +1,6 @@
 //! NUMA memory policies: `alloc_pages_current` with `policy_node` and `policy_nodemask`, 4.13 to 6.18.
 //!
-//! A policy decides whose zonelist is walked and which nodes count. Left out: a bind policy does not hold for requests
+//! A policy decides whose zonelist is walked and which nodes count. Not modelled: a bind policy does not hold for requests
 //! that only a lower zone kind can serve (here it always holds); weights of interleaving (6.9); policies of memory
 //! areas, which their owners pass like a task's. Checked by tests of the kernel's counters (`tests/allocator.rs`).
 

@@ -1,7 +1,7 @@
 //! Watermarks and the reserve of low zones: `init_per_zone_wmark_min`, `__setup_per_zone_wmarks`,
 //! `setup_per_zone_lowmem_reserve`, `__zone_watermark_ok` (4.13 to 6.18, and before 4.4), `boost_watermark`; 4.13 to 6.18.
 //!
-//! Left out: the highatomic reserve and CMA. Checked on the marks that
+//! Not modelled: the highatomic reserve and CMA. Checked on the marks that
 //! kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`).
 
 use super::{MAX_ORDER, Rules, Zone};

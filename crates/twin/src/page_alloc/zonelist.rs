@@ -2,7 +2,7 @@
 //!
 //! A node's own zones come first, then the nearest node's, and so on; in each node from the highest kind down. Among
 //! equally distant nodes those after the own number, those without CPUs and those less often chosen by the nodes built
-//! before win. Left out: the zone order of 4.13, which 64-bit kernels do not use by default. Checked by tests here.
+//! before win. Not modelled: the zone order of 4.13, which 64-bit kernels do not use by default. Checked by tests here.
 
 use super::{NodeOrder, Zone};
 use crate::frame::ZONES;

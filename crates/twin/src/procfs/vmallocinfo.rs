@@ -1,7 +1,7 @@
 //! /proc/vmallocinfo.
 //!
-//! Models `vmalloc_info_show` and `show_purge_info` (6.12; before 6.9 there is one tree, so lines are sorted). Left
-//! out: the words `user`, `dma-coherent`, `sparse` and `vpages`, whose users are not modelled. Addresses are not hashed, as
+//! Models `vmalloc_info_show` and `show_purge_info` (6.12; before 6.9 there is one tree, so lines are sorted). Not
+//! modelled: the words `user`, `dma-coherent`, `sparse` and `vpages`, whose users are not modelled. Addresses are not hashed, as
 //! with `no_hash_pointers`.
 
 use crate::vmalloc::space::{Mapping, Space};

@@ -2,7 +2,7 @@
 //! `detach_tasks`, `can_migrate_task`, `need_active_balance`, `migrate_degrades_locality`; 6.1.
 //!
 //! Two domains, the CPUs of a node and all nodes; how uneven they are is in [`imbalance`](crate::sched::imbalance). A CPU that
-//! has become idle balances at the next tick. Left out: domains of cores and of nodes at several distances, what limits
+//! has become idle balances at the next tick. Not modelled: domains of cores and of nodes at several distances, what limits
 //! newly idle balancing (`avg_idle`), serialisation, tasks of other classes, pinned tasks as a reason of their own; of the
 //! two hooks of 3.13 what is off by default. Whether a move between nodes is good for a task's memory is
 //! answered by NUMA balancing ([`Hooks`]). Checked by `numa/task_migrate_tests.rs`.

@@ -4,7 +4,7 @@
 //! A thread's time counts from where the others of its CPU are. One that wakes is put there, under CFS half a period
 //! before it, and takes the CPU if that is far enough behind who runs; under EEVDF only once who runs has had a slice. At
 //! a tick, or when a worker has had the CPU for a moment, whoever is behind most runs, if the other one has had its slice.
-//! Left out: weights, groups, lag that is kept, the mean instead of the least where a thread wakes among several, and threads
+//! Not modelled: weights, groups, lag that is kept, the mean instead of the least where a thread wakes among several, and threads
 //! of the workload among themselves, which take turns of equal length ([`super`]). Checked by tests here and by when kswapd
 //! begins, stops and goes on in guests of reclaim-one-reader (docs/model.md, Reclaim).
 

@@ -3,8 +3,8 @@
 //! Models the choice at fork (`find_idlest_group`, `find_idlest_cpu`) as the least loaded allowed CPU, of the least
 //! loaded node, whose core is idle; and time slices of equal length, in turn, but where a thread of the kernel shares the
 //! CPU ([`fair`]). With NUMA balancing a thread goes on to
-//! where its memory is ([`numa_migrate`]), wakes on an idle CPU of its node, and idle CPUs pull waiting threads
-//! ([`balance`]); without it a thread stays where it began until its CPU stops. Left out: priorities, the cost of a
+//! where its memory is (`numa/task_migrate.rs`), wakes on an idle CPU of its node, and idle CPUs pull waiting threads
+//! ([`balance`]); without it a thread stays where it began until its CPU stops. Not modelled: priorities, the cost of a
 //! switch. Checked by tests here.
 
 mod balance;
@@ -168,7 +168,7 @@ impl RunQueues {
         }
     }
 
-    /// A worker of the kernel has had a CPU for a moment: who is to run is decided anew.
+    /// A worker of the kernel has had a CPU for a moment: who is to run is decided again.
     pub(crate) fn reschedule(&mut self, cpu: u32) {
         let queue = &self.queues[cpu as usize];
         if self.fair.as_ref().is_some_and(|fair| fair.decides(queue, None) && fair.yields(cpu, queue)) {

@@ -4,7 +4,7 @@
 //! of the address space and go back to it with its pools, the count is the sum of what was added and subtracted.
 //! Trace events are written here. Times are picoseconds inside, so that service times of some nanoseconds do not round.
 //!
-//! Left out: waiting for the locks of pools, trees and pages; more threads than CPUs; migration, except to idle CPUs.
+//! Not modelled: waiting for the locks of pools, trees and pages; more threads than CPUs; migration, except to idle CPUs.
 //! Validated: same means as over rates where both run (tests/vmalloc_forms.rs); the trace is checked against the
 //! trigger rule (same file).
 
@@ -347,7 +347,7 @@ impl<'a> Run<'a> {
     fn begin_pass(&mut self) {
         self.queued = false;
         self.outcome.passes += 1;
-        self.outcome.most_lazy_pages = self.outcome.most_lazy_pages.max(self.space.lazy_pages());
+        self.outcome.most_lazy_pages = self.outcome.most_lazy_pages.max(self.space.vmap_lazy_nr());
         let pass = self.space.begin_pass(false);
         self.inline = (0..pass.lists.len()).filter(|&node| !pass.lists[node].is_empty()).collect();
         let flush = self.p.machine.tlb_flush.ns(self.p.machine.online_cpus) / 1e3;

@@ -3,7 +3,7 @@
 //! Models `free_vmap_area_root` and its list: `find_vmap_lowest_match`, the four ways to clip a range
 //! (`va_clip`), and `merge_or_add_vmap_area` (6.1 to 6.18). A treap stands for the red-black tree: the walk depends on
 //! the tree's shape only for requests aligned to more than a page, where it may pass over a range that would have fit.
-//! Left out: the lock and the objects preloaded per CPU. Checked against a plain sorted list (property tests).
+//! Not modelled: the lock and the objects preloaded per CPU. Checked against a plain sorted list (property tests).
 
 /// A node of the tree; 0 is none.
 type Link = u32;
@@ -31,7 +31,7 @@ pub struct FreeTree {
     path: Vec<Link>,
 }
 
-/// A range that was given back is free already, in part or whole.
+/// A range that was freed is free already, in part or whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{start:#x}-{end:#x} is free already, or empty")]
 pub struct NotInUse {

@@ -30,7 +30,7 @@ pub struct Distance {
     pub calls: f64,
     /// The same of the time in calls.
     pub time: f64,
-    /// Slots that a call would have to move in the mean: earth mover's distance of the calls, in powers of two.
+    /// Slots that a call would have to move on average: earth mover's distance of the calls, in powers of two.
     pub slots: f64,
 }
 

@@ -10,7 +10,7 @@
 //! purge of the drain worker, works of one CPU one after another, threads that share a CPU with a worker, the second
 //! pass that frees during the first one ask for, and the count that falls per area or per list.
 //!
-//! Left out: pools and the free tree (an allocation never waits for them), migration of threads, time to merge.
+//! Not modelled: pools and the free tree (an allocation never waits for them), migration of threads, time to merge.
 //!
 //! Validated: against single events where both run (tests/vmalloc_forms.rs), against the published latencies
 //! (tests/vmalloc_purge.rs).

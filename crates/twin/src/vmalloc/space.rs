@@ -3,7 +3,7 @@
 //! Models `alloc_vmap_area`, `free_vmap_area_noflush`, `decay_va_pool_node`, `purge_vmap_node` and
 //! `__purge_vmap_area_lazy` (6.12, with the rules of 6.1 and 6.18 as variants): home node by CPU, busy tree by address,
 //! pools by size, lazy lists, the lazy page count with guard pages, the trigger. Calls take no time: who calls says
-//! when. Left out: locks, object allocation, page tables, the shrinker, regions of per-CPU and vm_map_ram users, the
+//! when. Not modelled: locks, object allocation, page tables, the shrinker, regions of per-CPU and vm_map_ram users, the
 //! reclaim notifiers before an allocation fails.
 //!
 //! Checked by property tests: areas never overlap, the lowest fit is taken, neighbours merge, a lazy area is not
@@ -124,7 +124,7 @@ pub struct Space {
     range: (u64, u64),
     free: FreeTree,
     nodes: Vec<Node>,
-    lazy_pages: u64,
+    vmap_lazy_nr: u64,
     lazy_max: u64,
     used_pages: u64,
 }
@@ -159,7 +159,7 @@ impl Space {
             range,
             free: FreeTree::new(range.0, range.1 & !(PAGE - 1)),
             nodes: vec![node; rules.nodes(possible_cpus).max(1) as usize],
-            lazy_pages: 0,
+            vmap_lazy_nr: 0,
             lazy_max: rules.lazy_max(online_cpus),
             used_pages: 0,
         }
@@ -229,10 +229,10 @@ impl Space {
         if matches!(busy.mapping, Mapping::Vmalloc { .. }) {
             self.used_pages -= busy.area.pages() - 1;
         }
-        self.lazy_pages += busy.area.pages();
+        self.vmap_lazy_nr += busy.area.pages();
         let home = busy.area.home.map_or(node, |home| home as usize);
         self.nodes[home].lazy.push(busy.area);
-        Ok((busy.area, self.lazy_pages))
+        Ok((busy.area, self.vmap_lazy_nr))
     }
 
     /// Begins a pass: decays the pools and takes all lazy lists.
@@ -266,7 +266,7 @@ impl Space {
             pass.lists.push(list);
         }
         let with_work = pass.lists.iter().filter(|list| !list.is_empty()).count() as u64;
-        pass.helpers = pass::helpers(self.lazy_pages, self.lazy_max, with_work);
+        pass.helpers = pass::helpers(self.vmap_lazy_nr, self.lazy_max, with_work);
         pass
     }
 
@@ -290,7 +290,7 @@ impl Space {
     pub fn purge_area(&mut self, pass: &Pass, node: usize, area: Area) {
         self.nodes[node].purged += 1;
         if self.rules.purge_accounting == PurgeAccounting::PerArea {
-            self.lazy_pages -= area.pages();
+            self.vmap_lazy_nr -= area.pages();
         }
         match self.nodes[node].pools.get_mut(area.pages() as usize - 1) {
             Some(pool) if !pass.full && area.home.is_some() => pool.push_front(area),
@@ -301,7 +301,7 @@ impl Space {
     /// Ends the list of a node. The count falls here if it falls per list.
     pub fn end_node(&mut self, pass: &Pass, node: usize) {
         if self.rules.purge_accounting == PurgeAccounting::Batched {
-            self.lazy_pages -= pass.lists[node].iter().map(Area::pages).sum::<u64>();
+            self.vmap_lazy_nr -= pass.lists[node].iter().map(Area::pages).sum::<u64>();
         }
     }
 
@@ -321,8 +321,8 @@ impl Space {
     }
 
     /// Lazy pages, guards included.
-    pub fn lazy_pages(&self) -> u64 {
-        self.lazy_pages
+    pub fn vmap_lazy_nr(&self) -> u64 {
+        self.vmap_lazy_nr
     }
 
     /// Lazy pages above which the drain work is queued.

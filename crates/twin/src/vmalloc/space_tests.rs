@@ -65,7 +65,7 @@ proptest! {
                 }
                 Do::Free(which) if !busy.is_empty() => {
                     let area = busy.swap_remove(which % busy.len());
-                    let before = space.lazy_pages();
+                    let before = space.vmap_lazy_nr();
                     prop_assert_eq!(space.free(area.start), Ok((area, before + area.pages())));
                     prop_assert_eq!(space.free(area.start), Err(SpaceError::NotBusy(area.start)));
                     lazy.push(area);
@@ -77,7 +77,7 @@ proptest! {
                 }
                 Do::Shrink => space.shrink(),
             }
-            prop_assert_eq!(space.lazy_pages(), lazy.iter().map(Area::pages).sum::<u64>());
+            prop_assert_eq!(space.vmap_lazy_nr(), lazy.iter().map(Area::pages).sum::<u64>());
             prop_assert_eq!(space.used_pages(), busy.iter().map(|area| area.pages() - 1).sum::<u64>());
             let pooled = space.nodes.iter().flat_map(|node| node.pools.iter().flatten()).map(Area::pages).sum::<u64>();
             let free: u64 = space.free_ranges().map(|(start, end)| (end - start) / PAGE).sum();
@@ -169,10 +169,10 @@ fn the_count_falls_per_area_or_per_list() {
         });
         let pass = space.begin_pass(false);
         space.purge_area(&pass, 0, pass.lists[0][0]);
-        assert_eq!((space.lazy_pages(), space.nr_purged(0)), (after_one, 1), "a dump now shows a partial number");
+        assert_eq!((space.vmap_lazy_nr(), space.nr_purged(0)), (after_one, 1), "a dump now shows a partial number");
         space.purge_area(&pass, 0, pass.lists[0][1]);
         space.end_node(&pass, 0);
-        assert_eq!((space.lazy_pages(), space.nr_purged(0)), (0, 2));
+        assert_eq!((space.vmap_lazy_nr(), space.nr_purged(0)), (0, 2));
     }
 }
 

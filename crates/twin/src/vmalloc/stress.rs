@@ -2,7 +2,7 @@
 //!
 //! Models `fix_size_alloc_test`, `full_fit_alloc_test` and `long_busy_list_alloc_test` of lib/test_vmalloc.c (6.12):
 //! every thread runs the selected ones in its own random order. The local time of a loop is what it takes alone on a
-//! machine; a step that only allocates or only frees takes half of it. Left out: migration of threads, and what the
+//! machine; a step that only allocates or only frees takes half of it. Not modelled: migration of threads, and what the
 //! pages themselves cost under contention.
 
 use super::params::{Workload, fls};

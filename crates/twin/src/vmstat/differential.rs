@@ -2,7 +2,7 @@
 //!
 //! A group (a zone, or a node) has a shared word per item, the system has one more, and each CPU keeps what it has not
 //! yet added. A single step that leaves the threshold adds half the threshold more than it must ("overstep"), so that
-//! the CPU has room for one and a half thresholds; a larger step adds all there is. Left out: the width of the
+//! the CPU has room for one and a half thresholds; a larger step adds all there is. Not modelled: the width of the
 //! differential (a patched kernel with a large threshold has a wider type) and the order in which memory is written.
 //! Checked: a step-by-step run equals the closed form, and snapshot reads equal the true count (property tests).
 

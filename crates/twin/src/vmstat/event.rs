@@ -2,7 +2,7 @@
 //!
 //! The counting CPU adds to its own word and never touches a shared one. `/proc/vmstat` and the nodes' files first take
 //! the words of all online CPUs in all populated zones; `/proc/zoneinfo` does so from the end of 2024 on and shows old
-//! values before. The periodic fold leaves them alone. Left out: the unlocked add that races with a reader's exchange
+//! values before. The periodic fold leaves them alone. Not modelled: the unlocked add that races with a reader's exchange
 //! and counts twice. Checked by tests here and by the property test of [`super`].
 
 use super::switched::{DISABLED, ENABLED};

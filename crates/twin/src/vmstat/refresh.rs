@@ -4,7 +4,7 @@
 //! at the same interval for CPUs that have something again. Both are rounded to whole seconds, for CPUs with an offset of
 //! three ticks each. The work waits while its CPU is idle, until something wakes that: idle CPUs of the lab's guests were
 //! seen to do it about once a second, so it is done here when the shepherd looks. A CPU that goes idle with work pending
-//! folds at once. Left out: isolated CPUs (6.12 does not queue work there), the countdown that drains a remote node's
+//! folds at once. Not modelled: isolated CPUs (6.12 does not queue work there), the countdown that drains a remote node's
 //! pages. Checked by tests here and in `tests/allocator.rs`.
 
 use crate::time::{Ns, Timers};

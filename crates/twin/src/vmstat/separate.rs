@@ -3,7 +3,7 @@
 //! A CPU adds all it has when it passes the constant threshold 65,533; there is no overstep. Zone and node reads add
 //! what the CPUs have not added, the read of `/proc/vmstat` does not. The steps of the series can be taken one by one:
 //! its first patch only moves the counters (signed bytes, the zone's threshold, overstep, plain reads), the second makes
-//! them wide, the third makes the reads exact. Left out: the read that races with a fold, which is too small by what
+//! them wide, the third makes the reads exact. Not modelled: the read that races with a fold, which is too small by what
 //! was folded between its two parts. Checked against the published row and by the property test of [`super`].
 
 use super::{Differential, File, NUMA_ITEMS, NumaCounters, NumaItem, Overflow, ReadCost};

@@ -1,7 +1,7 @@
 //! Design C: design B with the sysctl `vm.numa_stat`. Kernels 4.15 to 5.13.
 //!
 //! A patched branch leaves the counting out while the sysctl is 0. Switching off zeroes everything, switching on starts
-//! from zero. Left out: CPUs that are past the branch at that moment and leave small residues. Checked by tests here.
+//! from zero. Not modelled: CPUs that are past the branch at that moment and leave small residues. Checked by tests here.
 
 use super::{File, NUMA_ITEMS, NumaCounters, NumaItem, ReadCost, Separate, SeparateCounters};
 use crate::hw::CounterType;

@@ -81,7 +81,7 @@ impl Accessing {
         self.touching.count.map(|count| count.saturating_sub(self.touching.stream.count))
     }
 
-    /// Touches until its pages are given back.
+    /// Touches until its pages are freed.
     pub(crate) fn to_renewal(&self) -> u64 {
         let pages = self.touching.pages.end - self.touching.pages.start;
         if self.touching.renew { pages - self.touching.stream.count % pages } else { u64::MAX }

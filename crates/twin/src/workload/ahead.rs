@@ -2,7 +2,7 @@
 //!
 //! A touch and its hinting fault belong together: a thread that faults gets on more slowly, so it makes fewer touches and
 //! fewer faults. What is drawn for a time that a thread may not have is therefore bound to touches. Those of pools are
-//! drawn for all threads at once where an epoch begins ([`super::Hints`]) and, where a thread gets further than was
+//! drawn for all threads at once where an epoch begins ([`Hints`](crate::mm::accessed::hints::Hints)) and, where a thread gets further than was
 //! expected, for it alone; units whose touch is not reached wait for another draw. A walk is looked through as far as it
 //! will go before the thread has to stop; marks come only between epochs. Checked against touch by touch in
 //! `tests/numa_sampling.rs`.

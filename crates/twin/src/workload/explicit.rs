@@ -27,7 +27,7 @@ pub(super) fn run(
         let turn = (0..count).map(|i| (accessor.turn + i) % count).find(|&i| accessor.list[i].active());
         let Some(turn) = turn else { return Ok(AccessProgress::Done) };
         let access = &mut accessor.list[turn];
-        // What it gives back is its own.
+        // What it frees is its own.
         let given = access.renew(state, kernel, caller);
         debug_assert!(given.is_ok());
         let Some(next) = access.touching.stream.next() else { return Ok(AccessProgress::Done) };

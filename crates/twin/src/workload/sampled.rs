@@ -76,7 +76,7 @@ pub(super) fn run(
         }
         let start = kernel.clock(cpu);
         for access in &mut accessor.list {
-            // What it gives back is its own.
+            // What it frees is its own.
             let given = access.renew(state, kernel, caller);
             debug_assert!(given.is_ok());
         }

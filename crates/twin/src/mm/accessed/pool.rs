@@ -38,7 +38,7 @@ pub(crate) struct Pool {
     pub draws: u64,
     /// Marked pages; `None` if nobody marks.
     pub hints: Option<Hints>,
-    /// What a touch comes to in the mean.
+    /// What a touch comes to on average.
     pub mean: Mean,
     /// Pages have come or gone since `mean` was computed.
     pub stale: bool,
@@ -58,7 +58,7 @@ struct Taken {
     listed: Bits,
 }
 
-/// What a touch of a pool comes to in the mean, over its classes.
+/// What a touch of a pool comes to on average, over its classes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mean {
     /// Part that goes to each node.
@@ -151,7 +151,7 @@ impl Pool {
         page
     }
 
-    /// Brings what touches come to in the mean up to date.
+    /// Brings what touches come to on average up to date.
     pub(crate) fn refresh(&mut self) {
         if !std::mem::take(&mut self.stale) {
             return;
@@ -190,7 +190,7 @@ impl Taken {
     }
 }
 
-/// Takes a page out of a list. What a list of millions no longer needs is given back: the frames and places of the
+/// Takes a page out of a list. What a list of millions no longer needs is freed: the frames and places of the
 /// pages that left it need as much. What is kept lets pages come back without growing at once.
 pub(crate) fn take(list: &mut Vec<u32>, at: u64) -> u32 {
     let page = list.swap_remove(at as usize);

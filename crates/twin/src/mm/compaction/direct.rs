@@ -93,7 +93,7 @@ impl Tries {
     pub(crate) const NONE: Tries = Tries { priority: Priority::SyncLight, retries: 0 };
 
     /// `should_compact_retry`; `suitable`: with all that can be reclaimed some zone would be good for compaction.
-    pub(crate) fn go_on(&mut self, order: u32, result: Status, suitable: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn should_compact_retry(&mut self, order: u32, result: Status, suitable: impl FnOnce() -> bool) -> bool {
         self.retries += u32::from(result == Status::Success);
         match result {
             Status::Skipped => return suitable(),
@@ -122,15 +122,20 @@ mod tests {
     #[test]
     fn who_must_have_a_block_tries_harder() {
         let mut tries = Tries::NONE;
-        assert!(tries.go_on(3, Status::Complete, || unreachable!()));
+        assert!(tries.should_compact_retry(3, Status::Complete, || unreachable!()));
         assert_eq!(tries.priority, Priority::SyncFull);
-        assert!(!tries.go_on(3, Status::Deferred, || unreachable!()));
-        assert!(tries.go_on(3, Status::Skipped, || true) && !tries.go_on(3, Status::Skipped, || false));
+        assert!(!tries.should_compact_retry(3, Status::Deferred, || unreachable!()));
+        assert!(
+            tries.should_compact_retry(3, Status::Skipped, || true)
+                && !tries.should_compact_retry(3, Status::Skipped, || false)
+        );
         let mut tries = Tries::NONE;
-        assert!((0..16).all(|_| tries.go_on(2, Status::Success, || unreachable!())));
-        assert!(tries.go_on(2, Status::Success, || unreachable!()) && tries.priority == Priority::SyncFull);
+        assert!((0..16).all(|_| tries.should_compact_retry(2, Status::Success, || unreachable!())));
+        assert!(
+            tries.should_compact_retry(2, Status::Success, || unreachable!()) && tries.priority == Priority::SyncFull
+        );
         // Costly orders stop before.
         let mut tries = Tries::NONE;
-        assert!(!tries.go_on(4, Status::Complete, || unreachable!()));
+        assert!(!tries.should_compact_retry(4, Status::Complete, || unreachable!()));
     }
 }

@@ -1,6 +1,6 @@
 //! Moving a batch of pages to free ones: `migrate_pages`, `unmap_and_move`, as compaction calls it.
 //!
-//! Left out: huge pages, locks that are held, pages that fail and are tried again. Checked by the tests of [`super`].
+//! Not modelled: huge pages, locks that are held, pages that fail and are tried again. Checked by the tests of [`super`].
 
 use crate::frame::{Flag, Pfn};
 use crate::mm::prot_numa::Unit;

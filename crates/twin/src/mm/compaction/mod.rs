@@ -5,7 +5,7 @@
 //! its end, and they end when they meet ([`zone`]). A task does so for itself when it finds no block ([`direct`]), and
 //! kcompactd in the background ([`kcompactd`]). What did not help is put off ([`defer`]).
 //!
-//! Left out: contention, proactive compaction, huge pages as what is moved, zones that are compacted from user space,
+//! Not modelled: contention, proactive compaction, huge pages as what is moved, zones that are compacted from user space,
 //! what 6.3 and later do about pages that could not be moved. Checked by tests here and by `tests/reclaim.rs`; against
 //! guests in docs/fidelity.md (`reclaim-high-order`).
 

@@ -1,4 +1,4 @@
-//! Pageblocks that are looked at again when kswapd sleeps, and the scanners begin anew: `reset_isolation_suitable`,
+//! Pageblocks that are looked at again when kswapd sleeps, and the scanners begin again: `reset_isolation_suitable`,
 //! `__reset_isolation_suitable`, `__reset_isolation_pfn` (5.1 to 6.12).
 //!
 //! Checked by a test.

@@ -1,10 +1,10 @@
 //! Nodes of the index of the page cache (`radix_tree_node`): `radix_tree_preload`, `radix_tree_delete` (2.6.36 to 4.19),
 //! `xas_alloc`, `xas_nomem`, `xas_delete_node` (4.20 to 6.12).
 //!
-//! A file's pages hang on nodes of 64 places each, objects of a cache whose blocks are of order 1 or 2 by the number of
+//! The index of a file has nodes of 64 places each, objects of a cache whose blocks are of order 1 or 2 by the number of
 //! CPUs. Before 4.3 who brings a page in waits for such a block, reclaims for it, and takes a single page where he is
 //! denied one; since then nobody waits, but since 4.20 a lack of blocks wakes kswapd. A node goes with the last of its
-//! places: before 3.15 that is a page in memory, later also the shadow of one that reclaim took. Left out: nodes above the
+//! places: before 3.15 that is a page in memory, later also the shadow of one that reclaim took. Not modelled: nodes above the
 //! lowest, 1 in 64 of them; the grace period of RCU before an object can be used again; nodes that each CPU holds in
 //! advance; nodes of what was in memory before the run; the shrinker of nodes that hold only shadows, which does nothing
 //! until there are as many nodes as an eighth of the pages in memory; that a block comes from the nodes of the task's

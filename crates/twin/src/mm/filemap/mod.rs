@@ -2,7 +2,7 @@
 //! `ext4_write_begin` (6.1 to 6.12, ext4 with 4 KiB blocks and pages).
 //!
 //! A read that finds its page missing reads a window of pages ([`Readahead`]) and waits for the disk, unless that is
-//! memory. Pages of files are charged to who reads them first. Left out: large folios, locks, direct I/O, holes,
+//! memory. Pages of files are charged to who reads them first. Not modelled: large folios, locks, direct I/O, holes,
 //! the pages of a file system's own. Checked against guests (docs/fidelity.md).
 
 pub(crate) mod index;

@@ -2,7 +2,7 @@
 //!
 //! Taken over are a zone's free pages, which of them are for pages that cannot be moved ([`FreeBlocksByType`]), and, where they are known, the
 //! per-CPU lists, out of free blocks of their type, with what their next refill and
-//! return depend on, and what the CPUs have not yet added to the free pages' count. Left out: which free blocks there
+//! return depend on, and what the CPUs have not yet added to the free pages' count. Not modelled: which free blocks there
 //! are, so compaction finds memory less scattered than it was, and all that is on the LRU lists.
 
 use super::{Kernel, KernelError};
@@ -38,7 +38,7 @@ pub struct ZoneState {
 /// What is known of a zone's per-CPU lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListState {
-    /// All CPUs together: pages, and the sum of the lengths from which on they are given back.
+    /// All CPUs together: pages, and the sum of the lengths from which on they are freed to the buddy lists.
     Sum {
         /// Pages.
         pages: u64,

@@ -13,7 +13,7 @@ use crate::time::{Ns, OfObject, PS_PER_NS, Ps, Random, Use};
 /// Largest cost that is believed: a second.
 const MAX_COST: Ps = 1_000_000_000_000;
 
-/// Picoseconds of an allocation, its free, a page given back to the buddy lists and an increment of each counter type.
+/// Picoseconds of an allocation, its free, a page freed to the buddy lists and an increment of each counter type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) allocate: Ps,

@@ -1,7 +1,7 @@
 //! Pages that wait for their LRU list in a batch of their CPU: `folio_add_lru`, `folio_activate`,
 //! `folio_rotate_reclaimable`, `lru_add_drain_cpu`, `folio_mark_accessed` (5.8 to 6.18).
 //!
-//! A batch goes to the lists when it is full or holds a huge page; a CPU that reclaims empties its own first. Left out: the
+//! A batch goes to the lists when it is full or holds a huge page; a CPU that reclaims empties its own first. Not modelled: the
 //! batches of pages that are deactivated by advice; a page that is freed stays in another CPU's batch, where it does nothing
 //! until it is on a list again. Checked against guests event by event (docs/fidelity.md).
 

@@ -1,7 +1,7 @@
 //! `memory.high`: a task that has charged pages beyond it reclaims before it goes on, and sleeps if that was not enough:
 //! `mem_cgroup_handle_over_high`, `reclaim_high` (5.8 to 6.12).
 //!
-//! The kernel does so on the way back to user mode; here it is done before the task's next step. Left out: that a call which
+//! The kernel does so on the way back to user mode; here it is done before the task's next step. Not modelled: that a call which
 //! charges more than 64 pages reclaims amid it. Checked by `tests/cgroups.rs`.
 
 use crate::frame::ZoneKind;

@@ -2,7 +2,7 @@
 //!
 //! A page is charged to the cgroup of the task that brings it in and to all above. CPUs charge 64 pages at once and keep
 //! what is left for the next ones of the same cgroup. Where a limit is met the task reclaims from that cgroup before it
-//! allocates; above `memory.high` it does so when it is done ([`crate::engine`]), and sleeps. Left out: memory of the
+//! allocates; above `memory.high` it does so when it is done ([`crate::engine`]), and sleeps. Not modelled: memory of the
 //! kernel; a page from swap is charged to who reads it. Checked by tests here and of `tests/cgroups.rs`.
 
 pub(crate) mod high;
@@ -90,7 +90,7 @@ impl Reclaim {
         Ok(())
     }
 
-    /// Keeps charged pages for later; those of another cgroup are given back, as are too many.
+    /// Keeps charged pages for later; those of another cgroup are uncharged, as are too many.
     fn refill(&mut self, cpu: u32, cgroup: usize, pages: u64) {
         if self.stocks[cpu as usize].cgroup != cgroup {
             self.drain_stock(cpu);
@@ -107,7 +107,7 @@ impl Reclaim {
         self.charge(cgroup, -(pages as i64));
     }
 
-    /// Gives back what all CPUs keep for a cgroup or one below.
+    /// Uncharges what all CPUs keep for a cgroup or one below.
     pub(crate) fn drain_stocks(&mut self, cgroup: usize) {
         for cpu in 0..self.stocks.len() {
             if self.and_above(self.stocks[cpu].cgroup).any(|at| at == cgroup) {

@@ -2,7 +2,7 @@
 //!
 //! A cgroup keeps as much of `memory.min` and `memory.low` as those above it allow, divided among siblings by what they use
 //! of theirs. Below it is not scanned at all; above it only the part beyond it counts. The target of a reclaim
-//! itself is not protected. Left out: the share of what siblings leave unclaimed, which a mount with `memory_recursiveprot`
+//! itself is not protected. Not modelled: the share of what siblings leave unclaimed, which a mount with `memory_recursiveprot`
 //! has. Checked by tests here and of `tests/cgroups.rs`.
 
 use crate::mm::vmscan::{BATCH, Control, Reclaim};

@@ -2,7 +2,7 @@
 //! the zero page and `shmem_fault`, 4.13 to 6.18.
 //!
 //! A read of anonymous memory maps the shared zero page and allocates nothing, a write allocates, with a huge page where one
-//! fits and is allowed; shared memory is allocated by either. Left out: khugepaged. Checked through the counters in
+//! fits and is allowed; shared memory is allocated by either. Not modelled: khugepaged. Checked through the counters in
 //! `tests/run.rs`.
 
 use super::{HUGE, Region, ZERO};
@@ -16,7 +16,7 @@ const USER: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|__GFP_ZERO", ..Reques
 
 impl Region {
     /// Handles the fault of an access on the caller's CPU, which spends the time. The page is mapped afterwards; the
-    /// failure of its allocation is given back. `denied`: it was, and waiting did not help.
+    /// failure of its allocation is returned. `denied`: it was, and waiting did not help.
     pub(crate) fn fault(
         &mut self,
         kernel: &mut Kernel,

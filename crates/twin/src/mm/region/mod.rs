@@ -214,7 +214,7 @@ impl Region {
         }
     }
 
-    /// A page is given back: nobody has touched it.
+    /// A page is freed: nobody has touched it.
     pub(crate) fn clear(&mut self, page: u64, node: Option<usize>) {
         let zero = std::mem::replace(&mut self.entries[page as usize], NO_PAGE) == ZERO;
         if self.anon {

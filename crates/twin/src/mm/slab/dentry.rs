@@ -4,7 +4,7 @@
 //! Nobody uses such a dentry: it goes to the end of its node's list (`list_lru_add`), of which shrinkers take the oldest. A
 //! block of the cache `dentry` is free when all of its dentries are: not when they are taken, but after a grace period of
 //! RCU, on the CPU that took them. Names that follow each other share blocks, so blocks come back nearly as fast as their
-//! dentries. Left out: names that exist, names too long to lie in their dentry, dentries of a memory cgroup. Checked by tests
+//! dentries. Not modelled: names that exist, names too long to lie in their dentry, dentries of a memory cgroup. Checked by tests
 //! here and against guests (docs/fidelity.md, reclaim-slab).
 
 use super::{Slab, SlabShape};
@@ -34,7 +34,7 @@ pub(crate) struct Dentries {
     slab: Slab,
     /// By node: how many are on the list, and their blocks with how many of each, the oldest first.
     unused: Vec<(u64, VecDeque<(Pfn, u64)>)>,
-    /// Taken and not yet given back: so many of a block.
+    /// Taken and not yet freed: so many of a block.
     leaving: Timers<(Pfn, u64)>,
 }
 

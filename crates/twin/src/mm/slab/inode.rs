@@ -5,7 +5,7 @@
 //! file system takes as large a part of the dentries as of the inodes without one, the oldest first, and spares once what
 //! was used since it looked. An inode that it comes to loses the pages of its file that are clean and not mapped
 //! (`pginodesteal`, of kswapd `kswapd_inodesteal`), which are no pages that reclaim has reclaimed, and goes when no page is
-//! left. Left out: inodes that are dirty or in use while the shrinker looks, directories, caches of several orders, deletion
+//! left. Not modelled: inodes that are dirty or in use while the shrinker looks, directories, caches of several orders, deletion
 //! of single files; in 2.6.36 and 2.6.37 there were two shrinkers. Checked by tests here and in `tests/reclaim_2012.rs`.
 
 use super::{Slab, SlabShape};

@@ -3,8 +3,8 @@
 //!
 //! Objects lie in blocks of pages. New ones fill a block until it is full, then the one that has had room for longest, else
 //! a new one, of a smaller order where there is none of the usual one. A block that was full comes to the end of the list of
-//! those with room when one of its objects goes; one that is empty is given back unless few have room. So after many come
-//! and go objects are spread over many blocks. SLAB of the kernels before uses blocks in the same order. Left out: that each
+//! those with room when one of its objects goes; one that is empty is freed unless few have room. So after many come
+//! and go objects are spread over many blocks. SLAB of the kernels before uses blocks in the same order. Not modelled: that each
 //! CPU fills a block of its own and keeps some for itself; the objects' memory cgroups. Checked by tests here.
 
 pub(crate) mod dentry;

@@ -1,10 +1,9 @@
-//! An allocation that finds all zones below their low marks: the part of `__alloc_pages_slowpath` before reclaim, and
-//! `wake_all_kswapds` (6.1 to 6.12).
+//! An allocation that finds all zones below their low marks: the part of `__alloc_pages_slowpath` before reclaim (6.1
+//! to 6.12).
 //!
-//! Who may wait and still finds nothing has to reclaim, which the engine lets its task do (`mm/slowpath/mod.rs`); the
-//! failure that is given back says for what.
+//! Who may wait and still finds nothing has to reclaim, which the engine lets its task do ([`super`]); the
+//! failure that is returned says for what.
 
-use crate::frame::{ZONES, ZoneKind};
 use crate::mm::kernel::Kernel;
 use crate::page_alloc::{Allocated, AllocationFailure, Caller, Search};
 
@@ -28,20 +27,5 @@ impl Kernel {
             alloc.note_allocation(&mut ctx, search.request, None);
         }
         Err(failure)
-    }
-
-    fn wake_all_kswapds(&mut self, caller: &Caller, search: &Search<'_>) {
-        if self.reclaim.rules.per_zone_lru.is_some() {
-            let zones: Vec<usize> = self.alloc.zones_of(search).collect();
-            let preferred = zones.first().map_or(search.request.highest, |&zone| ZoneKind::ALL[zone % ZONES]);
-            return zones.into_iter().for_each(|zone| {
-                self.wakeup_kswapd_of_zone(caller.cpu, caller.task, zone, search.request.order, preferred);
-            });
-        }
-        let mut nodes: Vec<usize> = self.alloc.zones_of(search).map(|zone| zone / ZONES).collect();
-        nodes.dedup();
-        for node in nodes {
-            self.wakeup_kswapd(caller.cpu, caller.task, node, search.request);
-        }
     }
 }

@@ -309,7 +309,7 @@ impl AllocSlowpath {
             return false;
         }
         let Tries { priority, retries } = self.tries;
-        let goes_on = self.tries.go_on(order, result, || is_worth_retrying(ctx.kernel, failure, 0));
+        let goes_on = self.tries.should_compact_retry(order, result, || is_worth_retrying(ctx.kernel, failure, 0));
         let event = CompactRetry {
             order: order as i32,
             priority: CompactPriority(priority as u32),

@@ -2,9 +2,9 @@
 //! `__alloc_pages_direct_compact` (2.6.36 to 3.5).
 //!
 //! A task that wants a block compacts memory first, unless that is put off: in 2010 for large blocks only and always
-//! waiting for pages, later for all, and only after its first reclaim with waiting. Then it reclaims, and begins anew for
+//! waiting for pages, later for all, and only after its first reclaim with waiting. Then it reclaims, and begins again for
 //! as long as that frees anything; for a large block it does not, unless it insists and has not freed as many pages yet,
-//! but from 3.0 on it compacts once more. Who may disturb nobody gives up at once where compaction is put off. Left out:
+//! but from 3.0 on it compacts once more. Who may disturb nobody gives up at once where compaction is put off. Not modelled:
 //! that the allocator tries again between its wait and the next compaction. Checked by `tests/historic_reclaim.rs`.
 
 use super::{AllocSlowpath, Next, reclaim_for, zones_for};

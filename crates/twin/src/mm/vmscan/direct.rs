@@ -1,6 +1,6 @@
 //! Direct reclaim: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages`, `shrink_zones` (6.1 to 6.12).
 //!
-//! Left out: soft limits, and that 6.12 goes through the cgroups
+//! Not modelled: soft limits, and that 6.12 goes through the cgroups
 //! in turns. Checked against guests (docs/fidelity.md).
 
 use super::shrink_node::NodePass;

@@ -1,6 +1,6 @@
 //! Taking pages from the tail of a list: `isolate_lru_folios`, `too_many_isolated` (6.1 to 6.18).
 //!
-//! Pages of zones that do not help, and mapped ones where they may not be unmapped, are set aside and put back at the head. Left out: pages whose references are held.
+//! Pages of zones that do not help, and mapped ones where they may not be unmapped, are set aside and put back at the head. Not modelled: pages whose references are held.
 //! The historic walk over neighbours (lumpy reclaim) is not here.
 
 use super::{Control, TaskCtx};

@@ -1,6 +1,6 @@
 //! kswapd: `wakeup_kswapd`, `pgdat_balanced`, `kswapd`, `kswapd_try_to_sleep`, `balance_pgdat` (6.1 to 6.12).
 //!
-//! Left out: soft limits, freezing. Checked event by event
+//! Not modelled: soft limits, freezing. Checked event by event
 //! and by counters against guests (docs/fidelity.md).
 
 use super::isolate::highest_zoneidx;

@@ -1,25 +1,24 @@
-//! Page reclaim: `mm/vmscan.c`, `mm/swap.c`, `mm/workingset.c`. Reference is 6.1 with the classic LRU; 6.12 by rules.
+//! Page reclaim with lists by node: `mm/vmscan.c`. Reference is 6.1 with the classic LRU; 6.12 by rules.
 //!
 //! | what | file |
 //! |---|---|
-//! | LRU lists, batches of CPUs before them | [`lru`], [`batches`] |
-//! | one reclaim: its target and what it may do | [`control`] |
-//! | how much of each list to scan | [`balance`] |
-//! | pages taken from a list's tail | [`isolate`] |
-//! | what becomes of inactive and of active pages | [`inactive`], [`active`] |
-//! | a lruvec, a node with its cgroups and slabs | [`lruvec`], [`node`] |
+//! | one reclaim: its target and what it may do (`scan_control`) | [`scan_control`] |
+//! | how much of each list to scan (`get_scan_count`) | [`scan_count`] |
+//! | pages isolated from a list's tail (`isolate_lru_folios`) | [`isolate`] |
+//! | which pages are evicted (`shrink_folio_list`) | [`shrink_inactive`] |
+//! | which are deactivated (`shrink_active_list`) | [`shrink_active`] |
+//! | a lruvec, a node with its cgroups and slabs | [`shrink_lruvec`], [`shrink_node`] |
 //! | who reclaims: kswapd, and tasks that find no memory | [`kswapd`], [`direct`] |
-//! | sleeping until somebody else makes progress | [`throttle`], [`reserve`] |
-//! | refaults | [`workingset`] |
-//! | shrinkers | [`slab`] |
+//! | sleeping until somebody else makes progress | [`reclaim_throttle`], [`pfmemalloc`] |
 //! | a node's page cache before another node's memory | [`node_reclaim`] |
-//! | limits of cgroups; what of them is protected | [`memcg`]; [`protection`] |
-//! | all of this by zones, as it was in 2010 | [`historic`] |
-//! | which of the two a kernel has | [`generation`] |
+//!
+//! LRU lists and folio batches are in [`lru`](super::lru), refaults in [`workingset`], shrinkers in
+//! [`shrinker`](super::slab::shrinker), limits and protection of cgroups in [`memcg`](super::memcg), reclaim with lists by
+//! zone in [`vmscan_zone`]; which of the two a kernel has is in [`reclaim`](super::reclaim).
 //!
 //! A reclaim is a state machine that goes on from batch to batch ([`Poll`]), so that it shares its CPU with others and can
 //! sleep anywhere. The state of lists and nodes is the kernel's ([`Reclaim`]); where pages are mapped, which were
-//! touched and how they are written is said by [`crate::mm::memory`].
+//! accessed and how they are written is in [`memory`](super::memory) and [`rmap`](super::rmap).
 
 mod direct;
 mod isolate;
@@ -150,7 +149,7 @@ pub(crate) struct Node {
     pub congested: bool,
     /// A task reclaims the node before it takes memory of another.
     pub reclaim_locked: bool,
-    /// Tasks asleep in [`throttle`], by reason.
+    /// Tasks asleep in [`reclaim_throttle`], by reason.
     pub throttled: [u32; 5],
     /// Pages written since tasks were throttled for writeback began to count.
     pub written_at_throttle: u64,

@@ -3,9 +3,9 @@
 //!
 //! A request that finds a zone of a near node below the mark first reclaims what of that node's page cache is easily had,
 //! before it takes pages of another node: of its own node, or of one without CPUs. Without further bits of the mode dirty
-//! and mapped pages stay. The allocator cannot reclaim itself, so it gives back what it asks for ([`NodeReclaimRequest`]); the engine lets
-//! the task do so (`mm/slowpath/mod.rs`), and the walk of the zonelist goes on where it was. Left out: slab as a reason to reclaim
-//! where there is little page cache; the second asking of a walk that begins anew without keeping types apart. Checked by
+//! and mapped pages stay. The allocator cannot reclaim itself, so it returns what it asks for ([`NodeReclaimRequest`]); the engine lets
+//! the task do so (`mm/slowpath/mod.rs`), and the walk of the zonelist goes on where it was. Not modelled: slab as a reason to reclaim
+//! where there is little page cache; the second asking of a walk that begins again without keeping types apart. Checked by
 //! `tests/node_reclaim.rs` and against guests (docs/fidelity.md, reclaim-node).
 
 use super::shrink_node::NodePass;

@@ -2,7 +2,7 @@
 //!
 //! While half of what lies below the minimum marks of a node is gone, tasks leave it to kswapd and sleep before they
 //! reclaim; what is left is for those that free memory. A task that may not wait for file systems goes on after a second.
-//! Left out: signals. Checked by `tests/reserve.rs` and against guests (docs/fidelity.md, `pgscan_direct_throttle`).
+//! Not modelled: signals. Checked by `tests/reserve.rs` and against guests (docs/fidelity.md, `pgscan_direct_throttle`).
 
 use super::{MAX_RETRIES, Reason, TaskCtx, Throttle};
 use crate::frame::{ZONES, ZoneKind};

@@ -1,7 +1,7 @@
 //! How much of each list to scan: `prepare_scan_count`, `get_scan_count` (5.8 to 6.18).
 //!
 //! Anonymous memory and files share the pressure by what reclaiming them has cost; of a protected cgroup only the part that
-//! is not protected counts. Left out: offline cgroups, demotion.
+//! is not protected counts. Not modelled: offline cgroups, demotion.
 //! Checked by tests of the arithmetic here and by the counters of docs/fidelity.md.
 
 use super::{Control, TaskCtx};

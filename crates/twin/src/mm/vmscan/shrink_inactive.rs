@@ -1,7 +1,7 @@
 //! What becomes of a batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references` (6.1 to
 //! 6.12). The rules for a page stand in the kernel's order; the spec numbers them.
 //!
-//! Left out: locks that others hold, huge pages that are split for swap (they go as a whole),
+//! Not modelled: locks that others hold, huge pages that are split for swap (they go as a whole),
 //! demotion, private data. Checked event by event and by counters against guests
 //! (docs/fidelity.md).
 

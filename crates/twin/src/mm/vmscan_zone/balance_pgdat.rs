@@ -1,9 +1,9 @@
 //! kswapd's loop over the zones of a node: `balance_pgdat` (2.6.36 to 3.5).
 //!
 //! At each priority the zones up to the highest that is below its high mark are shrunk, from low to high, unless they have
-//! enough free; with 32 pages reclaimed it begins anew. A zone that is above its high mark is congested no more. From 2.6.39
+//! enough free; with 32 pages reclaimed it begins again. A zone that is above its high mark is congested no more. From 2.6.39
 //! on blocks are wanted of a quarter of the node only, single pages of all zones before it ends; 3.4 leaves blocks to
-//! compaction where that could work, and compacts at the end if no zone has one. Left out: soft limits of cgroups. Checked
+//! compaction where that could work, and compacts at the end if no zone has one. Not modelled: soft limits of cgroups. Checked
 //! by tests of [`super`] and `tests/historic_reclaim.rs`.
 
 use super::block::balance_gap;

@@ -21,7 +21,13 @@ pub(super) fn balance_gap(marks: Marks, present: u64) -> u64 {
 }
 
 /// A zone of which so many pages have just been looked at and reclaimed is shrunk once more.
-pub(super) fn goes_on(ctx: &TaskCtx<'_>, control: &Control, zone: usize, reclaimed: u64, scanned: u64) -> bool {
+pub(super) fn should_continue_reclaim(
+    ctx: &TaskCtx<'_>,
+    control: &Control,
+    zone: usize,
+    reclaimed: u64,
+    scanned: u64,
+) -> bool {
     let for_block = match ctx.variant().blocks {
         Blocks::Lumpy => false,
         Blocks::CompactionMode => control.in_mode,

@@ -1,6 +1,6 @@
 //! Waiting for congested devices: `congestion_wait`, `wait_iff_congested` (2.6.36 and 2.6.37).
 //!
-//! Both end when a device is congested no longer, or when their time is over. Times are whole ticks. Left out: that a task
+//! Both end when a device is congested no longer, or when their time is over. Times are whole ticks. Not modelled: that a task
 //! that need not wait lets others run. Checked by tests of [`super`].
 
 use super::{IsolatedPages, Waits};

@@ -1,7 +1,7 @@
 //! A task that finds no memory: `try_to_free_pages`, `do_try_to_free_pages`, `shrink_zones`, and the wait between two
 //! tries of `__alloc_pages_slowpath` (2.6.36, 2.6.37).
 //!
-//! A task that scans much more than it needs has the flusher write as much, and writes itself. Left out: the swap token.
+//! A task that scans much more than it needs has the flusher write as much, and writes itself. Not modelled: the swap token.
 //! Checked by tests of [`super`] and `tests/historic_reclaim.rs`.
 
 use super::block::compaction_ready;

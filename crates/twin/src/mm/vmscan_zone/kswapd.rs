@@ -2,7 +2,7 @@
 //!
 //! Whoever finds a zone below its low mark asks for it; in 2010 also while it runs, and every request is an event. From
 //! 2.6.38 on only who finds it asleep is told of. From 2.6.39 on it sleeps by what the last loop came to, which may be less
-//! than it was asked for, and looks for new work only if it was not. Left out: freezing. Checked by tests of [`super`] and
+//! than it was asked for, and looks for new work only if it was not. Not modelled: freezing. Checked by tests of [`super`] and
 //! `tests/historic_reclaim.rs`.
 
 use super::Balanced;

@@ -5,20 +5,21 @@
 //! |---|---|
 //! | how the kernels differ | [`variant`] |
 //! | what is known of a zone | [`state`] |
-//! | how much of each list to scan | [`counts`] |
+//! | how much of each list to scan | [`scan_count`] |
 //! | pages taken from a list's tail, and their neighbours | [`isolate`] |
-//! | a batch of inactive pages, what becomes of each | [`inactive`], [`page`] |
-//! | a batch of active pages | [`active`] |
-//! | a zone that is shrunk | [`zone`] |
+//! | a batch of inactive pages, what becomes of each | [`shrink_inactive`], [`shrink_page_list`] |
+//! | a batch of active pages | [`shrink_active`] |
+//! | a zone that is shrunk | [`shrink_zone`] |
 //! | reclaim for compaction | [`block`] |
 //! | shrinkers | [`slab`] |
-//! | waiting for congested devices | [`wait`] |
-//! | who reclaims: tasks that find no memory, kswapd and its loop | [`direct`], [`kswapd`], [`balance`] |
+//! | waiting for congested devices | [`congestion_wait`] |
+//! | who reclaims: tasks that find no memory, kswapd and its loop | [`direct`], [`kswapd`], [`balance_pgdat`] |
 //!
 //! Lists belong to zones, pressure is divided by how many of the pages that were looked at had to be kept, and whoever
-//! makes no progress sleeps. What is the same today is in [`super`]: lists, batches of CPUs, page tables, swap.
+//! makes no progress sleeps. What is the same today is in [`vmscan`](super::vmscan) and [`lru`](super::lru): lists, folio batches,
+//! page tables, swap.
 //!
-//! Left out: limits of cgroups; `zone_reclaim_mode`. Checked by tests of each rule, by runs in which events add up to the counters
+//! Not modelled: limits of cgroups; `zone_reclaim_mode`. Checked by tests of each rule, by runs in which events add up to the counters
 //! (`tests/historic_reclaim.rs`), and by the published tables of 2010 (docs/model.md).
 
 mod balance_pgdat;

@@ -5,7 +5,7 @@
 //! count. Whoever may write writes dirty pages, unless the device is congested; from 3.2 on those of files only kswapd when
 //! it is in trouble, and they are freed as soon as the flusher has written them. The synchronous pass waits for writes, those
 //! of others and its own. Late in 2010 a page that is kept for anything but a write ends lumpy mode for its batch. Each
-//! page that is found in use or taken out of a page table is flushed out of the other CPUs' TLBs by itself. Left out:
+//! page that is found in use or taken out of a page table is flushed out of the other CPUs' TLBs by itself. Not modelled:
 //! locks but those of pages that are being read, and private data. Checked by tests here and
 //! by `tests/historic_reclaim.rs`.
 

@@ -1,9 +1,9 @@
 //! Shrinking a zone: `shrink_zone`, `shrink_list` (2.6.36), `shrink_mem_cgroup_zone` (3.3 to 3.5).
 //!
 //! Batches of all lists in turn until enough is reclaimed, which does not count at the first priority: in 2010 by the whole
-//! reclaim, later of this zone. Then it may go on for compaction ([`crate::mm::vmscan_zone::block`]). Left out: `throttle_vm_writeout`. Checked by `tests/historic_reclaim.rs`.
+//! reclaim, later of this zone. Then it may go on for compaction ([`crate::mm::vmscan_zone::block`]). Not modelled: `throttle_vm_writeout`. Checked by `tests/historic_reclaim.rs`.
 
-use super::block::goes_on;
+use super::block::should_continue_reclaim;
 use super::scan_count::{Counts, counts};
 use super::shrink_inactive::Batch;
 use super::{Blocks, shrink_active as active};
@@ -73,7 +73,7 @@ impl Pass {
             active::shrink(ctx, control, self.zone, List::ActiveAnon, BATCH);
         }
         let (reclaimed, scanned) = (control.reclaimed - self.before.0, control.scanned - self.before.1);
-        if !goes_on(ctx, control, self.zone, reclaimed, scanned) {
+        if !should_continue_reclaim(ctx, control, self.zone, reclaimed, scanned) {
             return Poll::Done(());
         }
         *self = Pass::new(ctx, control, self.zone);

@@ -1,7 +1,7 @@
 //! Steps of reclaim where 2012 differs from 2010.
 
 use super::balance_pgdat::{Balance, Work};
-use super::block::{compaction_ready, goes_on};
+use super::block::{compaction_ready, should_continue_reclaim};
 use super::isolate::{Mode, isolate};
 use super::shrink_inactive::Batch;
 use super::tests::{DMA32, block, control, empty, on, run_to_end};
@@ -134,12 +134,15 @@ fn a_zone_is_shrunk_until_compaction_has_room() {
     let (came, _) = on("3.4", |ctx| {
         let in_mode = Control { in_mode: true, reclaimed: 32, ..control(9, 12) };
         // All of memory is free.
-        let mut came = vec![goes_on(ctx, &in_mode, DMA32, 32, 32), compaction_ready(ctx, DMA32, 9)];
+        let mut came = vec![should_continue_reclaim(ctx, &in_mode, DMA32, 32, 32), compaction_ready(ctx, DMA32, 9)];
         let low = ctx.kernel.alloc.zones[DMA32].marks.low;
         empty(ctx, DMA32, low);
-        came.extend([goes_on(ctx, &in_mode, DMA32, 32, 32), goes_on(ctx, &in_mode, DMA32, 0, 32)]);
-        came.push(goes_on(ctx, &Control { repeat: true, ..in_mode }, DMA32, 0, 32));
-        came.push(goes_on(ctx, &Control { in_mode: false, ..in_mode }, DMA32, 32, 32));
+        came.extend([
+            should_continue_reclaim(ctx, &in_mode, DMA32, 32, 32),
+            should_continue_reclaim(ctx, &in_mode, DMA32, 0, 32),
+        ]);
+        came.push(should_continue_reclaim(ctx, &Control { repeat: true, ..in_mode }, DMA32, 0, 32));
+        came.push(should_continue_reclaim(ctx, &Control { in_mode: false, ..in_mode }, DMA32, 32, 32));
         came.push(compaction_ready(ctx, DMA32, 9));
         came
     });
@@ -147,7 +150,7 @@ fn a_zone_is_shrunk_until_compaction_has_room() {
     let (always, _) = on("3.5", |ctx| {
         let low = ctx.kernel.alloc.zones[DMA32].marks.low;
         empty(ctx, DMA32, low);
-        [9, 3].map(|order| goes_on(ctx, &control(order, 12), DMA32, 32, 32))
+        [9, 3].map(|order| should_continue_reclaim(ctx, &control(order, 12), DMA32, 32, 32))
     });
     assert_eq!(always, [true, false]);
 }

@@ -2,7 +2,7 @@
 //! `do_wp_page` of shared mappings, `submit_bio` (6.1 to 6.12).
 //!
 //! A page that is on its way to the disk is mapped for reading only, so that the next write to it is a fault, which
-//! makes it dirty again. Left out: pages of the file system's own, and what writing takes of them: journals, inodes.
+//! makes it dirty again. Not modelled: pages of the file system's own, and what writing takes of them: journals, inodes.
 //! Checked by tests of `tests/writeback.rs`.
 
 use super::journal::BLOCKS as JOURNAL_BLOCKS;

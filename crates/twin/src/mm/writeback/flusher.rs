@@ -3,7 +3,7 @@
 //!
 //! Woken, it writes everything if somebody who scans has asked, then what is old, then what is above the background
 //! limit. It writes a file from where it stopped last, in chunks of half a second's bandwidth, and looks after each
-//! whether it has to go on. Left out: sync and other explicit works, allocation of blocks (files are written where they
+//! whether it has to go on. Not modelled: sync and other explicit works, allocation of blocks (files are written where they
 //! are), dirty inodes and the file system's own blocks, integrity writes. Checked by counters of guests
 //! (docs/fidelity.md) and tests of `tests/writeback.rs`.
 

@@ -1,7 +1,7 @@
 //! Files with dirty pages: the lists `b_dirty`, `b_io` and `b_more_io`, `queue_io`, `requeue_inode`,
 //! `__mark_inode_dirty` (2.6.32 to 6.18).
 //!
-//! A file is a region, by number. Left out: dirty inodes without dirty pages, of which a file system writes a few. Checked
+//! A file is a region, by number. Not modelled: dirty inodes without dirty pages, of which a file system writes a few. Checked
 //! by a test here.
 
 use crate::time::Ns;

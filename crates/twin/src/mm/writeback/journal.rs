@@ -3,7 +3,7 @@
 //!
 //! The first write of a tick changes the file's times, which belongs to a transaction. Five seconds after it began it is
 //! written; until its blocks are on the disk, behind everything that waits there, nobody can change the same blocks
-//! again, and so writers of the file wait. Left out: journals of data, transactions that are full, the thread that commits, blocks
+//! again, and so writers of the file wait. Not modelled: journals of data, transactions that are full, the thread that commits, blocks
 //! that are allocated. Checked with guests, whose writers stood still for up to two seconds while the disk had much to do.
 
 use crate::time::Ns;

@@ -2,7 +2,7 @@
 //!
 //! | what | file |
 //! |---|---|
-//! | how much may be dirty | [`dirty_limits`](crate::page_alloc::dirty_limits) |
+//! | how much may be dirty | [`dirty_limits`] |
 //! | how fast the disk writes and tasks may dirty | [`rate`], [`position`] |
 //! | writers that are slowed down | [`throttle`] |
 //! | files with dirty pages | [`inodes`] |

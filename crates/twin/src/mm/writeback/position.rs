@@ -1,7 +1,7 @@
 //! How much faster or slower than its rate a writer goes, by how far the dirty pages are from where they should be, and
 //! how long it pauses: `pos_ratio_polynom`, `wb_position_ratio`, `wb_max_pause`, `wb_min_pause` (3.2 to 6.12).
 //!
-//! Left out: disks with a limit of their own (`strictlimit`). Checked by tests of the curve here.
+//! Not modelled: disks with a limit of their own (`strictlimit`). Checked by tests of the curve here.
 
 use super::rate::{ONE, State};
 

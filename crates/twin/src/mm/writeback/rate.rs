@@ -2,7 +2,7 @@
 //! `wb_update_dirty_ratelimit`, `domain_update_dirty_limit`, `wb_calc_thresh`, `fprop_fraction_percpu` (3.2 to 6.12).
 //!
 //! Everything is brought up to date at most every 200 ms. There is one disk, so its share of all writing is nothing
-//! before any of its writes has ended of late, and everything after. Left out: several disks, and what is written
+//! before any of its writes has ended of late, and everything after. Not modelled: several disks, and what is written
 //! by others than the flusher and reclaim. Checked by tests of the arithmetic here.
 
 use super::Thresholds;

@@ -3,7 +3,7 @@
 //!
 //! A request of a file system has room for 256 pages, a page of memory of its own (`biovec-max`), taken eight at a time
 //! where a block of eight is free. It ends when the disk is done and the CPU has got to it: interrupts and the copying
-//! of emulated disks are work of a thread ([`BioEndIo`]), for which pages wait while their CPU is busy. Left out: what else
+//! of emulated disks are work of a thread ([`BioEndIo`]), for which pages wait while their CPU is busy. Not modelled: what else
 //! requests and their layers take, merging of requests, blocks that CPUs keep for themselves. Checked by a test here, and with the
 //! memory that guests had in `nr_slab_unreclaimable` while they wrote.
 

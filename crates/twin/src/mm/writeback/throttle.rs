@@ -1,7 +1,7 @@
 //! Slowing writers down: `balance_dirty_pages_ratelimited`, `balance_dirty_pages`, `dirty_poll_interval` (3.2 to 6.12).
 //!
 //! A task looks at the limits when it has dirtied some pages. Above the background limit it wakes the flusher; above
-//! free run it pauses for as long as its pages take at the rate that it is granted. Left out: limits of cgroups,
+//! free run it pauses for as long as its pages take at the rate that it is granted. Not modelled: limits of cgroups,
 //! asynchronous writers, what a task leaves to be paid by the next when it ends. Checked by tests here and of
 //! `tests/writeback.rs`.
 

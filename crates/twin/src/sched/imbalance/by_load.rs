@@ -2,7 +2,7 @@
 //! `early` 3.13 to 3.16.
 //!
 //! The early kernels pull from a group only if it has more tasks than CPUs, and only a newly idle CPU pulls whatever the
-//! averages say. Left out: averages over ticks (`cpu_load`), 3.17 to 4.13 as a generation of its own.
+//! averages say. Not modelled: averages over ticks (`cpu_load`), 3.17 to 4.13 as a generation of its own.
 
 use super::{CpuIdle, Group, Imbalance, LOAD, Shape, average};
 

@@ -2,7 +2,7 @@
 //!
 //! Two generations: since 5.5 groups are compared by what kind of busy they are ([`by_kind`]), before by their loads
 //! alone ([`by_load`]). A domain's groups are the CPUs of a node, or the nodes. A runnable task is a load of 1024 and
-//! fills a CPU, so utilisation is that of busy CPUs. Left out of both: misfit tasks, asymmetric capacity, groups that
+//! fills a CPU, so utilisation is that of busy CPUs. Not modelled in both: misfit tasks, asymmetric capacity, groups that
 //! are uneven because of affinity, load and utilisation that lag behind what runs. Checked by tests here.
 
 mod by_kind;
