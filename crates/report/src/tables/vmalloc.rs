@@ -16,7 +16,7 @@ pub fn tables(a: &Analysis) -> Vec<Table> {
     tables.extend(histogram("vmalloc-purge-intervals", "vmalloc: time between purges", "ns", &v.intervals));
     tables.extend(histogram(
         "vmalloc-purge-latency",
-        "vmalloc: purge latency (lazy_max_pages exceeded to end of purge)",
+        "vmalloc: purge latency from exceeding lazy_max_pages",
         "ns",
         &v.drains,
     ));
