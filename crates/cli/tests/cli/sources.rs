@@ -30,3 +30,31 @@ fn every_row_of_the_published_work_is_accounted_for() {
         assert!(place.contains('`') || place.contains("not yet"), "{row} says neither where nor when: {place}");
     }
 }
+
+/// Where a crate's test files are modules of one program, cargo does not see a file that nobody names.
+#[test]
+fn every_file_of_tests_is_in_a_program() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let names = |directory: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    let mut looked_at = 0;
+    for name in names(&crates) {
+        let manifest = std::fs::read_to_string(crates.join(&name).join("Cargo.toml")).unwrap_or_default();
+        if !manifest.contains("autotests = false") {
+            continue;
+        }
+        let tests = crates.join(&name).join("tests");
+        let files: Vec<String> = names(&tests).into_iter().filter(|file| file.ends_with(".rs")).collect();
+        let (programs, modules): (Vec<_>, Vec<_>) =
+            files.iter().partition(|file| manifest.contains(&format!("path = \"tests/{file}\"")));
+        let text: String = programs.iter().map(|file| std::fs::read_to_string(tests.join(file)).unwrap()).collect();
+        for file in modules {
+            let module = format!("mod {};", file.trim_end_matches(".rs"));
+            assert!(text.lines().any(|line| line == module), "crates/{name}/tests/{file} is in no test program");
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 30, "{looked_at} files");
+}
