@@ -265,11 +265,11 @@ Examples:
   mmtwin fidelity                          every stored cell beside the twin of today
   mmtwin fidelity first-touch --kernel 6.1 --mode exact
   mmtwin fidelity --refresh                first run in the lab what is not stored yet; --again runs all
-  mmtwin fidelity --write-docs             docs/fidelity.md")]
+  mmtwin fidelity --write-docs             docs/fidelity.md and docs/fidelity/*.csv")]
 pub struct Fidelity {
     /// Scenarios by name; all if none is named
     pub scenarios: Vec<String>,
-    /// Directory with scenarios and recordings
+    /// Directory with scenarios and stored runs
     #[arg(long, value_name = "DIR", default_value = "scenarios/fidelity")]
     pub directory: PathBuf,
     /// Only this kernel
@@ -284,7 +284,7 @@ pub struct Fidelity {
     /// Run in the lab what is stored too
     #[arg(long, requires = "refresh")]
     pub again: bool,
-    /// Write docs/fidelity.md
+    /// Write docs/fidelity.md and docs/fidelity/*.csv
     #[arg(long)]
     pub write_docs: bool,
 }
