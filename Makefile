@@ -2,7 +2,10 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test golden bench build setup lint lab lab-variants fidelity fidelity-refresh inject kills fuzz
+STATIC_TARGET = x86_64-unknown-linux-gnu
+
+.PHONY: demo test test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
+  fidelity-refresh fidelity-again inject kills fuzz
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -10,16 +13,33 @@ build:
 demo: build
 	tools/demo.sh $(BIN)
 
-# Installs what the tests compare against, then runs every check. Of the machine nothing changes but installed packages,
-# each of which is printed; tracefs, where it is not mounted, is mounted for the tests alone.
-test: setup lint
-	tools/with-tracefs.sh $(CARGO) test --workspace
-	MMTWIN_FUZZ_ROUNDS=3000 $(CARGO) test --workspace --test seeded
-	$(MAKE) golden
+# A program that needs no library of the machine it runs on. With glibc: its allocator is faster than that of musl, and
+# there is nothing to install.
+static:
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --quiet --bin mmtwin --target $(STATIC_TARGET) \
+	  --target-dir target/static
 
-# The examples' digests in an optimised build, for the usual and, where this CPU has it, a newer instruction set.
+# A .deb and a .tar.zst in target/dist, with man pages and completions.
+dist: static
+	tools/dist.sh target/static/$(STATIC_TARGET)/release/mmtwin
+
+# Installs what the tests compare against, then runs the checks. Of the machine nothing changes but installed packages,
+# each of which is printed; tracefs, where it is not mounted, is mounted for the tests alone.
+# Incremental compilation saves nothing in a fresh tree, and what it compiles runs slower.
+test: export CARGO_INCREMENTAL = 0
+test: setup lint
+	MMTWIN_FUZZ_ROUNDS=3000 tools/with-tracefs.sh $(CARGO) test --workspace
+
+# Before a release, some ten minutes: what `make test` does a part of, or not at all. `kills` and `inject` take longer.
+test-release: golden golden-v3 fidelity-again
+
+# The examples' digests in a build without assertions, optimised as a release; in `make test` they are compared in one
+# with assertions.
 golden:
 	$(CARGO) test --profile golden --package mmtwin-twin --test golden
+
+# The same for a newer instruction set, where this CPU has it.
+golden-v3:
 	if grep -qw avx2 /proc/cpuinfo && grep -qw fma /proc/cpuinfo; then \
 	  RUSTFLAGS="-C target-cpu=x86-64-v3" $(CARGO) test --profile golden --package mmtwin-twin --test golden \
 	    --target-dir target/x86-64-v3; \
@@ -46,14 +66,18 @@ lab:
 lab-variants:
 	tools/lab-variants.sh $(ARGS)
 
-# docs/fidelity.md: the twin of today beside the stored runs of real kernels.
+# docs/fidelity.md and docs/fidelity: the twin of today beside the stored runs of real kernels.
 fidelity: build
 	$(BIN) fidelity --write-docs
 
 # Runs in the lab what is not stored yet; ARGS=--again runs everything and shows what changed.
 fidelity-refresh: build lab
 	$(BIN) fidelity --refresh --write-docs $(ARGS)
-	git diff --stat -- docs/fidelity.md scenarios/fidelity
+	git diff --stat -- docs/fidelity.md docs/fidelity scenarios/fidelity
+
+# A run of every cell again in the lab: some 15 s each. `make test` does one.
+fidelity-again: setup
+	MMTWIN_FIDELITY=all $(CARGO) test --package mmtwin-validate --test fidelity stored_runs
 
 # Looks for inputs that crash, hang or break an invariant, FUZZ_SECONDS for each target; FUZZ_DOCS=1 writes the table of
 # docs/fuzzing.md. tools/fuzz.sh has the other settings.

@@ -2,9 +2,7 @@
 //! guest's timers, so that two runs in mode exact are equal byte by byte. Without QEMU 9, the kernels or the agent,
 //! which `make lab` sets up, the tests say that they are skipped.
 
-mod common;
-
-use common::Guest;
+use crate::common::Guest;
 use mmtwin_event::{CounterRow, Event, Sink};
 use mmtwin_lab::{Job, Mode, run_all};
 use std::collections::BTreeMap;
@@ -95,7 +93,7 @@ fn runs(release: &str, sets: &[&str], directory: &Path, count: usize) -> Option<
     let guest = Guest::new(release, Mode::Exact)?;
     let sets: Vec<String> =
         [&format!("kernel.release={release:?}")[..]].iter().chain(sets).map(|s| s.to_string()).collect();
-    let (scenario, agent) = (common::parse(SCENARIO, &sets), guest.agent());
+    let (scenario, agent) = (crate::common::parse(SCENARIO, &sets), guest.agent());
     let outputs: Vec<PathBuf> = (0..count).map(|number| directory.join(format!("{release}-{number}"))).collect();
     let jobs: Vec<Job<'_>> = outputs.iter().map(|output| guest.job(&scenario, &agent, output)).collect();
     let _turn = TURN.lock();
@@ -107,13 +105,13 @@ fn runs(release: &str, sets: &[&str], directory: &Path, count: usize) -> Option<
 
 fn seen(recording: &Path) -> Seen {
     let mut seen = Seen::default();
-    common::read(recording, &mut seen);
+    crate::common::read(recording, &mut seen);
     seen
 }
 
 /// A file that two recordings do not have in common.
 fn different(a: &Path, b: &Path) -> Option<PathBuf> {
-    let (a, b) = (common::measured(a), common::measured(b));
+    let (a, b) = (crate::common::measured(a), crate::common::measured(b));
     assert!(a.keys().eq(b.keys()) && a.len() > 20);
     a.into_iter().find(|(name, content)| *content != b[name]).map(|(name, _)| name)
 }
@@ -187,10 +185,11 @@ fn read_takes(release: &str, sets: &[&str], directory: &Path) -> Option<f64> {
     let guest = Guest::new(release, Mode::Exact)?;
     let sets: Vec<String> =
         [&format!("kernel.release={release:?}")[..]].iter().chain(sets).map(|s| s.to_string()).collect();
-    let (scenario, output) = (common::parse(READS, &sets), directory.join(sets.join(" ").replace(['/', '"'], "")));
+    let (scenario, output) =
+        (crate::common::parse(READS, &sets), directory.join(sets.join(" ").replace(['/', '"'], "")));
     let _turn = TURN.lock();
     guest.record(&scenario, &output);
-    let (recording, _) = common::read(&output, &mut Seen::default());
+    let (recording, _) = crate::common::read(&output, &mut Seen::default());
     let phase = recording.results.expect("results").phases[0].clone();
     let took = (phase.end - phase.start) as f64 / 1e3 / phase.accesses[0].touches as f64;
     eprintln!("{release} {sets:?}: {took:.1} us");

@@ -1,9 +1,7 @@
 //! Boots real kernels. Without QEMU or without the kernels, which `make lab` sets up, the tests say that they are
 //! skipped.
 
-mod common;
-
-use common::Guest;
+use crate::common::Guest;
 use mmtwin_lab::{Error, Job, Mode, Outcome, Stage, run};
 use mmtwin_scenario::Scenario;
 use std::path::PathBuf;
@@ -86,7 +84,7 @@ impl Bench {
 
 fn scenario(machine: &str, release: &str, rest: &str) -> Scenario {
     let text = format!("{machine}\n[kernel]\nrelease = \"{release}\"\n{rest}");
-    common::parse(&text, &[])
+    crate::common::parse(&text, &[])
 }
 
 #[test]
@@ -156,7 +154,7 @@ fn two_exact_runs_are_equal_byte_by_byte() {
     for name in ["a", "b"] {
         bench.run(&scenario, LISTING, name).unwrap_or_else(|e| panic!("{e}"));
     }
-    let (a, b) = (common::files(&bench.path("a")), common::files(&bench.path("b")));
+    let (a, b) = (crate::common::files(&bench.path("a")), crate::common::files(&bench.path("b")));
     assert!(a.keys().eq(b.keys()) && a.len() > 15);
     for (name, content) in &a {
         assert!(*content == b[name], "{} differs", name.display());

@@ -1,9 +1,7 @@
 //! Boots real kernels under memory pressure and NUMA balancing, and holds sums of events against the kernel's counters,
 //! as `report` does. What is missing (QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
 
-mod common;
-
-use common::Guest;
+use crate::common::Guest;
 use mmtwin_analysis::Analysis;
 use mmtwin_lab::Mode;
 use mmtwin_report::model::{Body, Cell};
@@ -101,9 +99,9 @@ fn recorded(release: &str) -> Option<Analysis> {
     }
     let directory = tempfile::tempdir().expect("directory");
     let output = directory.path().join("recording");
-    guest.record(&common::parse(&PRESSED.replace("RELEASE", release), &[]), &output);
+    guest.record(&crate::common::parse(&PRESSED.replace("RELEASE", release), &[]), &output);
     let mut analysis = Analysis::default();
-    let (_, outcome) = common::read(&output, &mut analysis);
+    let (_, outcome) = crate::common::read(&output, &mut analysis);
     assert_eq!(outcome.warnings.list(), []);
     Some(analysis)
 }

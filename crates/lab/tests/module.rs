@@ -1,9 +1,7 @@
 //! Work of a kernel module in guests: pages, vmalloc areas, and modules that come and go. What is missing (QEMU, the
 //! kernels, the module, the agent) is named, and the tests say that they are skipped.
 
-mod common;
-
-use common::Guest;
+use crate::common::Guest;
 use mmtwin_event::results::{ActionResult, PhaseResult, Results};
 use mmtwin_event::vocabulary::PurgeVmapAreaLazy;
 use mmtwin_event::{CounterRow, Event, Kind, Sink};
@@ -29,7 +27,7 @@ fn run_into(guest: &Guest, workload: &str, output: &Path) {
         "[machine]\ndistance = [[10, 21], [21, 10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"384 MiB\"\n\
          [[machine.node]]\ncpus = \"2-3\"\nmemory = \"384 MiB\"\n[kernel]\nrelease = \"{release}\"\n{workload}"
     );
-    guest.record(&common::parse(&text, &[]), output);
+    guest.record(&crate::common::parse(&text, &[]), output);
 }
 
 /// Runs it, and returns what was recorded.
@@ -38,7 +36,7 @@ fn run(guest: &Guest, workload: &str) -> (Results, Seen) {
     let output = directory.path().join("recording");
     run_into(guest, workload, &output);
     let mut seen = Seen::default();
-    let (recording, outcome) = common::read(&output, &mut seen);
+    let (recording, outcome) = crate::common::read(&output, &mut seen);
     assert_eq!(outcome.warnings.list(), []);
     let results = recording.results.clone().expect("results");
     results.phases.iter().flat_map(|phase| &phase.actions).for_each(|action| eprintln!("{action:?}"));
@@ -272,7 +270,7 @@ fn two_exact_runs_are_equal_byte_by_byte() {
     let recorded = ["a", "b"].map(|name| {
         let output = directory.path().join(name);
         run_into(&guest, workload, &output);
-        common::measured(&output)
+        crate::common::measured(&output)
     });
     let [a, b] = recorded;
     assert!(a.keys().eq(b.keys()) && a.contains_key(Path::new("results.json")));

@@ -1,9 +1,7 @@
 //! What the module shows of a guest when its workload begins is what the kernel counts. What is missing (QEMU, the
 //! kernels, the module, the agent) is named, and the test says that it is skipped.
 
-mod common;
-
-use common::Guest;
+use crate::common::Guest;
 use mmtwin_event::counters::{self, Run};
 use mmtwin_lab::Mode;
 use mmtwin_trace::recording::Recording;
@@ -58,7 +56,7 @@ const MARGIN: u64 = 250;
 fn lists_and_shrinkers_are_the_kernels() {
     for release in ["6.1", "6.12"] {
         let Some(guest) = Guest::new(release, Mode::Exact) else { return };
-        let scenario = common::parse(SCENARIO, &[format!("kernel.release={release:?}")]);
+        let scenario = crate::common::parse(SCENARIO, &[format!("kernel.release={release:?}")]);
         let directory = tempfile::tempdir().expect("directory");
         let output = directory.path().join("recording");
         guest.record(&scenario, &output);

@@ -1,9 +1,7 @@
 //! Kernels with one patch reverted: how their sources are edited, and that the change is really not in them. What is
 //! missing (perl, QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
 
-mod common;
-
-use common::Guest;
+use crate::common::Guest;
 use mmtwin_event::vocabulary::PurgeVmapAreaLazy;
 use mmtwin_event::{Event, Kind, Sink};
 use mmtwin_lab::Mode;
@@ -109,7 +107,7 @@ fn operations(name: &str, release: &str) -> Option<(Seen, u64)> {
     let output = directory.path().join("recording");
     guest.record(&scenario, &output);
     let mut seen = Seen::default();
-    let (recording, _) = common::read(&output, &mut seen);
+    let (recording, _) = crate::common::read(&output, &mut seen);
     let results = recording.results.expect("results");
     Some((seen, results.phases[0].actions[0].more["purge_calls"] as u64))
 }

@@ -20,7 +20,7 @@ fn root() -> PathBuf {
 
 /// A recording of a guest with a cgroup, unpacked.
 fn recorded() -> (TempDir, Analysed) {
-    let packed = root().join("scenarios/fidelity/recordings/reclaim-cgroup/6.1/exact-seed-1.tar.zst");
+    let packed = root().join("tests/data/recordings/reclaim-cgroup-6.1.tar.zst");
     let directory = tempfile::tempdir().expect("a directory");
     let stream = zstd::Decoder::new(File::open(packed).expect("a recording")).expect("Zstandard");
     tar::Archive::new(stream).unpack(directory.path()).expect("a recording");

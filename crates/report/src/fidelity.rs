@@ -14,7 +14,7 @@ pub mod reclaim;
 use crate::model::{Body, Cell, Na, Table};
 use crate::statistics;
 use crate::tables::column;
-use curves::{Curve, CurveRow};
+use curves::{CurveRow, Growth};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::counters::is_gauge;
 use mmtwin_event::results::Results;
@@ -27,7 +27,7 @@ pub struct Observed {
     /// Values by (group, name).
     pub values: BTreeMap<(u8, String), f64>,
     /// When counters grew.
-    pub curves: BTreeMap<String, Curve>,
+    pub growth: BTreeMap<String, Growth>,
 }
 
 /// Groups: counters of the machine, of nodes, values of zones.
@@ -139,7 +139,7 @@ pub fn observe(analysis: &Analysis, results: Option<&Results>) -> Observed {
     if let Some(seconds) = balancing::settled(analysis) {
         seen.insert((5, balancing::SETTLED.into()), (1000.0 * seconds).round() / 1000.0);
     }
-    Observed { values: seen, curves: curves::curves(analysis, results) }
+    Observed { values: seen, growth: curves::growth(analysis, results) }
 }
 
 /// Puts runs of the kernel and of the twin side by side. `background` are runs of the kernel without a workload, if
@@ -154,7 +154,7 @@ pub fn compare(kernel: &[Observed], twin: &[Observed], background: &[Observed]) 
     keys.sort();
     keys.dedup();
     let of =
-        |runs: &[Observed]| -> Vec<BTreeMap<String, Curve>> { runs.iter().map(|run| run.curves.clone()).collect() };
+        |runs: &[Observed]| -> Vec<BTreeMap<String, Growth>> { runs.iter().map(|run| run.growth.clone()).collect() };
     let mut fidelity = Fidelity::default();
     for key in keys {
         // Only what accumulates adds up.
@@ -228,15 +228,26 @@ impl Fidelity {
         (inside, self.rows.iter().filter(near).count(), self.rows.len())
     }
 
+    /// (curves that are no farther from the kernel's median than a run of the kernel, all that the twin has).
+    pub fn curves_inside(&self) -> (usize, usize) {
+        let known = || self.curves.iter().filter_map(|row| Some((row.distance?, row.spread)));
+        (known().filter(|(distance, spread)| distance <= spread).count(), known().count())
+    }
+
+    /// Median error of all quantities, in percent; 0 of none.
+    pub fn median_error(&self) -> f64 {
+        let mut errors: Vec<f64> = self.rows.iter().filter_map(Row::error_percent).map(f64::abs).collect();
+        errors.sort_by(f64::total_cmp);
+        median(&errors)
+    }
+
     /// One line of verdict.
     pub fn summary(&self) -> String {
         let (inside, near, all) = self.counts();
-        let mut errors: Vec<f64> = self.rows.iter().filter_map(Row::error_percent).map(f64::abs).collect();
-        errors.sort_by(f64::total_cmp);
         format!(
             "{inside} of {all} quantities inside the kernel's range, {near} inside or within 5 % of its median; median \
              error {:.1} %; {} quantities of the kernel are not kept by the twin",
-            median(&errors),
+            self.median_error(),
             self.unknown
         )
     }

@@ -5,10 +5,7 @@
 //! which are rounds of the readers, sets the rounds per target, MMTWIN_FUZZ_SEED the first seed; a failure names the
 //! seed of its round.
 
-#[path = "common/memory.rs"]
-mod memory;
-
-use memory::bounded;
+use crate::memory::bounded;
 use mmtwin_scenario::{Faults, Scenario, from_json, load, parse};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

@@ -1,9 +1,6 @@
 //! Everything that a scenario multiplies, nests, includes or reads has a limit, which the message names.
 
-#[path = "common/memory.rs"]
-mod memory;
-
-use memory::bounded;
+use crate::memory::bounded;
 use mmtwin_scenario::{load, parse};
 use std::fs;
 use std::path::Path;

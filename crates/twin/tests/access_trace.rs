@@ -1,8 +1,6 @@
 //! Access traces: replayed touch by touch, through the same faults and lists as every touch.
 
-mod common;
-
-use common::scenario::{Finished, ran_explicitly, replayed};
+use crate::common::scenario::{Finished, ran_explicitly, replayed};
 use mmtwin_event::results::Ending;
 use mmtwin_twin::workload::trace::{Trace, TraceError};
 use mmtwin_scenario::program;

@@ -1,8 +1,6 @@
 //! The allocator and its counters as a whole.
 
-mod common;
-
-use common::{BROADWELL, DESIGNS, GIB, kernel, machine, vmstat};
+use crate::common::{BROADWELL, DESIGNS, GIB, kernel, machine, vmstat};
 use mmtwin_event::vocabulary::{MmPageAlloc, MmPageAllocExtfrag, MmPagePcpuDrain};
 use mmtwin_event::{Event, Kind, Sink};
 use mmtwin_twin::frame::{Migratetype, Pfn, State, ZONES, ZoneKind};

@@ -1,8 +1,6 @@
 //! Limits and protections of cgroups in whole runs.
 
-mod common;
-
-use common::scenario::{Finished, ran};
+use crate::common::scenario::{Finished, ran};
 use mmtwin_event::results::Ending;
 
 /// A machine of 256 MiB with two CPUs, swap that is memory, and cgroups.

@@ -1,9 +1,7 @@
 //! Reclaim for blocks in the kernels of 2010, in whole runs: a full machine with dirty files and swap on slow disks, and
 //! requests for huge pages.
 
-mod common;
-
-use common::scenario::{Finished, count, events, ran, refused};
+use crate::common::scenario::{Finished, count, events, ran, refused};
 
 /// The kernels, in the order in which they followed each other.
 const KERNELS: [&str; 4] = ["2.6.36", "2.6.36-lowlumpy", "2.6.36-waitcongest", "2.6.37"];

@@ -1,8 +1,6 @@
 //! Reclaim by zones, as in 2010, in whole runs: events and counters agree, and the rules show in what comes out.
 
-mod common;
-
-use common::scenario::{Finished, access, count, events, ran, refused, region};
+use crate::common::scenario::{Finished, access, count, events, ran, refused, region};
 use mmtwin_event::results::Ending;
 
 /// A small machine of zones DMA and DMA32.

@@ -1,8 +1,6 @@
 //! Huge pages for faults on a machine whose memory is full: who waits for them gets them by reclaim and compaction.
 
-mod common;
-
-use common::scenario::ran;
+use crate::common::scenario::ran;
 
 /// A reader scatters pages of its file over 512 MiB; then a program writes 128 MiB, and asks for huge pages or does not.
 fn text(defrag: &str, config: &str) -> String {

@@ -1,8 +1,6 @@
 //! Node reclaim (`vm.zone_reclaim_mode`) in whole runs.
 
-mod common;
-
-use common::scenario::{Finished, count, events, ran, refused};
+use crate::common::scenario::{Finished, count, events, ran, refused};
 use mmtwin_event::results::Ending;
 
 /// Two nodes of 256 MiB so far apart, with or without CPUs on the second.

@@ -1,8 +1,6 @@
 //! NUMA balancing in whole runs.
 
-mod common;
-
-use common::scenario::{Finished, ran, ran_explicitly, refused};
+use crate::common::scenario::{Finished, ran, ran_explicitly, refused};
 
 /// Four nodes with two CPUs and 512 MiB each.
 const FOUR: &str = "[machine]\nname = \"m\"\ndistance = [[10, 20, 20, 20], [20, 10, 20, 20], [20, 20, 10, 20], \

@@ -1,9 +1,7 @@
 //! What the counter threshold does on the published machine and on others; the published table itself is checked by
 //! `mmtwin reproduce numa-counters` and its test.
 
-mod common;
-
-use common::{BROADWELL, GIB, broadwell, kernel, machine, vmstat};
+use crate::common::{BROADWELL, GIB, broadwell, kernel, machine, vmstat};
 use mmtwin_twin::hw::Machine;
 use mmtwin_twin::page_alloc::{Policy, Request, Rules};
 use mmtwin_twin::vmstat::{Design, closed_form};

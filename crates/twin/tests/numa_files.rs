@@ -1,8 +1,6 @@
 //! NUMA balancing and fault-around of files and shared memory that several processes map, in whole runs.
 
-mod common;
-
-use common::scenario::{Finished, ran, ran_explicitly, ran_with};
+use crate::common::scenario::{Finished, ran, ran_explicitly, ran_with};
 
 /// Four nodes with two CPUs and 512 MiB each, scanned four times a second.
 fn config(rest: &str) -> String {

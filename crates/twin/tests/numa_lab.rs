@@ -1,8 +1,6 @@
 //! Small scenarios whose answers were measured on Linux 6.1 in the lab (`tests/data/lab`, mode exact, seed 1).
 
-mod common;
-
-use common::scenario::{Finished, ran, ran_explicitly};
+use crate::common::scenario::{Finished, ran, ran_explicitly};
 
 fn scenario(name: &str) -> String {
     let path = format!("{}/tests/data/lab/{name}.toml", env!("CARGO_MANIFEST_DIR"));

@@ -1,8 +1,6 @@
 //! Sampled touches under NUMA balancing held against touch by touch: as many touches, marks and hinting faults.
 
-mod common;
-
-use common::scenario::{Finished, ran, ran_explicitly};
+use crate::common::scenario::{Finished, ran, ran_explicitly};
 
 /// Two threads on each of which nodes, so much memory per node, and one region with one access in each of its phases.
 struct Case {

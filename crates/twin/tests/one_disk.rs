@@ -1,8 +1,6 @@
 //! A disk that seeks, with swap on it or not, in whole runs.
 
-mod common;
-
-use common::scenario::{Finished, access, count, ran, refused, region};
+use crate::common::scenario::{Finished, access, count, ran, refused, region};
 
 /// A machine of 128 MiB and disks of 40 MB/s. Older kernels than 6.1 sleep while no queue is congested, so two disks can be
 /// slower than one.

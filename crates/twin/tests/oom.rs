@@ -1,8 +1,6 @@
 //! Memory that is full: who is killed, what the kernel leaves of it, and that others go on.
 
-mod common;
-
-use common::scenario::{Finished, events, ran};
+use crate::common::scenario::{Finished, events, ran};
 use mmtwin_event::results::Ending;
 
 /// A machine of 256 MiB without swap, with two CPUs.

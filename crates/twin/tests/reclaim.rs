@@ -1,8 +1,6 @@
 //! Reclaim in whole runs: events and counters agree, pages come back, touches by rates find the same as touches one by one.
 
-mod common;
-
-use common::scenario::{Finished, MACHINE, access, ran, ran_explicitly, region};
+use crate::common::scenario::{Finished, MACHINE, access, ran, ran_explicitly, region};
 use mmtwin_event::results::Ending;
 
 /// A small machine with swap that is memory.

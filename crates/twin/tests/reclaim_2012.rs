@@ -1,8 +1,6 @@
 //! Reclaim in the kernels of 2012, in whole runs.
 
-mod common;
-
-use common::scenario::{Finished, access, count, events, ran, region};
+use crate::common::scenario::{Finished, access, count, events, ran, region};
 use mmtwin_event::results::Ending;
 
 /// The kernels, in the order in which they followed each other.

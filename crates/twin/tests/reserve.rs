@@ -1,8 +1,6 @@
 //! Tasks that reclaim while the reserve is gone wait for kswapd.
 
-mod common;
-
-use common::scenario::{Finished, ran};
+use crate::common::scenario::{Finished, ran};
 use mmtwin_event::results::Ending;
 
 /// A reader that may use node 1 only, whose kswapd is slow. The node has no zone that is kept for others.

@@ -1,8 +1,6 @@
 //! What results say of a workload: CPU time without waits, every fault once, and counters as each release counts them.
 
-mod common;
-
-use common::scenario::{Finished, MACHINE, access, count, ran, ran_explicitly, region};
+use crate::common::scenario::{Finished, MACHINE, access, count, ran, ran_explicitly, region};
 
 /// 64 MiB of one CPU with a disk and swap.
 fn machine(release: &str, disk: &str, swap: &str) -> String {

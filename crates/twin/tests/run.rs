@@ -1,8 +1,6 @@
 //! Whole runs of scenarios: phases, actions, touches, counters.
 
-mod common;
-
-use common::scenario::{MACHINE, ran, ran_explicitly, refused};
+use crate::common::scenario::{MACHINE, ran, ran_explicitly, refused};
 use mmtwin_event::results::Ending;
 
 /// A process with a region of 256 MiB that two threads touch.

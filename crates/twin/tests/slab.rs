@@ -1,8 +1,6 @@
 //! Names that are looked up: dentries fill blocks of slab, and shrinkers give them back.
 
-mod common;
-
-use common::scenario::{Finished, ran, refused};
+use crate::common::scenario::{Finished, ran, refused};
 use mmtwin_event::results::Ending;
 
 /// A machine of 128 MiB with a process that looks names up beside one that reads a file of 128 MiB.

@@ -1,8 +1,6 @@
 //! A run that gets nowhere ends, and says where and why.
 
-mod common;
-
-use common::scenario::ran;
+use crate::common::scenario::ran;
 use mmtwin_event::results::Ending;
 use mmtwin_twin::engine::Halted;
 

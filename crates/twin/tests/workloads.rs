@@ -1,9 +1,7 @@
 //! Workloads of the published tests of 2010 and 2012: attempts to get blocks, memory and files that are given back while others
 //! go on, and controls that hardly press memory, in which the kernels agree.
 
-mod common;
-
-use common::scenario::{Finished, count, ran, ran_with};
+use crate::common::scenario::{Finished, count, ran, ran_with};
 use mmtwin_event::results::Attempt;
 
 /// 256 MiB with a disk that takes time, and a process of one thread.

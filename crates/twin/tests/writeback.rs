@@ -1,8 +1,6 @@
 //! Dirty pages of files in whole runs: they are all written once, in time, and writers go as fast as the disk.
 
-mod common;
-
-use common::scenario::{Finished, count, events, ran};
+use crate::common::scenario::{Finished, count, events, ran};
 use mmtwin_event::results::Ending;
 
 /// A small machine whose disk takes some time.

@@ -3,9 +3,7 @@
 
 #![allow(clippy::single_range_in_vec_init)] // memory really is a list of ranges
 
-mod common;
-
-use common::{BROADWELL, kernel, vmstat};
+use crate::common::{BROADWELL, kernel, vmstat};
 use mmtwin_twin::hw::{Cpu, Machine, Node};
 use mmtwin_twin::mm::kernel::{Kernel, KernelRules};
 use mmtwin_twin::page_alloc::Rules;
@@ -156,7 +154,8 @@ fn owned(names: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_4_13_zone_prints_four_kinds() {
-    let mut kernel = kernel(common::machine(1, 16, 1, common::GIB), Rules::V4_13, vmstat(Design::InZone, None));
+    let mut kernel =
+        kernel(crate::common::machine(1, 16, 1, crate::common::GIB), Rules::V4_13, vmstat(Design::InZone, None));
     let (text, _) = kernel.stat.zoneinfo_text(&kernel.alloc);
     assert_eq!(text.matches("zone ").count(), 4);
     assert!(text.contains("        protection: (0, ") && text.contains("  vm stats threshold: 10\n"));

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 /// A stored run of the lab, and one of the twin with events.
-pub const STORED: &str = "scenarios/fidelity/recordings/reclaim-cgroup-swap/6.1/exact-seed-1.tar.zst";
+pub const STORED: &str = "tests/data/recordings/reclaim-cgroup-swap-6.1.tar.zst";
 
 /// A scenario short of memory, for some thousand events.
 const SMALL: &str = "[machine]\nname = \"m\"\nswap = { size = \"16 MiB\" }\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"32 MiB\"\n\

@@ -218,8 +218,8 @@ pub fn unless_made(path: &Path, made: &str, bytes: u64, make: impl FnOnce() -> R
         return Ok(());
     }
     let dir = path.parent().unwrap_or(Path::new("."));
-    let disk = nix::sys::statvfs::statvfs(dir).map_err(fail(dir))?;
-    let free = disk.blocks_available() * disk.fragment_size();
+    let disk = rustix::fs::statvfs(dir).map_err(fail(dir))?;
+    let free = disk.f_bavail * disk.f_frsize;
     // The writer keeps pages in a temporary file first.
     if free < bytes * 2 + (1 << 30) {
         let (free, bytes) = (free >> 20, bytes >> 20);

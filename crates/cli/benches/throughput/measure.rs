@@ -4,7 +4,6 @@
 //! (`getrusage`); wall time includes starting it. Standard output goes to /dev/null.
 
 use crate::inputs::{Result, fail};
-use nix::sys::resource::{Usage, UsageWho, getrusage};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Seek};
@@ -86,7 +85,7 @@ impl Program {
         if let Some(path) = &self.stdout {
             command.stdout(File::create(path).map_err(fail(path))?);
         }
-        let before = cpu(UsageWho::RUSAGE_CHILDREN)?;
+        let before = cpu(libc::RUSAGE_CHILDREN)?;
         let start = Instant::now();
         let mut child = command.spawn().map_err(|e| format!("{name}: {e}"))?;
         if let Some(look) = look {
@@ -97,7 +96,7 @@ impl Program {
         }
         let status = child.wait().map_err(|e| format!("{name}: {e}"))?;
         let wall = start.elapsed().as_secs_f64();
-        let cpu = cpu(UsageWho::RUSAGE_CHILDREN)? - before;
+        let cpu = cpu(libc::RUSAGE_CHILDREN)? - before;
         let mut text = String::new();
         errors.rewind().and_then(|()| errors.read_to_string(&mut text)).map_err(|e| e.to_string())?;
         // An input of the benchmark is whole: a warning of ours means that something else was measured.
@@ -132,16 +131,21 @@ pub fn median(costs: Vec<Cost>) -> Cost {
 
 /// Runs something of this process.
 pub fn own<T>(work: impl FnOnce() -> Result<T>) -> Result<Cost> {
-    let (before, start) = (cpu(UsageWho::RUSAGE_SELF)?, Instant::now());
+    let (before, start) = (cpu(libc::RUSAGE_SELF)?, Instant::now());
     work()?;
-    Ok(Cost { wall: start.elapsed().as_secs_f64(), cpu: cpu(UsageWho::RUSAGE_SELF)? - before })
+    Ok(Cost { wall: start.elapsed().as_secs_f64(), cpu: cpu(libc::RUSAGE_SELF)? - before })
 }
 
-/// Seconds of user and system time so far.
-fn cpu(who: UsageWho) -> Result<f64> {
-    let usage: Usage = getrusage(who).map_err(|e| format!("getrusage: {e}"))?;
-    let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
-    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+/// Seconds of user and system time so far, of this process or of its children.
+fn cpu(who: i32) -> Result<f64> {
+    // SAFETY: all zeroes are a value of it.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes the structure that it is given.
+    if unsafe { libc::getrusage(who, &mut usage) } != 0 {
+        return Err(format!("getrusage: {}", std::io::Error::last_os_error()));
+    }
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    Ok(seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
 /// Reads a file so that it is in the page cache.

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// Record, explain, simulate and predict how Linux manages memory on NUMA machines.
 #[derive(Parser, Debug)]
-#[command(name = "mmtwin", version, propagate_version = true, max_term_width = 110)]
+#[command(name = "mmtwin", version = env!("MMTWIN_VERSION"), propagate_version = true, max_term_width = 110)]
 #[command(after_help = "\
 Examples:
   mmtwin record -- ./app            record this machine while ./app runs

@@ -268,11 +268,11 @@ Examples:
   mmtwin fidelity                          compare all stored cells with the twin
   mmtwin fidelity first-touch --kernel 6.1 --mode exact
   mmtwin fidelity --refresh                first run missing cells in the lab; --again runs all
-  mmtwin fidelity --write-docs             docs/fidelity.md")]
+  mmtwin fidelity --write-docs             docs/fidelity.md and docs/fidelity/*.csv")]
 pub struct Fidelity {
     /// Scenarios (default: all)
     pub scenarios: Vec<String>,
-    /// Directory with scenarios and recordings
+    /// Directory with scenarios and stored runs
     #[arg(long, value_name = "DIR", default_value = "scenarios/fidelity")]
     pub directory: PathBuf,
     /// Only this kernel
@@ -287,7 +287,7 @@ pub struct Fidelity {
     /// Run all cells in the lab, including stored ones
     #[arg(long, requires = "refresh")]
     pub again: bool,
-    /// Write docs/fidelity.md
+    /// Write docs/fidelity.md and docs/fidelity/*.csv
     #[arg(long)]
     pub write_docs: bool,
 }

@@ -4,12 +4,14 @@ use crate::args::Fidelity;
 use crate::lab::on_lab;
 use crate::{Failure, parallel, say};
 use mmtwin_trace::output::FileOutput;
-use mmtwin_validate::fidelity::difference::{CHANGES, Change, section};
-use mmtwin_validate::fidelity::{BACKGROUND, Cell, Guests, Judged, cells, page};
-use std::collections::BTreeMap;
+use mmtwin_validate::fidelity::difference::{CHANGES, Change, summary};
+use mmtwin_validate::fidelity::{Cell, Guests, Judge, Judged, cells, details, files, page};
+use std::path::Path;
 
-/// Where the table of all cells is kept.
-const DOCS: &str = "docs/fidelity.md";
+/// Where the page is kept.
+const PAGE: &str = "docs/fidelity.md";
+/// Where the figures behind it are kept.
+const FILES: &str = "docs/fidelity";
 
 /// Runs the verb.
 pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
@@ -41,23 +43,25 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
             say(&format!("{} before and after: {runs} runs in the lab", change.name));
         }
     }
-    let mut backgrounds = BTreeMap::new();
-    for cell in all.iter().filter(|cell| cell.name == BACKGROUND) {
-        backgrounds.insert((cell.kernel.clone(), cell.mode.to_string()), cell.observed()?);
-    }
-    let judge = |cell: &Cell| {
-        let background = backgrounds.get(&(cell.kernel.clone(), cell.mode.to_string()));
-        cell.judge(background.filter(|_| cell.name != BACKGROUND).map_or(&[], |runs| runs))
-    };
     let chosen: Vec<&Cell> = all.iter().filter(chosen).collect();
-    let judged: Vec<Judged> = parallel::each(&chosen, |cell| Ok(judge(cell)?))?;
-    let mut text = page(&judged);
-    if !changes.is_empty() {
-        text.push_str(&section(&changes, &arguments.directory)?);
+    let judge = Judge::new(&all)?;
+    let judged: Vec<Judged> = parallel::each(&chosen, |cell| Ok(judge.judge(cell)?))?;
+    let (changed, sentence) = match changes.is_empty() {
+        true => (None, String::new()),
+        false => summary(&changes, &arguments.directory).map(|(csv, sentence)| (Some(csv), sentence))?,
+    };
+    let mut text = page(&judged, &sentence);
+    if !arguments.write_docs {
+        if !arguments.scenarios.is_empty() {
+            text.push_str(&details(&judged));
+        }
+        std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?;
+        return Ok(0);
     }
-    match arguments.write_docs {
-        true => FileOutput::open(DOCS.as_ref(), true, 0o666)?.write(text.as_bytes())?,
-        false => std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?,
+    std::fs::create_dir_all(FILES)?;
+    for csv in files(&judged).into_iter().chain(changed) {
+        FileOutput::open(&Path::new(FILES).join(csv.name), true, 0o666)?.write(csv.text().as_bytes())?;
     }
+    FileOutput::open(PAGE.as_ref(), true, 0o666)?.write(text.as_bytes())?;
     Ok(0)
 }

@@ -69,7 +69,7 @@ fn a_trace_of_a_real_kernel() {
 /// A stored recording of a real kernel in the lab: what it has of a task is reported, what no kernel traces is named.
 #[test]
 fn a_recording_of_the_lab() {
-    let stored = "scenarios/fidelity/recordings/numa-two-fit/6.1/exact-seed-1.tar.zst";
+    let stored = "tests/data/recordings/numa-two-fit-6.1.tar.zst";
     let script = ok(["script", stored, "-e", "sched:sched_*_numa"]);
     let field =
         |line: &str, name: &str| -> Option<String> { line.split_once(name)?.1.split(' ').next().map(str::to_string) };

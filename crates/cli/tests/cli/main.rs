@@ -19,6 +19,7 @@ mod raw_pages;
 mod record;
 mod run;
 mod scenario;
+mod sources;
 mod support;
 mod tracecmd;
 mod transcripts;

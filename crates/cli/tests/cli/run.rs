@@ -251,7 +251,7 @@ fn the_times_of_a_run_are_known_in_its_report() {
 fn a_run_begins_where_a_recording_began() {
     let scratch = scratch();
     let held = scratch.path().join("held.mmt");
-    let packed = root().join("scenarios/fidelity/recordings/reclaim-cgroup/6.1/exact-seed-1.tar.zst");
+    let packed = root().join("tests/data/recordings/reclaim-cgroup-6.1.tar.zst");
     let stream = zstd::Decoder::new(std::fs::File::open(packed).expect("a recording")).expect("Zstandard");
     tar::Archive::new(stream).unpack(&held).expect("a recording");
     let (scenario, held) = ("scenarios/fidelity/reclaim-cgroup.toml", held.to_str().expect("UTF-8"));

@@ -209,7 +209,17 @@ fn help() {
     transcript("help", &["--help"]);
     transcript("help-report", &["report", "--help"]);
     transcript("help-explain", &["explain", "--help"]);
-    transcript("version", &["--version"]);
+}
+
+/// The version, and the commit that was built where this is a working tree of git.
+#[test]
+fn version() {
+    let git = std::process::Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).current_dir(root()).output();
+    let commit = git.ok().filter(|output| output.status.success()).map(|output| output.stdout);
+    let commit = commit.map_or_else(String::new, |text| format!(" ({})", String::from_utf8_lossy(&text).trim_end()));
+    let printed = mmtwin(["--version"]);
+    let expected = format!("mmtwin {}{commit}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!((printed.status, String::from_utf8_lossy(&printed.out).as_ref()), (0, expected.as_str()));
 }
 
 #[test]

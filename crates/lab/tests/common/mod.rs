@@ -1,7 +1,5 @@
 //! Guests for tests: what they need is found, or what is missing is named and the test says that it is skipped.
 
-#![allow(dead_code)] // each test uses some of it
-
 use mmtwin_event::Sink;
 use mmtwin_lab::{Error, Folder, Job, Kernel, Lab, Mode, Qemu, run};
 use mmtwin_scenario::Scenario;

@@ -9,5 +9,5 @@ mod twin;
 
 pub use host::on_host;
 pub use lab::{LabOptions, on_lab};
-pub use state::state_of;
+pub use state::{STATE_FILES, state_of};
 pub use twin::{Request, Simulated, access_trace, run, source};

@@ -10,6 +10,10 @@ use mmtwin_twin::frame::{Migratetype, ZoneKind};
 use mmtwin_twin::mm::kernel::{ListState, ZoneState};
 use mmtwin_twin::page_alloc::{FreeBlocksByType, PerCpuState};
 
+/// Files of a recorded state that are read.
+pub const STATE_FILES: [&str; 5] =
+    ["/proc/zoneinfo", "/proc/mmtwin_lru", "/proc/mmtwin_pagesets", "/proc/mmtwin_shrinkers", "/proc/pagetypeinfo"];
+
 /// What has to be known of a zone.
 const SIZES: [&str; 5] = ["start_pfn", "spanned", "present", "managed", "free"];
 
@@ -36,7 +40,10 @@ pub fn state_of(recorded: &Analysed) -> Result<Option<State>, Error> {
 
 /// The state of `state.json`, or what is wrong with it.
 fn of_files(state: &manifest::State) -> Result<State, String> {
-    let text = |path: &str| state.files.get(path).map_or("", String::as_str);
+    let text = |path: &str| {
+        debug_assert!(STATE_FILES.contains(&path), "{path}");
+        state.files.get(path).map_or("", String::as_str)
+    };
     let zoneinfo = read(text, "/proc/zoneinfo", counters::zoneinfo)?;
     let pagesets = read(text, "/proc/mmtwin_pagesets", counters::pagesets)?;
     let blocks = read(text, "/proc/pagetypeinfo", counters::free_blocks)?;

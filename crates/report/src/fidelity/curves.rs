@@ -17,8 +17,11 @@ const LEAST: f64 = 100.0;
 /// Parts of the time at whose ends curves are compared.
 const PARTS: usize = 200;
 
+/// What a counter's curve follows from: its samples from the begin of the workload to its end, as (time, value).
+pub type Growth = Vec<(u64, u64)>;
+
 /// A curve at the ends of equal parts of the time.
-pub type Curve = Vec<f64>;
+type Curve = Vec<f64>;
 
 /// A counter's curves on both sides.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +34,8 @@ pub struct CurveRow {
     pub spread: f64,
 }
 
-/// The curves of all counters of a run that have one.
-pub fn curves(analysis: &Analysis, results: Option<&Results>) -> BTreeMap<String, Curve> {
+/// The growth of all counters of a run that have a curve.
+pub fn growth(analysis: &Analysis, results: Option<&Results>) -> BTreeMap<String, Growth> {
     let phases = || results.iter().flat_map(|results| &results.phases);
     let start = phases().map(|phase| phase.start).min().unwrap_or(0);
     let end = phases().map(|phase| phase.end).max().unwrap_or(u64::MAX);
@@ -43,25 +46,28 @@ pub fn curves(analysis: &Analysis, results: Option<&Results>) -> BTreeMap<String
             for name in names.into_iter().filter(|name| !is_gauge(source, name)) {
                 let points = analysis.counters.series(source, key, &name);
                 let label = super::label(key, &name);
-                found.extend(curve(&points, start, end).map(|curve| (label, curve)));
+                found.extend(between(&points, start, end).map(|growth| (label, growth)));
             }
         }
     }
     found
 }
 
-/// The curve of samples between two times; `None` where there are too few, or one is missing.
-fn curve(points: &[(u64, Option<u64>)], start: u64, end: u64) -> Option<Curve> {
+/// The samples between two times; `None` where there are too few, one is missing, or the counter grew too little.
+fn between(points: &[(u64, Option<u64>)], start: u64, end: u64) -> Option<Growth> {
     // The last sample before the workload and the first after it are its begin and end.
     let first = points.iter().rposition(|(at, _)| *at <= start).unwrap_or(0);
     let last = points.iter().position(|(at, _)| *at >= end).unwrap_or(points.len().saturating_sub(1));
     let points = points.get(first..=last).filter(|points| points.len() >= MIN_SAMPLES)?;
-    let values: Vec<(f64, f64)> =
-        points.iter().map(|(at, value)| Some((*at as f64, (*value)? as f64))).collect::<Option<_>>()?;
+    let growth: Growth = points.iter().map(|(at, value)| Some((*at, (*value)?))).collect::<Option<_>>()?;
+    let ((begin, from), (end, to)) = (growth[0], growth[growth.len() - 1]);
+    (end > begin && to as f64 - from as f64 >= LEAST).then_some(growth)
+}
+
+/// The curve of a counter's growth.
+fn curve(growth: &Growth) -> Curve {
+    let values: Vec<(f64, f64)> = growth.iter().map(|(at, value)| (*at as f64, *value as f64)).collect();
     let ((begin, from), (end, to)) = (values[0], values[values.len() - 1]);
-    if end <= begin || to - from < LEAST {
-        return None;
-    }
     let mut at = 0;
     let value = |part: usize| {
         let time = begin + (end - begin) * part as f64 / PARTS as f64;
@@ -72,13 +78,13 @@ fn curve(points: &[(u64, Option<u64>)], start: u64, end: u64) -> Option<Curve> {
         let share = if t1 > t0 { ((time - t0) / (t1 - t0)).clamp(0.0, 1.0) } else { 1.0 };
         (v0 + (v1 - v0) * share - from) / (to - from)
     };
-    Some((0..=PARTS).map(value).collect())
+    (0..=PARTS).map(value).collect()
 }
 
 /// Puts the curves of both sides side by side, where all runs of the kernel have one.
-pub fn compare(kernel: &[BTreeMap<String, Curve>], twin: &[BTreeMap<String, Curve>]) -> Vec<CurveRow> {
-    let all = |runs: &[BTreeMap<String, Curve>], name: &String| -> Option<Vec<Curve>> {
-        runs.iter().map(|run| run.get(name).cloned()).collect::<Option<Vec<_>>>().filter(|curves| !curves.is_empty())
+pub fn compare(kernel: &[BTreeMap<String, Growth>], twin: &[BTreeMap<String, Growth>]) -> Vec<CurveRow> {
+    let all = |runs: &[BTreeMap<String, Growth>], name: &String| -> Option<Vec<Curve>> {
+        runs.iter().map(|run| run.get(name).map(curve)).collect::<Option<Vec<_>>>().filter(|curves| !curves.is_empty())
     };
     let names = kernel.first().into_iter().flat_map(BTreeMap::keys);
     let row = |name: &String| {
@@ -114,35 +120,36 @@ mod tests {
         (0..).map(|i| 1000 + 10 * i).zip(values.iter().map(|value| Some(*value))).collect()
     }
 
-    fn one(curve: Curve) -> Vec<BTreeMap<String, Curve>> {
-        vec![BTreeMap::from([("pgfault".to_string(), curve)])]
+    fn one(growth: Growth) -> Vec<BTreeMap<String, Growth>> {
+        vec![BTreeMap::from([("pgfault".to_string(), growth)])]
     }
 
     #[test]
     fn growth_at_another_time_is_a_distance() {
-        let even = curve(&samples(&[0, 100, 200, 300, 400]), 0, u64::MAX).unwrap();
-        let early = curve(&samples(&[5, 405, 405, 405, 405]), 0, u64::MAX).unwrap();
-        assert_eq!((even[0], even[PARTS / 2], even[PARTS]), (0.0, 0.5, 1.0));
+        let even = between(&samples(&[0, 100, 200, 300, 400]), 0, u64::MAX).unwrap();
+        let early = between(&samples(&[5, 405, 405, 405, 405]), 0, u64::MAX).unwrap();
+        let shape = curve(&even);
+        assert_eq!((shape[0], shape[PARTS / 2], shape[PARTS]), (0.0, 0.5, 1.0));
         let rows = compare(&one(even.clone()), &one(early.clone()));
         assert_eq!((rows[0].distance, rows[0].spread), (Some(0.75), 0.0));
         // The same at twice the speed and ten times the growth is the same.
         let fast: Vec<_> = samples(&[0, 1000, 2000, 3000, 4000]).into_iter().map(|(at, v)| (at / 2, v)).collect();
-        assert_eq!(distance(&even, &curve(&fast, 0, u64::MAX).unwrap()), 0.0);
+        assert_eq!(distance(&shape, &curve(&between(&fast, 0, u64::MAX).unwrap())), 0.0);
         let both = [one(even), one(early)].concat();
         assert_eq!(compare(&both, &[])[0], CurveRow { name: "pgfault".into(), distance: None, spread: 0.375 });
     }
 
     #[test]
     fn what_says_too_little_has_no_curve() {
-        assert_eq!(curve(&samples(&[0, 100, 200, 300]), 0, u64::MAX), None, "four samples");
-        assert_eq!(curve(&samples(&[0, 1, 2, 3, 99]), 0, u64::MAX), None, "little growth");
-        assert_eq!(curve(&samples(&[500, 400, 300, 200, 100]), 0, u64::MAX), None, "no growth");
+        assert_eq!(between(&samples(&[0, 100, 200, 300]), 0, u64::MAX), None, "four samples");
+        assert_eq!(between(&samples(&[0, 1, 2, 3, 99]), 0, u64::MAX), None, "little growth");
+        assert_eq!(between(&samples(&[500, 400, 300, 200, 100]), 0, u64::MAX), None, "no growth");
         let mut missing = samples(&[0, 100, 200, 300, 400]);
         missing[2].1 = None;
-        assert_eq!(curve(&missing, 0, u64::MAX), None);
+        assert_eq!(between(&missing, 0, u64::MAX), None);
         // Only what the workload did counts.
         let around = samples(&[0, 9, 9, 109, 209, 309, 409, 999]);
-        let within = curve(&around, 1025, 1060).unwrap();
+        let within = curve(&between(&around, 1025, 1060).unwrap());
         assert_eq!((within[0], within[PARTS / 2], within[PARTS]), (0.0, 0.5, 1.0));
     }
 
@@ -152,7 +159,7 @@ mod tests {
             let grown = |of: fn(&(u64, u64)) -> u64| {
                 let mut sum = 0;
                 let values: Vec<u64> = steps.iter().map(|step| { sum += of(step); sum }).collect();
-                curve(&samples(&values), 0, u64::MAX)
+                between(&samples(&values), 0, u64::MAX).map(|growth| curve(&growth))
             };
             if let (Some(a), Some(b)) = (grown(|step| step.0), grown(|step| step.1)) {
                 prop_assert!(a.windows(2).all(|pair| pair[0] <= pair[1]));

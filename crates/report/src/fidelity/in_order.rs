@@ -5,21 +5,23 @@
 //! first on are counted, and of the kernel's first thousand those that are equal when both are aligned: the longest common
 //! subsequence with the twin's first thousand. An event on one side only is not equal to anything.
 
-use mmtwin_event::vocabulary::Kind;
 use mmtwin_event::{Event, Sink};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Events that are aligned.
 pub const ALIGNED: usize = 1000;
 
 /// One event of reclaim.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    kind: Kind,
+    /// Name of the event.
+    name: Cow<'static, str>,
     values: Vec<u64>,
 }
 
 /// Takes the events of reclaim out of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Steps(pub Vec<Step>);
 
 impl Sink for Steps {
@@ -28,7 +30,7 @@ impl Sink for Steps {
         if self.0.len() < ALIGNED {
             let counts = schema.fields.iter().enumerate().filter(|(_, field)| field.name.starts_with("nr_"));
             let values = counts.map(|(slot, _)| event.slot(slot)).collect();
-            self.0.push(Step { kind: event.kind, values });
+            self.0.push(Step { name: Cow::Borrowed(schema.name), values });
         }
     }
 }
@@ -77,7 +79,12 @@ mod tests {
     #[test]
     fn events_are_aligned() {
         let steps = |values: &[u64]| {
-            Steps(values.iter().map(|&value| Step { kind: Kind::MmVmscanLruIsolate, values: vec![value] }).collect())
+            Steps(
+                values
+                    .iter()
+                    .map(|&value| Step { name: "mm_vmscan_lru_isolate".into(), values: vec![value] })
+                    .collect(),
+            )
         };
         let kernel = steps(&[1, 2, 3, 4, 5]);
         assert_eq!(compare(&kernel, &kernel), InOrder { first: 5, aligned: 5, of: 5 });
@@ -85,7 +92,7 @@ mod tests {
         assert_eq!(compare(&kernel, &steps(&[])), InOrder { first: 0, aligned: 0, of: 5 });
         assert_eq!(compare(&kernel, &steps(&[2, 1])).percent(), 20.0);
         let mut other = kernel.clone();
-        other.0[0].kind = Kind::MmVmscanLruShrinkActive;
+        other.0[0].name = "mm_vmscan_lru_shrink_active".into();
         assert_eq!(compare(&kernel, &other), InOrder { first: 0, aligned: 4, of: 5 });
     }
 }

@@ -82,11 +82,13 @@ impl Classes {
     }
 
     /// The classes, most popular pages first.
+    #[inline]
     pub fn list(&self) -> &[Class] {
         &self.list
     }
 
     /// Pages of all classes.
+    #[inline]
     pub fn pages(&self) -> u64 {
         self.pages
     }

@@ -14,6 +14,7 @@ pub struct Cursor {
 impl Cursor {
     /// Steps of `stride` pages (1 is sequential; 0 counts as 1) from page `start`. When a round is complete the next
     /// begins one page later, so that every page is visited: a round has ceil(n / stride) accesses.
+    #[inline]
     pub fn new(pages: u64, stride: u64, start: u64) -> Cursor {
         let pages = pages.max(1);
         Cursor { pages, stride: stride.clamp(1, pages), start: start % pages }
@@ -33,11 +34,13 @@ impl Cursor {
     }
 
     /// The page of access number `count` if the walk is sequential; `None` if it takes larger steps.
+    #[inline]
     pub fn sequential(&self, count: u64) -> Option<u64> {
         (self.stride == 1).then(|| self.page(count))
     }
 
     /// The number of the first access of at least `from` that touches a page; the largest number if none does.
+    #[inline]
     pub fn next(&self, page: u64, from: u64) -> u64 {
         if page >= self.pages {
             return u64::MAX;
@@ -62,6 +65,7 @@ impl Cursor {
     }
 
     /// True if a page is touched by the accesses number `from` to `to`, the last excluded.
+    #[inline]
     pub fn touches(&self, page: u64, from: u64, to: u64) -> bool {
         if self.stride > 1 {
             let whole = self.pages.div_ceil(self.stride).saturating_mul(self.stride);

@@ -16,6 +16,7 @@ pub struct Permutation {
 
 impl Permutation {
     /// The shuffle of a region with `n` pages, by seed and number of the region.
+    #[inline]
     pub fn new(n: u64, seed: u64, region: u64) -> Permutation {
         let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
         let random = Random::new(seed, Use::Shuffle);
@@ -36,6 +37,7 @@ impl Permutation {
         page
     }
 
+    #[inline]
     fn round_trip(&self, word: u64) -> u64 {
         let mask = (1u64 << self.half_bits) - 1;
         let (mut left, mut right) = (word >> self.half_bits, word & mask);

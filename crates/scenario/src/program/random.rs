@@ -61,6 +61,7 @@ pub struct Chance(u64);
 
 impl Chance {
     /// `p` below 0 counts as 0, above 1 and not a number as 1.
+    #[inline]
     pub fn of(p: f64) -> Chance {
         // Rounds to a multiple of 2^-53, exactly; a probability of 1 needs the largest word.
         if p.is_nan() || p >= 1.0 {
@@ -71,6 +72,7 @@ impl Chance {
     }
 
     /// The probability.
+    #[inline]
     pub fn get(self) -> f64 {
         if self.0 == u64::MAX { 1.0 } else { (self.0 >> 11) as f64 / (1u64 << 53) as f64 }
     }
@@ -78,6 +80,7 @@ impl Chance {
 
 impl Random {
     /// The numbers of `for_what` in a run with this seed.
+    #[inline]
     pub fn new(seed: u64, for_what: Use) -> Random {
         Random { key: mix(mix(seed) ^ for_what as u64) }
     }

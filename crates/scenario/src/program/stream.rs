@@ -36,16 +36,19 @@ pub struct Stream {
 
 impl Stream {
     /// `object` tells streams of one run apart; `writes` is the fraction of accesses that write.
+    #[inline]
     pub fn new(pattern: Pattern, writes: f64, seed: u64, object: u64) -> Stream {
         Stream { pattern, writes: Chance::of(writes), random: Random::new(seed, Use::Access), object, count: 0 }
     }
 
     /// Which page comes next.
+    #[inline]
     pub fn pattern(&self) -> &Pattern {
         &self.pattern
     }
 
     /// Probability that an access writes.
+    #[inline]
     pub fn writes(&self) -> Chance {
         self.writes
     }

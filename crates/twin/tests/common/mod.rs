@@ -1,5 +1,4 @@
 //! Machines and kernels that several tests use.
-#![allow(dead_code)] // each test uses some of it
 
 pub mod scenario;
 

@@ -1,10 +1,10 @@
 //! Published changes from before to after: on real kernels, of which `make lab-variants` builds one with the change and
 //! one without it, and in the twin. Counts alone; nothing that depends on the speed of an emulated machine.
 
+use super::csv::Csv;
 use super::failed;
 use super::store::{Guests, Runs};
 use crate::Error;
-use mmtwin::running::state_of;
 use mmtwin::{Analysed, Request, run};
 use mmtwin_event::{Event, Kind, Sink, Source};
 use mmtwin_lab::{Folder, Mode};
@@ -12,8 +12,7 @@ use mmtwin_report::statistics::median;
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::recording::Recording;
 use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A change of the kernel, with the scenario that shows it.
 pub struct Change {
@@ -132,21 +131,18 @@ impl Change {
         [(&self.before, "before"), (&self.after, "after")]
     }
 
-    fn file(&self, directory: &Path, side: &str, seed: u64) -> PathBuf {
-        let stored = directory.join("recordings/difference").join(self.name).join(side);
-        stored.join(format!("exact-seed-{seed}.tar.zst"))
-    }
-
     /// Does something with the runs of a side.
     fn with_runs<T>(
         &self,
         directory: &Path,
-        (side, place): (&Side, &str),
-        work: impl FnOnce(&Runs<'_>) -> Result<T, Error>,
+        (side, of): (&Side, &str),
+        work: impl FnOnce(&Runs<'_, BTreeMap<String, f64>>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let scenario = |seed| side.scenario(directory, self.name, seed);
-        let file = |seed| self.file(directory, place, seed);
-        work(&Runs { kernel: side.kernel, mode: Mode::Exact, scenario: &scenario, file: &file })
+        let file = directory.join("runs/difference").join(format!("{}.jsonl.zst", self.name));
+        let keep = |recording: &Path, analysed: &Analysed, _: &Scenario| self.kept(recording, analysed);
+        let (kernel, mode, file) = (side.kernel, Mode::Exact, file.as_path());
+        work(&Runs { kernel, mode, scenario: &scenario, file, of, keep: &keep })
     }
 
     /// Runs in the lab what is not stored, or all of it; the number of runs. What is stored stays if a kernel was not
@@ -156,10 +152,10 @@ impl Change {
         for side in self.sides() {
             ran += self.with_runs(directory, side, |runs| {
                 let built = || Folder::find().kernel(runs.kernel, None);
-                let error = if runs.missing(again).is_empty() { None } else { built().err() };
+                let error = if runs.missing(again)?.is_empty() { None } else { built().err() };
                 let Some(error) = error else { return runs.refresh(again, guests) };
                 let message = format!("{}: {error}; `make lab-variants` builds those for before and after", self.name);
-                match runs.missing(false).is_empty() {
+                match runs.missing(false)?.is_empty() {
                     true => (guests.note)(&message),
                     false => return Err(failed(message)),
                 }
@@ -173,19 +169,13 @@ impl Change {
     fn count(&self, directory: &Path, side: &Side, place: &str) -> Result<(Counts, Counts), Error> {
         let (mut kernel, mut twin) = (vec![Vec::new(); self.quantities.len()], vec![Vec::new(); self.quantities.len()]);
         self.with_runs(directory, (side, place), |runs| {
-            for seed in runs.stored() {
-                let unpacked = runs.unpack(seed)?;
-                let stored = runs.read(unpacked.path(), seed)?;
-                let (mut seen, mut outcome) = (Seen::default(), mmtwin_trace::Outcome::default());
-                let recording = Recording::open(unpacked.path())?;
-                seen.start(&recording.source());
-                recording.read(&mut seen, &mut outcome)?;
-                self.add(&stored, &seen, &mut kernel);
-                let state = state_of(&stored)?;
+            for stored in runs.stored()? {
+                self.add(&stored.kept, &mut kernel);
+                let state = stored.state()?;
                 let request = Request { name: self.name, state: state.as_ref(), ..Request::default() };
                 // What the twin cannot do, it refuses; counters that it does not keep, it does not have.
-                if let Ok(simulated) = run(&(runs.scenario)(seed)?, request, &mut |_| {}) {
-                    self.add(&simulated.analysed, &Seen::default(), &mut twin);
+                if let Ok(simulated) = run(&(runs.scenario)(stored.seed)?, request, &mut |_| {}) {
+                    self.add(&self.counted(&simulated.analysed, &Seen::default()), &mut twin);
                 }
             }
             Ok(())
@@ -194,16 +184,31 @@ impl Change {
         Ok((kernel, twin))
     }
 
-    fn add(&self, run: &Analysed, seen: &Seen, counts: &mut Counts) {
+    /// What is kept of a recording: its counts by quantity.
+    fn kept(&self, recording: &Path, analysed: &Analysed) -> Result<BTreeMap<String, f64>, Error> {
+        let (mut seen, mut outcome) = (Seen::default(), mmtwin_trace::Outcome::default());
+        let recording = Recording::open(recording)?;
+        seen.start(&recording.source());
+        recording.read(&mut seen, &mut outcome)?;
+        Ok(self.counted(analysed, &seen))
+    }
+
+    /// What a run counted, of the quantities that it has.
+    fn counted(&self, run: &Analysed, seen: &Seen) -> BTreeMap<String, f64> {
         let action = run.results.as_ref().and_then(|results| results.phases.first()?.actions.first());
+        let value = |found: &Found| match found {
+            Found::Event(name) => seen.events.get(*name).map(|count| *count as f64),
+            Found::Again => seen.events.contains_key("drain_asked").then_some(seen.again as f64),
+            Found::Figure(name) => action?.more.get(*name).copied(),
+            Found::Counter(name) => run.analysis.counters.change("vmstat", "", name).map(|change| change as f64),
+        };
+        let quantity = |of: &Quantity| Some((of.label.to_string(), of.found.iter().find_map(value)?));
+        self.quantities.iter().filter_map(quantity).collect()
+    }
+
+    fn add(&self, counted: &BTreeMap<String, f64>, counts: &mut Counts) {
         for (quantity, values) in self.quantities.iter().zip(counts) {
-            let value = quantity.found.iter().find_map(|found| match found {
-                Found::Event(name) => seen.events.get(*name).map(|count| *count as f64),
-                Found::Again => seen.events.contains_key("drain_asked").then_some(seen.again as f64),
-                Found::Figure(name) => action?.more.get(*name).copied(),
-                Found::Counter(name) => run.analysis.counters.change("vmstat", "", name).map(|change| change as f64),
-            });
-            values.extend(value);
+            values.extend(counted.get(quantity.label));
         }
     }
 
@@ -278,58 +283,45 @@ impl Row {
         }
     }
 
-    fn line(&self) -> String {
-        let side = |values: &[f64]| match (median(values), values.first(), values.last()) {
-            (Some(median), Some(low), Some(high)) if low != high => format!("{median} ({low} to {high})"),
-            (Some(median), ..) => format!("{median}"),
-            _ => "n/a".into(),
+    /// The row of the file.
+    fn cells(&self) -> Vec<String> {
+        let shown = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let side = |values: &Vec<f64>| [median(values), values.first().copied(), values.last().copied()].map(shown);
+        let changed = |sides: &[Vec<f64>; 2]| match change(sides) {
+            Some(changed) => changed.map(|percent| format!("{percent:.1}")),
+            None => Default::default(),
         };
-        let shown = |sides: &[Vec<f64>; 2]| match change(sides) {
-            Some([middle, low, high]) if low != high => format!("{middle:+.1} % ({low:+.1} to {high:+.1})"),
-            Some([middle, ..]) => format!("{middle:+.1} %"),
-            None => "n/a".into(),
-        };
-        let Row { quantity, kernel: [before, after], twin: [twin_before, twin_after] } = self;
-        format!(
-            "| {quantity} | {} | {} | {} | {} | {} | {} | {} |",
-            side(before),
-            side(after),
-            shown(&self.kernel),
-            side(twin_before),
-            side(twin_after),
-            shown(&self.twin),
-            self.verdict()
-        )
+        let of_arm = |sides: &[Vec<f64>; 2]| sides.iter().flat_map(side).chain(changed(sides)).collect::<Vec<_>>();
+        let verdict = self.verdict().to_string();
+        [vec![self.quantity.to_string()], of_arm(&self.kernel), of_arm(&self.twin), vec![verdict]].concat()
     }
 }
 
-/// Changes as a section of the page about fidelity.
-pub fn section(changes: &[&Change], directory: &Path) -> Result<String, Error> {
-    let mut text = String::from(
-        "\n## Before and after\n\n\
-         What published changes of the kernel did to counts, on real kernels and in the twin. The kernels of a pair are\n\
-         built from one source with one configuration (`make lab-variants`, [lab.md](lab.md)); one has the change\n\
-         undone. All ran in mode exact with the seeds of the cells above, each side the same scenario of\n\
-         `scenarios/fidelity/difference`. Counts are medians with the range of the runs, changes those of the medians\n\
-         with the range of any two runs. The twin's change is inside if it lies in the kernel's range. Operations on\n\
-         `vmap_lazy_nr` and drains are counted by probes in the kernel's code; `n/a` is what the twin does not count.\n",
-    );
+/// All changes as a file, and what it says in a sentence.
+pub fn summary(changes: &[&Change], directory: &Path) -> Result<(Csv, String), Error> {
+    let side = |of: &str| format!("{of}_median,{of}_least,{of}_greatest");
+    let arm = |of: &str| {
+        let change = format!("{of}_change_percent,{of}_change_least,{of}_change_greatest");
+        [side(&format!("{of}_before")), side(&format!("{of}_after")), change].join(",")
+    };
+    let columns = ["change,scenario,before,after,quantity".to_string(), arm("kernel"), arm("twin"), "verdict".into()];
+    let mut csv = Csv::new("changes.csv", &columns.join(","));
+    let (mut inside, mut judged) = (0, 0);
     for change in changes {
-        let (before, after) = (change.before.label, change.after.label);
-        let _ = writeln!(text, "\n### {}\n\nScenario `{}`, {before} against {after}.\n", change.title, change.name);
-        let rows = change.rows(directory)?;
-        if rows.iter().any(|row| row.kernel.iter().any(Vec::is_empty)) {
-            text.push_str("It is not stored.\n");
-            continue;
-        }
-        let _ =
-            writeln!(text, "| quantity | {before} | {after} | change | twin, before | twin, after | its change | |");
-        text.push_str("|---|---|---|---|---|---|---|---|\n");
-        for row in rows {
-            let _ = writeln!(text, "{}", row.line());
+        let of = [change.title, change.name, change.before.label, change.after.label].map(str::to_string);
+        for row in change.rows(directory)? {
+            inside += usize::from(row.verdict() == "inside");
+            judged += usize::from(row.verdict() != "n/a");
+            csv.push(of.clone().into_iter().chain(row.cells()));
         }
     }
-    Ok(text)
+    let text = format!(
+        "**Before and after**: kernels with a published change beside the same kernels without it (`make lab-variants`, \
+         [lab.md](lab.md)). Of {judged} counts that {} such changes alter and the twin knows, its change lies within the range \
+         of the kernel's for {inside}.",
+        changes.len()
+    );
+    Ok((csv, text))
 }
 
 #[cfg(test)]
@@ -374,8 +366,7 @@ mod tests {
         let row = |twin| Row { quantity: "q", kernel: kernel.clone(), twin };
         assert_eq!(row(sides(&[10.0], &[4.0])).verdict(), "inside");
         assert_eq!(row(sides(&[10.0], &[9.0])).verdict(), "outside");
-        let unknown = row(sides(&[], &[]));
-        let line = "| q | 100 (80 to 125) | 50 (40 to 60) | -50.0 % (-68.0 to -25.0) | n/a | n/a | n/a | n/a |";
-        assert_eq!(unknown.line(), line);
+        let cells = row(sides(&[], &[])).cells().join(",");
+        assert_eq!(cells, "q,100,80,125,50,40,60,-50.0,-68.0,-25.0,,,,,,,,,,n/a");
     }
 }

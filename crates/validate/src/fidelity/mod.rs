@@ -1,27 +1,30 @@
 //! The twin judged by real kernels: scenarios, each run in the lab on every kernel with several seeds, stored, and put
 //! beside the twin of today.
 
+mod csv;
 pub mod difference;
+mod kept;
 mod page;
 mod pages;
 mod same;
 mod store;
 
-pub use page::page;
+pub use csv::{Csv, files};
+pub use page::{details, page};
 pub use pages::Agreement;
 pub use same::of_sides;
 pub use store::{Guests, SEEDS};
 
 use crate::Error;
-use mmtwin::running::state_of;
+use kept::Kept;
 use mmtwin::{Analysed, Request, run};
-use mmtwin_event::Kind;
 use mmtwin_lab::Mode;
 use mmtwin_report::fidelity::in_order::{self, InOrder, Steps};
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::Recording;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use store::Runs;
@@ -44,7 +47,7 @@ pub struct Cell {
     pub mode: Mode,
     /// Its file.
     path: PathBuf,
-    /// Directory of its recordings.
+    /// Where the runs of the scenario are stored.
     stored: PathBuf,
 }
 
@@ -87,8 +90,8 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Error> {
     let mut cells = Vec::new();
     for path in paths {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let stored = directory.join("runs").join(format!("{name}.jsonl.zst"));
         for kernel in KERNELS {
-            let stored = directory.join("recordings").join(&name).join(kernel);
             let of_mode = |mode| Cell {
                 name: name.clone(),
                 kernel: kernel.into(),
@@ -108,6 +111,27 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
+/// Puts cells beside the twin.
+pub struct Judge {
+    /// What the kernels do without a workload, by kernel and mode.
+    backgrounds: BTreeMap<(String, String), Vec<Observed>>,
+}
+
+impl Judge {
+    /// With what is stored of the cells without a workload.
+    pub fn new(cells: &[Cell]) -> Result<Judge, Error> {
+        let idle = cells.iter().filter(|cell| cell.name == BACKGROUND);
+        let observed = |cell: &Cell| Ok(((cell.kernel.clone(), cell.mode.to_string()), cell.observed()?));
+        Ok(Judge { backgrounds: idle.map(observed).collect::<Result<_, Error>>()? })
+    }
+
+    /// Puts a cell beside the twin.
+    pub fn judge(&self, cell: &Cell) -> Result<Judged, Error> {
+        let background = self.backgrounds.get(&(cell.kernel.clone(), cell.mode.to_string()));
+        cell.judge(background.filter(|_| cell.name != BACKGROUND).map_or(&[], |runs| runs))
+    }
+}
+
 impl Cell {
     /// The scenario with a seed, on a machine as the mode and the kernel make it.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, Error> {
@@ -125,9 +149,10 @@ impl Cell {
     }
 
     /// Does something with its runs.
-    fn with_runs<T>(&self, work: impl FnOnce(&Runs<'_>) -> Result<T, Error>) -> Result<T, Error> {
-        let (scenario, file) = (|seed| self.scenario(seed), |seed| self.file(seed));
-        work(&Runs { kernel: &self.kernel, mode: self.mode, scenario: &scenario, file: &file })
+    fn with_runs<T>(&self, work: impl FnOnce(&Runs<'_, Kept>) -> Result<T, Error>) -> Result<T, Error> {
+        let (scenario, of) = (|seed| self.scenario(seed), format!("{} {}", self.kernel, self.mode));
+        let (kernel, mode, file) = (self.kernel.as_str(), self.mode, self.stored.as_path());
+        work(&Runs { kernel, mode, scenario: &scenario, file, of: &of, keep: &Kept::of })
     }
 
     /// Runs in the lab what is not stored, or all of it; the number of runs.
@@ -142,52 +167,41 @@ impl Cell {
         Ok((stored, observed(&again)))
     }
 
-    fn file(&self, seed: u64) -> PathBuf {
-        self.stored.join(format!("{}-seed-{seed}.tar.zst", self.mode))
-    }
-
     /// True if all of its runs are stored.
-    pub fn is_complete(&self) -> bool {
-        SEEDS.into_iter().all(|seed| self.file(seed).is_file())
+    pub fn is_complete(&self) -> Result<bool, Error> {
+        self.with_runs(|runs| Ok(runs.missing(false)?.is_empty()))
     }
 
     /// What the stored runs show.
     pub fn observed(&self) -> Result<Vec<Observed>, Error> {
-        self.with_runs(|runs| {
-            let read = |seed| Ok(observed(&runs.read(runs.unpack(seed)?.path(), seed)?));
-            runs.stored().into_iter().map(read).collect()
-        })
+        self.with_runs(|runs| Ok(runs.stored()?.iter().map(|run| run.kept.observed()).collect()))
     }
 
     /// Puts what is stored beside the twin. `background` are runs of the same kernel in the same mode without workload.
     pub fn judge(&self, background: &[Observed]) -> Result<Judged, Error> {
         let (mut kernel, mut twin, mut pages, mut by_seed) = (Vec::new(), Vec::new(), None, Vec::new());
         self.with_runs(|runs| {
-            for seed in runs.stored() {
-                let (unpacked, scratch, scenario) = (runs.unpack(seed)?, tempfile::tempdir()?, self.scenario(seed)?);
-                let stored = runs.read(unpacked.path(), seed)?;
+            for stored in runs.stored()? {
+                let (scratch, scenario, kept) = (tempfile::tempdir()?, self.scenario(stored.seed)?, &stored.kept);
                 // The twin begins with what the kernel held then, and at its time, as far as that was recorded.
-                let state = state_of(&stored)?;
-                let by_page = stored.analysis.recorded.has(Kind::MmPageAlloc);
-                let by_event =
-                    stored.analysis.recorded.has(Kind::MmVmscanLruIsolate) && scenario.machine.cpus.len() == 1;
+                let state = stored.state()?;
                 let recording = scratch.path().join("twin.mmt");
-                let output = (by_page || by_event).then_some((recording.as_path(), false));
+                let recorded = kept.pages.is_some() || kept.steps.is_some();
+                let output = recorded.then_some((recording.as_path(), false));
                 let request = Request { name: &self.name, state: state.as_ref(), output, ..Request::default() };
                 let simulated = run(&scenario, request, &mut |_| {})?;
                 if let Some(halted) = simulated.ran.halted {
                     return Err(Error::Fidelity(halted.to_string()));
                 }
-                let simulated = simulated.analysed;
-                if by_page {
-                    let compared = pages::compare(&scenario, unpacked.path(), &recording)?;
+                if let Some(of_kernel) = &kept.pages {
+                    let compared = pages::compare(of_kernel, &pages::placed(&scenario, &recording)?);
                     pages.get_or_insert_with(Agreement::default).add(&compared);
                 }
-                if by_event {
-                    by_seed.push((seed, steps(unpacked.path())?, steps(&recording)?));
+                if let Some(of_kernel) = &kept.steps {
+                    by_seed.push((stored.seed, of_kernel.clone(), steps(&recording)?));
                 }
-                kernel.push(observed(&stored));
-                twin.push(observed(&simulated));
+                kernel.push(kept.observed());
+                twin.push(observed(&simulated.analysed));
             }
             Ok(())
         })?;

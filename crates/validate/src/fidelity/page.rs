@@ -1,7 +1,9 @@
-//! docs/fidelity.md: all cells as a page.
+//! docs/fidelity.md: what all cells say together, and a row for each. The figures behind it are in the files of
+//! [`super::csv`].
 
-use super::{BACKGROUND, EventByEvent, Judged, KERNELS, MODES, SEEDS};
-use mmtwin_report::fidelity::balancing::{Balanced, COUNTERS, balanced, median_error};
+use super::{BACKGROUND, Judged, KERNELS, MODES, SEEDS};
+use mmtwin_lab::Mode;
+use mmtwin_report::fidelity::balancing::{Balanced, balanced, median_error};
 use mmtwin_report::fidelity::{Count, Fidelity, median_of, reclaim};
 use mmtwin_report::model::{Body, Cell as Value, Table};
 use std::fmt::Write;
@@ -16,123 +18,126 @@ const ERROR: usize = 6;
 /// Of these, those that are only the kernel's.
 const OF_KERNEL: usize = 4;
 
-/// All cells, with what one must know to read them.
-pub fn page(judged: &[Judged]) -> String {
-    let mut text = header();
-    text.push_str(
-        "## Overview\n\n| scenario | kernel | mode | runs | quantities | inside | inside or within 5 % | curves inside |\n\
-         |---|---|---|---|---|---|---|---|\n",
-    );
-    for Judged { cell, fidelity, runs, .. } in judged {
-        let shown = match fidelity {
-            Some(fidelity) if cell.name != BACKGROUND => {
-                let (inside, near, all) = fidelity.counts();
-                let known: Vec<_> =
-                    fidelity.curves.iter().filter_map(|row| Some((row.distance?, row.spread))).collect();
-                let within = known.iter().filter(|(distance, spread)| distance <= spread).count();
-                let curves = if known.is_empty() { "n/a".into() } else { format!("{within} of {}", known.len()) };
-                format!("{all} | {inside} | {near} | {curves}")
-            }
-            Some(_) => "taken off | | |".into(),
-            None => "not stored | | |".into(),
-        };
-        let _ = writeln!(text, "| {} | {} | {} | {runs} | {shown} |", cell.name, cell.kernel, cell.mode);
-    }
-    page_by_page(&mut text, judged);
-    numa_balancing(&mut text, judged);
-    of_reclaim(&mut text, judged);
-    event_by_event(&mut text, judged);
-    for Judged { cell, title, fidelity, .. } in judged {
-        let _ = writeln!(text, "\n## {} on {}, mode {}\n", cell.name, cell.kernel, cell.mode);
-        match fidelity {
-            Some(fidelity) if cell.name == BACKGROUND => background(&mut text, title, fidelity),
-            Some(fidelity) => scenario(&mut text, title, fidelity),
-            None => text.push_str(&wrapped(title)),
+/// All cells, with what one must know to read them. `changes` says how published changes came out.
+pub fn page(judged: &[Judged], changes: &str) -> String {
+    let mut text = String::from("# Fidelity\n\n");
+    text.push_str(&wrapped(&format!(
+        "The twin beside real kernels: scenarios of `scenarios/fidelity`, each run in the [lab](lab.md) on Debian's kernels \
+         {} in the modes {} with the seeds {} to {}, and in the twin from the same files.",
+        KERNELS.join(" and "),
+        MODES.map(|mode| mode.to_string()).join(" and "),
+        SEEDS[0],
+        SEEDS[SEEDS.len() - 1],
+    )));
+    text.push_str("\n| kernel | mode | scenarios | quantities | inside | inside or within 5 % | curves inside |\n");
+    text.push_str("|---|---|--:|--:|--:|--:|--:|\n");
+    each_table(|kernel, mode| {
+        let compared: Vec<&Fidelity> = of(judged, kernel, mode).filter_map(compared).collect();
+        if compared.is_empty() {
+            return;
         }
+        let sum = |of: &dyn Fn(&Fidelity) -> usize| compared.iter().map(|fidelity| of(fidelity)).sum::<usize>();
+        let all = sum(&|fidelity| fidelity.counts().2);
+        let part = |count: usize| format!("{count} ({:.0} %)", 100.0 * count as f64 / all.max(1) as f64);
+        let (inside, near) = (sum(&|fidelity| fidelity.counts().0), sum(&|fidelity| fidelity.counts().1));
+        let curves = [sum(&|fidelity| fidelity.curves_inside().0), sum(&|fidelity| fidelity.curves_inside().1)];
+        let (scenarios, inside, near) = (compared.len(), part(inside), part(near));
+        let _ = writeln!(
+            text,
+            "| {kernel} | {mode} | {scenarios} | {all} | {inside} | {near} | {} of {} |",
+            curves[0], curves[1]
+        );
+    });
+    text.push('\n');
+    for line in [numa_balancing(judged), of_reclaim(judged), page_by_page(judged), event_by_event(judged)] {
+        line.iter().for_each(|line| text.push_str(&wrapped_item(line)));
     }
+    if !changes.is_empty() {
+        text.push_str(&wrapped_item(changes));
+    }
+    text.push_str(&how_to_read());
+    each_table(|kernel, mode| table(&mut text, &of(judged, kernel, mode).collect::<Vec<_>>(), kernel, mode));
     text
 }
 
-/// Where each page was, of the cells that record it.
-fn page_by_page(text: &mut String, judged: &[Judged]) {
-    let with_pages: Vec<_> = judged.iter().filter_map(|of| Some((&of.cell, of.pages.as_ref()?))).collect();
-    if with_pages.is_empty() {
+/// What there is a table for.
+fn each_table(mut work: impl FnMut(&str, Mode)) {
+    MODES.into_iter().for_each(|mode| KERNELS.into_iter().for_each(|kernel| work(kernel, mode)));
+}
+
+/// The cells of a kernel in a mode, but for the one without a workload.
+fn of<'a>(judged: &'a [Judged], kernel: &str, mode: Mode) -> impl Iterator<Item = &'a Judged> {
+    judged.iter().filter(move |of| of.cell.kernel == kernel && of.cell.mode == mode && of.cell.name != BACKGROUND)
+}
+
+fn compared(of: &Judged) -> Option<&Fidelity> {
+    of.fidelity.as_ref()
+}
+
+/// The counters that the mechanisms of a cell are judged by.
+fn judged_counters(fidelity: &Fidelity) -> Vec<Count> {
+    let balancing = balanced(fidelity).into_iter().flat_map(|of| of.counts).flatten();
+    balancing.chain(reclaim::counters(fidelity).into_iter().map(|(_, count)| count)).collect()
+}
+
+/// The cells of a kernel in a mode.
+fn table(text: &mut String, judged: &[&Judged], kernel: &str, mode: Mode) {
+    if judged.is_empty() {
         return;
     }
-    text.push_str("\n## Page by page\n\n");
-    text.push_str(&wrapped(
-        "Every page that the workload's own threads were given, over all seeds. *Elsewhere* are those that are in another \
-         zone on the twin: the pages of one thread are compared in the order of their allocation, of several threads only \
-         how many are in each zone. *By thread* compares each thread by itself; which of several got the last pages of a \
-         zone is chance. The NUMA counters are those of these pages alone, on the nodes that they \
-         are on: what every other allocation of the recording counted is taken off. *Off* is the sum of their differences. Watermarks are the \
-         minimum, low and high mark of every zone.",
-    ));
-    text.push_str(
-        "\n| scenario | kernel | mode | pages | elsewhere | by thread | NUMA counters | off | watermarks | other |\n\
-         |---|---|---|---|---|---|---|---|---|---|\n",
-    );
-    for (cell, of) in with_pages {
+    let _ = writeln!(text, "\n## Kernel {kernel}, mode {mode}\n");
+    let columns =
+        "scenario | quantities | inside | inside or within 5 % | curves inside | judged | median error | beyond";
+    let _ = writeln!(text, "| {columns} |\n|---|--:|--:|--:|--:|--:|--:|--:|");
+    for of in judged.iter().filter(|of| of.fidelity.is_none()) {
+        let _ = writeln!(text, "| {} | not stored | | | | | | |", of.cell.name);
+    }
+    for (of, fidelity) in judged.iter().filter_map(|of| Some((of, of.fidelity.as_ref()?))) {
+        let (inside, near, all) = fidelity.counts();
+        let curves = match fidelity.curves_inside() {
+            (_, 0) => "n/a".into(),
+            (within, known) => format!("{within} of {known}"),
+        };
+        let counters = judged_counters(fidelity);
+        let verdicts: Vec<bool> = counters.iter().filter_map(|count| count.good).collect();
+        let beyond = verdicts.iter().filter(|good| !**good).count();
+        let error = median_of(counters.into_iter()).map_or("n/a".into(), |error| format!("{error:.1} %"));
+        let judged = verdicts.len();
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            cell.name,
-            cell.kernel,
-            cell.mode,
-            of.pages,
-            of.elsewhere,
-            of.by_thread,
-            of.counters,
-            of.counted_otherwise,
-            of.watermarks,
-            of.other_watermarks
+            "| {} | {all} | {inside} | {near} | {curves} | {judged} | {error} | {beyond} |",
+            of.cell.name
         );
     }
 }
 
+/// Where each page was, over all cells that record it.
+fn page_by_page(judged: &[Judged]) -> Option<String> {
+    let found = judged.iter().filter_map(|of| of.pages.as_ref()).fold(None, |sum: Option<super::Agreement>, of| {
+        let mut sum = sum.unwrap_or_default();
+        sum.add(of);
+        Some(sum)
+    })?;
+    Some(format!(
+        "**Page by page**: {} of {} pages that workloads were given are in another zone on the twin; {} of {} watermarks differ.",
+        found.elsewhere, found.pages, found.other_watermarks, found.watermarks
+    ))
+}
+
 /// The cells with NUMA balancing, by what it is judged by.
-fn numa_balancing(text: &mut String, judged: &[Judged]) {
+fn numa_balancing(judged: &[Judged]) -> Option<String> {
     let with: Vec<_> = judged.iter().filter_map(|of| Some((of, balanced(of.fidelity.as_ref()?)?))).collect();
-    if with.is_empty() {
-        return;
-    }
-    text.push_str("\n## NUMA balancing\n\n");
-    text.push_str(&wrapped(
-        "How far the twin's medians are from the kernel's. **Bold**: a counter by more than 30 %, and not inside the kernel's \
-         range where that is wider; *italic*: fewer than 1000, not judged. *Settled* is how much later the twin has 90 % \
-         of the pages on the nodes where they are at the end, *elsewhere* the greatest difference of a node's part of a \
-         region's pages at the end of a phase, in percentage points. In brackets, how far a run of the kernel is from \
-         its other runs by the same measure, in the median.",
-    ));
-    let names: Vec<&str> = COUNTERS.iter().map(|name| name.trim_start_matches("numa_")).collect();
-    let _ = writeln!(text, "\n| scenario | kernel | mode | {} | settled | elsewhere |", names.join(" | "));
-    let _ = writeln!(text, "|{}", "---|".repeat(COUNTERS.len() + 5));
-    for (Judged { cell, apart, .. }, of) in &with {
-        let counts: Vec<String> = of.counts.iter().map(counted).collect();
-        let own = |own: Option<f64>| own.map_or("n/a".into(), |own| format!("{own:.0}"));
-        let settled = of.settled.map_or("n/a".into(), |percent| format!("{percent:+.0} % ({})", own(apart.0)));
-        let elsewhere = of.elsewhere.map_or("n/a".into(), |points| format!("{points:.1} ({})", own(apart.1)));
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {settled} | {elsewhere} |",
-            cell.name,
-            cell.kernel,
-            cell.mode,
-            counts.join(" | ")
-        );
-    }
-    let judged: Vec<bool> =
+    let verdicts: Vec<bool> =
         with.iter().flat_map(|(_, of)| of.counts).flatten().filter_map(|count| count.good).collect();
-    let median = median_error(with.iter().map(|(_, of): &(_, Balanced)| of)).unwrap_or(0.0);
+    let median = median_error(with.iter().map(|(_, of): &(_, Balanced)| of))?;
     let settled = within(with.iter().map(|(judged, of)| (of.settled, judged.apart.0)), 15.0);
     let elsewhere = within(with.iter().map(|(judged, of)| (of.elsewhere, judged.apart.1)), 5.0);
-    text.push('\n');
-    text.push_str(&wrapped(&format!(
-        "Median error of the counters {median:.1} %, {} of {} beyond their bounds. Settled within 15 %: {settled}. Pages \
-         within 5 percentage points: {elsewhere}.",
-        judged.iter().filter(|good| !**good).count(),
-        judged.len(),
-    )));
+    Some(format!(
+        "**NUMA balancing**: median error of the counters {median:.1} %, {} of {} beyond their bounds. Settled within 15 %: \
+         {settled}. Pages within 5 percentage points: {elsewhere}.",
+        verdicts.iter().filter(|good| !**good).count(),
+        verdicts.len(),
+    ))
 }
 
 /// In how many cells the twin, and a run of the kernel among its others, are within a bound.
@@ -150,125 +155,75 @@ fn within(cells: impl Iterator<Item = (Option<f64>, Option<f64>)>, bound: f64) -
 }
 
 /// The cells in which memory was reclaimed, by what that is judged by.
-fn of_reclaim<'a>(text: &mut String, judged: &'a [Judged]) {
-    let counters = |of: &'a Judged| Some((&of.cell, reclaim::counters(of.fidelity.as_ref()?)));
-    let with: Vec<_> = judged.iter().filter_map(counters).filter(|(_, all)| !all.is_empty()).collect();
-    if with.is_empty() {
-        return;
-    }
-    text.push_str("\n## Reclaim\n\n");
-    text.push_str(&wrapped(
-        "Counters of pages scanned, reclaimed, activated, deactivated and refaulted, of stalls, of kswapd's runs and of \
-         pages swapped out. Judged are those that exceed 1000 on the kernel; *beyond* are those that the twin's median is \
-         farther from than 30 %, and not inside the kernel's range.",
-    ));
-    text.push_str("\n| scenario | kernel | mode | judged | median error | beyond |\n|---|---|---|---|---|---|\n");
-    for (cell, all) in &with {
-        let judged = all.iter().filter(|(_, count)| count.good.is_some()).count();
-        let beyond = all.iter().filter(|(_, count)| count.good == Some(false));
-        let beyond: Vec<String> = beyond.map(|(name, count)| format!("{name} {:+.0} %", count.error)).collect();
-        let median = median_of(all.iter().map(|(_, count)| *count));
-        let median = median.map_or("n/a".into(), |median| format!("{median:.1} %"));
-        let beyond = beyond.join(", ");
-        let _ = writeln!(text, "| {} | {} | {} | {judged} | {median} | {beyond} |", cell.name, cell.kernel, cell.mode);
-    }
+fn of_reclaim(judged: &[Judged]) -> Option<String> {
     let sums = MODES.into_iter().filter_map(|mode| {
-        let of_mode = with.iter().filter(|(cell, _)| cell.mode == mode);
-        let counts: Vec<_> = of_mode.flat_map(|(_, all)| all.iter().map(|(_, count)| *count)).collect();
-        let judged: Vec<bool> = counts.iter().filter_map(|count| count.good).collect();
-        let (median, beyond) = (median_of(counts.into_iter())?, judged.iter().filter(|good| !**good).count());
+        let of_mode = judged.iter().filter(|of| of.cell.mode == mode);
+        let counts: Vec<Count> = of_mode
+            .filter_map(compared)
+            .flat_map(|fidelity| reclaim::counters(fidelity).into_iter().map(|(_, count)| count))
+            .collect();
+        let verdicts: Vec<bool> = counts.iter().filter_map(|count| count.good).collect();
+        let (median, beyond) = (median_of(counts.into_iter())?, verdicts.iter().filter(|good| !**good).count());
         Some(format!(
             "In mode {mode} the median error of all counters is {median:.1} %, and {beyond} of {} are beyond their bounds.",
-            judged.len()
+            verdicts.len()
         ))
     });
-    text.push('\n');
-    text.push_str(&wrapped(&sums.collect::<Vec<_>>().join(" ")));
+    let sums: Vec<String> = sums.collect();
+    (!sums.is_empty()).then(|| format!("**Reclaim**: {}", sums.join(" ")))
 }
 
-/// The events of reclaim one by one, of the cells where one CPU does everything.
-fn event_by_event(text: &mut String, judged: &[Judged]) {
-    if judged.iter().all(|of| of.in_order.is_empty()) {
-        return;
-    }
-    text.push_str("\n## Reclaim event by event\n\n");
-    text.push_str(&wrapped(
-        "Events of `vmscan` where everything runs on one CPU: equal in type and all `nr_*` values. *First* are those that are \
-         equal before the first that is not, *aligned* the part of the kernel's first 1000 that the longest common \
-         subsequence with the twin's first 1000 has. *Own* are the same figures of the kernel's run beside its own run with \
-         the next seed.",
-    ));
-    text.push_str("\n| scenario | kernel | mode | seed | first | aligned | own first | own aligned |\n");
-    text.push_str("|---|---|---|---|---|---|---|---|\n");
-    for Judged { cell, in_order, .. } in judged {
-        for EventByEvent { seed, twin, own } in in_order {
-            let cells = [twin, own].map(|of| format!("{} | {:.1} %", of.first, of.percent())).join(" | ");
-            let _ = writeln!(text, "| {} | {} | {} | {seed} | {cells} |", cell.name, cell.kernel, cell.mode);
-        }
-    }
-}
-
-fn counted(count: &Option<Count>) -> String {
-    match count {
-        None => "n/a".into(),
-        Some(Count { error, good: Some(true) }) => format!("{error:+.1} %"),
-        Some(Count { error, good: Some(false) }) => format!("**{error:+.1} %**"),
-        Some(Count { error, good: None }) => format!("*{error:+.1} %*"),
-    }
-}
-
-fn header() -> String {
-    let (first, last) = (SEEDS[0], SEEDS[SEEDS.len() - 1]);
-    let paragraphs = [
+/// The events of reclaim one by one, over the runs where one CPU does everything.
+fn event_by_event(judged: &[Judged]) -> Option<String> {
+    let all = || judged.iter().flat_map(|of| &of.in_order);
+    let mean = |percent: &dyn Fn(&super::EventByEvent) -> f64| all().map(percent).sum::<f64>() / all().count() as f64;
+    (all().count() > 0).then(|| {
         format!(
-            "The twin beside real kernels. Each scenario of `scenarios/fidelity` ran in the [lab](lab.md) on Debian's \
-             kernels {}, in the modes {}, with the seeds {first} to {last}; the recordings are in the repository, below \
-             `scenarios/fidelity/recordings`. The twin ran the same files with the same seeds when this page was made \
-             (`make fidelity`). It begins with what the kernel's zones had at the begin of the recording: managed and free \
-             pages, pages on per-CPU lists, and the time. Between the modes only the machine's speed differs in \
-             the twin: preset `lab-4n`, all of whose CPUs share one budget, `lab-4n-6.12` on that kernel, and `lab-4n-smp`.",
-            KERNELS.join(" and "),
-            MODES.map(|mode| mode.to_string()).join(" and "),
-        ),
-        String::from("## How to read it"),
-        String::from(
-            "A table has a row for each quantity that both sides know and at least one of them moved: what counters of the \
-             machine and of nodes grew by from the first sample to the last, where the marks of zones are, where the pages \
-             of regions were at the end of each phase, and how many events there were. *kernel* is the median of the \
-             kernel's runs, *least* and *greatest* their range, *twin* the median of the twin's runs.",
-        ),
-        String::from(
-            "*background* is what the counter grew by in an idle second, the scenario `background`: the kernel's threads, \
-             and the agent that starts the workload. The twin does none of that, so it is taken off: *error* is how far \
-             the twin is from *kernel* less *background*, and a row is **inside** if *twin* plus *background* lies within \
-             the kernel's range over the seeds, else **outside**. Nothing is taken off sizes such as `nr_free_pages`, which \
-             do not add up. *Within 5 %* is an error of at most 5 %. A quantity may be outside by one page of 24,000 where \
-             the kernel's runs are equal, and inside by chance where they are far apart: read the range too.",
-        ),
-        String::from(
-            "Where both sides have at least five samples during the workload, a second table says *when* counters grew: a \
-             curve is the share of the growth that had come by some share of the workload's time, and the distance of two \
-             curves is their greatest vertical distance (Kolmogorov and Smirnov's), so 10 % means that a tenth of the \
-             growth came earlier or later. *twin* is the distance of the twin's median from the median of the kernel's \
-             runs, *kernel* that of the kernel's farthest run; n/a: the twin has too few samples, or grew by less than \
-             100. Inside is a distance that is not above the kernel's own.",
-        ),
-        String::from(
-            "Runs in mode exact come out again byte by byte, but for a rare race of the emulator \
-             ([lab.md](lab.md#two-modes)). Those in mode smp do not: five of them are a sample, and the \
-             page compares distributions. How fast that guest is depends on the host that emulates it, and no machine file \
-             says it; where a phase lasts a time and not a count (`statistics`), counts follow that speed and are no \
-             judgement of the twin.",
-        ),
-        String::from(
-            "How to add a scenario, or record one anew: [lab.md](lab.md#adding-a-scenario-to-the-fidelity-page). What each \
-             mechanism leaves out: [model.md](model.md).",
-        ),
+            "**Reclaim event by event**, on one CPU: of the kernel's first 1000 events {:.1} % are the twin's in the same order, \
+             and {:.1} % those of the kernel's own run with the next seed.",
+            mean(&|of| of.twin.percent()),
+            mean(&|of| of.own.percent())
+        )
+    })
+}
+
+fn how_to_read() -> String {
+    let paragraphs = [
+        "A quantity is a counter of the machine or of a node from the first sample to the last, a size or watermark of a \
+         zone, where the pages of regions were at the end of each phase, or a number of events. It is **inside** if the \
+         median of the twin's runs lies within the range of the kernel's runs; *within 5 %* is an error of at most 5 % of \
+         their median. What the kernel counts in an idle second (scenario `background`) is taken off what accumulates. A \
+         curve says *when* a counter grew; it is inside if it is no farther from the median of the kernel's curves than a \
+         run of the kernel itself (Kolmogorov and Smirnov's distance).",
+        "*Judged* are the counters of NUMA balancing, and of reclaim where there was any, that exceed 1000 on the kernel; \
+         *beyond* are those of them that are off by more than 30 %, and not inside the kernel's range where that is wider. \
+         *Settled* is when 90 % of the pages are on the nodes where they are at the end.",
+        "The twin ran when this page was made (`make fidelity`). It begins with what the kernel's zones held at the begin of \
+         the recording, at that time. Mode exact comes out again byte by byte but for a rare race of the emulator \
+         ([lab.md](lab.md#two-modes)). Mode smp does not: five runs are a sample, and how fast its guest is depends on the \
+         host; where a phase lasts a time and not a count (`statistics`), counts follow that speed.",
+        "Every figure is in [fidelity/](fidelity/): `cells.csv` (the tables below, and more), `quantities.csv`, `curves.csv`, \
+         `numa-balancing.csv`, `reclaim.csv`, `reclaim-events.csv`, `pages.csv`, `changes.csv`. How to add a scenario or \
+         record one anew: [lab.md](lab.md#adding-a-scenario-to-the-fidelity-page).",
     ];
-    let mut text = String::from("# Fidelity\n\n");
+    let mut text = String::from("\n## How to read it\n");
     for paragraph in paragraphs {
-        text.push_str(&wrapped(&paragraph));
         text.push('\n');
+        text.push_str(&wrapped(paragraph));
+    }
+    text
+}
+
+/// The cells in full, quantity by quantity.
+pub fn details(judged: &[Judged]) -> String {
+    let mut text = String::new();
+    for Judged { cell, title, fidelity, .. } in judged {
+        let _ = writeln!(text, "\n## {} on {}, mode {}\n", cell.name, cell.kernel, cell.mode);
+        match fidelity {
+            Some(fidelity) if cell.name == BACKGROUND => background(&mut text, title, fidelity),
+            Some(fidelity) => scenario(&mut text, title, fidelity),
+            None => text.push_str(&wrapped(title)),
+        }
     }
     text
 }
@@ -325,6 +280,15 @@ fn sentence(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// Text in lines, as an item of a list.
+fn wrapped_item(text: &str) -> String {
+    wrapped(text)
+        .lines()
+        .enumerate()
+        .map(|(at, line)| format!("{}{line}\n", if at == 0 { "- " } else { "  " }))
+        .collect()
+}
+
 /// Text in lines.
 fn wrapped(text: &str) -> String {
     let (mut lines, mut length) = (String::new(), 0);
@@ -352,6 +316,6 @@ mod tests {
         assert_eq!(wrapped("a  b\nc"), "a b c\n");
         let long = wrapped(&"word ".repeat(100));
         assert!(long.lines().count() == 5 && long.lines().all(|line| line.len() <= WIDTH && !line.ends_with(' ')));
-        assert!(header().lines().all(|line| line.chars().count() <= WIDTH));
+        assert!(how_to_read().lines().all(|line| line.chars().count() <= WIDTH));
     }
 }

@@ -10,6 +10,7 @@ use mmtwin_event::{CounterRow, Event, Kind, Sink, Task};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::Recording;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
@@ -19,8 +20,28 @@ const MOVABLE: i32 = 1;
 /// A name in the kernel is this long.
 const COMM: usize = 15;
 
-/// Zones of the pages of each thread, by process and number of the thread, in the order of allocation.
-type Threads<'a> = BTreeMap<(&'a str, usize), Vec<&'a str>>;
+/// Where a run had the workload's pages, and what they counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Placed {
+    threads: Vec<Thread>,
+    /// Node of every zone.
+    zones: BTreeMap<String, usize>,
+    /// Least, low and high mark of every zone.
+    watermarks: BTreeMap<String, Vec<Option<u64>>>,
+    /// By NUMA counter: what the workload's pages counted on each node.
+    counted: BTreeMap<String, BTreeMap<usize, i64>>,
+}
+
+/// The pages of a thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Thread {
+    process: String,
+    number: usize,
+    /// Their zones in the order of allocation, each with how many came from it one after the other.
+    pages: Zones,
+}
+
+type Zones = Vec<(String, u64)>;
 
 /// A run's pages.
 #[derive(Debug, Default)]
@@ -76,25 +97,37 @@ impl Agreement {
     }
 }
 
-/// Compares two recordings of a scenario that have the allocations of pages.
-pub(super) fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result<Agreement, Error> {
-    let (kernel, twin) = (read(kernel)?, read(twin)?);
-    let mut found = Agreement::default();
-    let (threads, of_twin) = (kernel.by_thread(scenario), twin.by_thread(scenario));
-    let alone = threads.len() == 1 && of_twin.len() == 1;
-    for key in threads.keys().chain(of_twin.keys()).collect::<BTreeSet<_>>() {
-        let (a, b) = (threads.get(key).map_or(&[][..], Vec::as_slice), of_twin.get(key).map_or(&[][..], Vec::as_slice));
-        found.pages += a.len() as u64;
-        found.by_thread += if alone { in_order(a, b) } else { in_all(a, b) };
+/// Reads a recording that has the allocations of pages.
+pub(super) fn placed(scenario: &Scenario, path: &Path) -> Result<Placed, Error> {
+    let (mut pages, mut outcome) = (Pages::default(), Outcome::default());
+    Recording::open(path)?.read(&mut pages, &mut outcome)?;
+    match outcome.lost_total() {
+        (0, 0) => Ok(pages.placed(scenario)),
+        _ => Err(Error::Fidelity(format!("{}: events were lost, so pages cannot be compared", path.display()))),
     }
-    found.elsewhere = if alone { found.by_thread } else { in_all(&together(&threads), &together(&of_twin)) };
-    let (a, b) = (kernel.counted(scenario), twin.counted(scenario));
-    let zones: BTreeSet<&str> = threads.values().chain(of_twin.values()).flatten().copied().collect();
-    let nodes: BTreeSet<usize> = zones.iter().filter_map(|zone| Some(kernel.zones.get(*zone)?.0)).collect();
-    for (key, counted) in &a {
-        if let Some(other) = b.get(key).filter(|_| nodes.contains(&key.1)) {
-            found.counters += 1;
-            found.counted_otherwise += counted.abs_diff(*other);
+}
+
+/// Compares two runs of a scenario.
+pub(super) fn compare(kernel: &Placed, twin: &Placed) -> Agreement {
+    let mut found = Agreement::default();
+    let alone = kernel.threads.len() == 1 && twin.threads.len() == 1;
+    let key = |thread: &Thread| (thread.process.clone(), thread.number);
+    for of in kernel.threads.iter().chain(&twin.threads).map(key).collect::<BTreeSet<_>>() {
+        let side =
+            |side: &Placed| side.threads.iter().find(|thread| key(thread) == of).map(|thread| thread.pages.clone());
+        let (a, b) = (side(kernel).unwrap_or_default(), side(twin).unwrap_or_default());
+        found.pages += a.iter().map(|(_, pages)| pages).sum::<u64>();
+        found.by_thread += if alone { in_order(&a, &b) } else { in_all(&a, &b) };
+    }
+    found.elsewhere = if alone { found.by_thread } else { in_all(&kernel.together(), &twin.together()) };
+    let zones = kernel.together().into_iter().chain(twin.together());
+    let nodes: BTreeSet<usize> = zones.filter_map(|(zone, _)| kernel.zones.get(&zone).copied()).collect();
+    for (name, counted) in &kernel.counted {
+        for (node, counted) in counted.iter().filter(|(node, _)| nodes.contains(node)) {
+            if let Some(other) = twin.counted.get(name).and_then(|counted| counted.get(node)) {
+                found.counters += 1;
+                found.counted_otherwise += counted.abs_diff(*other);
+            }
         }
     }
     for (zone, marks) in &twin.watermarks {
@@ -102,34 +135,33 @@ pub(super) fn compare(scenario: &Scenario, kernel: &Path, twin: &Path) -> Result
         found.watermarks += marks.len() as u64;
         found.other_watermarks += marks.iter().zip(others).filter(|(a, b)| **a != *b).count() as u64;
     }
-    Ok(found)
+    found
 }
 
-fn read(path: &Path) -> Result<Pages, Error> {
-    let (mut pages, mut outcome) = (Pages::default(), Outcome::default());
-    Recording::open(path)?.read(&mut pages, &mut outcome)?;
-    match outcome.lost_total() {
-        (0, 0) => Ok(pages),
-        _ => Err(Error::Fidelity(format!("{}: events were lost, so pages cannot be compared", path.display()))),
-    }
-}
-
-/// The pages of all threads.
-fn together<'a>(threads: &Threads<'a>) -> Vec<&'a str> {
-    threads.values().flatten().copied().collect()
-}
-
-fn in_order(a: &[&str], b: &[&str]) -> u64 {
-    let differing = a.iter().zip(b).filter(|(a, b)| a != b).count();
+/// Pages that differ, one after the other.
+fn in_order(a: &Zones, b: &Zones) -> u64 {
+    let each = |zones: &Zones| -> Vec<String> {
+        zones.iter().flat_map(|(zone, pages)| std::iter::repeat_n(zone.clone(), *pages as usize)).collect()
+    };
+    let (a, b) = (each(a), each(b));
+    let differing = a.iter().zip(&b).filter(|(a, b)| a != b).count();
     (differing + a.len().abs_diff(b.len())) as u64
 }
 
-fn in_all(a: &[&str], b: &[&str]) -> u64 {
+/// Pages that differ in how many are in each zone.
+fn in_all(a: &Zones, b: &Zones) -> u64 {
     let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
-    a.iter().for_each(|zone| *counts.entry(*zone).or_default() += 1);
-    b.iter().for_each(|zone| *counts.entry(*zone).or_default() -= 1);
+    a.iter().for_each(|(zone, pages)| *counts.entry(zone).or_default() += *pages as i64);
+    b.iter().for_each(|(zone, pages)| *counts.entry(zone).or_default() -= *pages as i64);
     let more = |sign: i64| counts.values().map(|n| (n * sign).max(0) as u64).sum::<u64>();
     more(1).max(more(-1))
+}
+
+impl Placed {
+    /// The pages of all threads.
+    fn together(&self) -> Zones {
+        self.threads.iter().flat_map(|thread| thread.pages.iter().cloned()).collect()
+    }
 }
 
 impl Pages {
@@ -145,20 +177,37 @@ impl Pages {
         scenario.processes.iter().map(|process| process.name.as_str()).find(named)
     }
 
+    /// What is compared of them.
+    fn placed(&self, scenario: &Scenario) -> Placed {
+        let zones = self.zones.iter().map(|(zone, (node, _))| (zone.clone(), *node));
+        let mut counted: BTreeMap<String, BTreeMap<usize, i64>> = BTreeMap::new();
+        for ((name, node), change) in self.counted(scenario) {
+            counted.entry(name).or_default().insert(node, change);
+        }
+        let (threads, zones) = (self.by_thread(scenario), zones.collect());
+        Placed { threads, zones, watermarks: self.watermarks.clone(), counted }
+    }
+
     /// The workload's pages.
-    fn by_thread<'a>(&'a self, scenario: &'a Scenario) -> Threads<'a> {
+    fn by_thread(&self, scenario: &Scenario) -> Vec<Thread> {
         let mut pids: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
         let own = || {
             let own = self.allocated.iter().filter(|page| page.movable);
             own.filter_map(|page| Some((self.process(scenario, page.pid)?, page)))
         };
         own().for_each(|(name, page)| _ = pids.entry(name).or_default().insert(page.pid));
-        let mut threads = Threads::new();
+        let mut threads: BTreeMap<(&str, usize), Zones> = BTreeMap::new();
         for (name, page) in own() {
             let number = pids[name].iter().position(|pid| *pid == page.pid).unwrap_or_default();
-            threads.entry((name, number)).or_default().push(self.zone(page.pfn).unwrap_or_default());
+            let (zone, pages) = (self.zone(page.pfn).unwrap_or_default(), threads.entry((name, number)).or_default());
+            match pages.last_mut() {
+                Some((last, count)) if last == zone => *count += 1,
+                _ => pages.push((zone.into(), 1)),
+            }
         }
-        threads
+        let thread =
+            |((process, number), pages): ((&str, usize), Zones)| Thread { process: process.into(), number, pages };
+        threads.into_iter().map(thread).collect()
     }
 
     /// What the workload's pages counted, by counter and node.
@@ -228,10 +277,12 @@ mod tests {
 
     #[test]
     fn pages_are_compared_in_order_or_by_number() {
-        let zones = |names: &'static str| names.split("").filter(|zone| !zone.is_empty()).collect::<Vec<_>>();
+        let zones = |names: &str| names.chars().map(|zone| (zone.to_string(), 1)).collect::<Zones>();
         let (a, b) = (zones("aabb"), zones("ababb"));
         assert_eq!((in_order(&a, &b), in_all(&a, &b)), (3, 1));
         assert_eq!((in_order(&a, &a), in_all(&a, &zones("bbaa"))), (0, 0));
-        assert_eq!(in_all(&a, &zones("")), 4);
+        assert_eq!(in_all(&a, &Zones::new()), 4);
+        let packed = vec![("a".to_string(), 2), ("b".to_string(), 2)];
+        assert_eq!((in_order(&a, &packed), in_all(&a, &packed)), (0, 0));
     }
 }

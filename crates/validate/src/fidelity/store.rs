@@ -1,70 +1,166 @@
-//! Stored runs of the lab: made where they are missing, packed (a tar archive with Zstandard, without what only says who
-//! recorded), and read again.
+//! Stored runs of the lab, as far as something is made of them: a file for each scenario with the runs of all its seeds,
+//! a line of JSON each, packed with Zstandard. Runs that are missing are recorded, and what is of use is kept.
+//!
+//! All runs of a scenario are much alike, so that packed together they take a tenth of what they take one by one.
 
 use super::same;
 use crate::Error;
-use mmtwin::running::LabOptions;
+use mmtwin::running::{LabOptions, STATE_FILES, state_of};
 use mmtwin::{Analysed, Trace};
+use mmtwin_analysis::Analysis;
+use mmtwin_event::manifest;
+use mmtwin_event::{CounterRow, Sink};
 use mmtwin_lab::{Mode, guests_at_once};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::output::FileOutput;
-use mmtwin_trace::output::ours::MARKER;
-use std::collections::{BTreeMap, BTreeSet};
+use mmtwin_twin::run::State;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tempfile::TempDir;
 
-/// Level of compression; recordings are packed once and small.
+/// Level of compression; files are packed once and small.
 const LEVEL: i32 = 19;
-/// Files that are not kept.
-const DROPPED: [&str; 2] = ["run.json", MARKER];
-/// The file with the kernel's symbols, megabytes of which the events name a few.
-const SYMBOLS: &str = "formats/kallsyms";
-
 /// Seeds of a cell.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 /// Longest time of a guest.
 const TIME_OUT: Duration = Duration::from_secs(600);
 
+/// Runs scenarios in the lab, each into its recording.
+type RunGuests<'a> = &'a dyn Fn(&[(&Scenario, PathBuf)], &LabOptions) -> Result<(), mmtwin::Error>;
+
 /// Who runs guests.
 #[derive(Clone, Copy)]
 pub struct Guests<'a> {
-    /// Runs scenarios in the lab, each into its recording: [`mmtwin::running::on_lab`], and what a caller wants besides.
-    pub run: &'a dyn Fn(&[(&Scenario, PathBuf)], &LabOptions) -> Result<(), mmtwin::Error>,
+    /// [`mmtwin::running::on_lab`], and what a caller wants besides.
+    pub run: RunGuests<'a>,
     /// Takes what is worth saying meanwhile.
     pub note: &'a dyn Fn(&str),
 }
 
-/// Runs of one scenario on one kernel in one mode, of which each has a file.
-pub(super) struct Runs<'a> {
+/// Runs of one scenario on one kernel in one mode.
+pub(super) struct Runs<'a, T> {
     pub kernel: &'a str,
     pub mode: Mode,
     /// The scenario with a seed.
     pub scenario: &'a dyn Fn(u64) -> Result<Scenario, Error>,
-    /// Where the run of a seed is stored.
-    pub file: &'a dyn Fn(u64) -> PathBuf,
+    /// Where the runs of the scenario are stored.
+    pub file: &'a Path,
+    /// Which runs of the file these are.
+    pub of: &'a str,
+    /// What is kept of a recording.
+    pub keep: &'a dyn Fn(&Path, &Analysed, &Scenario) -> Result<T, Error>,
 }
 
-impl Runs<'_> {
+/// A run of a real kernel.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Run<T> {
+    /// Of which kernel and mode, or on which side of a change.
+    of: String,
+    /// Its seed.
+    pub seed: u64,
+    /// The scenario as it was recorded.
+    scenario: Value,
+    held: Held,
+    /// What it is judged by.
+    pub kept: T,
+}
+
+/// The begin of a line: whose it is.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+struct Owner {
+    of: String,
+    seed: u64,
+}
+
+/// What the machine held when the workload began.
+#[derive(Serialize, Deserialize)]
+struct Held {
+    /// Nodes of the machine, and the node of every CPU.
+    nodes: u32,
+    cpu_nodes: Vec<u32>,
+    /// The files that the twin reads, of a scenario that has a workload.
+    state: Option<manifest::State>,
+    /// The first rows of zoneinfo where there is none.
+    zones: Vec<Zone>,
+}
+
+/// The first row of a zone.
+#[derive(Serialize, Deserialize)]
+struct Zone {
+    key: String,
+    at: u64,
+    names: Vec<String>,
+    values: Vec<Option<u64>>,
+}
+
+impl Held {
+    fn of(recorded: &Analysed) -> Held {
+        let source = &recorded.analysis.source;
+        let state = recorded.state.clone().map(|mut state| {
+            state.files.retain(|path, _| STATE_FILES.contains(&path.as_str()));
+            state
+        });
+        let counters = &recorded.analysis.counters;
+        let row = |key: &str| {
+            let sampled = counters.sampled("zoneinfo", key)?;
+            let (names, values) = (sampled.names.clone(), sampled.first.clone());
+            Some(Zone { key: key.into(), at: sampled.first_at, names, values })
+        };
+        let zones = if state.is_some() {
+            Vec::new()
+        } else {
+            counters.keys("zoneinfo").iter().filter_map(|key| row(key)).collect()
+        };
+        Held { nodes: source.nodes, cpu_nodes: source.cpu_nodes.clone(), state, zones }
+    }
+}
+
+impl<T> Run<T> {
+    /// What the machine held, for the twin to go on from.
+    pub fn state(&self) -> Result<Option<State>, Error> {
+        let mut analysis = Analysis::default();
+        analysis.source.name = format!("{}, seed {}", self.of, self.seed);
+        analysis.source.nodes = self.held.nodes;
+        analysis.source.cpu_nodes = self.held.cpu_nodes.clone();
+        for Zone { key, at, names, values } in &self.held.zones {
+            analysis.counters(&CounterRow { source: "zoneinfo", key, names, values, at: *at });
+        }
+        let (state, outcome) = (self.held.state.clone(), Default::default());
+        Ok(state_of(&Analysed { analysis, outcome, results: None, state, scenario: None, resolved: None })?)
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Runs<'_, T> {
     /// Runs that are not stored, or all.
-    pub fn missing(&self, again: bool) -> Vec<u64> {
-        SEEDS.into_iter().filter(|&seed| again || !(self.file)(seed).is_file()).collect()
+    pub fn missing(&self, again: bool) -> Result<Vec<u64>, Error> {
+        let lines = lines(self.file)?;
+        let stored = |seed: u64| lines.keys().any(|owner| owner.of == self.of && owner.seed == seed);
+        Ok(SEEDS.into_iter().filter(|&seed| again || !stored(seed)).collect())
     }
 
-    /// Seeds of the runs that are stored.
-    pub fn stored(&self) -> Vec<u64> {
-        SEEDS.into_iter().filter(|&seed| (self.file)(seed).is_file()).collect()
+    /// The runs that are stored, by seed. They must be of today's scenario.
+    pub fn stored(&self) -> Result<Vec<Run<T>>, Error> {
+        let mut runs = Vec::new();
+        for (_, line) in lines(self.file)?.into_iter().filter(|(owner, _)| owner.of == self.of) {
+            let run: Run<T> = serde_json::from_str(&line).map_err(|error| self.failed(error))?;
+            self.check(&run.scenario, run.seed)?;
+            runs.push(run);
+        }
+        Ok(runs)
     }
 
     /// Runs in the lab what is not stored, or all of it; the number of runs.
     pub fn refresh(&self, again: bool, guests: Guests<'_>) -> Result<usize, Error> {
-        let (missing, scratch) = (self.missing(again), tempfile::tempdir()?);
+        let (missing, scratch) = (self.missing(again)?, tempfile::tempdir()?);
         // As many as run at once: what is done is kept whatever comes then.
         for seeds in missing.chunks(guests_at_once(self.mode)) {
             for (&seed, output) in seeds.iter().zip(self.record(seeds, scratch.path(), guests)?) {
-                pack(&output, &(self.file)(seed))?;
+                self.store(&output, seed)?;
             }
         }
         Ok(missing.len())
@@ -80,99 +176,62 @@ impl Runs<'_> {
         Ok(outputs)
     }
 
-    /// Unpacks the run of a seed.
-    pub fn unpack(&self, seed: u64) -> Result<TempDir, Error> {
-        unpack(&(self.file)(seed))
-    }
-
     /// Analyses a recording of a seed, which must be of today's scenario.
     pub fn read(&self, recording: &Path, seed: u64) -> Result<Analysed, Error> {
         let analysed = Trace::open(recording)?.analyse(&mut |_| {})?;
-        let recorded = analysed.resolved.clone().unwrap_or_default();
-        if let Some(change) = same::asked_of_guest(&recorded, &(self.scenario)(seed)?.to_json()).first() {
-            let fix = "`mmtwin fidelity --refresh --again` records it again";
-            let file = (self.file)(seed);
-            let message = format!("{}: the scenario has changed ({change}); {fix}", file.display());
-            return Err(Error::Fidelity(message));
-        }
+        self.check(analysed.resolved.as_ref().unwrap_or_default(), seed)?;
         Ok(analysed)
     }
+
+    /// Keeps what is of use of a recording, in the place of what was stored of its seed.
+    fn store(&self, recording: &Path, seed: u64) -> Result<(), Error> {
+        let (analysed, scenario) = (self.read(recording, seed)?, (self.scenario)(seed)?);
+        let kept = (self.keep)(recording, &analysed, &scenario)?;
+        let held = Held::of(&analysed);
+        let run = Run { of: self.of.into(), seed, scenario: analysed.resolved.unwrap_or_default(), held, kept };
+        let mut lines = lines(self.file)?;
+        let line = serde_json::to_string(&run).map_err(|error| self.failed(error))?;
+        lines.insert(Owner { of: run.of, seed }, line);
+        write(self.file, lines.values())
+    }
+
+    fn check(&self, recorded: &Value, seed: u64) -> Result<(), Error> {
+        let Some(change) = same::asked_of_guest(recorded, &(self.scenario)(seed)?.to_json()).into_iter().next() else {
+            return Ok(());
+        };
+        let fix = "`mmtwin fidelity --refresh --again` records it again";
+        Err(self.failed(format!("{}, seed {seed}: the scenario has changed ({change}); {fix}", self.of)))
+    }
+
+    fn failed(&self, what: impl std::fmt::Display) -> Error {
+        Error::Fidelity(format!("{}: {what}", self.file.display()))
+    }
 }
 
-/// Packs a recording. The archive appears whole or not at all, and is the same for the same recording.
-fn pack(recording: &Path, archive: &Path) -> Result<(), Error> {
-    let directory = archive.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
-    let output = FileOutput::open(archive, true, 0o600)?;
-    let mut tar = tar::Builder::new(zstd::Encoder::new(output.file(), LEVEL)?);
-    tar.mode(tar::HeaderMode::Deterministic);
-    let mut files = Vec::new();
-    collect(recording, recording, &mut files)?;
-    files.sort();
-    let (mut kept, pages) = (tempfile::NamedTempFile::new()?, files.iter().filter(|name| name.ends_with(".pages")));
-    if files.iter().any(|name| name == SYMBOLS) {
-        let pages = pages.map(|name| fs::read(recording.join(name))).collect::<Result<Vec<_>, _>>()?;
-        kept.write_all(named(&fs::read_to_string(recording.join(SYMBOLS))?, &pages).as_bytes())?;
+/// The lines of a file in the order in which they stand there; none if it is not there.
+fn lines(file: &Path) -> Result<BTreeMap<Owner, String>, Error> {
+    if !file.exists() {
+        return Ok(BTreeMap::new());
     }
-    for name in files.iter().filter(|name| !DROPPED.contains(&name.as_str())) {
-        let path = if name == SYMBOLS { kept.path().to_path_buf() } else { recording.join(name) };
-        tar.append_path_with_name(path, name)?;
+    let named = |error: std::io::Error| Error::Fidelity(format!("{}: {error}", file.display()));
+    let packed = zstd::Decoder::new(File::open(file).map_err(named)?).map_err(named)?;
+    let mut lines = BTreeMap::new();
+    for line in BufReader::new(packed).lines() {
+        let line = line.map_err(named)?;
+        let owner = serde_json::from_str(&line).map_err(|error| named(error.into()))?;
+        lines.insert(owner, line);
     }
-    tar.into_inner()?.finish()?;
+    Ok(lines)
+}
+
+/// Writes a file: whole or not at all, and the same of the same lines.
+fn write<'l>(file: &Path, lines: impl Iterator<Item = &'l String>) -> Result<(), Error> {
+    fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
+    let output = FileOutput::open(file, true, 0o666)?;
+    let mut packed = zstd::Encoder::new(output.file(), LEVEL)?;
+    for line in lines {
+        writeln!(packed, "{line}")?;
+    }
+    packed.finish()?;
     Ok(output.commit()?)
-}
-
-/// The lines of `/proc/kallsyms` whose addresses are in pages of events, wherever a field may begin, each with the one
-/// behind it, which tells its size.
-fn named(symbols: &str, pages: &[Vec<u8>]) -> String {
-    let address = |line: &str| u64::from_str_radix(line.split(' ').next()?, 16).ok();
-    let mut by_address: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for (number, line) in symbols.lines().enumerate() {
-        by_address.entry(address(line).unwrap_or(0)).or_default().push(number);
-    }
-    let words = pages.iter().flat_map(|page| page.windows(8).step_by(4));
-    let words = words.filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
-    let mut kept: BTreeSet<usize> = BTreeSet::new();
-    for found in words.filter(|word| by_address.contains_key(word)).collect::<BTreeSet<u64>>() {
-        by_address.range(found..).take(2).for_each(|(_, numbers)| kept.extend(numbers));
-    }
-    let line = |(number, line): (usize, &str)| kept.contains(&number).then(|| format!("{line}\n"));
-    symbols.lines().enumerate().filter_map(line).collect()
-}
-
-fn collect(root: &Path, at: &Path, files: &mut Vec<String>) -> Result<(), Error> {
-    for entry in fs::read_dir(at)? {
-        let path = entry?.path();
-        match path.is_dir() {
-            true => collect(root, &path, files)?,
-            false => files.extend(path.strip_prefix(root).ok().map(|name| name.to_string_lossy().into_owned())),
-        }
-    }
-    Ok(())
-}
-
-/// Unpacks a recording into a directory that is gone when it is dropped.
-fn unpack(archive: &Path) -> Result<TempDir, Error> {
-    let scratch = tempfile::tempdir()?;
-    let named = |error: std::io::Error| Error::Fidelity(format!("{}: {error}", archive.display()));
-    let file = File::open(archive).map_err(named)?;
-    tar::Archive::new(zstd::Decoder::new(file).map_err(named)?).unpack(scratch.path()).map_err(named)?;
-    Ok(scratch)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn symbols_that_events_name_are_kept() {
-        let symbols = "0000000000001000 T a\n0000000000001040 t b\n0000000000001040 t same\n0000000000001080 T c\n\
-                       00000000000010c0 t d\t[module]\n";
-        let mut page = vec![0; 4];
-        page.extend(0x1040u64.to_le_bytes());
-        page.extend([7; 3]);
-        let kept = "0000000000001040 t b\n0000000000001040 t same\n0000000000001080 T c\n";
-        assert_eq!(named(symbols, &[page]), kept);
-        assert_eq!(named(symbols, &[vec![1; 5], Vec::new()]), "");
-    }
 }

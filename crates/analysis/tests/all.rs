@@ -1,0 +1,4 @@
+//! Statistics and findings of whole recordings.
+
+mod findings;
+mod invariants;

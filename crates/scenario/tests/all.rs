@@ -1,0 +1,6 @@
+//! Scenario files from outside.
+
+mod docs;
+mod files;
+mod messages;
+mod properties;

@@ -1,0 +1,32 @@
+//! The simulated kernel from outside: one program, so that it is linked once.
+
+mod access_trace;
+mod allocator;
+mod cgroups;
+mod common;
+mod historic_blocks;
+mod historic_reclaim;
+mod huge_pages;
+mod node_reclaim;
+mod layers;
+mod numa_balancing;
+mod numa_counters;
+mod numa_decisions;
+mod numa_files;
+mod numa_lab;
+mod numa_sampling;
+mod one_disk;
+mod oom;
+mod reclaim;
+mod reclaim_2012;
+mod replacement;
+mod reserve;
+mod results;
+mod run;
+mod slab;
+mod vmalloc_forms;
+mod vmalloc_purge;
+mod watch;
+mod workloads;
+mod writeback;
+mod zoneinfo;
