@@ -84,6 +84,9 @@ pub enum Verb {
     Completions(Completions),
     /// Write the man pages into a directory
     Man(Man),
+    /// Write the generated pages of docs/reference into a directory
+    #[command(hide = true)]
+    Reference(Reference),
 }
 
 /// `mmtwin doctor`
@@ -109,6 +112,13 @@ pub struct Man {
     /// Replace pages that are there
     #[arg(short, long)]
     pub force: bool,
+}
+
+/// `mmtwin reference`
+#[derive(Args, Debug)]
+pub struct Reference {
+    /// Directory to write into
+    pub directory: PathBuf,
 }
 
 #[cfg(test)]
