@@ -2,7 +2,7 @@
 CARGO ?= cargo
 BIN = target/release/mmtwin
 
-.PHONY: demo test golden bench build setup lint lab lab-variants fidelity fidelity-refresh inject kills fuzz
+.PHONY: demo test golden bench build setup lint lab lab-variants fidelity fidelity-refresh inject kills fuzz reference
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -55,8 +55,12 @@ fidelity-refresh: build lab
 	$(BIN) fidelity --refresh --write-docs $(ARGS)
 	git diff --stat -- docs/fidelity.md scenarios/fidelity
 
+# The pages of docs/reference that are made from definitions: options, scenario keys, tables and findings.
+reference: build
+	$(BIN) reference docs/reference
+
 # Looks for inputs that crash, hang or break an invariant, FUZZ_SECONDS for each target; FUZZ_DOCS=1 writes the table of
-# docs/fuzzing.md. tools/fuzz.sh has the other settings.
+# docs/design/fuzzing.md. tools/fuzz.sh has the other settings.
 fuzz:
 	tools/fuzz.sh
 
@@ -64,6 +68,6 @@ lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 
-# Figures beside the tools that mmtwin replaces; `make bench ARGS=--write-docs` puts them into docs/performance.md.
+# Figures beside the tools that mmtwin replaces; `make bench ARGS=--write-docs` puts them into docs/reference/performance.md.
 bench: setup build
 	tools/with-tracefs.sh $(CARGO) bench -p mmtwin --bench throughput -- $(ARGS)
