@@ -2,7 +2,7 @@
 //! others ends its turn (`pause`), and they get on with what it would have had.
 //!
 //! Left out: how long such a wait is hangs on where in its turn each CPU is; here it is a measured time (`machine.cost`).
-//! Checked by tests here and by times in guests (docs/model/reclaim.md).
+//! Checked by tests here and by times in guests (docs/model.md, Reclaim).
 
 use super::{Kernel, Ps};
 

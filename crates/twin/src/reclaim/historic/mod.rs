@@ -19,7 +19,7 @@
 //! makes no progress sleeps. What is the same today is in [`super`]: lists, batches of CPUs, page tables, swap.
 //!
 //! Left out: limits of cgroups; `zone_reclaim_mode`. Checked by tests of each rule, by runs in which events add up to the counters
-//! (`tests/historic_reclaim.rs`), and by the published tables of 2010 (docs/model/reclaim-2010.md).
+//! (`tests/historic_reclaim.rs`), and by the published tables of 2010 (docs/model.md).
 
 mod active;
 mod balance;
