@@ -5,7 +5,7 @@ BIN = target/release/mmtwin
 STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
-  fidelity-refresh fidelity-again inject kills fuzz
+  fidelity-refresh fidelity-again inject kills fuzz reference
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -79,8 +79,12 @@ fidelity-refresh: build lab
 fidelity-again: setup
 	MMTWIN_FIDELITY=all $(CARGO) test --package mmtwin-validate --test fidelity stored_runs
 
+# The pages of docs/reference that are made from definitions: options, scenario keys, tables and findings.
+reference: build
+	$(BIN) reference docs/reference
+
 # Looks for inputs that crash, hang or break an invariant, FUZZ_SECONDS for each target; FUZZ_DOCS=1 writes the table of
-# docs/fuzzing.md. tools/fuzz.sh has the other settings.
+# docs/design/fuzzing.md. tools/fuzz.sh has the other settings.
 fuzz:
 	tools/fuzz.sh
 
@@ -88,6 +92,6 @@ lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 
-# Figures beside the tools that mmtwin replaces; `make bench ARGS=--write-docs` puts them into docs/performance.md.
+# Figures beside the tools that mmtwin replaces; `make bench ARGS=--write-docs` puts them into docs/reference/performance.md.
 bench: setup build
 	tools/with-tracefs.sh $(CARGO) bench -p mmtwin-cli --bench throughput -- $(ARGS)

@@ -6,7 +6,7 @@
 #   FUZZ_TARGETS   targets, by name (all)
 #   FUZZ_JOBS      targets at once (2)
 #   FUZZ_DOCS=1    adds what was done to fuzz/results, a line for each run of a target, of which the table in
-#                  docs/fuzzing.md is made
+#                  docs/design/fuzzing.md is made
 #
 # Inputs that reach new code stay in target/fuzz/corpus, what crashes in target/fuzz/finds. A target that crashes is begun
 # again until its time is up or it has crashed FUZZ_CRASHES times (10).
@@ -41,8 +41,8 @@ if [ "${FUZZ_DOCS:-0}" = 1 ]; then
     /^<!-- fuzz:end -->/ { skip = 0 }
     !skip { print }
     /^<!-- fuzz:begin -->/ { skip = 1; while ((getline line < table) > 0) print line }
-  ' docs/fuzzing.md > "$FUZZ_OUT/fuzzing.md"
-  cp "$FUZZ_OUT/fuzzing.md" docs/fuzzing.md
+  ' docs/design/fuzzing.md > "$FUZZ_OUT/fuzzing.md"
+  cp "$FUZZ_OUT/fuzzing.md" docs/design/fuzzing.md
 fi
 # A find fails the run.
 cat "$FUZZ_OUT"/results/* | awk '{ f += $5 } END { exit f > 0 }'

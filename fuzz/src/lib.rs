@@ -2,7 +2,7 @@
 //!
 //! A [`Target`] is a plain function of bytes with seeds and a way to change them. Three drivers use the same targets: the
 //! test `seeded` runs a fixed number of inputs from fixed seeds (`make test`); the binary `mmtwin-fuzz` looks for inputs
-//! that reach new code, and `mmtwin-sweep` changes what it found many times more (`make fuzz`). `docs/fuzzing.md` has
+//! that reach new code, and `mmtwin-sweep` changes what it found many times more (`make fuzz`). `docs/design/fuzzing.md` has
 //! the numbers.
 
 pub mod generate;

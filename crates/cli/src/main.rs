@@ -51,6 +51,7 @@ fn main() {
         Verb::Calibrate(arguments) => verbs::calibrate::run(arguments),
         Verb::Completions(arguments) => verbs::definitions::completions(arguments),
         Verb::Man(arguments) => verbs::definitions::man(arguments),
+        Verb::Reference(arguments) => verbs::reference::run(&arguments),
     };
     std::process::exit(match result {
         Ok(status) => status,

@@ -1,7 +1,7 @@
 //! The rules of NUMA balancing by which a kernel decides where pages and tasks go.
 //!
 //! The twin writes them into its own events (system `mmtwin`), explanations name them. A rule has the kernel function that
-//! implements it, a title, and the word that events print.
+//! implements it, a title, and the word that events print; docs/model/numa-balancing.md lists them.
 
 use crate::names::NameTable;
 use crate::value::NumaRule;
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_in_the_model_document() {
-        let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/model.md");
+        let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/model/numa-balancing.md");
         let text = std::fs::read_to_string(document).expect("the document");
         for rule in Rule::ALL {
             let row = |line: &str| {

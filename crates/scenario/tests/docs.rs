@@ -1,10 +1,11 @@
-//! Every example of docs/scenario.md is a scenario, and every preset and bundle is in it.
+//! Every example of docs/reference/scenario.md is a scenario, and every preset and bundle is in it.
 
 use mmtwin_scenario::{bundle_names, parse, preset_names};
 use std::path::Path;
 
 fn document() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.md")).expect("the document")
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/scenario.md"))
+        .expect("the document")
 }
 
 /// Fenced blocks: what stands behind the fence, and the text.

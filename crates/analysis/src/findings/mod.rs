@@ -48,33 +48,61 @@ impl Finding {
 }
 
 /// A rule.
-type Rule = fn(&Analysis) -> Option<Finding>;
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Key of its finding.
+    pub key: &'static str,
+    /// When it speaks, in a few words.
+    pub when: &'static str,
+    check: fn(&Analysis) -> Option<Finding>,
+}
 
 /// All rules; of two equally bad findings the earlier rule comes first.
-const RULES: &[Rule] = &[
-    oom::check,
-    lost_events::check,
-    invariants::check,
-    cgroup_limit::check,
-    direct_reclaim::check,
-    efficiency::check,
-    refault::check,
-    kswapd_awake::check,
-    writeback::check,
-    slab::check,
-    high_order::check,
-    numa_locality::check,
-    numa_failures::check,
-    numa_convergence::check,
-    numa_fallback::check,
-    vmalloc_purge::check,
+pub const RULES: &[Rule] = &[
+    Rule { key: "oom_kill", when: "the kernel killed processes", check: oom::check },
+    Rule { key: "lost_events", when: "events were lost: statistics are incomplete", check: lost_events::check },
+    Rule {
+        key: "invariants",
+        when: "sums over events differ from the kernel's counters although nothing was lost",
+        check: invariants::check,
+    },
+    Rule { key: "cgroup_limit", when: "a cgroup reclaims because it is at its limit", check: cgroup_limit::check },
+    Rule { key: "direct_reclaim", when: "tasks stall in direct reclaim", check: direct_reclaim::check },
+    Rule { key: "scan_efficiency", when: "few of the scanned pages are reclaimed", check: efficiency::check },
+    Rule { key: "refault_thrash", when: "evicted pages are read back soon after", check: refault::check },
+    Rule { key: "kswapd_never_sleeps", when: "kswapd never sleeps", check: kswapd_awake::check },
+    Rule {
+        key: "writeback_throttling",
+        when: "reclaim waits for dirty pages or for writeback",
+        check: writeback::check,
+    },
+    Rule { key: "slab_dominates", when: "shrinking slabs takes most of the time of reclaim", check: slab::check },
+    Rule { key: "high_order_reclaim", when: "high-order allocations drive reclaim", check: high_order::check },
+    Rule { key: "numa_locality", when: "NUMA hinting faults stay remote", check: numa_locality::check },
+    Rule { key: "numa_migration_failures", when: "NUMA page migrations fail", check: numa_failures::check },
+    Rule { key: "numa_convergence", when: "NUMA page migrations do not settle", check: numa_convergence::check },
+    Rule { key: "numa_fallback", when: "allocations fall back to another node", check: numa_fallback::check },
+    Rule {
+        key: "vmalloc_purge",
+        when: "vmalloc purges are long or frequent; above 20 s a soft lockup",
+        check: vmalloc_purge::check,
+    },
 ];
 
 /// All findings on an input, worst first.
 pub fn all(a: &Analysis) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule(a)).collect();
+    let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule.check(a)).collect();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings
+}
+
+impl Rule {
+    /// What it finds on an input.
+    fn check(&self, a: &Analysis) -> Option<Finding> {
+        let finding = (self.check)(a);
+        debug_assert!(finding.as_ref().is_none_or(|found| found.key == self.key), "{}: {finding:?}", self.key);
+        finding
+    }
 }
 
 /// Severity between `from` and `to`, by where `value` lies between `threshold` and `extreme`.

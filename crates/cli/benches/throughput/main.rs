@@ -30,7 +30,7 @@ struct Arguments {
     /// Size of the input for the memory test, in MiB
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..1 << 20))]
     big: u64,
-    /// Puts the table into docs/performance.md
+    /// Puts the table into docs/reference/performance.md
     #[arg(long)]
     write_docs: bool,
     /// cargo passes it to every benchmark
@@ -82,7 +82,7 @@ fn run(arguments: Arguments) -> Result<()> {
         return Err(failed.join("\n"));
     }
     if arguments.write_docs {
-        table::write_into(&root.join("docs/performance.md"), &table)?;
+        table::write_into(&root.join("docs/reference/performance.md"), &table)?;
     }
     Ok(())
 }

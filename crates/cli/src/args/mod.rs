@@ -85,6 +85,9 @@ pub enum Verb {
     Completions(Completions),
     /// Write man pages to a directory
     Man(Man),
+    /// Write the generated pages of docs/reference into a directory
+    #[command(hide = true)]
+    Reference(Reference),
 }
 
 /// `mmtwin doctor`
@@ -110,6 +113,13 @@ pub struct Man {
     /// Replace existing pages
     #[arg(short, long)]
     pub force: bool,
+}
+
+/// `mmtwin reference`
+#[derive(Args, Debug)]
+pub struct Reference {
+    /// Directory to write into
+    pub directory: PathBuf,
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod explain;
 pub mod fidelity;
 pub mod record;
+pub mod reference;
 pub mod replay;
 pub mod report;
 pub mod reproduce;

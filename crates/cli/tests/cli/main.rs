@@ -4,6 +4,7 @@ mod access_trace;
 mod answers;
 mod bad_input;
 mod bench;
+mod docs;
 mod eras;
 mod explain;
 mod findings;

@@ -1,4 +1,4 @@
-//! docs/sources.md has a row for everything the five published series describe, and what it names exists.
+//! docs/reference/sources.md has a row for everything the five published series describe, and what it names exists.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ const ROWS: [(&str, u32); 5] = [("C", 13), ("V", 10), ("R", 23), ("B", 19), ("G"
 #[test]
 fn every_row_of_the_published_work_is_accounted_for() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join("docs/sources.md")).unwrap();
+    let text = std::fs::read_to_string(root.join("docs/reference/sources.md")).unwrap();
     let mut rows: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     for line in text.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| row ")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();

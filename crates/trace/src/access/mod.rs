@@ -1,6 +1,6 @@
 //! Access traces: who accessed which page when, to be replayed.
 //!
-//! A trace is CSV text, also compressed, or a Parquet file; the first bytes tell. Its columns are in `docs/formats.md`.
+//! A trace is CSV text, also compressed, or a Parquet file; the first bytes tell. Its columns are in `docs/reference/formats.md`.
 //! Nothing is stepped over: what is missing, malformed or earlier than the row before it ends the reading, with its place.
 
 #[cfg(feature = "parquet")]

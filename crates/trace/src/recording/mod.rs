@@ -1,7 +1,7 @@
 //! mmtwin's own recordings: a directory of plain ring-buffer pages, format texts and counters.
 //!
 //! [`Writer`] writes one, [`Recording`] reads one, also while it grows and after its writer was killed: what is
-//! incomplete at the end of a file is omitted with a warning. [`EventWriter`] writes one from typed events. `docs/formats.md` describes the files.
+//! incomplete at the end of a file is omitted with a warning. [`EventWriter`] writes one from typed events. `docs/reference/formats.md` describes the files.
 
 mod counters_read;
 mod counters_write;

@@ -4,7 +4,7 @@
 //! them. What somebody waits for goes first, as in CFQ (2.6.18 to 4.20), which gives it 100 ms, then 40 ms to the rest.
 //! One behind the kernel's target dm-delay ends requests at ticks (drivers/md/dm-delay.c). To 6.6 it sets a timer of the
 //! timer wheel for the latency in whole ticks, which fires a tick later, as it must not fire early, and ends all requests
-//! whose ticks are over by then; from 6.7 on a thread looks at the clock's ticks all the time. Checked against guests of 6.1 and 6.12 (docs/lab.md).
+//! whose ticks are over by then; from 6.7 on a thread looks at the clock's ticks all the time. Checked against guests of 6.1 and 6.12 (docs/reference/lab.md).
 //! Not modelled: that seeks are shorter where many requests are sorted, that who waits has such a time for itself, several
 //! queues. Memory used as a disk is synchronous: the CPU that asks copies, and nobody waits. Checked by tests here.
 

@@ -12,7 +12,7 @@
 //! Not modelled: that a wake-up may go to the waker's CPU (`wake_affine`), the emulator's own threads and other programs on the
 //! host, ticks elsewhere than at the epochs' ends, that a CPU whose turn has gone on past the wake-up of another has had its
 //! time at once. Page loops of all CPUs together ([`crate::workload::alloc_loop`]) do not wait. Checked by tests here, and by how long phases
-//! take in guests and how late kswapd begins there (docs/model.md, Reclaim).
+//! take in guests and how late kswapd begins there (docs/model/reclaim.md).
 
 use crate::time::Ps;
 use std::cmp::Reverse;

@@ -3,7 +3,7 @@
 //! `/proc/pagetypeinfo` says how many there are and which blocks are free in them all, not where. Here free blocks are spread
 //! over as many pageblocks of their type as there are, the largest first, and what lies between is in use. Not modelled: what uses
 //! it, so a pageblock that is in use has no page that compaction could move. Checked by tests here, and by which zones and lists
-//! serve the reader of reclaim-one-reader (docs/model.md, Reclaim).
+//! serve the reader of reclaim-one-reader (docs/model/reclaim.md).
 
 use super::{MAX_ORDER, PageAllocator};
 use crate::frame::{Migratetype, Pfn, State};

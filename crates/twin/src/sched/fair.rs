@@ -6,7 +6,7 @@
 //! a tick, or when a worker has had the CPU for a moment, whoever is behind most runs, if the other one has had its slice.
 //! Not modelled: weights, groups, lag that is kept, the mean instead of the least where a thread wakes among several, and threads
 //! of the workload among themselves, which take turns of equal length ([`super`]). Checked by tests here and by when kswapd
-//! begins, stops and goes on in guests of reclaim-one-reader (docs/model.md, Reclaim).
+//! begins, stops and goes on in guests of reclaim-one-reader (docs/model/reclaim.md).
 
 use crate::time::Ps;
 use std::collections::VecDeque;

@@ -317,7 +317,7 @@ pub fn summary(changes: &[&Change], directory: &Path) -> Result<(Csv, String), E
     }
     let text = format!(
         "**Before and after**: kernels with a published change beside the same kernels without it (`make lab-variants`, \
-         [lab.md](lab.md)). Of {judged} counts that {} such changes alter and the twin knows, its change lies within the range \
+         [lab.md](reference/lab.md)). Of {judged} counts that {} such changes alter and the twin knows, its change lies within the range \
          of the kernel's for {inside}.",
         changes.len()
     );

@@ -22,7 +22,7 @@ const OF_KERNEL: usize = 4;
 pub fn page(judged: &[Judged], changes: &str) -> String {
     let mut text = String::from("# Fidelity\n\n");
     text.push_str(&wrapped(&format!(
-        "The twin beside real kernels: scenarios of `scenarios/fidelity`, each run in the [lab](lab.md) on Debian's kernels \
+        "The twin beside real kernels: scenarios of `scenarios/fidelity`, each run in the [lab](reference/lab.md) on Debian's kernels \
          {} in the modes {} with the seeds {} to {}, and in the twin from the same files.",
         KERNELS.join(" and "),
         MODES.map(|mode| mode.to_string()).join(" and "),
@@ -200,11 +200,11 @@ fn how_to_read() -> String {
          *Settled* is when 90 % of the pages are on the nodes where they are at the end.",
         "The twin ran when this page was made (`make fidelity`). It begins with what the kernel's zones held at the begin of \
          the recording, at that time. Mode exact comes out again byte by byte but for a rare race of the emulator \
-         ([lab.md](lab.md#two-modes)). Mode smp does not: five runs are a sample, and how fast its guest is depends on the \
+         ([lab.md](reference/lab.md#two-modes)). Mode smp does not: five runs are a sample, and how fast its guest is depends on the \
          host; where a phase lasts a time and not a count (`statistics`), counts follow that speed.",
         "Every figure is in [fidelity/](fidelity/): `cells.csv` (the tables below, and more), `quantities.csv`, `curves.csv`, \
          `numa-balancing.csv`, `reclaim.csv`, `reclaim-events.csv`, `pages.csv`, `changes.csv`. How to add a scenario or \
-         record one anew: [lab.md](lab.md#adding-a-scenario-to-the-fidelity-page).",
+         record one anew: [lab.md](howto/lab.md#add-a-scenario-to-the-fidelity-page).",
     ];
     let mut text = String::from("\n## How to read it\n");
     for paragraph in paragraphs {

@@ -13,7 +13,7 @@ use mmtwin_event::{CounterRow, Sink};
 use mmtwin_lab::{Mode, guests_at_once};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::output::FileOutput;
-use mmtwin_twin::run::State;
+use mmtwin_twin::engine::State;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

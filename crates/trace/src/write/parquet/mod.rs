@@ -1,6 +1,6 @@
 //! A stream as a directory of Parquet files: one per event, and one each for counters, tasks, losses and calls.
 //!
-//! `docs/formats.md` describes the files. The directory gets its name when it is whole.
+//! `docs/reference/formats.md` describes the files. The directory gets its name when it is whole.
 //! Memory is bounded: a row group is written when it has [`ROWS`] rows, and that of the largest table when all tables
 //! together hold more than [`BUDGET`].
 

@@ -6,7 +6,7 @@
 //! so that the next search meets others. A thread that compacts for others, or a task that wants a large block it can
 //! move, begins with a pageblock that has a large free block low in the zone; 6.1 marks it as one that held nothing
 //! before it looks at it, and so passes over it. Checked by tests here and against a guest, event by event
-//! (docs/model.md).
+//! (docs/model/compaction.md).
 
 use super::BLOCK;
 use super::zone::{Mode, Pass};

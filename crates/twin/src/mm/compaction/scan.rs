@@ -3,7 +3,7 @@
 //!
 //! Blocks of pages that were allocated together and cannot be moved are looked at page by page, as the lab's module and
 //! boot take them without making them one. Checked by a test of `zone.rs`, and against a guest, event by event
-//! (docs/model.md).
+//! (docs/model/compaction.md).
 
 use super::BLOCK;
 use super::zone::{Mode, Pass};

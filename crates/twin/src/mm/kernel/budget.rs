@@ -2,7 +2,7 @@
 //! others ends its turn (`pause`), and they get on with what it would have had.
 //!
 //! Not modelled: how long such a wait is depends on where in its turn each CPU is; here it is a measured time (`machine.cost`).
-//! Checked by tests here and by times in guests (docs/model.md, Reclaim).
+//! Checked by tests here and by times in guests (docs/model/reclaim.md).
 
 use super::Kernel;
 use crate::time::Ps;

@@ -20,7 +20,7 @@
 //! page tables, swap.
 //!
 //! Not modelled: limits of cgroups; `zone_reclaim_mode`. Checked by tests of each rule, by runs in which events add up to the counters
-//! (`tests/historic_reclaim.rs`), and by the published tables of 2010 (docs/model.md).
+//! (`tests/historic_reclaim.rs`), and by the published tables of 2010 (docs/model/reclaim-2010.md).
 
 mod balance_pgdat;
 mod block;
