@@ -28,11 +28,14 @@ pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 /// Longest time of a guest.
 const TIME_OUT: Duration = Duration::from_secs(600);
 
+/// Runs scenarios in the lab, each into its recording.
+type RunGuests<'a> = dyn Fn(&[(&Scenario, PathBuf)], &LabOptions) -> Result<(), mmtwin::Error> + 'a;
+
 /// Who runs guests.
 #[derive(Clone, Copy)]
 pub struct Guests<'a> {
     /// Runs scenarios in the lab, each into its recording: [`mmtwin::running::on_lab`], and what a caller wants besides.
-    pub run: &'a dyn Fn(&[(&Scenario, PathBuf)], &LabOptions) -> Result<(), mmtwin::Error>,
+    pub run: &'a RunGuests<'a>,
     /// Takes what is worth saying meanwhile.
     pub note: &'a dyn Fn(&str),
 }
