@@ -31,13 +31,13 @@ pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 const TIME_OUT: Duration = Duration::from_secs(600);
 
 /// Runs scenarios in the lab, each into its recording.
-type RunGuests<'a> = &'a dyn Fn(&[(&Scenario, PathBuf)], &LabOptions) -> Result<(), mmtwin::Error>;
+type RunGuests<'a> = dyn Fn(&[(&Scenario, PathBuf)], &LabOptions) -> Result<(), mmtwin::Error> + 'a;
 
 /// Who runs guests.
 #[derive(Clone, Copy)]
 pub struct Guests<'a> {
-    /// [`mmtwin::running::on_lab`], and what a caller wants besides.
-    pub run: RunGuests<'a>,
+    /// Runs scenarios in the lab, each into its recording: [`mmtwin::running::on_lab`], and what a caller wants besides.
+    pub run: &'a RunGuests<'a>,
     /// Takes what is worth saying meanwhile.
     pub note: &'a dyn Fn(&str),
 }
