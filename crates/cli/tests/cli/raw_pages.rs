@@ -101,8 +101,7 @@ impl Drop for Instance {
 
 /// Copies a file as `cat` does: with large reads until there is no more.
 fn copy(from: &Path, to: PathBuf) {
-    let nonblock = nix::fcntl::OFlag::O_NONBLOCK.bits();
-    let mut file = OpenOptions::new().read(true).custom_flags(nonblock).open(from).expect("a file of tracefs");
+    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(from).expect("a file of tracefs");
     let (mut bytes, mut run) = (Vec::new(), vec![0; 1 << 17]);
     while let Ok(n @ 1..) = file.read(&mut run) {
         bytes.extend_from_slice(&run[..n]);
