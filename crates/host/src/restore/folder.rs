@@ -145,7 +145,7 @@ mod tests {
         let mut said = Vec::new();
         settle(&journal, false, &mut |line| said.push(line.to_string())).unwrap();
         assert!(!journal.exists() && !file.exists());
-        let expected = format!("undid what the run 1 that was killed had changed: removed {}", file.display());
+        let expected = format!("reverted the changes of the run 1 that was killed: removed {}", file.display());
         assert_eq!(said, [expected]);
     }
 

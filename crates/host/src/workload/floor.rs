@@ -159,8 +159,8 @@ mod tests {
                 "[[process.phase]]\n[[process.phase.action]]\nkind = \"sysctl\"\nname = \"{name}\"\nvalue = {value}\n"
             ))
         };
-        let message = "vm.min_free_kbytes = 1000000: on a real machine 838 to 419430; beyond: 5 % of the memory, or too \
-                       little for interrupts";
+        let message = "vm.min_free_kbytes = 1000000: on a real machine 838 to 419430; beyond: 5 % of memory would be \
+                       reserved, or too little for atomic allocations";
         assert_eq!(action("vm.min_free_kbytes", 1_000_000), [message]);
         assert_eq!(action("vm.dirty_ratio", 0).len(), 1);
         assert_eq!(action("vm.watermark_scale_factor", 3000).len(), 1);
@@ -170,10 +170,7 @@ mod tests {
 
     #[test]
     fn threads_and_locked_memory_leave_room() {
-        assert_eq!(
-            of("threads = 501\n"),
-            ["501 threads: at most 500, half of what the kernel starts (kernel.threads-max)"]
-        );
+        assert_eq!(of("threads = 501\n"), ["501 threads: at most 500, half of kernel.threads-max"]);
         let locked = of("[[process.region]]\nname = \"r\"\nsize = \"6 GiB\"\nlocked = true\n");
         assert!(locked[0].starts_with("6 GiB of locked memory in total: at most 5324 MiB"), "{locked:?}");
     }

@@ -506,8 +506,10 @@ mod tests {
         assert!(of_topology(Arm::Host, &exact).is_empty() && of_topology(Arm::Lab, &exact).is_empty());
         let more = [node(0, &[0, 1, 4], 2 << 20, &[10, 21, 31]), node(1, &[2, 3], 1 << 20, &[21, 10, 31])];
         assert!(of_topology(Arm::Host, &more).is_empty());
-        let expected =
-            ["node 0 with CPUs 0-1: this machine has CPUs 0-1,4", "node 0 with 1 GiB of memory: here it has 2 GiB"];
+        let expected = [
+            "node 0 with CPUs 0-1: this machine has CPUs 0-1,4",
+            "node 0 with 1 GiB of memory: this machine has 2 GiB",
+        ];
         assert_eq!(of_topology(Arm::Lab, &more), expected);
     }
 
