@@ -1,7 +1,7 @@
 //! What can go wrong.
 
-use mmtwin_twin::time::determinism::Difference;
 use mmtwin_twin::engine::RunError;
+use mmtwin_twin::time::determinism::Difference;
 use mmtwin_twin::workload::trace::TraceError;
 use std::path::PathBuf;
 

@@ -2,8 +2,8 @@
 
 use crate::common::scenario::{Finished, ran_explicitly, replayed};
 use mmtwin_event::results::Ending;
-use mmtwin_twin::workload::trace::{Trace, TraceError};
 use mmtwin_scenario::program;
+use mmtwin_twin::workload::trace::{Trace, TraceError};
 use std::path::Path;
 
 /// One CPU with less memory than is touched, and swap that is memory.

@@ -6,10 +6,10 @@ use mmtwin_analysis::{Analysis, invariants};
 use mmtwin_event::era::{self, Era, Values};
 use mmtwin_event::{CounterRow, Event, Fields, Kind, Order, Sink, Source};
 use mmtwin_scenario::Scenario;
-use mmtwin_twin::time::determinism::Hashing;
-use mmtwin_twin::mm::kernel::Kernel;
-use mmtwin_twin::frame::State as PageState;
 use mmtwin_twin::engine::{Options, Ran, RunError, State, kinds, run as simulate};
+use mmtwin_twin::frame::State as PageState;
+use mmtwin_twin::mm::kernel::Kernel;
+use mmtwin_twin::time::determinism::Hashing;
 use std::path::Path;
 
 /// Bytes that are enough for the choices of a scenario.

@@ -4,6 +4,7 @@ use crate::inputs::Result;
 use crate::measure::{Cost, median, own};
 use crate::table::{Bar, Row};
 use mmtwin_event::NullSink;
+use mmtwin_scenario::program::{Classes, Pattern, Permutation, Stream};
 use mmtwin_twin::build;
 use mmtwin_twin::engine::{Options, State, run};
 use mmtwin_twin::hw::{Cpu, LoopCosts, Machine, PageCosts};
@@ -16,7 +17,6 @@ use mmtwin_twin::vmalloc::params::Workload;
 use mmtwin_twin::vmalloc::{Outcome, Params, stress, stress_over_rates};
 use mmtwin_twin::vmstat::{Design, Dialect, VmStatRules};
 use mmtwin_twin::workload::alloc_loop::AllocLoop;
-use mmtwin_scenario::program::{Classes, Pattern, Permutation, Stream};
 use std::num::NonZeroU32;
 use std::path::Path;
 

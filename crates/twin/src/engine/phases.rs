@@ -13,7 +13,7 @@ use crate::workload::accessor::{Accessing, Accessor};
 use crate::workload::ahead::Ahead;
 use crate::workload::sampled::Rest;
 use mmtwin_scenario::program::Touching;
-use mmtwin_scenario::program::{Pattern, self};
+use mmtwin_scenario::program::{self, Pattern};
 
 impl Engine<'_> {
     /// A process starts: its threads get their CPUs, and its first phase begins.

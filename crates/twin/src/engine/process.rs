@@ -18,10 +18,10 @@ use crate::workload::accessor::Accessor;
 use crate::workload::trace::FIRST_PID;
 use crate::workload::trace::Trace;
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
+use mmtwin_scenario::program::{self, Cursor, Pattern, Stream};
+use mmtwin_scenario::program::{ThreadPhase, Touching};
 use mmtwin_scenario::workload::{Phase, RegionKind, Sharing, Via};
 use mmtwin_scenario::{Scenario, workload as spec};
-use mmtwin_scenario::program::{ThreadPhase, Touching};
-use mmtwin_scenario::program::{Cursor, Pattern, Stream, self};
 use std::collections::BTreeMap;
 
 /// Name of what comes before the first phase.
