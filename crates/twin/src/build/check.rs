@@ -27,7 +27,11 @@ const WRITABLE: [&str; 10] = [
 const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
 
 /// Refuses what is not modelled; notes, in sentences, what does not happen.
+///
+/// # Errors
+/// The first thing that is not modelled, or all keys that no mechanism reads.
 pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
+    super::refuse::check(scenario)?;
     let refuse = |place: String, why: &str| Err(BuildError::NotModelledAt(place, why.into()));
     let limited = scenario.cgroups.iter().find(|cgroup| cgroup.memory != Default::default());
     if let Some(cgroup) = limited.filter(|_| by_zone(&scenario.kernel).is_some()) {

@@ -1,12 +1,12 @@
 //! The machine: memory ranges from zones, costs in cycles.
 
-use super::kernel::is_at_least;
 use crate::access::{FaultCosts, Swap};
 use crate::alloc::ZoneKind;
 use crate::kernel::ZoneState;
 use crate::machine::{Cpu, Device, LoopCosts, Machine, MachineError, Node, PageCosts};
 use crate::machine::{Curve, Memory, MemoryError, Path};
 use mmtwin_scenario::Scenario;
+use mmtwin_scenario::kernel::DmDelay;
 use mmtwin_scenario::machine as say;
 use mmtwin_scenario::units::Cost;
 use std::ops::Range;
@@ -88,7 +88,7 @@ pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
 pub(crate) fn behind_dm_delay(disk: Device, of: &Scenario) -> Device {
     const NS_PER_S: u64 = 1_000_000_000;
     let tick = NS_PER_S / u64::from(of.kernel.hz).max(1);
-    let timer_wheel = !is_at_least(&of.kernel, 6, 7);
+    let timer_wheel = of.kernel.writeback.dm_delay == DmDelay::Timer;
     if of.machine.disk.ticks { disk.at_ticks(tick, timer_wheel) } else { disk }
 }
 

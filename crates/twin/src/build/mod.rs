@@ -10,13 +10,14 @@ mod machine;
 mod manifest;
 mod numa;
 mod policy;
+mod refuse;
 mod vmalloc;
 
 pub(crate) use cgroup::{cgroup_number, cgroups};
 pub use check::check;
 pub(crate) use huge::requests as huge_requests;
 pub use kernel::rules;
-pub(crate) use kernel::{fair_rules, fault_around, index, writeback};
+pub(crate) use kernel::{fair_rules, index, writeback};
 pub(crate) use machine::clear_huge_on;
 pub(crate) use machine::{behind_dm_delay, disks, fault_costs};
 pub use machine::{clear_huge, costs, machine, memory, with_zones};
@@ -50,6 +51,9 @@ pub enum BuildError {
     /// The scenario asks for what is not modelled.
     #[error("{0}: not modelled; {1}")]
     NotModelled(&'static str, &'static str),
+    /// Keys of the scenario that no mechanism reads.
+    #[error(transparent)]
+    Keys(#[from] mmtwin_scenario::Faults),
     /// Something of the workload is not modelled; the place in the scenario comes first.
     #[error("{0}: not modelled; {1}")]
     NotModelledAt(String, String),

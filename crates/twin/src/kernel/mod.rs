@@ -149,8 +149,7 @@ impl Kernel {
         let managed: u64 = alloc.zones.iter().map(|zone| zone.managed).sum();
         let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![Cgroup::default()], cpus, managed);
         let blocks = machine.end_pfn().div_ceil(1 << rules.alloc.pageblock_order) as usize;
-        let early = rules.reclaim.by_zone.is_some();
-        let compaction = Compaction::new(&alloc, machine.nodes.len(), blocks, early);
+        let compaction = Compaction::new(&alloc, machine.nodes.len(), blocks, rules.reclaim.early_compaction);
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
         Ok(Kernel {
             machine,

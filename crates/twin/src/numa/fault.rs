@@ -6,7 +6,6 @@
 
 use super::decisions::Handled;
 use super::filter::{self, Question, cpu_of, cpupid};
-use super::rules::Era;
 use super::statistics::Fault;
 use super::{Env, Numa};
 use crate::access::{Entry, Unit};
@@ -33,8 +32,7 @@ impl Numa {
         let last = env.kernel.alloc.frames.owner(page);
         let last_node = env.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
         let question = Question { last, last_node, src, dst: here };
-        // From 6.9 on nodes without memory are not asked for.
-        let able = self.rules.era < Era::V6_12 || !env.kernel.machine.nodes[here].memory.is_empty();
+        let able = self.rules.said.memoryless_target || !env.kernel.machine.nodes[here].memory.is_empty();
         let (mut misplaced, mut rule) = (false, if able { Rule::OtherPolicy } else { Rule::NoMemory });
         if is_local {
             rule = Rule::Local;
@@ -53,13 +51,14 @@ impl Numa {
         self.tasks[task].spent.migrate += env.kernel.clock(cpu) - before;
         let handled = Handled { at, mapping, unit, pfn: page, question, rule, wanted: misplaced, migrated };
         self.write_fault(env, task, handled);
-        if migrated && !unit.huge && self.rules.era >= Era::V6_12 && env.memory.regions[region].anon {
+        if migrated && !unit.huge && !self.rules.said.saved_write && env.memory.regions[region].anon {
             self.wp_page_reuse(env, task, mapping, unit);
         }
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
         }
         let of = &env.memory.regions[region];
+        // Only anonymous memory is huge.
         let shares = !of.anon && of.mapcount(unit.page.into()) > 1;
         // A clean page of a file is mapped for reading, so that its first write is seen.
         let no_group = of.file;
@@ -70,7 +69,7 @@ impl Numa {
             migrated,
             failed: misplaced && !migrated,
             was_local: is_local,
-            shared: shares && (!unit.huge || self.rules.era >= Era::V6_12),
+            shared: shares,
             no_group,
         };
         self.tasks[task].spent.fault += env.kernel.clock(cpu) - begun;

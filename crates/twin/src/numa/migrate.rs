@@ -9,7 +9,6 @@
 //! Checked by `tests/numa_balancing.rs`.
 
 use super::rate_limit::LIMIT;
-use super::rules::Era;
 use super::{Env, Numa};
 use crate::access::{Entry, HUGE_PAGES, Unit};
 use crate::alloc::{Caller, HUGE_ORDER, Policy, Request, ZoneKind};
@@ -98,8 +97,7 @@ impl Numa {
 
     /// Counts an attempt that reached migration.
     fn count(&self, env: &mut Env<'_>, cpu: u32, who: Who, unit: Unit, done: bool) {
-        // Huge pages had a function of their own before 5.14, without the event.
-        let (pages, modern) = (unit.pages(), self.rules.era >= Era::V6_1);
+        let (pages, modern) = (unit.pages(), !self.rules.said.huge_migration_apart);
         let (succeeded, failed) = if done { (pages, 0) } else { (0, pages) };
         let (huge_done, huge_failed) = (u64::from(unit.huge && done), u64::from(unit.huge && !done));
         let events = &mut env.kernel.stat.events.numa;

@@ -8,12 +8,11 @@ use super::decisions::write_group;
 use super::filter::{UNSET, cpu_of, matches};
 use super::group::Groups;
 use super::placement::{self, Scene};
-use super::rules::Era;
 use super::task::{CPUBUF, MEMBUF, fault_index};
 use super::{Env, Numa};
 use crate::probe::{Probe, Task as Who};
 use mmtwin_event::rules::Rule;
-use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, RefreshAtJoin, SharedPages};
+use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, PlacementAt, RefreshAtJoin, SharedPages};
 
 /// A hinting fault that is over.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +53,11 @@ impl Numa {
         let local = fault.was_local || !private && self.counts_as_local(task, cpu_node, fault.mem_node);
         let retry = jiffies > self.tasks[task].numa_migrate_retry;
         let mut migrate = false;
-        if retry || self.rules.era <= Era::V4_14 {
+        if retry || self.rules.said.placement_at == PlacementAt::EveryFault {
             migrate = self.place(env, task);
         }
         let of = &self.tasks[task];
-        migrate |= retry && (self.rules.era > Era::V3_13 || of.numa_migrate_retry > 0);
+        migrate |= retry && (self.rules.said.first_retry || of.numa_migrate_retry > 0);
         let of = &mut self.tasks[task];
         if fault.migrated {
             of.numa_pages_migrated += fault.pages;
@@ -77,11 +76,14 @@ impl Numa {
         let Some(group) = self.groups.of(&self.tasks[task]).filter(|group| group.active_nodes > 1) else {
             return false;
         };
-        match self.rules.said.active_set {
-            ActiveSet::Count => group.is_active(cpu_node) && group.is_active(mem_node),
-            _ if self.rules.era == Era::V3_18 => group.mask >> cpu_node & group.mask >> mem_node & 1 == 1,
-            ActiveSet::None | ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => false,
-        }
+        let said = &self.rules.said;
+        said.active_set_is_local
+            && match said.active_set {
+                ActiveSet::Count => group.is_active(cpu_node) && group.is_active(mem_node),
+                ActiveSet::None | ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => {
+                    group.mask >> cpu_node & group.mask >> mem_node & 1 == 1
+                }
+            }
     }
 
     fn place(&mut self, env: &mut Env<'_>, task: usize) -> bool {

@@ -209,7 +209,8 @@ fn fate(world: &mut World<'_>, control: &Control, page: Pfn, came: &mut Came) ->
     if world.kernel.alloc.frames.has(page, Flag::Dirty) {
         if file {
             let flagged = world.kernel.alloc.frames.has(page, Flag::Reclaim);
-            if !(control.is_kswapd() && flagged && world.kernel.reclaim.nodes[node].dirty) {
+            let writes = world.kernel.reclaim.rules.writes_dirty_files && control.is_kswapd();
+            if !(writes && flagged && world.kernel.reclaim.nodes[node].dirty) {
                 world.kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
                 world.kernel.stat.pages.add(node, NodeItem::VmscanImmediate, pages as i64);
                 return Fate::Activate;

@@ -97,7 +97,7 @@ impl Engine<'_> {
         let by_zone = self.kernel.reclaim.rules.by_zone;
         if std::mem::take(&mut stall.unseen) {
             self.kernel.stat.events.reclaim.compact_fail += 1;
-            if by_zone.is_some() {
+            if self.kernel.reclaim.rules.early_compaction {
                 self.compacted_early(thread, &stall, false);
             }
         }
@@ -213,7 +213,7 @@ impl Engine<'_> {
     pub(super) fn stall_ends(&mut self, thread: usize) {
         let Some(stall) = self.threads[thread].stall.take().filter(|stall| stall.unseen) else { return };
         self.kernel.stat.events.reclaim.compact_success += 1;
-        if self.kernel.reclaim.rules.by_zone.is_some() {
+        if self.kernel.reclaim.rules.early_compaction {
             return self.compacted_early(thread, &stall, true);
         }
         let (caller, order) = (self.threads[thread].caller, stall.failure.request.order);

@@ -9,12 +9,12 @@
 use super::RunQueues;
 use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, LOAD, Shape, find_busiest_group};
 use crate::clock::Ns;
-use crate::numa::{Era, Numa, group_weight, nid_of, task_weight};
+use crate::numa::{Numa, group_weight, nid_of, task_weight};
 use crate::probe::{Probe, Task as Who};
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::NumaBalance;
-use mmtwin_scenario::kernel::BalancerHook;
+use mmtwin_scenario::kernel::{BalancerHook, BusiestGroup, DetachLimit};
 
 /// Failed attempts that a domain of one node forgives before it moves hot tasks.
 const NODE_NICE_TRIES: u32 = 1;
@@ -106,7 +106,7 @@ impl Balancer {
         let interval = domain.interval.max(weight);
         if idle != CpuIdle::Newly {
             // A busy CPU balances less often, and not at one time with those above it.
-            let busy = if numa.rules.era < Era::V6_1 { 32 } else { 16 };
+            let busy = u64::from(numa.rules.sched.busy_factor);
             let wait = match idle {
                 CpuIdle::Not => (numa.rules.ms_to_jiffies(interval * busy)).saturating_sub(1),
                 CpuIdle::Long | CpuIdle::Newly => numa.rules.ms_to_jiffies(interval),
@@ -160,13 +160,13 @@ impl Attempt<'_> {
             return None;
         }
         let numa = self.level == Level::Machine;
-        let percent = if numa { self.numa.rules.imbalance_pct as i64 } else { NODE_PERCENT };
+        let percent = if numa { i64::from(self.numa.rules.sched.numa_imbalance_pct) } else { NODE_PERCENT };
         let sums: Vec<Group> = groups.iter().map(|cpus| self.sum(cpus)).collect();
-        let (number, imbalance) = find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.era)?;
+        let (number, imbalance) = find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.sched.busiest_group)?;
         let fbq = if numa { sums[number].fbq() } else { Fbq::All };
         let from = self.find_busiest_queue(&groups[number], imbalance, fbq)?;
         let mut tasks = self.detach(from, imbalance, probe);
-        let by_load = self.numa.rules.era < Era::V6_1;
+        let by_load = self.numa.rules.sched.busiest_group != BusiestGroup::Type;
         let goes = matches!(imbalance, Imbalance::Tasks(_)) || by_load;
         let tries = self.failed > self.nice_tries() + 2;
         if tasks.is_empty() && self.idle != CpuIdle::Newly && goes && tries {
@@ -177,7 +177,7 @@ impl Attempt<'_> {
     }
 
     fn nice_tries(&self) -> u32 {
-        if self.level == Level::Machine { self.numa.rules.cache_nice_tries } else { NODE_NICE_TRIES }
+        if self.level == Level::Machine { self.numa.rules.sched.cache_nice_tries } else { NODE_NICE_TRIES }
     }
 
     fn sum(&self, cpus: &[u32]) -> Group {
@@ -228,7 +228,7 @@ impl Attempt<'_> {
         let smallest = match imbalance {
             Imbalance::Tasks(_) => 0,
             // Half a task too much was always accepted, later more after every failed attempt.
-            _ if self.numa.rules.era < Era::V6_1 => each / 2,
+            _ if self.numa.rules.sched.detach_limit == DetachLimit::Half => each / 2,
             Imbalance::Load(_) | Imbalance::Util(_) => each >> self.failed.min(i64::BITS - 1),
         };
         for task in self.queues.all(from).skip(1) {
@@ -253,7 +253,7 @@ impl Attempt<'_> {
             return false;
         }
         let forced = self.failed > self.nice_tries();
-        let hot = self.now.saturating_sub(of.exec_start) < self.numa.rules.migration_cost;
+        let hot = self.now.saturating_sub(of.exec_start) < self.numa.rules.sched.migration_cost_ns;
         let others = match self.level {
             Level::Node => None,
             Level::Machine => self.numa.topology.cpus.iter().position(|cpus| cpus.contains(&from)),

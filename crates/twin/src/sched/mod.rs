@@ -93,6 +93,11 @@ impl RunQueues {
         queue.len() == 1
     }
 
+    /// True if rules say when a thread of the kernel that wakes runs.
+    pub(crate) fn is_fair(&self) -> bool {
+        self.fair.is_some()
+    }
+
     /// A thread that has slept wants to run, and takes its CPU at once, unless rules say when. True if that was idle.
     pub(crate) fn enqueue_first(&mut self, cpu: u32, thread: usize) -> bool {
         if self.fair.is_some() {

@@ -10,7 +10,7 @@ mod by_load;
 
 pub(super) use by_kind::{adjust_numa_imbalance, imb_numa_nr};
 
-use crate::numa::Era;
+use mmtwin_scenario::kernel::BusiestGroup;
 
 /// Load of a runnable task, and capacity of a CPU.
 pub(super) const LOAD: i64 = 1024;
@@ -67,12 +67,12 @@ pub(super) fn find_busiest_group(
     groups: &[Group],
     shape: Shape,
     idle: CpuIdle,
-    era: Era,
+    by: BusiestGroup,
 ) -> Option<(usize, Imbalance)> {
-    match era {
-        Era::V3_13 | Era::V2014 | Era::V3_18 => by_load::find_busiest_group(groups, shape, idle, true),
-        Era::V4_14 | Era::V4_19 => by_load::find_busiest_group(groups, shape, idle, false),
-        Era::V6_1 | Era::V6_12 => by_kind::find_busiest_group(groups, shape, idle),
+    match by {
+        BusiestGroup::LoadEarly => by_load::find_busiest_group(groups, shape, idle, true),
+        BusiestGroup::Load => by_load::find_busiest_group(groups, shape, idle, false),
+        BusiestGroup::Type => by_kind::find_busiest_group(groups, shape, idle),
     }
 }
 
