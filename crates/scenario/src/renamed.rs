@@ -38,6 +38,12 @@ pub(crate) fn key(old: &str, known: &[&'static str]) -> Option<&'static str> {
     KEYS.iter().find(|(known, _)| *known == old).map(|(_, new)| *new).filter(|new| known.contains(new))
 }
 
+/// What to do about a key that is no more, where one that stands for it is known.
+pub(crate) fn gone(old: &str, known: &[&'static str]) -> Option<String> {
+    let rules = old == "rules" && known.contains(&"period_adaptation");
+    rules.then(|| "each rule is a key of its own now: take `release`, or give those keys".into())
+}
+
 /// The new form of a word, if it is one of those that are known where it stands.
 pub(crate) fn word(old: &str, known: &[&'static str]) -> Option<&'static str> {
     WORDS.iter().find(|(_, known, _)| *known == old).map(|(_, _, new)| *new).filter(|new| known.contains(new))
@@ -155,12 +161,18 @@ retry_hard = true
             assert!(refused.contains(&format!("unknown key `{old}`")) && refused.contains(&help(new)), "{refused}");
         }
         assert!(refused.contains("s.toml:4:5: "), "{refused}");
-        assert!(refused.contains(&help("high-order-alloc")) && refused.contains(&help("shared-cacheline")), "{refused}");
+        assert!(
+            refused.contains(&help("high-order-alloc")) && refused.contains(&help("shared-cacheline")),
+            "{refused}"
+        );
         let (new, count) = migrate("s.toml", OLD).expect("TOML");
         assert_eq!(count, 7);
         let scenario = parse("s.toml", &new, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{new}\n{faults}"));
         assert_eq!(scenario.processes[0].name, "high-alloc");
-        assert!(new.contains("# one CPU at a time") && new.contains("counters  =  \"shared-cacheline\"   # as"), "{new}");
+        assert!(
+            new.contains("# one CPU at a time") && new.contains("counters  =  \"shared-cacheline\"   # as"),
+            "{new}"
+        );
         assert_eq!(migrate("s.toml", &new).expect("TOML"), (new.clone(), 0));
         assert_eq!(migrate("s.toml", "a = ").expect_err("no TOML").all().len(), 1);
     }

@@ -65,7 +65,8 @@ mod tests {
     use crate::{from_json, parse};
     use std::path::Path;
 
-    const TEXT: &str = "[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[kernel.sysctl]\n\"vm.swappiness\" = 60\n";
+    const TEXT: &str =
+        "[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[kernel.sysctl]\n\"vm.swappiness\" = 60\n";
 
     #[test]
     fn what_bundles_say_is_not_written() {
@@ -73,8 +74,10 @@ mod tests {
         let scenario = parse("s.toml", TEXT, Path::new(""), &sets).expect("a scenario");
         let keys: Vec<&str> = scenario.written.keys().collect();
         assert_eq!(keys, ["kernel.hz", "kernel.release", "kernel.sysctl.vm.swappiness", "machine.preset"]);
-        let fault = |key| scenario.written.fault(key, "is refused".into(), "for a reason").map(|fault| fault.to_string());
-        let place = "s.toml:6:19: is refused\n   |\n 6 | \"vm.swappiness\" = 60\n   |                   ^^ for a reason";
+        let fault =
+            |key| scenario.written.fault(key, "is refused".into(), "for a reason").map(|fault| fault.to_string());
+        let place =
+            "s.toml:6:19: is refused\n   |\n 6 | \"vm.swappiness\" = 60\n   |                   ^^ for a reason";
         assert_eq!(fault("kernel.sysctl.vm.swappiness").as_deref(), Some(place));
         assert!(fault("kernel.hz").is_some_and(|fault| fault.starts_with("--set 1: is refused")));
         assert_eq!(fault("kernel.sysctl.vm.page-cluster"), None);

@@ -27,12 +27,12 @@ enum Does<'t> {
     Describes,
 }
 
-/// A row of a table: key | scenario, with overrides behind `;` | value, or an override | what it does, if it does not act.
+/// A row of a table: key | scenario, with overrides behind `;` | value, or overrides | what it does, if it does not act.
 #[derive(Clone, Debug)]
 struct Case<'t> {
     key: &'t str,
     base: &'t str,
-    set: String,
+    sets: Vec<String>,
     does: Does<'t>,
 }
 
@@ -41,14 +41,17 @@ fn cases(table: &str) -> impl Iterator<Item = Case<'_>> {
         let mut columns = line.split('|').map(str::trim);
         let mut next = || columns.next().unwrap_or_default();
         let (key, base, set, does) = (next(), next(), next(), next());
-        let set = if set.contains('=') { set.to_string() } else { format!("{key}={set}") };
+        let sets = match set.contains('=') {
+            true => set.split(';').map(|set| set.trim().to_string()).collect(),
+            false => vec![format!("{key}={set}")],
+        };
         let does = match does.split_once(' ').unwrap_or((does, "")) {
             ("", "") => Does::Acts,
             ("describes", "") => Does::Describes,
             ("refused", why) => Does::Refused(why),
             _ => panic!("{line}"),
         };
-        Case { key, base, set, does }
+        Case { key, base, sets, does }
     })
 }
 
@@ -61,10 +64,10 @@ impl Sink for Nobody {
 /// Digest of events and counters, their number, and the results.
 type Left = (u64, u64, String);
 
-fn scenario(base: &str, set: Option<&str>) -> Result<Scenario, String> {
+fn scenario(base: &str, sets: &[String]) -> Result<Scenario, String> {
     let mut parts = base.split(';').map(str::trim);
     let text = bases::text(parts.next().unwrap_or_default());
-    let sets: Vec<String> = parts.chain(set).map(str::to_string).collect();
+    let sets: Vec<String> = parts.map(str::to_string).chain(sets.iter().cloned()).collect();
     mmtwin_scenario::parse("base", &text, Path::new(""), &sets).map_err(|faults| faults.to_string())
 }
 
@@ -89,8 +92,8 @@ fn manifest_of(scenario: &Scenario) -> String {
 
 /// What is wrong with a case, if anything is.
 fn wrong(case: &Case<'_>, bases: &mut BTreeMap<String, Left>) -> Option<String> {
-    let base = scenario(case.base, None).unwrap_or_else(|faults| panic!("{}: {faults}", case.base));
-    let changed = scenario(case.base, Some(&case.set));
+    let base = scenario(case.base, &[]).unwrap_or_else(|faults| panic!("{}: {faults}", case.base));
+    let changed = scenario(case.base, &case.sets);
     if let Does::Refused(why) = case.does {
         let refused = match changed.and_then(|scenario| left(&scenario)) {
             Ok(_) => return Some("is not refused".into()),
@@ -104,9 +107,9 @@ fn wrong(case: &Case<'_>, bases: &mut BTreeMap<String, Left>) -> Option<String> 
         Ok(changed) => changed,
         Err(faults) => return Some(faults),
     };
-    let before = bases.entry(case.base.to_string()).or_insert_with(|| {
-        left(&base).unwrap_or_else(|error| panic!("{}: {error}", case.base))
-    });
+    let before = bases
+        .entry(case.base.to_string())
+        .or_insert_with(|| left(&base).unwrap_or_else(|error| panic!("{}: {error}", case.base)));
     let after = match left(&changed) {
         Ok(after) => after,
         Err(error) => return Some(error),
@@ -130,7 +133,8 @@ fn go_through(table: &str) {
 
 #[test]
 fn every_key_of_the_schema_is_in_a_table() {
-    let known: BTreeSet<String> = tables::ALL.iter().flat_map(|table| cases(table)).map(|c| c.key.to_string()).collect();
+    let known: BTreeSet<String> =
+        tables::ALL.iter().flat_map(|table| cases(table)).map(|c| c.key.to_string()).collect();
     let keys = schema::keys();
     let missing: Vec<&String> = keys.difference(&known).collect();
     let unknown: Vec<&String> = known.difference(&keys).collect();
@@ -182,9 +186,26 @@ fn what_only_a_bundle_says_is_not_refused() {
 
 #[test]
 fn timing() {
-    for base in ["numa-6.1", "numa-3.13", "numahuge-6.1", "reclaim-6.1", "reclaim-3.5", "reclaim-2.6.36", "cgroup-6.1", "counters-6.1", "counters-4.13", "vmalloc-6.9", "huge-6.1", "lookup-6.1", "sleep-6.1", "preset-6.1", "zone-6.1", "figure-6.1"] {
+    for base in [
+        "numa-6.1",
+        "numa-3.13",
+        "numahuge-6.1",
+        "reclaim-6.1",
+        "reclaim-3.5",
+        "reclaim-2.6.36",
+        "cgroup-6.1",
+        "counters-6.1",
+        "counters-4.13",
+        "vmalloc-6.9",
+        "huge-6.1",
+        "lookup-6.1",
+        "sleep-6.1",
+        "preset-6.1",
+        "zone-6.1",
+        "figure-6.1",
+    ] {
         let begun = std::time::Instant::now();
-        let left = scenario(base, None).and_then(|s| left(&s));
+        let left = scenario(base, &[]).and_then(|s| left(&s));
         println!("{base} {:?} {:?}", begun.elapsed(), left.map(|l| l.1));
     }
 }

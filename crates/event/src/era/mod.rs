@@ -57,7 +57,12 @@ impl Era {
         let release = KernelRelease::parse(release)?;
         // 5.16 replaced the congestion waits by throttling, and page by folio names followed soon.
         let first = [[2, 6, 36], [3, 2, 0], [3, 5, 0], [5, 16, 0], [6, 12, 0], [6, 18, 0]];
-        Era::ALL.into_iter().zip(first).rev().find(|(_, first)| release >= KernelRelease::new(*first)).map(|(era, _)| era)
+        Era::ALL
+            .into_iter()
+            .zip(first)
+            .rev()
+            .find(|(_, first)| release >= KernelRelease::new(*first))
+            .map(|(era, _)| era)
     }
 
     /// The field that stands behind `common_pid` in the records of this era.

@@ -12,8 +12,8 @@ use crate::model::{Cell, Reconciliation};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::numa::Migrated;
 use mmtwin_analysis::tasks::Context;
-use mmtwin_event::Kind::*;
 use mmtwin_event::KernelRelease;
+use mmtwin_event::Kind::*;
 
 /// The lines of reclaim for which the input has both sides; none without counters.
 pub fn reclaim(analysis: &Analysis) -> Vec<Reconciliation> {

@@ -23,27 +23,27 @@ pub struct NumaBalancing {
     /// How the nodes that a group actively uses are found.
     pub active_set: ActiveSet,
     /// The comparison of two active nodes.
-    pub active_set_test: ActiveSetTest,
+    pub active_nodes_compare: ActiveNodesCompare,
     /// How CPU faults are weighted by CPU time.
     pub cpu_weight: CpuWeight,
     /// How fault statistics are aged.
     pub statistics: Statistics,
     /// Whose active set is computed anew when a task joins a group.
-    pub refresh_at_join: RefreshAtJoin,
+    pub recompute_on_join: RecomputeOnJoin,
     /// When a new thread's first scan is due.
     pub scan_start: ScanStart,
     /// Who scans an address space.
     pub scan_sharing: ScanSharing,
     /// What the load balancer asks before it moves a task.
-    pub balancer_hook: BalancerHook,
+    pub migrate_degrades_locality: MigrateDegradesLocality,
     /// What a failed migration does to the scan period.
-    pub failure_slowdown: FailureSlowdown,
+    pub backoff_on_migrate_fail: BackoffOnMigrateFail,
     /// Migrations into a node are limited to 128 MiB per 100 ms (to 4.18).
     pub rate_limit: bool,
     /// Tasks in their first four scans migrate pages that nobody else used (4.19 and newer).
-    pub early_life: bool,
+    pub first_scans: bool,
     /// Faults on local pages record who faulted (before 5.15).
-    pub local_exchange: bool,
+    pub cpupid_xchg_on_local: bool,
     /// Memory areas are skipped that a task does not use (6.8 and newer).
     pub vma_filter: bool,
     /// Pages remember the node, not the CPU, of the last fault: the 2014 series' fourth posting, literally.
@@ -210,7 +210,7 @@ variant! {
 
 variant! {
     /// Three quarters of the source's faults, computed as posted or as reviewed.
-    pub enum ActiveSetTest {
+    pub enum ActiveNodesCompare {
         /// `dst < src * 3 / 4`.
         Multiply = "multiply",
         /// `dst < src - (src >> 2)`.
@@ -248,7 +248,7 @@ variant! {
 
 variant! {
     /// Active sets computed anew when a task joins a group.
-    pub enum RefreshAtJoin {
+    pub enum RecomputeOnJoin {
         /// None.
         None = "none",
         /// That of the group it leaves, without its faults: first to third posting.
@@ -286,7 +286,7 @@ variant! {
 
 variant! {
     /// Hook of the load balancer.
-    pub enum BalancerHook {
+    pub enum MigrateDegradesLocality {
         /// To 4.13: one test whether a move improves locality, one whether it degrades it.
         Pair = "pair",
         /// Newer: one comparison of fault weights.
@@ -296,7 +296,7 @@ variant! {
 
 variant! {
     /// Scan period after a failed migration.
-    pub enum FailureSlowdown {
+    pub enum BackoffOnMigrateFail {
         /// Unchanged.
         None = "none",
         /// Doubled at every later placement too, because the count of failures stays.

@@ -18,9 +18,9 @@ mod writeback;
 
 pub use alloc::{FallbackSteal, NodeLoad, PageAlloc, Pageset, ThpNodes, Watermarks};
 pub use balancing::{
-    ActiveSet, ActiveSetTest, BalancerHook, CpuWeight, FailureSlowdown, GroupPlacement, NumaBalancing, PeriodAdaptation,
-    PeriodReset, PlacementAt, PlacementMoves, RefreshAtJoin, ScanSharing, ScanStart, SearchPrefers, SharedPages,
-    Statistics, TaskSearch,
+    ActiveNodesCompare, ActiveSet, BackoffOnMigrateFail, CpuWeight, GroupPlacement, MigrateDegradesLocality,
+    NumaBalancing, PeriodAdaptation, PeriodReset, PlacementAt, PlacementMoves, RecomputeOnJoin, ScanSharing, ScanStart,
+    SearchPrefers, SharedPages, Statistics, TaskSearch,
 };
 pub use filemap::{FaultRetry, Filemap, IndexBlocks};
 pub use limits::{Limits, limits};

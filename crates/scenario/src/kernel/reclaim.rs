@@ -214,7 +214,7 @@ variant! {
         /// Kept; the synchronous pass waits for them: 2.6.36.
         Keep = "keep",
         /// Kept, and a batch with too many of them waits for congestion: 3.2 to 3.x.
-        KeepThrottleBatch = "keep-throttle-batch",
+        ThrottleOnWriteback = "throttle-on-writeback",
         /// Activated; a node with only such pages throttles: modern.
         Activate = "activate",
     }

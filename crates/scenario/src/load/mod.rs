@@ -12,7 +12,7 @@ use crate::kernel::Sysctl;
 use crate::machine::{self, text::MachineText};
 use crate::tree::{self, Fault, Faults, Node, Place, Sources, Value};
 use crate::workload::instances;
-use crate::{Cgroup, Kernel, Process, Run, Scenario, Written, validate};
+use crate::{Cgroup, Kernel, Process, Run, Scenario, Written, renamed, validate};
 use library::{BUNDLES, Library, PRESETS};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -73,6 +73,7 @@ pub fn from_json(value: &serde_json::Value) -> Result<Scenario, Faults> {
     match tree::json(value, place) {
         Some(mut tree) => {
             drop_gone(&mut tree);
+            renamed::apply(&mut tree);
             layered(sources, tree, Path::new(""), &[])
         }
         None => Err(Fault::of_file("resolved scenario", "has null, or a number above 64 bits").into()),

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 impl AccessState {
     /// An access that renews its pages and has come to their end gives them back.
-    pub(super) fn renew(
+    pub(super) fn recycle(
         &mut self,
         kernel: &mut Kernel,
         caller: &Caller,
@@ -24,7 +24,7 @@ impl AccessState {
         let pages = access.touching.pages.clone();
         let count = access.touching.stream.count;
         let at_end = count != access.renewed && count.is_multiple_of(pages.end - pages.start);
-        if !access.touching.renew || !at_end || !access.active() {
+        if !access.touching.recycle || !at_end || !access.active() {
             return Ok(());
         }
         access.renewed = count;

@@ -24,7 +24,7 @@ pub(super) fn run(
         let Some(turn) = turn else { return Ok(Came::Done) };
         let access = &mut accessor.list[turn];
         // What it gives back is its own.
-        let given = state.renew(kernel, caller, access);
+        let given = state.recycle(kernel, caller, access);
         debug_assert!(given.is_ok());
         let Some(next) = access.touching.stream.next() else { return Ok(Came::Done) };
         let next = Touch { page: access.touching.pages.start + next.page, ..next };

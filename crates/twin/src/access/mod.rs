@@ -289,7 +289,7 @@ impl Accessing {
     /// Touches until its pages are given back.
     fn to_renewal(&self) -> u64 {
         let pages = self.touching.pages.end - self.touching.pages.start;
-        if self.touching.renew { pages - self.touching.stream.count % pages } else { u64::MAX }
+        if self.touching.recycle { pages - self.touching.stream.count % pages } else { u64::MAX }
     }
 
     pub(crate) fn active(&self) -> bool {

@@ -74,7 +74,7 @@ pub(super) fn run(
         let start = kernel.clock(cpu);
         for access in &mut accessor.list {
             // What it gives back is its own.
-            let given = state.renew(kernel, caller, access);
+            let given = state.recycle(kernel, caller, access);
             debug_assert!(given.is_ok());
         }
         for pool in accessor.list.iter().filter_map(|access| access.pool) {

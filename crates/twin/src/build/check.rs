@@ -3,10 +3,11 @@
 
 use super::BuildError;
 use super::kernel::by_zone;
-use crate::alloc::HUGE_ORDER;
+use crate::alloc::{HUGE_ORDER, ZoneKind};
 use crate::page::MAX_CGROUPS;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::{Congestion, LruScope, Thp};
+use mmtwin_scenario::machine::{self as say, Zone};
 use mmtwin_scenario::workload::{Action, ActionKind, Huge, Process, ReadFile, Region};
 
 /// Sysctls that may be written while the workload runs.
@@ -49,6 +50,12 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
             "processes get those of 2 MiB, and only kernels before 3.7 compact other pageblocks",
         );
     }
+    for (nid, node) in scenario.machine.nodes.iter().enumerate() {
+        if let Some(zone) = node.zones.iter().find(|zone| !lies_in_its_kind(zone)) {
+            let why = "memory belongs to the zone of its addresses, and none is for pages alone that can be moved";
+            return refuse(format!("machine.node.{nid}: zone {:?} at page frame {}", zone.kind, zone.start_pfn), why);
+        }
+    }
     if scenario.cgroups.len() >= MAX_CGROUPS {
         return refuse(format!("{} cgroups", scenario.cgroups.len()), "a page knows one of 63");
     }
@@ -62,7 +69,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
             }
         }
         for phase in &process.phases {
-            let renewed = phase.accesses.iter().find(|access| access.renew);
+            let renewed = phase.accesses.iter().find(|access| access.recycle);
             if let Some(access) =
                 renewed.filter(|_| scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|m| m > 0))
             {
@@ -96,6 +103,17 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     Ok(notes)
 }
 
+/// True if all page frames of a zone are those of such zones.
+fn lies_in_its_kind(zone: &Zone) -> bool {
+    let kind = match zone.kind {
+        say::ZoneKind::Dma => ZoneKind::Dma,
+        say::ZoneKind::Dma32 => ZoneKind::Dma32,
+        say::ZoneKind::Normal => ZoneKind::Normal,
+        say::ZoneKind::Movable => ZoneKind::Movable,
+    };
+    kind.frames().contains(&zone.start_pfn) && zone.start_pfn + zone.present <= kind.frames().end
+}
+
 /// The longest time that a process names, in nanoseconds.
 fn longest(process: &Process) -> u64 {
     let phases = process.phases.iter().flat_map(|phase| {
@@ -113,8 +131,8 @@ fn longest(process: &Process) -> u64 {
 /// The order of the blocks that an action asks for.
 fn order_of(action: &Action) -> Option<u32> {
     match action.kind {
-        ActionKind::PageLoop { order, .. } | ActionKind::PageFill { order, .. } => Some(order),
-        ActionKind::HighAlloc { order, .. } => Some(order),
+        ActionKind::PageLoop { order, .. } | ActionKind::PageHog { order, .. } => Some(order),
+        ActionKind::HighOrderAlloc { order, .. } => Some(order),
         ActionKind::VmallocTest { .. }
         | ActionKind::Read { .. }
         | ActionKind::CpuOffline { .. }

@@ -12,8 +12,9 @@ use crate::writeback::{self, Limit, Limits};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
     Balanced, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry, Files,
-    HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc, Pageblocks, Pageset,
-    References, ScanBalance, ShrinkSlab, SyncPass, Thp, Threshold, Vmstat, Watermarks, Writeback, WritebackPages,
+    HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc, Pageblocks,
+    Pageset, References, ScanBalance, ShrinkSlab, SyncPass, Thp, Threshold, Vmstat, Watermarks, Writeback,
+    WritebackPages,
 };
 use mmtwin_scenario::units::Bytes;
 
@@ -132,7 +133,7 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
         costly_writes,
         blocks,
         dirty_files,
-        throttles_batch: said.writeback_pages == WritebackPages::KeepThrottleBatch,
+        throttles_batch: said.writeback_pages == WritebackPages::ThrottleOnWriteback,
         balanced,
         kswapd_order_zero: said.kswapd_order_zero,
         wakes_sleepers: said.kswapd_wakeup != KswapdWakeup::EachRequest,

@@ -68,7 +68,7 @@ pub fn kernel_of(scenario: &Scenario, on: &SaidMachine, probe: Probe) -> Result<
     }
     kernel.probe.set_era(scenario.kernel.events.era());
     kernel.set_writeback(writeback(&scenario.kernel));
-    kernel.set_shared_budget(on.cpu.shared_budget);
+    kernel.set_single_threaded_tcg(on.cpu.single_threaded_tcg);
     kernel.set_event_time(on.cost.trace_event.0);
     kernel.age_counters(scenario.run.seed);
     Ok(kernel)

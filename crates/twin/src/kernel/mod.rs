@@ -111,7 +111,7 @@ pub struct Kernel {
     /// By CPU: busy siblings.
     neighbours: Vec<u32>,
     /// All CPUs share the time of one.
-    shared_budget: bool,
+    single_threaded_tcg: bool,
     /// Of writing an event.
     event_time: Ps,
     /// By CPU: for how long it has the part of the budget of one that waits for it.
@@ -168,7 +168,7 @@ impl Kernel {
             clocks: vec![0; cpus],
             busy: vec![false; cpus],
             neighbours: vec![0; cpus],
-            shared_budget: false,
+            single_threaded_tcg: false,
             event_time: 0,
             left: vec![0; cpus],
             tick: 1_000_000_000_000 / u64::from(rules.vmstat.hz.max(1)),

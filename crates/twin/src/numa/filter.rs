@@ -9,7 +9,7 @@ use super::rules::Rules;
 use super::task::Task;
 use crate::access::Balance;
 use mmtwin_event::rules::Rule;
-use mmtwin_scenario::kernel::{ActiveSetTest, SharedPages};
+use mmtwin_scenario::kernel::{ActiveNodesCompare, SharedPages};
 
 /// Who faulted last on a page that nobody has.
 pub(crate) const UNSET: u32 = u32::MAX;
@@ -50,7 +50,7 @@ pub(crate) struct Question {
 /// True if the page may move to the task's node, and by which rule. The cpupid has been exchanged.
 pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Group>, of: Question) -> (bool, Rule) {
     let is_private = matches(task.pid, of.last);
-    let early = rules.said.early_life && (task.numa_preferred_nid.is_none() || task.numa_scan_seq <= 4);
+    let early = rules.said.first_scans && (task.numa_preferred_nid.is_none() || task.numa_scan_seq <= 4);
     if early && (pid_unset(of.last) || is_private) {
         return (true, Rule::EarlyLife);
     }
@@ -89,9 +89,9 @@ fn by_active_set(rules: &Rules, group: &Group, src: usize, dst: usize) -> (bool,
         return (true, Rule::SrcInactive);
     }
     let (from, to) = (group.mem(src), group.mem(dst));
-    let less = match rules.said.active_set_test {
-        ActiveSetTest::Multiply => to < from * 3 / 4,
-        ActiveSetTest::Shift => to < from - (from >> 2),
+    let less = match rules.said.active_nodes_compare {
+        ActiveNodesCompare::Multiply => to < from * 3 / 4,
+        ActiveNodesCompare::Shift => to < from - (from >> 2),
     };
     (less, Rule::BothActive)
 }
@@ -109,7 +109,7 @@ fn by_three_quarters(group: &Group, src: usize, dst: usize) -> (bool, Rule) {
 pub(crate) fn exchanges(rules: &Rules, balance: Balance, is_local: bool, here: usize) -> bool {
     match balance {
         Balance::Never => false,
-        Balance::Anywhere => !is_local || rules.said.local_exchange,
+        Balance::Anywhere => !is_local || rules.said.cpupid_xchg_on_local,
         Balance::Within(nodes) => nodes.has(here),
     }
 }
@@ -183,7 +183,7 @@ mod tests {
         assert!(ask(0b11, [100, 74], &rules) && !ask(0b11, [100, 75], &rules));
         // 3/4 of 7 is 5 in one form, 6 in the other.
         assert!(!ask(0b11, [7, 5], &rules));
-        rules.said.active_set_test = ActiveSetTest::Shift;
+        rules.said.active_nodes_compare = ActiveNodesCompare::Shift;
         assert!(ask(0b11, [7, 5], &rules));
     }
 

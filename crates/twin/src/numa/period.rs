@@ -9,7 +9,7 @@ use super::group::Group;
 use super::rules::Rules;
 use super::task::Task;
 use mmtwin_event::rules::Rule;
-use mmtwin_scenario::kernel::{FailureSlowdown, PeriodAdaptation, PeriodReset};
+use mmtwin_scenario::kernel::{BackoffOnMigrateFail, PeriodAdaptation, PeriodReset};
 
 /// Largest part of the machine's bandwidth that may go into scanning, in MB per second.
 const MAX_SCAN_WINDOW: u64 = 2560;
@@ -75,13 +75,13 @@ impl Rules {
         group: Option<&Group>,
     ) -> (Option<u64>, Rule) {
         let (local, remote) = (task.locality.local, task.locality.remote);
-        let failed = match self.said.failure_slowdown {
-            FailureSlowdown::None => false,
-            FailureSlowdown::Literal | FailureSlowdown::Cleared => task.locality.failed > 0,
+        let failed = match self.said.backoff_on_migrate_fail {
+            BackoffOnMigrateFail::None => false,
+            BackoffOnMigrateFail::Literal | BackoffOnMigrateFail::Cleared => task.locality.failed > 0,
         };
         if local + types.shared == 0 || failed {
             task.numa_scan_period = task.numa_scan_period_max.min(task.numa_scan_period << 1);
-            if self.said.failure_slowdown == FailureSlowdown::Cleared {
+            if self.said.backoff_on_migrate_fail == BackoffOnMigrateFail::Cleared {
                 task.locality = Default::default();
             }
             let rule = if failed { Rule::FailedMigration } else { Rule::NothingShared };
@@ -201,10 +201,10 @@ mod tests {
         assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (Some(500), failed));
         assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (Some(1000), failed));
         assert_eq!((at.numa_scan_period, at.locality.failed), (4000, 1));
-        rules.said.failure_slowdown = FailureSlowdown::Cleared;
+        rules.said.backoff_on_migrate_fail = BackoffOnMigrateFail::Cleared;
         rules.update_task_scan_period(&mut at, types, 0, None);
         assert_eq!((at.numa_scan_period, at.locality), (8000, Locality::default()));
-        rules.said.failure_slowdown = FailureSlowdown::None;
+        rules.said.backoff_on_migrate_fail = BackoffOnMigrateFail::None;
         let mut at = task(10_000, 50, 50, 1);
         assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (None, Rule::ScanFaster));
         assert_eq!(at.numa_scan_period, 8000);

@@ -12,7 +12,7 @@ use super::task::{CPUBUF, MEMBUF, fault_index};
 use super::{Env, Numa};
 use crate::probe::{Probe, Task as Who};
 use mmtwin_event::rules::Rule;
-use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, PlacementAt, RefreshAtJoin, SharedPages};
+use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, PlacementAt, RecomputeOnJoin, SharedPages};
 
 /// A hinting fault that is over.
 #[derive(Clone, Copy, Debug)]
@@ -143,7 +143,7 @@ impl Numa {
             self.groups.join(&mut self.tasks[task], to);
         }
         let (joined, nodes) = (self.tasks[task].numa_group, self.topology.nodes());
-        refresh_at_join(&mut self.groups, &self.rules.said, (joined, from), nodes, &mut env.kernel.probe, moment);
+        recompute_on_join(&mut self.groups, &self.rules.said, (joined, from), nodes, &mut env.kernel.probe, moment);
         false
     }
 }
@@ -151,7 +151,7 @@ impl Numa {
 /// The 2014 series computes an active set when a task has joined a group: that of the group which the task left in the
 /// postings that ask for the task's group before they change it, that of the joined one later. A group that nobody is
 /// left in is gone.
-fn refresh_at_join(
+fn recompute_on_join(
     groups: &mut Groups,
     said: &NumaBalancing,
     (joined, left): (Option<usize>, Option<usize>),
@@ -162,11 +162,11 @@ fn refresh_at_join(
     if said.shared_pages != SharedPages::ActiveSet {
         return;
     }
-    let of = match said.refresh_at_join {
-        RefreshAtJoin::None => [None, None],
-        RefreshAtJoin::Left => [None, left],
-        RefreshAtJoin::Joined => [joined, None],
-        RefreshAtJoin::Both => [joined, left],
+    let of = match said.recompute_on_join {
+        RecomputeOnJoin::None => [None, None],
+        RecomputeOnJoin::Left => [None, left],
+        RecomputeOnJoin::Joined => [joined, None],
+        RecomputeOnJoin::Both => [joined, left],
     };
     for group in of.into_iter().flatten() {
         if let Some(group) = groups.get_mut(group) {
@@ -183,9 +183,9 @@ mod tests {
 
     /// Masks of the groups that a task leaves and joins, both of which began on node 0. Those who stay have faulted on
     /// node 1 in the one and on node 2 in the other; the task itself on node 0.
-    fn masks(release: &str, at_join: Option<RefreshAtJoin>) -> [u64; 2] {
+    fn masks(release: &str, at_join: Option<RecomputeOnJoin>) -> [u64; 2] {
         let mut said = Rules::of(release).said;
-        said.refresh_at_join = at_join.unwrap_or(said.refresh_at_join);
+        said.recompute_on_join = at_join.unwrap_or(said.recompute_on_join);
         let (nodes, mut groups) = (4, Groups::default());
         let task = |pid: i32, nid: usize| {
             let mut task = Task::new(pid, 1, 0, None);
@@ -199,7 +199,7 @@ mod tests {
         groups.join(&mut goes, 0);
         groups.join(&mut goes, 1);
         let moment = Moment { at: 0, cpu: 0, who: Who::default() };
-        refresh_at_join(&mut groups, &said, (goes.numa_group, Some(0)), nodes, &mut Probe::off(), moment);
+        recompute_on_join(&mut groups, &said, (goes.numa_group, Some(0)), nodes, &mut Probe::off(), moment);
         [&stays, &other].map(|task| groups.of(task).map_or(0, |group| group.mask))
     }
 
@@ -211,8 +211,8 @@ mod tests {
             assert_eq!(masks(release, None), left, "{release}");
         }
         assert_eq!(masks("2014-v4", None), joined);
-        assert_eq!(masks("2014-v1", Some(RefreshAtJoin::Joined)), joined);
-        assert_eq!(masks("2014-v4", Some(RefreshAtJoin::Both)), [left[0], joined[1]]);
+        assert_eq!(masks("2014-v1", Some(RecomputeOnJoin::Joined)), joined);
+        assert_eq!(masks("2014-v4", Some(RecomputeOnJoin::Both)), [left[0], joined[1]]);
         for release in ["merged-3.15", "6.1"] {
             assert_eq!(masks(release, None), [0b0001; 2], "{release}");
         }

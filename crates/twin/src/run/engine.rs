@@ -172,7 +172,7 @@ impl<'a> Engine<'a> {
             options,
             sink,
             queues: RunQueues::new(&kernel.machine),
-            host: scenario.machine.cpu.host_cpus.and_then(|host| Host::new(host.get(), cpus)),
+            host: scenario.machine.cpu.physical_cpus.and_then(|host| Host::new(host.get(), cpus)),
             memory,
             threads,
             processes,

@@ -14,7 +14,7 @@ use crate::probe::{Probe, Task as Who};
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::NumaBalance;
-use mmtwin_scenario::kernel::{BalancerHook, BusiestGroup, DetachLimit};
+use mmtwin_scenario::kernel::{BusiestGroup, DetachLimit, MigrateDegradesLocality};
 
 /// Failed attempts that a domain of one node forgives before it moves hot tasks.
 const NODE_NICE_TRIES: u32 = 1;
@@ -162,7 +162,8 @@ impl Attempt<'_> {
         let numa = self.level == Level::Machine;
         let percent = if numa { i64::from(self.numa.rules.sched.numa_imbalance_pct) } else { NODE_PERCENT };
         let sums: Vec<Group> = groups.iter().map(|cpus| self.sum(cpus)).collect();
-        let (number, imbalance) = find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.sched.busiest_group)?;
+        let (number, imbalance) =
+            find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.sched.busiest_group)?;
         let fbq = if numa { sums[number].fbq() } else { Fbq::All };
         let from = self.find_busiest_queue(&groups[number], imbalance, fbq)?;
         let mut tasks = self.detach(from, imbalance, probe);
@@ -259,9 +260,9 @@ impl Attempt<'_> {
             Level::Machine => self.numa.topology.cpus.iter().position(|cpus| cpus.contains(&from)),
         };
         let Some(others) = others else { return !hot || forced };
-        let locality = match self.numa.rules.said.balancer_hook {
-            BalancerHook::Pair => pair(self.numa, task, others, self.node),
-            BalancerHook::Weights => self.weights(task, from, others),
+        let locality = match self.numa.rules.said.migrate_degrades_locality {
+            MigrateDegradesLocality::Pair => pair(self.numa, task, others, self.node),
+            MigrateDegradesLocality::Weights => self.weights(task, from, others),
         };
         let stays = locality == Locality::Degrades || locality == Locality::Neutral && hot;
         let moves = !stays || forced;

@@ -52,7 +52,7 @@ name = "work"
 region = "heap"
 pattern = "hot-cold"
 hot = 0.2
-hot_touches = 0.6
+access_share = 0.6
 write = 0.5
 think = "50 us"
 threads = "0-4"
@@ -113,7 +113,7 @@ think = "20 us"
 /// More than memory: a stream that is mapped, one of calls, memory that is swapped, files that are written, blocks.
 fn reclaim(release: &str, rest: &str) -> String {
     format!(
-        "{}[kernel]\nrelease = \"{release}\"\nthp = \"never\"\n{}{STREAMS}{WRITERS}{rest}[run]\nduration = \"500 ms\"\n\
+        "{}[kernel]\nrelease = \"{release}\"\nthp = \"never\"\n{}{STREAMS}{WRITERS}{rest}[run]\nduration = \"300 ms\"\n\
          sample = \"100 ms\"\nevents = [\"vmscan:*\"{}]\n",
         machine("24 MiB"),
         if release.starts_with('6') { "sysctl = { \"kernel.numa_balancing\" = 0 }\n" } else { "" },
@@ -188,10 +188,10 @@ think = "5 us"
 name = "blocks"
 [[process.phase]]
 [[process.phase.action]]
-kind = "high-alloc"
+kind = "high-order-alloc"
 order = 9
 count = 40
-interval = "50 ms"
+interval = "5 ms"
 [[process]]
 name = "kernel"
 [[process.phase]]
@@ -203,7 +203,35 @@ gfp = "GFP_KERNEL"
 rate = "2000 pages/s"
 "#;
 
-/// Two cgroups that are limited and protected, with more than they may have.
+/// Processes in cgroups.
+fn limited(release: &str, cgroups: &str) -> String {
+    format!(
+        "{}[kernel]\nrelease = \"{release}\"\nthp = \"never\"\nsysctl = {{ \"kernel.numa_balancing\" = 0 }}\n\
+         {cgroups}[run]\nduration = \"500 ms\"\nsample = \"100 ms\"\nevents = [\"vmscan:*\"]\n",
+        machine("16 MiB")
+    )
+}
+
+/// One limit, as version 1 has it too.
+const LIMIT: &str = r#"
+[[cgroup]]
+name = "/web"
+memory = { max = "10 MiB" }
+[[process]]
+name = "web"
+cgroup = "/web"
+[[process.region]]
+name = "heap"
+size = "16 MiB"
+[[process.phase]]
+[[process.phase.access]]
+region = "heap"
+pattern = "uniform"
+write = 0.5
+think = "10 us"
+"#;
+
+/// Cgroups that are limited and protected, with more than they may have.
 const CGROUPS: &str = r#"
 [[cgroup]]
 name = "/web"
@@ -220,20 +248,25 @@ cgroup = "/web/inner"
 [[process.region]]
 name = "heap"
 size = "12 MiB"
-[[process.region]]
-name = "file"
-size = "16 MiB"
-kind = "file"
 [[process.phase]]
 [[process.phase.access]]
 region = "heap"
 pattern = "uniform"
 write = 0.5
 think = "5 us"
+[[process]]
+name = "files"
+cgroup = "/web"
+[[process.region]]
+name = "file"
+size = "16 MiB"
+kind = "file"
+[[process.phase]]
 [[process.phase.access]]
 region = "file"
-pattern = "uniform"
-think = "5 us"
+pattern = "sequential"
+via = "syscall"
+think = "2 us"
 [[process]]
 name = "kept"
 cgroup = "/kept"
@@ -302,7 +335,7 @@ threads = "3"
 name = "fill"
 [[process.phase]]
 [[process.phase.action]]
-kind = "page-fill"
+kind = "page-hog"
 order = 1
 count = 2000
 rate = "40000 pages/s"
@@ -326,6 +359,9 @@ time = "20 ms"
 [[process.phase.action]]
 kind = "cpu-online"
 cpus = "7"
+[[process.phase.action]]
+kind = "sleep"
+time = "2500 ms"
 "#;
 
 /// The stress test of vmalloc.
@@ -403,21 +439,6 @@ kind = "page-loop"
 count = 1000
 "#;
 
-/// Threads of a guest that sleep often.
-const SLEEP: &str = r#"
-[[process]]
-name = "sleeper"
-[[process.region]]
-name = "heap"
-size = "8 MiB"
-[[process.phase]]
-[[process.phase.access]]
-region = "heap"
-pattern = "uniform"
-sleep = "200 us"
-think = "50 us"
-"#;
-
 /// Where a figure comes from.
 const FIGURE: &str =
     "[[machine.figure]]\nof = [\"cost.sample\"]\nprovenance = \"fitted\"\nsource = \"here\"\nfits = [\"x:y\"]\n";
@@ -426,6 +447,20 @@ const FIGURE: &str =
 const ZONE: &str = "[[machine.node.zone]]\nkind = \"DMA32\"\nstart_pfn = 4096\nspanned = 20480\npresent = 20480\n\
     managed = 19000\n";
 
+/// The end of DMA32 and the begin of Normal.
+const NORMAL: &str = "[[machine.node.zone]]\nkind = \"DMA32\"\nstart_pfn = 1044480\nspanned = 4096\npresent = 4096\n\
+    managed = 4000\n[[machine.node.zone]]\nkind = \"Normal\"\nstart_pfn = 1048576\nspanned = 8192\npresent = 8192\n\
+    managed = 8000\n";
+
+/// A node whose zones are spelled out.
+fn zoned(release: &str, memory: &str, zones: &str) -> String {
+    format!(
+        "[machine]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"{memory}\"\n{zones}[kernel]\nrelease = \"{release}\"\n\
+         sysctl = {{ \"kernel.numa_balancing\" = 0 }}\n{STREAMS}{WRITERS}[run]\nduration = \"300 ms\"\n\
+         events = [\"vmscan:*\"]\n"
+    )
+}
+
 /// The scenario of a name: what it is about, and the release behind a dash.
 pub fn text(name: &str) -> String {
     let (what, release) = name.split_once('-').unwrap_or_else(|| panic!("{name} names no release"));
@@ -433,18 +468,15 @@ pub fn text(name: &str) -> String {
         "numa" => numa(release, "never"),
         "numahuge" => numa(release, "always"),
         "reclaim" => reclaim(release, ""),
-        "cgroup" => reclaim(release, CGROUPS),
+        "cgroup" => limited(release, CGROUPS),
+        "limit" => limited(release, LIMIT),
         "counters" => counters(release),
         "vmalloc" => vmalloc(release),
         "huge" => huge(release),
         "lookup" => reclaim(release, LOOKUP),
-        "sleep" => reclaim(release, SLEEP),
+        "normal" => zoned(release, "48 MiB", NORMAL),
         "preset" => format!("[machine]\npreset = \"broadwell-2s\"\n[kernel]\nrelease = \"{release}\"\n{PAGES}"),
-        "zone" => format!(
-            "[machine]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"80 MiB\"\n{ZONE}[kernel]\n\
-             release = \"{release}\"\nsysctl = {{ \"kernel.numa_balancing\" = 0 }}\n{STREAMS}[run]\nduration = \"1 s\"\n\
-             events = [\"vmscan:*\"]\n"
-        ),
+        "zone" => zoned(release, "80 MiB", ZONE),
         "figure" => format!("{}{FIGURE}[kernel]\nrelease = \"{release}\"\n{PAGES}", machine("64 MiB")),
         _ => panic!("there is no scenario {what}"),
     }
