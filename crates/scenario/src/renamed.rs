@@ -142,6 +142,7 @@ name = "high-alloc"
 name = "heap"
 size = "1 MiB"
 [[process.phase]]
+duration = "1 s"
 [[process.phase.access]]
 region = "heap"
 pattern = "hot-cold"

@@ -7,7 +7,7 @@
 use crate::tree::{Fault, Node, Sources, Value};
 use std::collections::BTreeMap;
 
-/// Keys with their places. They say nothing of what a scenario is: two are always equal.
+/// Keys of plain values with their places. They say nothing of what a scenario is: two are always equal.
 #[derive(Clone, Debug, Default)]
 pub struct Written(BTreeMap<String, Fault>);
 
@@ -32,12 +32,17 @@ impl Written {
 
     /// Notes the keys of a table. `repeats`: it is spelled out, and has what the bundle has, if that is known.
     pub(crate) fn note(&mut self, sources: &Sources, path: &str, node: &Node, repeats: Option<Option<&Node>>) {
-        if let Value::Table(table) = &node.value {
-            for (key, (_, node)) in table {
-                let repeats = repeats.map(|below| below.and_then(|below| below.get(key)));
-                self.note(sources, &format!("{path}.{key}"), node, repeats);
+        match &node.value {
+            Value::Table(table) => {
+                for (key, (_, node)) in table {
+                    let repeats = repeats.map(|below| below.and_then(|below| below.get(key)));
+                    self.note(sources, &format!("{path}.{key}"), node, repeats);
+                }
+                return;
             }
-            return;
+            // Lists are made of those of several layers.
+            Value::Array(_) => return,
+            _ => {}
         }
         let source = sources.get(node.place.source);
         let set = source.name.starts_with("--");
@@ -55,7 +60,6 @@ fn same(a: &Node, b: &Node) -> bool {
         (Value::Integer(a), Value::Integer(b)) => a == b,
         (Value::Float(a), Value::Float(b)) => a == b,
         (Value::Bool(a), Value::Bool(b)) => a == b,
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
         _ => false,
     }
 }

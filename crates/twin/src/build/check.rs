@@ -53,7 +53,10 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     for (nid, node) in scenario.machine.nodes.iter().enumerate() {
         if let Some(zone) = node.zones.iter().find(|zone| !lies_in_its_kind(zone)) {
             let why = "memory belongs to the zone of its addresses, and none is for pages alone that can be moved";
-            return refuse(format!("machine.node.{nid}: zone {:?} at page frame {}", zone.kind, zone.start_pfn), why);
+            return refuse(
+                format!("machine.node.{nid}.zone: kind {:?} at page frame {}", zone.kind, zone.start_pfn),
+                why,
+            );
         }
     }
     if scenario.cgroups.len() >= MAX_CGROUPS {

@@ -208,7 +208,7 @@ fn limited(release: &str, cgroups: &str) -> String {
     format!(
         "{}[kernel]\nrelease = \"{release}\"\nthp = \"never\"\nsysctl = {{ \"kernel.numa_balancing\" = 0 }}\n\
          {cgroups}[run]\nduration = \"500 ms\"\nsample = \"100 ms\"\nevents = [\"vmscan:*\"]\n",
-        machine("16 MiB")
+        machine("12 MiB")
     )
 }
 
@@ -440,8 +440,7 @@ count = 1000
 "#;
 
 /// Where a figure comes from.
-const FIGURE: &str =
-    "[[machine.figure]]\nof = [\"cost.sample\"]\nprovenance = \"fitted\"\nsource = \"here\"\nfits = [\"x:y\"]\n";
+const FIGURE: &str = "[machine.cost]\nsample = \"3 ms\"\n[[machine.figure]]\nof = [\"cost.sample\"]\nprovenance = \"fitted\"\nsource = \"here\"\nfits = [\"x:y\"]\n";
 
 /// A zone that is spelled out.
 const ZONE: &str = "[[machine.node.zone]]\nkind = \"DMA32\"\nstart_pfn = 4096\nspanned = 20480\npresent = 20480\n\

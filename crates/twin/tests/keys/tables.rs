@@ -19,22 +19,22 @@ kernel.page_alloc.max_order | huge-6.1 | 9
 kernel.page_alloc.bulk | vmalloc-6.1 | false | refused machine.cost.vmalloc
 kernel.page_alloc.fallback_steal | reclaim-6.1 | large-or-reclaimable
 kernel.page_alloc.fallback_keeps_type | reclaim-6.1 | true
-kernel.page_alloc.node_load | reclaim-6.1; machine.distance=[[10, 20, 20, 20], [20, 10, 20, 20], [20, 20, 10, 31], [20, 20, 31, 10]] | place
+kernel.page_alloc.node_load | reclaim-6.1; machine.distance=[[10, 20, 20, 20], [20, 10, 21, 20], [20, 21, 10, 20], [20, 20, 20, 10]] | place
 kernel.page_alloc.avoid_fragmentation | normal-6.1 | false
 kernel.page_alloc.watermark_by_order | reclaim-6.1 | true
 kernel.page_alloc.thp_nodes | huge-6.1 | all
-kernel.page_alloc.thp_noretry | huge-4.13; kernel.thp_defrag=always | true
+kernel.page_alloc.thp_noretry | huge-6.1; process.file.region.file.size=200 MiB; process.file.phase.0.access.0.count=51200 | true
 kernel.vmstat.numa_counters | counters-6.1 | off
 kernel.vmstat.threshold | counters-4.14 | 10
 kernel.vmstat.overstep | counters-4.13 | false | refused signed differentials overstep
 kernel.vmstat.snapshot_reads | counters-4.14 | false
 kernel.vmstat.zoneinfo_folds | counters-6.1 | true
-kernel.vmstat.needs_update | counters-4.14 | all
+kernel.vmstat.needs_update | counters-4.14 | all | refused find the same
 kernel.vmstat.files | counters-6.1 | 6.12
 kernel.vmalloc.free_space | vmalloc-6.9 | busy-list | refused the tree of 5.2
 kernel.vmalloc.vmap_nodes | vmalloc-6.9 | 2
 kernel.vmalloc.purge_accounting | vmalloc-6.9 | batched
-kernel.vmalloc.pool_decay | vmalloc-6.9; run.events=["vmalloc:*"]; process.stress.phase.0.action.0.loops=1000 | keep-small
+kernel.vmalloc.pool_decay | vmalloc-6.9; run.events=["vmalloc:*"]; process.stress.phase.0.action.0.loops=300; kernel.vmalloc.lazy_max_pages=300 | keep-small | unseen
 kernel.vmalloc.counters | vmalloc-6.9 | aligned
 kernel.vmalloc.tlb_flush | vmalloc-6.9 | broadcast
 kernel.vmalloc.lazy_max_pages | vmalloc-6.9 | 1000
@@ -44,7 +44,7 @@ kernel.filemap.fault_retry | reclaim-6.1 | none
 kernel.filemap.index_blocks | reclaim-6.1 | wait
 kernel.filemap.mmap_sequential | reclaim-6.1 | true
 kernel.filemap.cold_pages | reclaim-6.1 | true
-kernel.writeback.only_expired | reclaim-6.1; kernel.sysctl.vm.dirty_background_ratio=60; kernel.sysctl.vm.dirty_ratio=80; kernel.sysctl.vm.dirty_writeback_centisecs=5; kernel.sysctl.vm.dirty_expire_centisecs=10 | true
+kernel.writeback.only_expired | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB; kernel.sysctl.vm.dirty_writeback_centisecs=5; kernel.sysctl.vm.dirty_expire_centisecs=10 | true
 kernel.writeback.dm_delay | reclaim-6.1 | thread
 kernel.sched.numa_imbalance_pct | numa-4.17 | 300
 kernel.sched.migration_cost_ns | numa-6.1 | 0
@@ -68,7 +68,7 @@ kernel.sysctl.vm.dirty_background_ratio | reclaim-6.1 | 1
 kernel.sysctl.vm.dirty_ratio | reclaim-6.1 | 3
 kernel.sysctl.vm.dirty_background_bytes | reclaim-6.1 | 1000000
 kernel.sysctl.vm.dirty_bytes | reclaim-6.1 | 2000000
-kernel.sysctl.vm.dirty_expire_centisecs | reclaim-6.1; kernel.sysctl.vm.dirty_background_ratio=60; kernel.sysctl.vm.dirty_ratio=80; kernel.sysctl.vm.dirty_writeback_centisecs=5 | 10
+kernel.sysctl.vm.dirty_expire_centisecs | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB; process.writer.region.log.size=10 MiB; kernel.sysctl.vm.dirty_background_ratio=60; kernel.sysctl.vm.dirty_ratio=80; kernel.sysctl.vm.dirty_writeback_centisecs=5 | 10
 kernel.sysctl.vm.dirty_writeback_centisecs | reclaim-6.1 | kernel.sysctl.vm.dirty_writeback_centisecs=20
 kernel.sysctl.vm.laptop_mode | reclaim-6.1 | 1
 kernel.sysctl.vm.vfs_cache_pressure | lookup-6.1 | 10
@@ -96,7 +96,7 @@ kernel.numa_balancing.scan_size_mb | numa-6.1 | 2
 kernel.numa_balancing.hot_threshold_ms | numa-6.1 | 10 | refused no tiers
 kernel.numa_balancing.shared_pages | numa-6.1 | none
 kernel.numa_balancing.active_set | numa-2014-v3 | 40-20
-kernel.numa_balancing.active_nodes_compare | numa-2014-v3; process.group.region.heap.size=512 KiB | shift
+kernel.numa_balancing.active_nodes_compare | numa-2014-v3 | shift | unseen
 kernel.numa_balancing.cpu_weight | numa-6.1 | none
 kernel.numa_balancing.statistics | numa-6.1 | in-place
 kernel.numa_balancing.recompute_on_join | numa-2014-v3 | both
@@ -117,7 +117,7 @@ kernel.numa_balancing.period_by_group | numa-6.1 | false
 kernel.numa_balancing.period_reset | numa-6.1 | move-attempt
 kernel.numa_balancing.period_before_placement | numa-4.17 | false
 kernel.numa_balancing.group_placement | numa-6.1 | task-and-group
-kernel.numa_balancing.own_faults_decide | numa-2014-v1 | false
+kernel.numa_balancing.own_faults_decide | numa-2014-v1 | false | unseen
 kernel.numa_balancing.placement_moves | numa-merged-3.15 | new-node
 kernel.numa_balancing.cpu_faults | numa-6.1 | false
 kernel.numa_balancing.placement_at | numa-6.1 | every-fault
@@ -158,7 +158,7 @@ kernel.reclaim.dirty_pages | reclaim-3.5 | write
 kernel.reclaim.dirty_pages | reclaim-6.1; kernel.sysctl.vm.dirty_background_ratio=80; kernel.sysctl.vm.dirty_ratio=90; process.writer.region.log.size=90 MiB; process.writer.phase.0.access.0.think=0 s | never
 kernel.reclaim.dirty_pages | reclaim-6.1 | write | refused kswapd writes
 kernel.reclaim.dirty_pages | reclaim-3.5 | kswapd-zone-dirty | refused kswapd writes
-kernel.reclaim.writeback_pages | reclaim-3.5; machine.disk.bandwidth=30 MB/s; process.writer.region.log.size=90 MiB; process.writer.phase.0.access.0.think=0 s | keep
+kernel.reclaim.writeback_pages | reclaim-2.6.36; machine.disk.bandwidth=20 MB/s | throttle-on-writeback
 kernel.reclaim.writeback_pages | reclaim-6.1 | keep | refused activated
 kernel.reclaim.writeback_pages | reclaim-3.5 | activate | refused kept
 kernel.reclaim.balanced | reclaim-3.5 | all-zones
@@ -176,7 +176,7 @@ kernel.reclaim.stats_flush_ms | cgroup-6.1 | 2000
 kernel.reclaim.stats_flush_ms | reclaim-3.5 | 2000 | refused what is so now
 kernel.reclaim.pagevec_size | reclaim-6.1 | 31
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
-kernel.reclaim.defer_by_order | reclaim-3.5; process.kernel.phase.0.action.0.order=5 | false
+kernel.reclaim.defer_by_order | reclaim-3.5; process.kernel.phase.0.action.0.order=5 | false | unseen
 kernel.reclaim.defer_by_order | reclaim-6.1 | false | refused by order
 kernel.reclaim.age_without_swap | reclaim-3.5; machine.swap.size=0 B | true
 kernel.reclaim.age_without_swap | reclaim-6.1 | true | refused without swap
@@ -196,8 +196,8 @@ machine.name | counters-6.1 | another | describes
 machine.node.cpus | numa-6.1 | machine.node.0.cpus=2-3; machine.node.1.cpus=0-1
 machine.node.memory | reclaim-6.1 | machine.node.3.memory=48 MiB
 machine.node.socket | vmalloc-6.9 | machine.node.3.socket=0
-machine.node.movable | reclaim-6.1 | machine.node.3.movable=8 MiB | refused zone Movable
-machine.node.zone.kind | zone-6.1 | machine.node.0.zone.0.kind=Normal | refused zone Normal
+machine.node.movable | reclaim-6.1 | machine.node.3.movable=8 MiB | refused zone of its addresses
+machine.node.zone.kind | zone-6.1 | machine.node.0.zone.0.kind=Normal | refused zone of its addresses
 machine.node.zone.start_pfn | zone-6.1 | machine.node.0.zone.0.start_pfn=5000
 machine.node.zone.spanned | zone-6.1 | machine.node.0.zone.0.spanned=22000 | describes
 machine.node.zone.present | zone-6.1 | machine.node.0.zone.0.present=19900
@@ -206,7 +206,7 @@ machine.threads_per_core | counters-6.1 | 1
 machine.siblings | counters-6.1; machine.node.0.cpus=0-3; machine.node.1.cpus=4-7; machine.node.2.cpus=; machine.node.3.cpus= | split
 machine.cluster_cores | vmalloc-6.9; machine.line.handoff.same_cluster=9 ns; machine.node.0.cpus=0-3; machine.node.1.cpus=4-7; machine.node.2.cpus=; machine.node.3.cpus= | 1
 machine.huge_page | reclaim-2.6.36 | 1 MiB
-machine.possible_cpus | vmalloc-6.9; process.stress.phase.0.action.0.tests=["full_fit_alloc_test"]; process.stress.phase.0.action.0.loops=100 | 64
+machine.possible_cpus | vmalloc-6.9; run.events=["vmalloc:*"]; process.stress.phase.0.action.0.loops=300; kernel.vmalloc.lazy_max_pages=300 | 64
 machine.distance | numa-6.1 | machine.distance.0.1=31; machine.distance.1.0=31
 machine.asymmetric | numa-6.1; machine.asymmetric=true; machine.distance.0.1=22 | false | refused asymmetric = true
 machine.cpu.frequency | counters-6.1 | 3 GHz | describes
@@ -229,7 +229,7 @@ machine.line.handoff.same_socket | vmalloc-6.9; machine.cluster_cores=1; machine
 machine.line.handoff.cross_socket | vmalloc-6.9 | 300 ns
 machine.cost.page_alloc_free | counters-6.1 | 100 ns
 machine.cost.page_init | reclaim-6.1 | 500 ns
-machine.cost.page_bulk | counters-6.1 | 100 ns
+machine.cost.page_bulk | counters-4.13 | 100 ns
 machine.cost.numa_counters_s8 | counters-4.13 | 100 ns
 machine.cost.numa_counters_u16 | counters-4.14 | 100 ns
 machine.cost.numa_counters_events | counters-6.1 | 100 ns
@@ -298,11 +298,11 @@ machine.figure.fits | figure-6.1 | machine.figure.13.fits=["a:b"] | describes
 pub const WORKLOAD: &str = r#"
 title | counters-6.1 | another | describes
 cgroup.name | cgroup-6.1 | cgroup.#2.name=/other; process.kept.cgroup=/other
-cgroup.memory.max | cgroup-6.1 | cgroup./web.memory.max=19 MiB
+cgroup.memory.max | cgroup-6.1; cgroup./web.memory.high=40 MiB | cgroup./web.memory.max=14 MiB
 cgroup.memory.high | cgroup-6.1 | cgroup./web.memory.high=15 MiB
 cgroup.memory.low | cgroup-6.1 | cgroup./web/inner.memory.low=0 B
-cgroup.memory.min | cgroup-6.1 | cgroup./kept.memory.min=0 B
-cgroup.memory.swap.max | cgroup-6.1 | cgroup./web.memory.swap.max=512 KiB
+cgroup.memory.min | cgroup-6.1; cgroup./web.memory.high=60 MiB; cgroup./web.memory.max=60 MiB; process.files.region.file.size=40 MiB | cgroup./kept.memory.min=0 B
+cgroup.memory.swap.max | cgroup-6.1 | cgroup./web.memory.swap.max=0 B
 process.name | numa-6.1 | process.group.name=other
 process.threads | numa-6.1 | process.group.threads=5
 process.cpus | numa-6.1 | process.pinned.cpus=2-5
