@@ -206,7 +206,7 @@ machine.threads_per_core | counters-6.1 | 1
 machine.siblings | counters-6.1; machine.node.0.cpus=0-3; machine.node.1.cpus=4-7; machine.node.2.cpus=; machine.node.3.cpus= | split
 machine.cluster_cores | vmalloc-6.9; machine.line.handoff.same_cluster=9 ns; machine.node.0.cpus=0-3; machine.node.1.cpus=4-7; machine.node.2.cpus=; machine.node.3.cpus= | 1
 machine.huge_page | reclaim-2.6.36 | 1 MiB
-machine.possible_cpus | vmalloc-6.9; run.events=["vmalloc:*"]; process.stress.phase.0.action.0.loops=300; kernel.vmalloc.lazy_max_pages=300 | 64
+machine.possible_cpus | vmalloc-6.9 | 64 | unseen
 machine.distance | numa-6.1 | machine.distance.0.1=31; machine.distance.1.0=31
 machine.asymmetric | numa-6.1; machine.asymmetric=true; machine.distance.0.1=22 | false | refused asymmetric = true
 machine.cpu.frequency | counters-6.1 | 3 GHz | describes
