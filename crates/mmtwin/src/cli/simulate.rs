@@ -159,12 +159,15 @@ pub struct Scenario {
 Examples:
   mmtwin scenario check *.toml                                        every fault with its place
   mmtwin scenario show s.toml --set kernel.vmstat.numa_counters=off   with everything spelled out
+  mmtwin scenario migrate s.toml                                      names of earlier releases become those of today
   mmtwin scenario schema > scenario.schema.json                       for editors")]
 pub enum ScenarioVerb {
     /// Say what is wrong with scenario files, or what they describe
     Check(ScenarioCheck),
     /// Print a scenario with everything spelled out: presets, bundles and what is derived
     Show(ScenarioShow),
+    /// Rewrite files of earlier releases: keys and words that have other names now
+    Migrate(ScenarioMigrate),
     /// Print the JSON Schema of scenario files
     Schema,
 }
@@ -178,6 +181,14 @@ pub struct ScenarioCheck {
     /// Override a value: a path with dots, and a TOML value or a word
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+}
+
+/// `mmtwin scenario migrate`
+#[derive(Args, Debug)]
+pub struct ScenarioMigrate {
+    /// Scenario, bundle and machine files, which are rewritten where they are; comments stay
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
 }
 
 /// `mmtwin scenario show`
