@@ -83,7 +83,7 @@ set_up_headers() { # release
         lacking "linux-headers-$version, without which the module mmtwin is not built for $1"
 }
 
-# The module that page-loop, page-fill and vmalloc-test need, and that of slow disks. They are built in a folder of their
+# The module that page-loop, page-hog and vmalloc-test need, and that of slow disks. They are built in a folder of their
 # own, without debug data.
 build_module() { # release
     [ -s "$lab/kernels/$1/version" ] || return 0

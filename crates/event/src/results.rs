@@ -168,7 +168,7 @@ pub struct ActionResult {
     /// `purge_vmap_node`, or `__purge_vmap_area_lazy` of kernels without it.
     #[serde(default)]
     pub latency: Option<Latency>,
-    /// Attempts one by one, of `high-alloc`.
+    /// Attempts one by one, of `high-order-alloc`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
     /// More figures by their names (`cache_lines`, `purge_calls`).

@@ -178,7 +178,7 @@ fn regions_of_all_kinds_are_shared_populated_and_touched_as_said() {
          [[process.region]]\nname = \"mine\"\nsize = \"2 MiB\"\nlocked = true\npolicy = \"interleave:all\"\n\
          [[process.phase]]\nname = \"read\"\n[[process.phase.access]]\nregion = \"data\"\npattern = \"sequential\"\n\
          via = \"syscall\"\nwrite = 0.5\ncount = 1024\n[[process.phase.access]]\nregion = \"mine\"\n\
-         pattern = \"hot-cold\"\nhot = 0.1\nhot_touches = 0.9\nwrite = 1.0\ncount = 100\nsleep = \"10 us\"\n\
+         pattern = \"hot-cold\"\nhot = 0.1\naccess_share = 0.9\nwrite = 1.0\ncount = 100\nsleep = \"10 us\"\n\
          [[process]]\nname = \"two\"\nstart = \"1 ms\"\nstart_node = 0\n[[process.region]]\nname = \"shm\"\n\
          size = \"4 MiB\"\nkind = \"shmem\"\nfile = \"common\"\n[[process.region]]\nname = \"text\"\n\
          size = \"1 MiB\"\nkind = \"file\"\nexec = true\npopulate = true\n\

@@ -58,8 +58,8 @@ fn cycled(scenario: &Scenario) -> impl Iterator<Item = &str> {
 
 /// Modules that the guest needs. Our own is loaded wherever the kernel has it: it also shows what `state.json` records.
 pub(crate) fn modules<'a>(kernel: &Kernel, plan: &Plan, scenario: &'a Scenario) -> Vec<&'a str> {
-    use ActionKind::{PageFill, PageLoop, VmallocTest};
-    let own = |action: &ActionKind| matches!(action, PageLoop { .. } | PageFill { .. } | VmallocTest { .. });
+    use ActionKind::{PageHog, PageLoop, VmallocTest};
+    let own = |action: &ActionKind| matches!(action, PageLoop { .. } | PageHog { .. } | VmallocTest { .. });
     let own = (kernel.has_extra(OWN_MODULE) || actions(scenario).any(own)).then_some(OWN_MODULE);
     PMEM_MODULES.into_iter().chain(delay_modules(plan)).chain(own).chain(cycled(scenario)).collect()
 }

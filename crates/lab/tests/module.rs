@@ -137,7 +137,7 @@ count = 20_000
 [[process.phase]]
 name = "full"
 [[process.phase.action]]
-kind = "page-fill"
+kind = "page-hog"
 gfp = "GFP_TRANSHUGE_LIGHT"
 order = 9
 policy = "bind:1"

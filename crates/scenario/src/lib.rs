@@ -9,20 +9,24 @@ pub mod machine;
 mod output;
 pub mod program;
 pub mod published;
+mod renamed;
 pub mod run;
 mod schema;
 mod tree;
 pub mod units;
 mod validate;
 pub mod workload;
+mod written;
 
 pub use kernel::Kernel;
 pub use load::{bundle_names, bundle_text, from_json, load, parse, preset_names, preset_text};
 pub use machine::Machine;
+pub use renamed::migrate;
 pub use run::Run;
 pub use schema::schema;
 pub use tree::{Fault, Faults};
 pub use workload::{Cgroup, Process};
+pub use written::Written;
 
 /// A resolved scenario: nothing is left to default.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,4 +43,6 @@ pub struct Scenario {
     pub processes: Vec<Process>,
     /// How it is run.
     pub run: Run,
+    /// Keys that it gives itself.
+    pub written: Written,
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 impl From<Scenario> for File {
     fn from(scenario: Scenario) -> File {
-        let Scenario { title, machine, kernel, cgroups, processes, run } = scenario;
+        let Scenario { title, machine, kernel, cgroups, processes, run, written: _ } = scenario;
         File { title, machine: machine.into(), kernel, cgroup: cgroups, process: processes, run }
     }
 }

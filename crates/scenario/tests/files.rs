@@ -51,6 +51,23 @@ fn every_bundle_resolves_under_its_own_name() {
     }
 }
 
+/// Recordings of before a rule had a key of its own have the generation of NUMA balancing instead, or nothing.
+#[test]
+fn recordings_without_newer_keys_are_filled_in_from_their_bundle() {
+    for name in bundle_names() {
+        let scenario = read(&format!("[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"{name}\"\n"));
+        let mut json = scenario.to_json();
+        let kernel = json["kernel"].as_object_mut().expect("a kernel");
+        for table in ["filemap", "writeback", "sysctl_max"] {
+            assert!(kernel.remove(table).is_some(), "{table}");
+        }
+        let balancing = kernel["numa_balancing"].as_object_mut().expect("a table");
+        assert!(balancing.remove("period_reset").is_some());
+        balancing.insert("rules".into(), "6.1".into());
+        assert_eq!(from_json(&json).unwrap_or_else(|faults| panic!("{name}: {faults}")), scenario);
+    }
+}
+
 /// Folders of published studies.
 const STUDIES: [&str; 7] = [
     "explain-2012",

@@ -73,13 +73,13 @@ fn workload(patterns: &[(u8, u64, f64)]) -> String {
             0 => access("pattern = \"sequential\"".into()),
             1 => access(format!("pattern = \"strided\"\nstride = \"{} KiB\"", count * 4)),
             2 => access(format!("pattern = \"zipf\"\nskew = {:?}\nvia = \"syscall\"", share + 0.1)),
-            3 => access(format!("pattern = \"hot-cold\"\nhot = {share:?}\nhot_touches = \"12.5 %\"\ncount = {count}")),
+            3 => access(format!("pattern = \"hot-cold\"\nhot = {share:?}\naccess_share = \"12.5 %\"\ncount = {count}")),
             4 => action(format!(
                 "kind = \"page-loop\"\norder = {}\nhold = {count}\nrate = \"{count} pages/s\"",
                 number % 11
             )),
             5 => action(format!(
-                "kind = \"page-fill\"\ngfp = \"GFP_ATOMIC\"\nnode = 0\npolicy = \"bind:0\"\ncount = {count}"
+                "kind = \"page-hog\"\ngfp = \"GFP_ATOMIC\"\nnode = 0\npolicy = \"bind:0\"\ncount = {count}"
             )),
             6 => action(format!("kind = \"vmalloc-test\"\ntests = [\"full_fit_alloc_test\"]\nloops = {count}")),
             7 => action(format!("kind = \"read\"\nfile = \"zoneinfo\"\ninterval = \"{number} us\"\ncount = {count}")),

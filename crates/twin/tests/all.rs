@@ -7,6 +7,7 @@ mod common;
 mod historic_blocks;
 mod historic_reclaim;
 mod huge_pages;
+mod keys;
 mod layers;
 mod node_reclaim;
 mod numa_balancing;

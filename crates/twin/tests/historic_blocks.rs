@@ -18,8 +18,8 @@ fn machine(release: &str, megabytes: u64, kernel: &str) -> String {
 
 fn attempts(order: u32, rest: &str) -> String {
     format!(
-        "[[process]]\nname = \"blocks\"\n{rest}[[process.phase]]\n[[process.phase.action]]\nkind = \"high-alloc\"\n\
-         order = {order}\ngfp = \"GFP_HIGHUSER_MOVABLE\"\ncount = 45\ninterval = \"2 ms\"\nretry_hard = true\n"
+        "[[process]]\nname = \"blocks\"\n{rest}[[process.phase]]\n[[process.phase.action]]\nkind = \"high-order-alloc\"\n\
+         order = {order}\ngfp = \"GFP_HIGHUSER_MOVABLE\"\ncount = 45\ninterval = \"2 ms\"\ngfp_retry_mayfail = true\n"
     )
 }
 
@@ -28,7 +28,7 @@ fn run(release: &str) -> Finished {
     ran(&format!(
         "{}[[process]]\nname = \"heap\"\n[[process.region]]\nname = \"heap\"\nsize = \"96 MiB\"\nkind = \"anon\"\n\
          populate = true\n[[process.phase]]\nduration = \"3 s\"\n[[process.phase.access]]\nregion = \"heap\"\n\
-         pattern = \"hot-cold\"\nhot = 0.3\nhot_touches = 0.9\nthink = \"20 us\"\nwrite = 1\n\
+         pattern = \"hot-cold\"\nhot = 0.3\naccess_share = 0.9\nthink = \"20 us\"\nwrite = 1\n\
          [[process]]\nname = \"writer\"\n[[process.region]]\nname = \"file\"\nsize = \"200 MiB\"\nkind = \"file\"\n\
          [[process.phase]]\nduration = \"3 s\"\n[[process.phase.access]]\nregion = \"file\"\n\
          pattern = \"uniform\"\nvia = \"syscall\"\nwrite = 1\nthink = \"30 us\"\n\

@@ -76,7 +76,7 @@ fn tasks_wait_in_2_6_36_and_not_since() {
 
 #[test]
 fn anonymous_memory_is_swapped_from_the_active_list_on() {
-    let hot = "pattern = \"hot-cold\"\nhot = 0.2\nhot_touches = 0.9\nthink = \"5 us\"\nwrite = 1\ncount = 100000";
+    let hot = "pattern = \"hot-cold\"\nhot = 0.2\naccess_share = 0.9\nthink = \"5 us\"\nwrite = 1\ncount = 100000";
     let run = ran(&format!(
         "{}[[process]]\nname = \"heap\"\n{}populate = true\n[[process.phase]]\n{}",
         small("2.6.36", "1 GiB"),

@@ -55,7 +55,7 @@ fn two(kernel: &str, seed: u64, thp: &str) -> String {
             "[[process]]\nname = \"{name}\"\nthreads = 4\n[[process.region]]\nname = \"heap\"\nsize = \"16 MiB\"\n\
              [[process.phase]]\n[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\nwrite = 1.0\n\
              count = 4096\nthreads = \"{node}\"\n[[process.phase]]\nduration = \"5 s\"\n[[process.phase.access]]\n\
-             region = \"heap\"\npattern = \"hot-cold\"\nhot = 0.2\nhot_touches = 0.6\nwrite = 0.5\nthink = \"100 us\"\n"
+             region = \"heap\"\npattern = \"hot-cold\"\nhot = 0.2\naccess_share = 0.6\nwrite = 0.5\nthink = \"100 us\"\n"
         )
     };
     config(
@@ -191,7 +191,7 @@ fn what_has_a_policy_is_left_alone() {
 fn a_full_node_takes_nothing_and_scanning_slows_down() {
     // Another process fills node 2 up to its watermarks; a light huge request neither waits nor leaves the node.
     let filler = "[[process]]\nname = \"full\"\ncpus = \"5\"\n[[process.phase]]\n[[process.phase.action]]\n\
-        kind = \"page-fill\"\ngfp = \"GFP_TRANSHUGE_LIGHT\"\npolicy = \"bind:2\"\ncount = 1000000\n[[process.phase]]\n\
+        kind = \"page-hog\"\ngfp = \"GFP_TRANSHUGE_LIGHT\"\npolicy = \"bind:2\"\ncount = 1000000\n[[process.phase]]\n\
         duration = \"100 s\"\n[run]";
     let longer = far("6.1", false).replace("12 s", "40 s").replace("14 s", "42 s");
     let run = ran(&longer.replace("[run]", filler));

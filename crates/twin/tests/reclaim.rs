@@ -97,7 +97,7 @@ fn pages_that_two_mappings_have_touched_are_activated_at_the_first_look() {
 
 #[test]
 fn anonymous_memory_overflows_to_swap() {
-    let hot = "pattern = \"hot-cold\"\nhot = 0.2\nhot_touches = 0.9\nthink = \"5 us\"\nwrite = 1\ncount = 400000";
+    let hot = "pattern = \"hot-cold\"\nhot = 0.2\naccess_share = 0.9\nthink = \"5 us\"\nwrite = 1\ncount = 400000";
     let config = format!(
         "{}[[process]]\nname = \"heap\"\n{}populate = true\n[[process.phase]]\n{}",
         small(256, "1 GiB"),

@@ -47,10 +47,10 @@ fn scenario_of_blocks(release: &str, more: &str) -> String {
          [[process]]\nname = \"reader\"\n{}[[process.phase]]\nduration = \"8 s\"\n{}\
          [[process]]\nname = \"writer\"\n{}[[process.phase]]\nduration = \"8 s\"\n{}\
          [[process]]\nname = \"blocks\"\nstart = \"5 s\"\n[[process.phase]]\n[[process.phase.action]]\n\
-         kind = \"high-alloc\"\norder = 9\ngfp = \"GFP_HIGHUSER_MOVABLE\"\ncount = 250\ninterval = \"10 ms\"\n",
+         kind = \"high-order-alloc\"\norder = 9\ngfp = \"GFP_HIGHUSER_MOVABLE\"\ncount = 250\ninterval = \"10 ms\"\n",
         machine(release, 1280, "1 GiB"),
         region("heap", 600, "anon"),
-        access("heap", "pattern = \"hot-cold\"\nhot = 0.3\nhot_touches = 0.9\nthink = \"20 us\"\nwrite = 1"),
+        access("heap", "pattern = \"hot-cold\"\nhot = 0.3\naccess_share = 0.9\nthink = \"20 us\"\nwrite = 1"),
         region("file", 1000, "file"),
         access("file", "pattern = \"sequential\"\nvia = \"mmap\"\nthink = \"2 us\""),
         region("written", 300, "file"),
@@ -147,8 +147,11 @@ fn kswapds_test_for_single_pages_alone_makes_a_difference() {
 fn requests_that_insist_get_more_blocks() {
     let failures = |hard: bool| {
         let text = scenario_of_blocks("3.4", "");
-        let text =
-            if hard { text.replace("interval = \"10 ms\"", "interval = \"10 ms\"\nretry_hard = true") } else { text };
+        let text = if hard {
+            text.replace("interval = \"10 ms\"", "interval = \"10 ms\"\ngfp_retry_mayfail = true")
+        } else {
+            text
+        };
         let run = ran(&text);
         agrees(&run, "3.4");
         run.results.phases.iter().flat_map(|phase| &phase.actions).map(|action| action.failures).sum::<u64>()

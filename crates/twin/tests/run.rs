@@ -44,7 +44,7 @@ fn sampled_touches_are_explicit_touches_in_the_mean() {
     let patterns = [
         "pattern = \"uniform\"",
         "pattern = \"zipf\"\nskew = 0.8",
-        "pattern = \"hot-cold\"\nhot = 0.1\nhot_touches = 0.9",
+        "pattern = \"hot-cold\"\nhot = 0.1\naccess_share = 0.9",
     ];
     for (pattern, sharing) in patterns.iter().flat_map(|p| [(p, "shared"), (p, "private")]) {
         let config = touching("uniform", sharing, "count = 40000\nwrite = 0.3\nthink = \"500 ns\"");
@@ -91,7 +91,7 @@ fn page_loops_hold_rate_and_fill() {
         "{MACHINE}[[process]]\nname = \"p\"\nthreads = 2\npin = true\n[[process.phase]]\n[[process.phase.action]]\n\
          kind = \"page-loop\"\nhold = 64\ncount = 1000\nthreads = \"0\"\n[[process.phase.action]]\n\
          kind = \"page-loop\"\norder = 1\nrate = \"200k pages/s\"\ncount = 1000\nthreads = \"1\"\n\
-         [[process.phase]]\n[[process.phase.action]]\nkind = \"page-fill\"\norder = 2\ncount = 10\n"
+         [[process.phase]]\n[[process.phase.action]]\nkind = \"page-hog\"\norder = 2\ncount = 10\n"
     );
     let run = ran(&config);
     let (loops, fill) = (&run.results.phases[0], &run.results.phases[1]);
@@ -120,7 +120,7 @@ fn memory_that_is_full_ends_the_run_with_the_counters_so_far() {
     assert!(placed > 450_000 && run.counter("vmstat", "", "pgfault") == placed, "{placed}");
     // A loop that cannot wait only notes the failure.
     let config = format!(
-        "{MACHINE}[[process]]\nname = \"fill\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"page-fill\"\n\
+        "{MACHINE}[[process]]\nname = \"fill\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"page-hog\"\n\
          gfp = \"GFP_ATOMIC\"\ncount = 1000000\n"
     );
     let run = ran(&config);
@@ -195,7 +195,7 @@ fn threads_of_one_cpu_share_it() {
 /// A machine whose CPUs share one budget is one CPU with several threads: everything takes as long as one after another.
 #[test]
 fn busy_cpus_share_one_budget_if_the_machine_says_so() {
-    let one_budget = "[machine.cpu]\nshared_budget = true\n[machine.cost]\nsample = \"0 ns\"\n[kernel]";
+    let one_budget = "[machine.cpu]\nsingle_threaded_tcg = true\n[machine.cost]\nsample = \"0 ns\"\n[kernel]";
     let shared = MACHINE.replace("[kernel]", one_budget);
     let end = |machine: &str, threads: u32, work: &str| {
         let cpus = ["0", "0,1", "0-2", "0-3"][threads as usize - 1];
@@ -232,9 +232,10 @@ fn busy_cpus_share_one_budget_if_the_machine_says_so() {
 }
 
 #[test]
-fn samples_take_from_a_shared_budget_what_they_cost() {
+fn samples_take_from_a_single_threaded_tcg_what_they_cost() {
     let touches = |shared: bool, sample: &str| {
-        let cost = format!("[machine.cpu]\nshared_budget = {shared}\n[machine.cost]\nsample = \"20 ms\"\n[kernel]");
+        let cost =
+            format!("[machine.cpu]\nsingle_threaded_tcg = {shared}\n[machine.cost]\nsample = \"20 ms\"\n[kernel]");
         let config = format!(
             "{}[[process]]\nname = \"p\"\ncpus = \"0\"\n[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\n\
              [[process.phase]]\nduration = \"1 s\"\n[[process.phase.access]]\nregion = \"r\"\n\
@@ -251,11 +252,11 @@ fn samples_take_from_a_shared_budget_what_they_cost() {
 
 #[test]
 fn an_atomic_request_leaves_its_bound_node_when_that_is_full() {
-    // On kernel 6.1 a page-fill bound to node 1 got its pages from node 0 too, counted as hits.
+    // On kernel 6.1 a page-hog bound to node 1 got its pages from node 0 too, counted as hits.
     let fill = |gfp: &str| {
         let config = format!(
             "{MACHINE}[[process]]\nname = \"fill\"\npolicy = \"bind:1\"\ncpus = \"0\"\n[[process.phase]]\n\
-             [[process.phase.action]]\nkind = \"page-fill\"\ngfp = \"{gfp}\"\ncount = 400000\n"
+             [[process.phase.action]]\nkind = \"page-hog\"\ngfp = \"{gfp}\"\ncount = 400000\n"
         );
         ran(&config)
     };

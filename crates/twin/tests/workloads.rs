@@ -18,7 +18,7 @@ fn a_heap_is_given_back_and_filled_again() {
     let run = ran(&machine(
         "2.6.36",
         "[[process.region]]\nname = \"heap\"\nsize = \"16 MiB\"\n[[process.phase]]\n[[process.phase.access]]\n\
-         region = \"heap\"\npattern = \"sequential\"\nwrite = 1.0\nrenew = true\ncount = 409600\n[[process.phase]]\n\
+         region = \"heap\"\npattern = \"sequential\"\nwrite = 1.0\nrecycle = true\ncount = 409600\n[[process.phase]]\n\
          duration = \"1 ms\"\n",
     ));
     let phase = &run.results.phases[0];
@@ -33,7 +33,7 @@ fn a_huge_page_of_two_threads_is_discarded_by_neither() {
         "6.1",
         "threads = 2\n[[process.region]]\nname = \"heap\"\nsize = \"9 MiB\"\nsharing = \"private\"\n\
          [[process.phase]]\n[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\nwrite = 1.0\n\
-         renew = true\ncount = 11520\n",
+         recycle = true\ncount = 11520\n",
     );
     let run =
         ran(&text.replace("release =", "thp = \"always\"\nsysctl = { \"kernel.numa_balancing\" = 0 }\nrelease ="));
@@ -45,13 +45,13 @@ fn a_huge_page_of_two_threads_is_discarded_by_neither() {
 
 #[test]
 fn a_deleted_file_takes_its_dirty_pages_along() {
-    let of = |renew: bool| {
+    let of = |recycle: bool| {
         ran(&machine(
             "3.4",
             &format!(
-                "[[process.region]]\nname = \"file\"\nsize = \"8 MiB\"\nkind = \"file\"\ntemporary = {renew}\n\
+                "[[process.region]]\nname = \"file\"\nsize = \"8 MiB\"\nkind = \"file\"\ntemporary = {recycle}\n\
                  [[process.phase]]\n[[process.phase.access]]\nregion = \"file\"\npattern = \"sequential\"\n\
-                 via = \"syscall\"\nwrite = 1.0\nrenew = {renew}\ncount = 8192\n"
+                 via = \"syscall\"\nwrite = 1.0\nrecycle = {recycle}\ncount = 8192\n"
             ),
         ))
     };
@@ -67,7 +67,7 @@ fn attempts(release: &str, phase: &str) -> (Finished, Vec<Attempt>) {
     let rest = format!(
         "[[process.region]]\nname = \"file\"\nsize = \"320 MiB\"\nkind = \"file\"\n[[process.phase]]\n\
          [[process.phase.access]]\nregion = \"file\"\npattern = \"sequential\"\nvia = \"syscall\"\ncount = 81920\n\
-         [[process.phase]]\n[[process.phase.action]]\nkind = \"high-alloc\"\n{phase}[[process.phase]]\nduration = \"1 ms\"\n"
+         [[process.phase]]\n[[process.phase.action]]\nkind = \"high-order-alloc\"\n{phase}[[process.phase]]\nduration = \"1 ms\"\n"
     );
     let run = ran(&machine(release, &rest));
     let attempts = run.results.phases[1].actions[0].attempts.clone();
@@ -94,7 +94,7 @@ fn attempts_go_on_where_they_fail() {
 fn attempts_that_are_retried_hard_get_no_less() {
     let got = |hard: bool| {
         let (_, attempts) =
-            attempts("3.4", &format!("order = 9\ncount = 140\ninterval = \"20 ms\"\nretry_hard = {hard}\n"));
+            attempts("3.4", &format!("order = 9\ncount = 140\ninterval = \"20 ms\"\ngfp_retry_mayfail = {hard}\n"));
         attempts.iter().filter(|attempt| attempt.success).count()
     };
     let (soft, hard) = (got(false), got(true));

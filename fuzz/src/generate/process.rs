@@ -142,7 +142,7 @@ fn access(choices: &mut Choices<'_>, known: &Known, own: &Own, timed: bool, text
         }
         "hot-cold" => {
             let shares = ["0.1", "0.0", "0.001", "0.5", "1.0"];
-            let _ = writeln!(text, "hot = {}\nhot_touches = {}", choices.of(&shares), choices.of(&shares));
+            let _ = writeln!(text, "hot = {}\naccess_share = {}", choices.of(&shares), choices.of(&shares));
         }
         _ => {}
     }
@@ -160,7 +160,7 @@ fn access(choices: &mut Choices<'_>, known: &Known, own: &Own, timed: bool, text
     }
     let alone = region.private || own.threads == 1;
     if pattern == "sequential" && alone && !region.named && !known.balancing && choices.chance(1, 6) {
-        text.push_str("renew = true\n");
+        text.push_str("recycle = true\n");
     } else if choices.chance(1, 8) {
         text.push_str("sharing = \"shared\"\n");
     }
@@ -175,7 +175,7 @@ fn access(choices: &mut Choices<'_>, known: &Known, own: &Own, timed: bool, text
 fn action(choices: &mut Choices<'_>, known: &Known, own: &Own, timed: bool, text: &mut String) {
     text.push_str("[[process.phase.action]]\n");
     let kind =
-        choices.of(&["page-fill", "page-loop", "read", "high-alloc", "sysctl", "cpu-offline", "lookup", "sleep"]);
+        choices.of(&["page-hog", "page-loop", "read", "high-order-alloc", "sysctl", "cpu-offline", "lookup", "sleep"]);
     let kind = match kind {
         "cpu-offline" if known.cpus < 2 => "sleep",
         "lookup" if known.by_zone() => "read",
@@ -185,7 +185,7 @@ fn action(choices: &mut Choices<'_>, known: &Known, own: &Own, timed: bool, text
     let counted = !timed || choices.chance(2, 3);
     let gfp = ["GFP_KERNEL", "GFP_ATOMIC", "GFP_HIGHUSER_MOVABLE", "GFP_TRANSHUGE_LIGHT"];
     match kind {
-        "page-fill" | "page-loop" => {
+        "page-hog" | "page-loop" => {
             let _ = writeln!(text, "order = {}\ngfp = \"{}\"", choices.of(&[0, 0, 1, 3, 4, 9, 10]), choices.of(&gfp));
             if kind == "page-loop" && choices.chance(1, 3) {
                 let _ = writeln!(text, "hold = {}", choices.of(&[64u64, 1, 2, 5000]));
@@ -198,10 +198,11 @@ fn action(choices: &mut Choices<'_>, known: &Known, own: &Own, timed: bool, text
                 let _ = writeln!(text, "count = {}", choices.of(&[100u64, 0, 1, 2000, 20_000]));
             }
         }
-        "high-alloc" => {
+        "high-order-alloc" => {
             let order = choices.of(&[9, 1, 3, 10]);
             let hard = choices.chance(1, 2);
-            let _ = writeln!(text, "order = {order}\ncount = {}\nretry_hard = {hard}", choices.of(&[10u64, 1, 100]));
+            let _ =
+                writeln!(text, "order = {order}\ncount = {}\ngfp_retry_mayfail = {hard}", choices.of(&[10u64, 1, 100]));
             let _ = writeln!(text, "interval = \"{} ms\"", choices.of(&[0u64, 1, 125]));
         }
         "read" => {

@@ -160,12 +160,15 @@ pub struct Scenario {
 Examples:
   mmtwin scenario check *.toml                                        every error with its position
   mmtwin scenario show s.toml --set kernel.vmstat.numa_counters=off   with all values expanded
+  mmtwin scenario migrate s.toml                                      rename keys of earlier releases
   mmtwin scenario schema > scenario.schema.json                       for editors")]
 pub enum ScenarioVerb {
     /// Validate scenario files: print their errors, or a summary
     Check(ScenarioCheck),
     /// Print a scenario with presets, kernel bundles and derived values expanded
     Show(ScenarioShow),
+    /// Rewrite files of earlier releases: keys and values that were renamed
+    Migrate(ScenarioMigrate),
     /// Print the JSON Schema of scenario files
     Schema,
 }
@@ -179,6 +182,14 @@ pub struct ScenarioCheck {
     /// Override a scenario value: dotted key, and a TOML value or a bare word
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+}
+
+/// `mmtwin scenario migrate`
+#[derive(Args, Debug)]
+pub struct ScenarioMigrate {
+    /// Scenario, bundle and machine files, which are rewritten where they are; comments stay
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
 }
 
 /// `mmtwin scenario show`

@@ -1,9 +1,10 @@
 //! `mmtwin scenario`.
 
 use crate::Failure;
-use crate::args::{Scenario, ScenarioCheck, ScenarioFormat, ScenarioShow, ScenarioVerb};
+use crate::args::{Scenario, ScenarioCheck, ScenarioFormat, ScenarioMigrate, ScenarioShow, ScenarioVerb};
 use mmtwin_scenario::units::Bytes;
-use mmtwin_scenario::{load, schema};
+use mmtwin_scenario::{load, migrate, schema};
+use std::fs;
 use std::io::Write;
 
 /// Runs the verb.
@@ -11,6 +12,7 @@ pub fn run(arguments: Scenario) -> Result<i32, Failure> {
     match arguments.verb {
         ScenarioVerb::Check(arguments) => check(&arguments),
         ScenarioVerb::Show(arguments) => show(&arguments),
+        ScenarioVerb::Migrate(arguments) => rewrite(&arguments),
         ScenarioVerb::Schema => print(&format!("{:#}\n", schema())),
     }
 }
@@ -39,6 +41,22 @@ fn check(arguments: &ScenarioCheck) -> Result<i32, Failure> {
         }
     }
     if faults.is_empty() { Ok(0) } else { Err(Failure::Error(faults.join("\n"))) }
+}
+
+/// Rewrites files of earlier releases. A file that has nothing of theirs stays untouched.
+fn rewrite(arguments: &ScenarioMigrate) -> Result<i32, Failure> {
+    for file in &arguments.files {
+        let name = file.display();
+        let failed = |error: std::io::Error| Failure::Error(format!("{name}: {error}"));
+        let text = fs::read_to_string(file).map_err(failed)?;
+        let wrong = |faults: mmtwin_scenario::Faults| Failure::Error(faults.to_string());
+        let (migrated, names) = migrate(&name.to_string(), &text).map_err(wrong)?;
+        if names > 0 {
+            fs::write(file, migrated).map_err(failed)?;
+        }
+        print(&format!("{name}: {names} names rewritten\n"))?;
+    }
+    Ok(0)
 }
 
 fn show(arguments: &ScenarioShow) -> Result<i32, Failure> {

@@ -25,6 +25,7 @@ pub use format::{format_text, header_event, header_page};
 pub use layout::{Definition, Field, Form};
 pub use words::{gfp_bits, gfp_text, gfp_then};
 
+use crate::KernelRelease;
 use crate::vocabulary::Kind;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -53,11 +54,15 @@ impl Era {
     /// The era whose events a release has, or is nearest to, given a release string such as `6.1.0-56-cloud`.
     /// `None` before 2.6.36, or if the string does not begin with a version.
     pub fn of_release(release: &str) -> Option<Era> {
-        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse::<u32>().ok());
-        let version = [numbers.next()?, numbers.next()?, numbers.next().unwrap_or(0)];
+        let release = KernelRelease::parse(release)?;
         // 5.16 replaced the congestion waits by throttling, and page by folio names followed soon.
         let first = [[2, 6, 36], [3, 2, 0], [3, 5, 0], [5, 16, 0], [6, 12, 0], [6, 18, 0]];
-        Era::ALL.into_iter().zip(first).rev().find(|(_, first)| version >= *first).map(|(era, _)| era)
+        Era::ALL
+            .into_iter()
+            .zip(first)
+            .rev()
+            .find(|(_, first)| release >= KernelRelease::new(*first))
+            .map(|(era, _)| era)
     }
 
     /// The field that follows `common_pid` in the records of this era.

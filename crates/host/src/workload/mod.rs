@@ -10,7 +10,7 @@
 //! What this machine cannot give is refused by name before anything starts ([`refuse`]); what a run changes of the
 //! machine is put back, and files behind regions have no name, so nothing is left behind.
 //!
-//! `page-loop`, `page-fill` and `vmalloc-test` are work of the kernel module in `crates/lab/module`; without it they are
+//! `page-loop`, `page-hog` and `vmalloc-test` are work of the kernel module in `crates/lab/module`; without it they are
 //! refused. While the vmalloc test runs or modules are loaded and unloaded, purges of areas are timed with the machine's
 //! function-graph tracer.
 

@@ -396,10 +396,10 @@ fn of_the_twin(process: &Process, refusals: &mut Vec<Refusal>) {
     let sparse = sparse.map(|region| format!("region {} with sparse = true", region.name));
     let divided = process.regions.iter().filter(|region| region.files.is_some());
     let divided = divided.map(|region| format!("region {} with files", region.name));
-    let accesses = process.phases.iter().flat_map(|phase| &phase.accesses).filter(|access| access.renew);
-    let renewed = accesses.map(|access| format!("access to {} with renew = true", access.region));
+    let accesses = process.phases.iter().flat_map(|phase| &phase.accesses).filter(|access| access.recycle);
+    let renewed = accesses.map(|access| format!("access to {} with recycle = true", access.region));
     let actions = process.phases.iter().flat_map(|phase| &phase.actions).map(|action| &action.kind);
-    let attempts = actions.filter(|kind| matches!(kind, ActionKind::HighAlloc { .. }));
+    let attempts = actions.filter(|kind| matches!(kind, ActionKind::HighOrderAlloc { .. }));
     let attempts = attempts.map(|kind| format!("action {}", worker::name(kind)));
     for what in temporary.chain(sparse).chain(divided).chain(renewed).chain(attempts) {
         let refusal = Refusal::TwinOnly { process: process.name.clone(), what };

@@ -12,6 +12,7 @@ use crate::model::{Cell, CrossCheck};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::numa::Migrated;
 use mmtwin_analysis::tasks::Context;
+use mmtwin_event::KernelRelease;
 use mmtwin_event::Kind::*;
 
 /// The lines of reclaim for which the input has both sides; none without counters.
@@ -105,8 +106,8 @@ fn fast_isolated(analysis: &Analysis) -> Option<u64> {
     if analysis.recorded.has(MmCompactionFastIsolateFreepages) {
         return Some(analysis.compaction.fast_free_scanner.taken);
     }
-    let mut version = analysis.source.kernel.as_deref()?.split('.').map(|part| part.parse::<u32>().ok());
-    ((version.next()??, version.next()??) < (5, 1)).then_some(0)
+    let release = KernelRelease::parse(analysis.source.kernel.as_deref()?)?;
+    (!release.is_at_least(5, 1)).then_some(0)
 }
 
 /// Lines whose counter is known.

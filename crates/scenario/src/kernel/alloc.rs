@@ -19,6 +19,54 @@ pub struct PageAlloc {
     pub max_order: u32,
     /// Pages can be allocated in bulk (5.13+): vmalloc takes them so.
     pub bulk: bool,
+    /// Which requests take the free rest of a pageblock of another type (`can_steal_fallback`; "mm: more aggressive page
+    /// stealing for UNMOVABLE allocations", 4.0).
+    pub fallback_steal: FallbackSteal,
+    /// What is left of a block of another type that one page is taken of stays with that type (6.10 and newer).
+    pub fallback_keeps_type: bool,
+    /// How zonelists share the overflow of nodes at one distance (`build_zonelists`, `find_next_best_node`).
+    pub node_load: NodeLoad,
+    /// A request does not take blocks of another type while another zone can serve it (`ALLOC_NOFRAGMENT`; 5.0).
+    pub avoid_fragmentation: bool,
+    /// A request for a block does not count blocks that are too small for it, against a mark that is halved at each order
+    /// (`__zone_watermark_ok`; before 4.4, modelled to 3.5).
+    pub watermark_by_order: bool,
+    /// Nodes that a fault asks for a huge page (`alloc_pages_vma`).
+    pub thp_nodes: ThpNodes,
+    /// `GFP_TRANSHUGE` itself says `__GFP_NORETRY` (before 4.8).
+    pub thp_noretry: bool,
+}
+
+variant! {
+    /// Requests that take the rest of a pageblock.
+    pub enum FallbackSteal {
+        /// Those that find a large block, and reclaimable ones: before 4.0.
+        LargeOrReclaimable = "large-or-reclaimable",
+        /// Those that find a large block, and all that cannot be moved: 4.0 and newer.
+        LargeOrUnmovable = "large-or-unmovable",
+    }
+}
+
+variant! {
+    /// Load of a node in zonelists.
+    pub enum NodeLoad {
+        /// It falls with the place in the list: before 5.18.
+        Place = "place",
+        /// How often the node was chosen first of its distance: 5.18 and newer.
+        Count = "count",
+    }
+}
+
+variant! {
+    /// Nodes that are asked for a huge page.
+    pub enum ThpNodes {
+        /// All at once: before 4.1.
+        All = "all",
+        /// That of the policy alone: 4.1 to 5.3.
+        Preferred = "preferred",
+        /// That of the policy, then, for who may wait, all: 5.4 and newer.
+        PreferredThenAll = "preferred-then-all",
+    }
 }
 
 variant! {

@@ -18,57 +18,165 @@ pub struct NumaBalancing {
     pub scan_size_mb: u32,
     /// Age below which a page counts as hot in tiering.
     pub hot_threshold_ms: u32,
-    /// Which generation of the code: order of placement and scan period, task search, scanner limits.
-    pub rules: Rules,
     /// What keeps shared pages from bouncing between nodes.
     pub shared_pages: SharedPages,
     /// How the nodes that a group actively uses are found.
     pub active_set: ActiveSet,
     /// The comparison of two active nodes.
-    pub active_set_test: ActiveSetTest,
+    pub active_nodes_compare: ActiveNodesCompare,
     /// How CPU faults are weighted by CPU time.
     pub cpu_weight: CpuWeight,
     /// How fault statistics are aged.
     pub statistics: Statistics,
     /// Whose active set is computed anew when a task joins a group.
-    pub refresh_at_join: RefreshAtJoin,
+    pub recompute_on_join: RecomputeOnJoin,
     /// When a new thread's first scan is due.
     pub scan_start: ScanStart,
     /// Who scans an address space.
     pub scan_sharing: ScanSharing,
     /// What the load balancer asks before it moves a task.
-    pub balancer_hook: BalancerHook,
+    pub migrate_degrades_locality: MigrateDegradesLocality,
     /// What a failed migration does to the scan period.
-    pub failure_slowdown: FailureSlowdown,
+    pub backoff_on_migrate_fail: BackoffOnMigrateFail,
     /// Migrations into a node are limited to 128 MiB per 100 ms (to 4.18).
     pub rate_limit: bool,
     /// Tasks in their first four scans migrate pages that nobody else used (4.19 and newer).
-    pub early_life: bool,
+    pub first_scans: bool,
     /// Faults on local pages record who faulted (before 5.15).
-    pub local_exchange: bool,
+    pub cpupid_xchg_on_local: bool,
     /// Memory areas are skipped that a task does not use (6.8 and newer).
     pub vma_filter: bool,
     /// Pages remember the node, not the CPU, of the last fault: the 2014 series' fourth posting, literally.
     pub cpupid_node: bool,
+    /// A node stamp that is ahead of the task's run time is waited for; before, the difference wraps and a scan is due
+    /// (`task_tick_numa`; 4.14 and newer here).
+    pub scan_stamp_ahead: bool,
+    /// The time that a scan took delays the next one 32 times as long (`task_numa_work`; "sched/numa: Cap PTE scanning
+    /// overhead to 3% of run time", 4.5).
+    pub scan_overhead_cap: bool,
+    /// A scan ends after eight times its size of address space without pages, too (`task_numa_work`; "sched/numa: Limit the
+    /// amount of virtual memory scanned in task_numa_work()", 4.3).
+    pub scan_virtual_limit: bool,
+    /// How the scan period follows from local, private and shared faults (`update_task_scan_period`).
+    pub period_adaptation: PeriodAdaptation,
+    /// A group's threads and shared faults lengthen its scan periods (`task_scan_start`, `task_scan_max`; 4.14).
+    pub period_by_group: bool,
+    /// What sets the scan period back to that of a new task.
+    pub period_reset: PeriodReset,
+    /// A placement adapts the scan period before it chooses a node (`task_numa_placement`; before 4.19).
+    pub period_before_placement: bool,
+    /// How the preferred node of a task in a group is chosen (`task_numa_placement`, `preferred_group_nid`).
+    pub group_placement: GroupPlacement,
+    /// A node is preferred if the task itself has faults, not if its group has (`task_numa_placement`; before 4.19).
+    pub own_faults_decide: bool,
+    /// When a placement itself moves the task (`task_numa_placement`).
+    pub placement_moves: PlacementMoves,
+    /// Faults are counted by the node of the CPU too (`numa_faults_cpu`; the 2014 series and newer).
+    pub cpu_faults: bool,
+    /// Which faults place a task anew (`task_numa_fault`).
+    pub placement_at: PlacementAt,
+    /// A task is moved to its preferred node without an earlier attempt that failed (`task_numa_fault`; the 2014 series and
+    /// newer).
+    pub first_retry: bool,
+    /// Shared faults between nodes of a group's active set count as local (`task_numa_fault`; 3.15).
+    pub active_set_is_local: bool,
+    /// Pages may follow a task to a node without memory (`mpol_misplaced`; before 6.9).
+    pub memoryless_target: bool,
+    /// A page that was moved stays writable (`pte_savedwrite`; before 6.3).
+    pub saved_write: bool,
+    /// Huge pages are moved by a function of their own, without the event and the counters of others
+    /// (`migrate_misplaced_transhuge_page`; before 5.14).
+    pub huge_migration_apart: bool,
+    /// A failed move is tried again after a sixteenth of the scan period, not only after a second
+    /// (`numa_migrate_preferred`; 3.15).
+    pub retry_by_period: bool,
+    /// A search that finds no CPU writes `sched_stick_numa` (`task_numa_migrate`; 5.7).
+    pub stick_event: bool,
+    /// Whether a search for a CPU changes the preferred node of a task in a group (`task_numa_migrate`).
+    pub search_prefers: SearchPrefers,
+    /// How a search looks at nodes and CPUs (`task_numa_find_cpu`).
+    pub task_search: TaskSearch,
+    /// Nodes at the very limit count as neighbours (`score_nearby_nodes`; before 4.19).
+    pub distance_limit_included: bool,
+    /// Shared memory without a policy of its own is left alone (`vma_policy_mof`; 3.18).
+    pub shmem_policy: bool,
 }
 
 variant! {
-    /// Generation of the code.
-    pub enum Rules {
-        /// 3.13 and 3.14-rc.
-        V3_13 = "3.13",
-        /// The 2014 series as posted.
-        V2014 = "2014",
-        /// 3.15 to about 4.13, as merged.
-        V3_18 = "3.18",
-        /// 4.14 to 4.17.
-        V4_14 = "4.14",
-        /// 4.19.
-        V4_19 = "4.19",
-        /// 6.1.
-        V6_1 = "6.1",
-        /// 6.8 and newer.
-        V6_12 = "6.12",
+    /// Adaptation of the scan period.
+    pub enum PeriodAdaptation {
+        /// By local faults: 3 of 10 make it longer (3.13 and the 2014 series).
+        LocalThree = "local-3",
+        /// By local faults: 7 of 10 make it longer (3.15 to 4.13).
+        LocalSeven = "local-7",
+        /// By private or local faults: 7 of 10 make it longer (4.14 and newer).
+        PrivateOrLocal = "private-or-local",
+    }
+}
+
+variant! {
+    /// Resetting the scan period.
+    pub enum PeriodReset {
+        /// An attempt to move to the preferred node (`numa_migrate_preferred`): before 4.19.
+        MoveAttempt = "move-attempt",
+        /// Coming to another node (`update_scan_period`): 4.19 and newer.
+        NodeChange = "node-change",
+    }
+}
+
+variant! {
+    /// Preferred node of a task in a group.
+    pub enum GroupPlacement {
+        /// That with the largest sum of both weights, if task and group differ: 3.13 and the 2014 series.
+        TaskAndGroup = "task-and-group",
+        /// By the group's faults and the topology: 3.15 and newer.
+        Topology = "topology",
+    }
+}
+
+variant! {
+    /// Moves after a placement.
+    pub enum PlacementMoves {
+        /// If the preferred node is a new one: 3.13 and the 2014 series.
+        NewNode = "new-node",
+        /// If the task is not on its preferred node: 3.15 to 4.18.
+        OtherNode = "other-node",
+        /// The fault that placed the task does: 4.19 and newer.
+        Never = "never",
+    }
+}
+
+variant! {
+    /// Faults that place a task.
+    pub enum PlacementAt {
+        /// Each: before 4.19.
+        EveryFault = "every-fault",
+        /// Those that may move it: 4.19 and newer.
+        Retry = "retry",
+    }
+}
+
+variant! {
+    /// Preference after a search.
+    pub enum SearchPrefers {
+        /// Stays as it is: 3.13 and the 2014 series.
+        Placed = "placed",
+        /// The last node that was looked at, if the group is active there: 3.15 to 4.18.
+        LastActive = "last-active",
+        /// The node of the CPU that was found, or the task's own: 4.19 and newer.
+        Found = "found",
+    }
+}
+
+variant! {
+    /// Search for a CPU.
+    pub enum TaskSearch {
+        /// By load: before 4.14.
+        Load = "load",
+        /// By load, on nodes that have capacity (`numa_has_capacity`): 4.14 to 4.18.
+        Capacity = "capacity",
+        /// By what a node can take; the first idle CPU will do: 4.19 and newer.
+        NodeType = "node-type",
     }
 }
 
@@ -102,7 +210,7 @@ variant! {
 
 variant! {
     /// Three quarters of the source's faults, computed as posted or as reviewed.
-    pub enum ActiveSetTest {
+    pub enum ActiveNodesCompare {
         /// `dst < src * 3 / 4`.
         Multiply = "multiply",
         /// `dst < src - (src >> 2)`.
@@ -140,7 +248,7 @@ variant! {
 
 variant! {
     /// Active sets computed anew when a task joins a group.
-    pub enum RefreshAtJoin {
+    pub enum RecomputeOnJoin {
         /// None.
         None = "none",
         /// That of the group it leaves, without its faults: first to third posting.
@@ -178,7 +286,7 @@ variant! {
 
 variant! {
     /// Hook of the load balancer.
-    pub enum BalancerHook {
+    pub enum MigrateDegradesLocality {
         /// To 4.13: one test whether a move improves locality, one whether it degrades it.
         Pair = "pair",
         /// Newer: one comparison of fault weights.
@@ -188,7 +296,7 @@ variant! {
 
 variant! {
     /// Scan period after a failed migration.
-    pub enum FailureSlowdown {
+    pub enum BackoffOnMigrateFail {
         /// Unchanged.
         None = "none",
         /// Doubled at every later placement too, because the count of failures stays.

@@ -40,14 +40,13 @@ impl fmt::Display for Limits {
 /// What a kernel takes for a sysctl, as its table has it (`kernel/sysctl.c`, `mm/page_alloc.c`, `mm/page-writeback.c`,
 /// `mm/vmstat.c`). `None`: no such sysctl is known here.
 pub fn limits(kernel: &Kernel, name: &str) -> Option<Limits> {
-    let since = |major, minor| version(kernel) >= (major, minor);
+    let max = &kernel.sysctl_max;
     // Seconds that are kept in ticks.
     let seconds = INT / u64::from(kernel.hz.max(1));
     let limits = match name {
-        // The cost model of 5.8 made room for swap that is faster than files.
-        "vm.swappiness" => Limits::of(0, if since(5, 8) { 200 } else { 100 }),
+        "vm.swappiness" => Limits::of(0, max.vm_swappiness.into()),
         "vm.min_free_kbytes" => Limits::of(0, INT),
-        "vm.watermark_scale_factor" => Limits::of(1, if since(5, 17) { 3000 } else { 1000 }),
+        "vm.watermark_scale_factor" => Limits::of(1, max.vm_watermark_scale_factor.into()),
         "vm.watermark_boost_factor" => Limits::of(0, INT),
         "vm.lowmem_reserve_ratio" => Limits::of(0, 1 << 20),
         // Bits: on, write, unmap.
@@ -65,8 +64,7 @@ pub fn limits(kernel: &Kernel, name: &str) -> Option<Limits> {
         "vm.percpu_pagelist_high_fraction" => Limits { least: 8, most: INT, or_zero: true },
         "vm.defrag_mode" | "vm.numa_stat" => Limits::of(0, 1),
         "vm.stat_interval" => Limits::of(1, 86_400.min(seconds)),
-        // Tiering came with 5.18.
-        "kernel.numa_balancing" => Limits::of(0, if since(5, 18) { 3 } else { 1 }),
+        "kernel.numa_balancing" => Limits::of(0, max.kernel_numa_balancing.into()),
         "kernel.numa_balancing_promote_rate_limit_MBps" | "kernel.numa_balancing_migrate_deferred" => {
             Limits::of(0, INT)
         }
@@ -74,12 +72,6 @@ pub fn limits(kernel: &Kernel, name: &str) -> Option<Limits> {
         _ => return None,
     };
     Some(limits)
-}
-
-/// Major and minor number of the kernel's version.
-pub(crate) fn version(kernel: &Kernel) -> (u32, u32) {
-    let mut numbers = kernel.version.split('.').map(|part| part.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -5,30 +5,39 @@
 
 mod alloc;
 mod balancing;
+mod filemap;
 mod limits;
 mod reclaim;
+mod sched;
 mod sysctl;
+mod sysctl_max;
 mod variant;
 mod vmalloc;
 mod vmstat;
+mod writeback;
 
-pub use alloc::{PageAlloc, Pageset, Watermarks};
+pub use alloc::{FallbackSteal, NodeLoad, PageAlloc, Pageset, ThpNodes, Watermarks};
 pub use balancing::{
-    ActiveSet, ActiveSetTest, BalancerHook, CpuWeight, FailureSlowdown, NumaBalancing, RefreshAtJoin, Rules,
-    ScanSharing, ScanStart, SharedPages, Statistics,
+    ActiveNodesCompare, ActiveSet, BackoffOnMigrateFail, CpuWeight, GroupPlacement, MigrateDegradesLocality,
+    NumaBalancing, PeriodAdaptation, PeriodReset, PlacementAt, PlacementMoves, RecomputeOnJoin, ScanSharing, ScanStart,
+    SearchPrefers, SharedPages, Statistics, TaskSearch,
 };
+pub use filemap::{FaultRetry, Filemap, IndexBlocks};
 pub use limits::{Limits, limits};
 pub use reclaim::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
-    Pageblocks, Reclaim, ScanBalance, SyncPass, Workingset, WritebackPages,
+    Pageblocks, Reclaim, References, ScanBalance, ShrinkSlab, SyncPass, Workingset, WritebackPages,
 };
+pub use sched::{BusiestGroup, DetachLimit, Fair, Sched};
 pub use sysctl::{EXCLUSIVE, Sysctl};
+pub use sysctl_max::SysctlMax;
 pub use variant::Variant;
 pub(crate) use variant::variant;
 pub use vmalloc::{AreaCounters, FreeSpace, LazyMax, PoolDecay, PurgeAccounting, TlbFlush, Vmalloc, VmapNodes};
 pub use vmstat::{
     Files, MAX_THRESHOLD_S8, MAX_THRESHOLD_S16, MAX_THRESHOLD_U16, NeedsUpdate, NumaCounters, Threshold, Vmstat,
 };
+pub use writeback::{DmDelay, Writeback};
 
 use mmtwin_event::era::Era;
 use schemars::JsonSchema;
@@ -58,6 +67,8 @@ pub struct Kernel {
     pub thp_defrag: ThpDefrag,
     /// Sysctls. One that the bundle does not list does not exist in this kernel.
     pub sysctl: Sysctl,
+    /// The largest values that this kernel takes for sysctls, where kernels differ.
+    pub sysctl_max: SysctlMax,
     /// The page allocator.
     pub page_alloc: PageAlloc,
     /// Per-CPU counters.
@@ -68,20 +79,12 @@ pub struct Kernel {
     pub numa_balancing: NumaBalancing,
     /// Page reclaim.
     pub reclaim: Reclaim,
+    /// The page cache.
+    pub filemap: Filemap,
+    /// Writeback.
+    pub writeback: Writeback,
     /// The CPU scheduler.
     pub sched: Sched,
-}
-
-/// The CPU scheduler, as far as memory placement depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Sched {
-    /// `imbalance_pct` of the lowest NUMA domain: 125, newer 117.
-    pub numa_imbalance_pct: u32,
-    /// A task that ran this recently on its CPU is cache-hot (`sched_migration_cost_ns`).
-    pub migration_cost_ns: u64,
-    /// Failed balancings before a hot task is moved (`cache_nice_tries` of NUMA domains).
-    pub cache_nice_tries: u32,
 }
 
 variant! {

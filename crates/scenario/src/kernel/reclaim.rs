@@ -43,6 +43,45 @@ pub struct Reclaim {
     /// Milliseconds between two flushes of the statistics of LRU lists that reclaim reads; 0: they are summed up when it
     /// reads them (6.12: 2000).
     pub stats_flush_ms: u32,
+    /// Pages of a CPU's batch for the LRU lists (`PAGEVEC_SIZE`): 14, 15, from 6.11 on 31.
+    pub pagevec_size: u32,
+    /// Swap that is memory is read and written page by page, which `pgpgin` and `pgpgout` do not count (`bdev_read_page`;
+    /// 3.16 to 6.2).
+    pub swap_rw_page: bool,
+    /// Compaction that fails is deferred for its order and higher ones only (`compaction_deferred`; 3.4 and newer).
+    pub defer_by_order: bool,
+    /// Anonymous memory ages where there is no swap, and no longer where swap is full (`shrink_zone`, `age_active_anon`;
+    /// before 3.0).
+    pub age_without_swap: bool,
+    /// Scans of less than a batch are saved up (`nr_scan_try_batch`; before 3.0).
+    pub save_scans: bool,
+    /// What references of a page mean (`page_check_references`).
+    pub references: References,
+    /// A task gives up when kswapd has given up all its zones, not when it finds them hopeless itself (`all_unreclaimable`;
+    /// 2.6.39 and newer).
+    pub give_up_with_kswapd: bool,
+    /// How much of a cache is scanned (`shrink_slab`).
+    pub shrink_slab: ShrinkSlab,
+}
+
+variant! {
+    /// References of a page.
+    pub enum References {
+        /// A page that was used once stays, and goes next time if it is clean: before 3.3.
+        Clean = "clean",
+        /// One of an executable file becomes active at once, and anonymous memory does not have to be clean: 3.3 and newer.
+        Executable = "executable",
+    }
+}
+
+variant! {
+    /// Scanning of caches where zones are reclaimed.
+    pub enum ShrinkSlab {
+        /// What is left over adds up, without events: before 3.1.
+        WindUp = "wind-up",
+        /// What is left over is scanned slowly, with events: 3.1 to 3.11.
+        Bounded = "bounded",
+    }
 }
 
 variant! {
@@ -160,9 +199,11 @@ variant! {
         Write = "write",
         /// kswapd below priority 10: 3.2 to 3.x.
         KswapdLowPriority = "kswapd-low-priority",
-        /// kswapd, on a node flagged dirty: 6.1.
+        /// kswapd, on a zone flagged dirty: 3.11 to 4.7. Not modelled.
+        KswapdZoneDirty = "kswapd-zone-dirty",
+        /// kswapd, on a node flagged dirty: 4.8 to 6.15.
         KswapdNodeDirty = "kswapd-node-dirty",
-        /// Nobody: 6.18.
+        /// Nobody: 6.16 and newer.
         Never = "never",
     }
 }
@@ -173,7 +214,7 @@ variant! {
         /// Kept; the synchronous pass waits for them: 2.6.36.
         Keep = "keep",
         /// Kept, and a batch with too many of them waits for congestion: 3.2 to 3.x.
-        KeepThrottleBatch = "keep-throttle-batch",
+        ThrottleOnWriteback = "throttle-on-writeback",
         /// Activated; a node with only such pages throttles: modern.
         Activate = "activate",
     }

@@ -54,9 +54,9 @@ variant! {
     /// What a normal pass leaves in a pool of fewer than four areas.
     pub enum PoolDecay {
         /// 6.9 to 6.12: nothing.
-        EmptiesSmall = "empties-small",
+        DecayAll = "decay-all",
         /// 6.18: all of them.
-        KeepsSmall = "keeps-small",
+        KeepSmall = "keep-small",
     }
 }
 
@@ -64,7 +64,7 @@ variant! {
     /// Where `vmap_lazy_nr` lies.
     pub enum AreaCounters {
         /// On the line of the system-wide count of pages: three locked operations per pair on one line.
-        OneLine = "one-line",
+        SharedCacheline = "shared-cacheline",
         /// On lines of their own.
         Aligned = "aligned",
     }

@@ -12,9 +12,10 @@ use crate::kernel::Sysctl;
 use crate::machine::{self, text::MachineText};
 use crate::tree::{self, Fault, Faults, Node, Place, Sources, Value};
 use crate::workload::instances;
-use crate::{Cgroup, Kernel, Process, Run, Scenario, validate};
+use crate::{Cgroup, Kernel, Process, Run, Scenario, Written, renamed, validate};
 use library::{BUNDLES, Library, PRESETS};
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -96,8 +97,22 @@ pub fn from_json(value: &serde_json::Value) -> Result<Scenario, Faults> {
     let mut sources = Sources::default();
     let place = Place { source: sources.add_user("resolved scenario", ""), start: 0, end: 0 };
     match tree::json(value, place) {
-        Some(tree) => layered(sources, tree, Path::new(""), &[]),
+        Some(mut tree) => {
+            drop_gone(&mut tree);
+            renamed::apply(&mut tree);
+            layered(sources, tree, Path::new(""), &[])
+        }
         None => Err(Fault::of_file("resolved scenario", "has null, or a number above 64 bits").into()),
+    }
+}
+
+/// Keys of older recordings. What stands for them now is filled in from the bundle of the release.
+const GONE: [[&str; 3]; 1] = [["kernel", "numa_balancing", "rules"]];
+
+fn drop_gone(tree: &mut Node) {
+    for [table, of, key] in GONE {
+        let of = tree.get_mut(table).and_then(|table| table.get_mut(of));
+        of.and_then(|of| of.remove(key));
     }
 }
 
@@ -108,6 +123,8 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
         set.apply(&mut tree, &sources)?;
     }
     require_tables(&sources, &tree)?;
+    // Of a machine that is spelled out the preset is not known.
+    let whole_machine = is_whole::<MachineText>(&sources, &tree, "machine").then_some(None);
     lay_under(&mut sources, &mut tree, &PRESETS, directory)?;
     let above = tree.clone();
     let bundle = lay_under(&mut sources, &mut tree, &BUNDLES, directory);
@@ -122,14 +139,22 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
         (file, bundle) => (file?, bundle.ok()),
     };
     let mut check = Check::new(&sources, &tree);
+    let spelled_out = tree::read::<File>(&sources, &above, "").is_ok();
+    let mut written = Written::default();
+    let whole_kernel = is_whole::<Kernel>(&sources, &above, "kernel").then_some(bundle.as_ref());
+    for (table, below) in [("machine", whole_machine), ("kernel", whole_kernel)] {
+        if let Some(node) = tree.get(table) {
+            written.note(&sources, table, node, below);
+        }
+    }
     // One that is spelled out may be of a file, with what the one of that release which comes with the program has not.
-    if let Some(bundle) = bundle.filter(|_| tree::read::<File>(&sources, &above, "").is_err()) {
+    if let Some(bundle) = bundle.filter(|_| !spelled_out) {
         check_sysctls_exist(&bundle, &file.kernel, &mut check);
     }
     let File { title, machine, kernel, cgroup, process, run } = file;
     let machine = machine::resolve::resolve(machine, &mut check);
     let scenario = machine.map(|machine| {
-        let mut scenario = Scenario { title, machine, kernel, cgroups: cgroup, processes: process, run };
+        let mut scenario = Scenario { title, machine, kernel, cgroups: cgroup, processes: process, run, written };
         validate::check(&mut scenario, &mut check);
         if check.is_clean() {
             scenario.processes = instances::expand(scenario.processes, &scenario.machine);
@@ -137,6 +162,11 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
         scenario
     });
     check.finish(scenario)
+}
+
+/// True if a table has every key that its type needs, without a preset or bundle.
+fn is_whole<T: DeserializeOwned>(sources: &Sources, tree: &Node, table: &str) -> bool {
+    tree.get(table).is_some_and(|node| tree::read::<T>(sources, node, table).is_ok())
 }
 
 /// A scenario has a machine and a kernel.

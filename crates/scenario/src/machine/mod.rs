@@ -97,11 +97,11 @@ pub struct CpuSpeed {
     /// How many times longer a thread of a core takes for its own work while all threads of the core are busy.
     pub smt_slowdown: f64,
     /// All CPUs share the cycles of one, one at a time: a guest under `-accel tcg,thread=single -icount`.
-    pub shared_budget: bool,
+    pub single_threaded_tcg: bool,
     /// CPUs of the host that runs this machine as a guest, each of whose CPUs is a thread there (`-accel tcg,thread=multi`):
     /// no more run at once. Without it each has one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_cpus: Option<NonZeroU32>,
+    pub physical_cpus: Option<NonZeroU32>,
 }
 
 /// The device that holds files.

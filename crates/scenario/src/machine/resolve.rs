@@ -103,7 +103,7 @@ fn check_nodes(text: &MachineText, check: &mut Check<'_>) {
     check.require((1.0..=64.0).contains(&cpu.smt_slowdown), "machine.cpu.smt_slowdown", || {
         "a slowdown is a factor from 1 to 64".into()
     });
-    check.require(!cpu.shared_budget || cpu.host_cpus.is_none(), "machine.cpu.host_cpus", || {
+    check.require(!cpu.single_threaded_tcg || cpu.physical_cpus.is_none(), "machine.cpu.physical_cpus", || {
         "CPUs that share one budget are one thread of the host".into()
     });
     check_costs(text, check);

@@ -65,7 +65,7 @@ pub struct Touching {
     /// All threads of the access use the same pages.
     pub shared: bool,
     /// At the end of its pages they are given back.
-    pub renew: bool,
+    pub recycle: bool,
 }
 
 /// The threads of process number `index` of a scenario with this seed. `cpus` counts the machine's.
@@ -116,8 +116,8 @@ fn thread_phase(
         let pattern = pattern(access.pattern, pages.end - pages.start, start, seed, object, laws);
         let stream = Stream::new(pattern, access.write.get(), seed, stream_number(index, number, at, i));
         let (think, sleep, lines) = (access.think.0, access.sleep.0, access.lines);
-        let (count, via, renew) = (access.count, access.via, access.renew);
-        Some(Touching { number: i, region, pages, stream, think, sleep, count, via, lines, shared, renew })
+        let (count, via, recycle) = (access.count, access.via, access.recycle);
+        Some(Touching { number: i, region, pages, stream, think, sleep, count, via, lines, shared, recycle })
     });
     ThreadPhase {
         name: phase.name.clone().unwrap_or_else(|| at.to_string()),
@@ -159,8 +159,8 @@ fn pattern(pattern: say::Pattern, pages: u64, start: u64, seed: u64, object: u64
             let law = laws.entry((pages, skew.to_bits())).or_insert_with(|| Classes::zipf(pages, skew));
             draws(law.clone())
         }
-        say::Pattern::HotCold { hot, hot_touches } => {
-            draws(Classes::hot_cold(pages, (hot.get() * pages as f64) as u64, hot_touches.get()))
+        say::Pattern::HotCold { hot, access_share } => {
+            draws(Classes::hot_cold(pages, (hot.get() * pages as f64) as u64, access_share.get()))
         }
     }
 }
@@ -233,8 +233,8 @@ mod tests {
     fn access(region: &str, pattern: say::Pattern, count: Option<u64>) -> Say {
         let (think, sleep) = (Time(2000), Time(0));
         let write = Share::new(0.0).unwrap();
-        let (threads, via, lines, sharing, renew) = (Threads::All, Via::Mmap, 1, None, false);
-        Say { region: region.into(), threads, pattern, think, sleep, write, via, lines, sharing, count, renew }
+        let (threads, via, lines, sharing, recycle) = (Threads::All, Via::Mmap, 1, None, false);
+        Say { region: region.into(), threads, pattern, think, sleep, write, via, lines, sharing, count, recycle }
     }
 
     fn process(threads: u32, accesses: Vec<Say>) -> Process {

@@ -60,6 +60,14 @@ impl Faults {
         Faults(faults)
     }
 
+    /// An error if there are any.
+    ///
+    /// # Errors
+    /// The faults.
+    pub fn unless_none(faults: Vec<Fault>) -> Result<(), Faults> {
+        if faults.is_empty() { Ok(()) } else { Err(Faults::new(faults)) }
+    }
+
     /// The faults.
     pub fn all(&self) -> &[Fault] {
         &self.0

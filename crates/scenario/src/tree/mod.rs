@@ -133,6 +133,14 @@ impl Node {
         }
     }
 
+    /// The value of a key, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        match &mut self.value {
+            Value::Table(table) => table.get_mut(key).map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
     /// Takes a key out of a table.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         match &mut self.value {

@@ -101,7 +101,7 @@ fn whole_key<'a>(table: &Table, path: &'a str, dotted: &[&str]) -> (&'a str, &'a
         return (path, "");
     }
     let first = path.split_once('.').unwrap_or((path, ""));
-    // Of `kernel.numa_balancing.rules`, the beginning is a sysctl's name only where there is no table `kernel`.
+    // Of `kernel.numa_balancing.vma_filter`, the beginning is a sysctl's name only where there is no table `kernel`.
     let may_be_new = !table.contains_key(first.0);
     let known = |key: &str| key.contains('.') && (table.contains_key(key) || may_be_new && dotted.contains(&key));
     splits(path).find(|(key, _)| known(key)).unwrap_or(first)

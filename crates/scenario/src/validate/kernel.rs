@@ -4,6 +4,7 @@ use crate::check::Check;
 use crate::kernel::{Kernel, NumaCounters, Threshold, VmapNodes, Vmstat, limits};
 use crate::machine::Machine;
 use crate::units::{Auto, Bytes, List};
+use mmtwin_event::KernelRelease;
 
 pub(super) fn check(kernel: &mut Kernel, machine: &Machine, check: &mut Check<'_>) {
     check.require((1..=10_000).contains(&kernel.hz), "kernel.hz", || "1 to 10000 timer interrupts per second".into());
@@ -11,9 +12,9 @@ pub(super) fn check(kernel: &mut Kernel, machine: &Machine, check: &mut Check<'_
     check.require((cpus..=List::MAX + 1).contains(&kernel.nr_cpus), "kernel.nr_cpus", || {
         format!("the machine has {cpus} possible CPUs, and kernels are built for at most {}", List::MAX + 1)
     });
-    let is_version = kernel.version.split('.').take(2).all(|part| part.parse::<u32>().is_ok());
-    check
-        .require(is_version && kernel.version.contains('.'), "kernel.version", || "a version begins like 6.1.0".into());
+    check.require(KernelRelease::parse(&kernel.version).is_some(), "kernel.version", || {
+        "a version begins like 6.1.0".into()
+    });
     vmstat(&mut kernel.vmstat, check);
     check.require((9..=13).contains(&kernel.page_alloc.max_order), "kernel.page_alloc.max_order", || {
         "largest blocks are of order 9 to 13".into()
@@ -39,6 +40,15 @@ pub(super) fn check(kernel: &mut Kernel, machine: &Machine, check: &mut Check<'_
     });
     check.require((100..=1000).contains(&kernel.sched.numa_imbalance_pct), "kernel.sched.numa_imbalance_pct", || {
         "an imbalance is 100 to 1000 percent".into()
+    });
+    check.require((1..=64).contains(&kernel.reclaim.pagevec_size), "kernel.reclaim.pagevec_size", || {
+        "1 to 64 pages of a CPU's batch".into()
+    });
+    check.require((1..=512).contains(&kernel.filemap.fault_around_pages), "kernel.filemap.fault_around_pages", || {
+        "a fault maps 1 to 512 pages".into()
+    });
+    check.require((1..=1024).contains(&kernel.sched.busy_factor), "kernel.sched.busy_factor", || {
+        "a busy factor is 1 to 1024".into()
     });
     sysctls(kernel, machine, check);
     check.require((3..=4).contains(&kernel.sysctl.vm_lowmem_reserve_ratio.len()), LOWMEM, || {

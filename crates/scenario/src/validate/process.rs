@@ -219,7 +219,7 @@ impl At<'_> {
     fn renewal(&self, access: &Access, path: &str, check: &mut Check<'_>) {
         let Some(region) = self.process.regions.iter().find(|region| region.name == access.region) else { return };
         let private = access.sharing.unwrap_or(region.sharing) == Sharing::Private || self.process.threads == 1;
-        check.require(!access.renew || private && region.file.is_none(), &format!("{path}.renew"), || {
+        check.require(!access.recycle || private && region.file.is_none(), &format!("{path}.recycle"), || {
             "only memory or a file that one thread alone uses is given back".into()
         });
     }
@@ -237,7 +237,7 @@ impl At<'_> {
     fn action(&self, action: &ActionKind, path: &str, check: &mut Check<'_>) {
         let machine = self.machine();
         match action {
-            ActionKind::PageLoop { node, policy: own, .. } | ActionKind::PageFill { node, policy: own, .. } => {
+            ActionKind::PageLoop { node, policy: own, .. } | ActionKind::PageHog { node, policy: own, .. } => {
                 if let Some(nid) = node {
                     node_exists(*nid, machine, &format!("{path}.node"), check);
                 }
@@ -281,7 +281,7 @@ impl At<'_> {
 fn is_endless(action: &ActionKind) -> bool {
     match action {
         ActionKind::PageLoop { count, .. }
-        | ActionKind::PageFill { count, .. }
+        | ActionKind::PageHog { count, .. }
         | ActionKind::Read { count, .. }
         | ActionKind::ModuleCycle { count, .. }
         | ActionKind::Lookup { count } => count.is_none(),

@@ -158,10 +158,10 @@ fn action(action: &Action, path: &str, check: &mut Check<'_>) {
                 format!("{hold} allocations of {} pages are more than can be addressed", 1u64 << order)
             });
         }
-        ActionKind::PageFill { order, count, .. } => {
+        ActionKind::PageHog { order, count, .. } => {
             operations(check, "count", &[("allocations", count.unwrap_or(0).into()), ("pages each", 1u128 << order)]);
         }
-        ActionKind::HighAlloc { count, interval, .. } => {
+        ActionKind::HighOrderAlloc { count, interval, .. } => {
             short(check, &format!("{path}.interval"), *interval);
             repeated(Some(*count), *interval, "`interval`", path, check);
         }

@@ -37,7 +37,7 @@ pub struct Access {
     /// Touches per thread; `None`: as many as fit into the phase.
     pub count: Option<u64>,
     /// A thread that has come to the end of its pages gives them back and begins anew, with new memory or a new file.
-    pub renew: bool,
+    pub recycle: bool,
 }
 
 /// Which pages are touched in which order. Each thread goes through its part of the region on its own.
@@ -62,7 +62,7 @@ pub enum Pattern {
         /// Part of the pages that is hot, spread over the region.
         hot: Share,
         /// Part of the touches that goes to them.
-        hot_touches: Share,
+        access_share: Share,
     },
 }
 
@@ -97,7 +97,7 @@ variant! {
         Uniform = "uniform",
         /// By rank with exponent `skew`.
         Zipf = "zipf",
-        /// A part `hot` of the pages gets a part `hot_touches` of the touches.
+        /// A part `hot` of the pages gets a part `access_share` of the touches.
         HotCold = "hot-cold",
     }
 }
@@ -124,7 +124,7 @@ pub(crate) struct AccessText {
     hot: Option<Share>,
     /// Part of the touches that goes to hot pages (pattern "hot-cold").
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    hot_touches: Option<Share>,
+    access_share: Option<Share>,
     /// CPU time between two touches.
     #[serde(default)]
     think: Time,
@@ -150,7 +150,7 @@ pub(crate) struct AccessText {
     /// A thread that has come to the end of its pages gives them back and begins anew (pattern "sequential"): memory
     /// as of a program that ends and runs again, a file as one that is deleted and made again.
     #[serde(default, skip_serializing_if = "is_false")]
-    renew: bool,
+    recycle: bool,
 }
 
 fn mmap() -> Via {
@@ -193,7 +193,7 @@ impl TryFrom<AccessText> for Access {
             ("stride", text.stride.is_some(), Strided),
             ("skew", text.skew.is_some(), Zipf),
             ("hot", text.hot.is_some(), HotCold),
-            ("hot_touches", text.hot_touches.is_some(), HotCold),
+            ("access_share", text.access_share.is_some(), HotCold),
         ];
         if let Some((key, ..)) = given.iter().find(|(_, given, of)| *given && *of != name) {
             return Err(AccessError::Foreign(key, name));
@@ -218,23 +218,23 @@ impl TryFrom<AccessText> for Access {
             }
             HotCold => Pattern::HotCold {
                 hot: text.hot.ok_or_else(|| needs("hot"))?,
-                hot_touches: text.hot_touches.ok_or_else(|| needs("hot_touches"))?,
+                access_share: text.access_share.ok_or_else(|| needs("access_share"))?,
             },
         };
         if !(1..=LINES_PER_PAGE).contains(&text.lines) {
             return Err(AccessError::Range("lines", "a page has 64 cache lines, and a touch comes to one at least"));
         }
-        if text.renew && name != Sequential {
-            return Err(AccessError::Range("renew", "only pattern \"sequential\" comes to an end of its pages"));
+        if text.recycle && name != Sequential {
+            return Err(AccessError::Range("recycle", "only pattern \"sequential\" comes to an end of its pages"));
         }
-        let AccessText { region, threads, think, sleep, write, via, lines, sharing, count, renew, .. } = text;
-        Ok(Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, renew })
+        let AccessText { region, threads, think, sleep, write, via, lines, sharing, count, recycle, .. } = text;
+        Ok(Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, recycle })
     }
 }
 
 impl From<Access> for AccessText {
     fn from(access: Access) -> AccessText {
-        let Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, renew } = access;
+        let Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, recycle } = access;
         let name = match pattern {
             Pattern::Sequential => PatternName::Sequential,
             Pattern::Strided { .. } => PatternName::Strided,
@@ -242,11 +242,11 @@ impl From<Access> for AccessText {
             Pattern::Zipf { .. } => PatternName::Zipf,
             Pattern::HotCold { .. } => PatternName::HotCold,
         };
-        let (mut stride, mut skew, mut hot, mut hot_touches) = (None, None, None, None);
+        let (mut stride, mut skew, mut hot, mut access_share) = (None, None, None, None);
         match pattern {
             Pattern::Strided { stride: s } => stride = Some(s),
             Pattern::Zipf { skew: s } => skew = Some(s),
-            Pattern::HotCold { hot: h, hot_touches: t } => (hot, hot_touches) = (Some(h), Some(t)),
+            Pattern::HotCold { hot: h, access_share: t } => (hot, access_share) = (Some(h), Some(t)),
             Pattern::Sequential | Pattern::Uniform => {}
         }
         AccessText {
@@ -256,7 +256,7 @@ impl From<Access> for AccessText {
             stride,
             skew,
             hot,
-            hot_touches,
+            access_share,
             think,
             sleep,
             write,
@@ -264,7 +264,7 @@ impl From<Access> for AccessText {
             lines,
             sharing,
             count,
-            renew,
+            recycle,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! `trace` file of a 6.18 kernel; the older ones against the kernel's documentation of their time.
 
 use crate::format::Out;
-use mmtwin_event::Event;
+use mmtwin_event::{Event, KernelRelease};
 
 /// The columns of a kernel's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub struct Header {
 impl Columns {
     /// The columns of a kernel release such as `6.1.0-13-amd64`; today's if it is not known.
     pub fn of_release(release: Option<&str>) -> Columns {
-        let mut numbers = release.unwrap_or_default().split(|c: char| !c.is_ascii_digit());
-        let mut next = || numbers.next().and_then(|n| n.parse::<u32>().ok());
-        match (next(), next()) {
-            (Some(2), _) | (Some(3), Some(0 | 1)) => Columns::NoFlags,
-            (Some(3), Some(2..=12)) => Columns::FourFlags { preempt_resched: false, wide_pid: false },
-            (Some(3 | 4), _) | (Some(5), Some(0..=9)) => Columns::FourFlags { preempt_resched: true, wide_pid: false },
-            (Some(5), Some(10..=15)) => Columns::FourFlags { preempt_resched: true, wide_pid: true },
-            _ => Columns::FiveFlags { tgid: false },
+        let Some(release) = release.and_then(KernelRelease::parse) else { return Columns::FiveFlags { tgid: false } };
+        let since = |major, minor| release.is_at_least(major, minor);
+        if since(5, 16) {
+            Columns::FiveFlags { tgid: false }
+        } else if since(3, 2) {
+            Columns::FourFlags { preempt_resched: since(3, 13), wide_pid: since(5, 10) }
+        } else {
+            Columns::NoFlags
         }
     }
 

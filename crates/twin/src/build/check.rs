@@ -3,11 +3,12 @@
 
 use super::BuildError;
 use super::kernel::by_zone;
-use crate::frame::MAX_CGROUPS;
+use crate::frame::{MAX_CGROUPS, ZoneKind};
 use crate::page_alloc::HUGE_ORDER;
-use mmtwin_scenario::Scenario;
 use mmtwin_scenario::kernel::{Congestion, LruScope, Thp};
+use mmtwin_scenario::machine::Zone;
 use mmtwin_scenario::workload::{Action, ActionKind, Huge, Process, ReadFile, Region};
+use mmtwin_scenario::{Scenario, machine as say};
 
 /// Sysctls that may be written while the workload runs.
 const WRITABLE: [&str; 10] = [
@@ -27,7 +28,11 @@ const WRITABLE: [&str; 10] = [
 const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
 
 /// Refuses what is not modelled; notes, in sentences, what does not happen.
+///
+/// # Errors
+/// The first thing that is not modelled, or all keys that no mechanism reads.
 pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
+    super::refuse::check(scenario)?;
     let refuse = |place: String, why: &str| Err(BuildError::NotModelledAt(place, why.into()));
     let limited = scenario.cgroups.iter().find(|cgroup| cgroup.memory != Default::default());
     if let Some(cgroup) = limited.filter(|_| by_zone(&scenario.kernel).is_some()) {
@@ -45,6 +50,15 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
             "processes get those of 2 MiB, and only kernels before 3.7 compact other pageblocks",
         );
     }
+    for (nid, node) in scenario.machine.nodes.iter().enumerate() {
+        if let Some(zone) = node.zones.iter().find(|zone| !lies_in_its_kind(zone)) {
+            let why = "memory belongs to the zone of its addresses, and none is for pages alone that can be moved";
+            return refuse(
+                format!("machine.node.{nid}.zone: kind {:?} at page frame {}", zone.kind, zone.start_pfn),
+                why,
+            );
+        }
+    }
     if scenario.cgroups.len() >= MAX_CGROUPS {
         return refuse(format!("{} cgroups", scenario.cgroups.len()), "a page knows one of 63");
     }
@@ -58,7 +72,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
             }
         }
         for phase in &process.phases {
-            let renewed = phase.accesses.iter().find(|access| access.renew);
+            let renewed = phase.accesses.iter().find(|access| access.recycle);
             if let Some(access) =
                 renewed.filter(|_| scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|m| m > 0))
             {
@@ -92,6 +106,17 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     Ok(notes)
 }
 
+/// True if all page frames of a zone are those of such zones.
+fn lies_in_its_kind(zone: &Zone) -> bool {
+    let kind = match zone.kind {
+        say::ZoneKind::Dma => ZoneKind::Dma,
+        say::ZoneKind::Dma32 => ZoneKind::Dma32,
+        say::ZoneKind::Normal => ZoneKind::Normal,
+        say::ZoneKind::Movable => ZoneKind::Movable,
+    };
+    kind.frames().contains(&zone.start_pfn) && zone.start_pfn + zone.present <= kind.frames().end
+}
+
 /// The longest time that a process names, in nanoseconds.
 fn longest(process: &Process) -> u64 {
     let phases = process.phases.iter().flat_map(|phase| {
@@ -109,8 +134,8 @@ fn longest(process: &Process) -> u64 {
 /// The order of the blocks that an action asks for.
 fn order_of(action: &Action) -> Option<u32> {
     match action.kind {
-        ActionKind::PageLoop { order, .. } | ActionKind::PageFill { order, .. } => Some(order),
-        ActionKind::HighAlloc { order, .. } => Some(order),
+        ActionKind::PageLoop { order, .. } | ActionKind::PageHog { order, .. } => Some(order),
+        ActionKind::HighOrderAlloc { order, .. } => Some(order),
         ActionKind::VmallocTest { .. }
         | ActionKind::Read { .. }
         | ActionKind::CpuOffline { .. }

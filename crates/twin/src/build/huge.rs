@@ -6,9 +6,9 @@
 //! patience at first. What is refused everywhere becomes a base page. Left out: khugepaged, which collapses base pages later.
 //! Checked by tests here and by `tests/huge_pages.rs`.
 
-use super::kernel::{by_zone, is_at_least};
+use super::kernel::by_zone;
 use crate::page_alloc::{HUGE_ORDER, Policy, Request};
-use mmtwin_scenario::kernel::{Kernel, Thp, ThpDefrag};
+use mmtwin_scenario::kernel::{Kernel, Thp, ThpDefrag, ThpNodes};
 use mmtwin_scenario::workload::Huge;
 
 /// Who waits for nothing, and wakes nobody.
@@ -33,20 +33,21 @@ pub(crate) fn requests(kernel: &Kernel, said: Huge, policy: Policy) -> Vec<Reque
     if !allowed || by_zone(kernel).is_some() {
         return Vec::new();
     }
+    let always_noretry = kernel.page_alloc.thp_noretry;
     let request = match (kernel.thp_defrag, asked_for) {
         (ThpDefrag::Always | ThpDefrag::DeferMadvise | ThpDefrag::Madvise, true) => WAITING,
-        (ThpDefrag::Always, false) if !is_at_least(kernel, 4, 8) => WAITING,
+        (ThpDefrag::Always, false) if always_noretry => WAITING,
         (ThpDefrag::Always, false) => WAITING_ONCE,
         (ThpDefrag::Defer, _) | (ThpDefrag::DeferMadvise, false) => DEFERRING,
         (ThpDefrag::Madvise, false) | (ThpDefrag::Never, _) => LIGHT,
     };
-    // Until 4.7 its flags themselves said that nobody insists.
-    let request = Request { no_retry: request.no_retry || !is_at_least(kernel, 4, 8), ..request };
+    let request = Request { no_retry: request.no_retry || always_noretry, ..request };
     let interleaved = matches!(policy, Policy::Interleave(_));
-    if interleaved || !is_at_least(kernel, 4, 1) {
+    let nodes = kernel.page_alloc.thp_nodes;
+    if interleaved || nodes == ThpNodes::All {
         return vec![request];
     }
-    let twice = request.may_wait && is_at_least(kernel, 5, 4);
+    let twice = request.may_wait && nodes == ThpNodes::PreferredThenAll;
     let near = Request { this_node: true, no_retry: request.no_retry || twice, ..request };
     let near = Request { gfp: near_name(&near), ..near };
     if twice { vec![near, request] } else { vec![near] }

@@ -3,7 +3,6 @@
 use super::BuildError;
 use crate::mm::filemap::index::{Index, SlabAllocMode};
 use crate::mm::kernel::KernelRules;
-use crate::mm::memory::FAULT_AROUND;
 use crate::mm::writeback::{Limit, Limits};
 use crate::mm::{reclaim, writeback};
 use crate::page_alloc::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
@@ -12,13 +11,16 @@ use crate::time::Ns;
 use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    Balanced, Congestion, DirectCompaction, DirtyPages, EventFormat, Files, HighOrder, KswapdWakeup, LruScope,
-    NeedsUpdate, NumaCounters, PageAlloc, Pageblocks, Pageset, ScanBalance, SyncPass, Thp, Threshold, Watermarks,
+    Balanced, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry, Files,
+    HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc, Pageblocks,
+    Pageset, References, ScanBalance, ShrinkSlab, SyncPass, Thp, Threshold, Vmstat, Watermarks, Writeback,
     WritebackPages,
 };
 use mmtwin_scenario::units::Bytes;
 
 const NS_PER_S: u64 = 1_000_000_000;
+/// `vm.watermark_scale_factor` unless it is set.
+const SCALE_FACTOR: u32 = 10;
 
 /// Rules of the page allocator and of the counters.
 pub fn rules(of: &Kernel, huge_page: Bytes) -> Result<KernelRules, BuildError> {
@@ -26,7 +28,22 @@ pub fn rules(of: &Kernel, huge_page: Bytes) -> Result<KernelRules, BuildError> {
 }
 
 fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
-    let PageAlloc { pageset, watermarks, min_free_kbytes_max, max_order, .. } = of.page_alloc;
+    let PageAlloc {
+        pageset,
+        watermarks,
+        min_free_kbytes_max,
+        max_order,
+        // Of vmalloc, whose costs are measured with it; refused where it differs.
+        bulk: _,
+        fallback_steal,
+        fallback_keeps_type,
+        node_load,
+        avoid_fragmentation,
+        watermark_by_order,
+        // [`crate::build::huge`].
+        thp_nodes: _,
+        thp_noretry: _,
+    } = of.page_alloc;
     let sysctl = &of.sysctl;
     let ratios = &sysctl.vm_lowmem_reserve_ratio;
     Rules {
@@ -39,25 +56,32 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
             Pageset::LowWatermark => PerCpuHigh::LowMark,
             Pageset::Floating => PerCpuHigh::Auto,
         },
+        high_fraction: sysctl.vm_percpu_pagelist_high_fraction.unwrap_or(0).into(),
         per_cpu_orders: pageset != Pageset::BatchTimesSix,
-        // The boost came with the rule that it serves.
-        avoid_fragmentation: sysctl.vm_watermark_boost_factor.is_some(),
-        steal_policy: if is_at_least(of, 4, 0) {
-            StealPolicy::LargeOrUnmovable
-        } else {
-            StealPolicy::LargeOrReclaimable
+        avoid_fragmentation,
+        steal_policy: match fallback_steal {
+            FallbackSteal::LargeOrReclaimable => StealPolicy::LargeOrReclaimable,
+            FallbackSteal::LargeOrUnmovable => StealPolicy::LargeOrUnmovable,
         },
-        no_whole_block_steal: is_at_least(of, 6, 10),
+        no_whole_block_steal: fallback_keeps_type,
         watermark_boost_factor: sysctl.vm_watermark_boost_factor.unwrap_or(0).into(),
         // Without the factor the marks are quarters, as a factor of 0 makes them.
-        watermark_scale_factor: sysctl.vm_watermark_scale_factor.unwrap_or(0).into(),
+        watermark_scale_factor: match watermarks {
+            Watermarks::Quarters => 0,
+            Watermarks::ScaleFactor | Watermarks::ScaleFactorMovable => {
+                sysctl.vm_watermark_scale_factor.unwrap_or(SCALE_FACTOR).into()
+            }
+        },
         min_free_kbytes: sysctl.vm_min_free_kbytes.given(),
         min_free_limit_kb: min_free_kbytes_max,
         transparent_hugepage: of.thp != Thp::Never,
-        marks_by_order: by_zone(of).is_some(),
+        marks_by_order: watermark_by_order,
         movable_excluded_from_lowmem: watermarks == Watermarks::ScaleFactorMovable,
         lowmem_reserve_ratio: [0, 1, 2, 3].map(|i| ratios.get(i).copied().unwrap_or(0).into()),
-        node_order: if is_at_least(of, 5, 18) { NodeOrder::ByCount } else { NodeOrder::ByPlace },
+        node_order: match node_load {
+            NodeLoad::Place => NodeOrder::ByPlace,
+            NodeLoad::Count => NodeOrder::ByCount,
+        },
     }
 }
 
@@ -90,7 +114,7 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
     let dirty_files = match said.dirty_pages {
         DirtyPages::Write => reclaim::DirtyFiles::All,
         DirtyPages::KswapdLowPriority => reclaim::DirtyFiles::Kswapd,
-        DirtyPages::KswapdNodeDirty | DirtyPages::Never => return None,
+        DirtyPages::KswapdZoneDirty | DirtyPages::KswapdNodeDirty | DirtyPages::Never => return None,
     };
     let balanced = match said.balanced {
         Balanced::AllZones => reclaim::Balanced::AllZones,
@@ -102,47 +126,59 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
         EventFormat::V3_3 => reclaim::IsolateModes::Bits,
         _ => reclaim::IsolateModes::None,
     };
-    let since = |major, minor| is_at_least(of, major, minor);
-    // What came with 3.6 is not modelled.
-    (said.lru == LruScope::Zone && !since(3, 6)).then_some(reclaim::Variant {
+    (said.lru == LruScope::Zone).then_some(reclaim::Variant {
         waits,
         neighbours,
         sync_pass,
         costly_writes,
         blocks,
         dirty_files,
-        throttles_batch: said.writeback_pages == WritebackPages::KeepThrottleBatch,
+        throttles_batch: said.writeback_pages == WritebackPages::ThrottleOnWriteback,
         balanced,
         kswapd_order_zero: said.kswapd_order_zero,
         wakes_sleepers: said.kswapd_wakeup != KswapdWakeup::EachRequest,
         compacts_any_order: said.direct_compaction == DirectCompaction::AnyOrder,
-        defers_by_order: since(3, 4),
-        ages_without_swap: !since(3, 0),
-        saves_scans: !since(3, 0),
-        references: if since(3, 3) { reclaim::References::Since3_3 } else { reclaim::References::Pre3_3 },
-        trusts_kswapd: since(3, 0),
-        slabs: if since(3, 1) { reclaim::Slabs::Bounded } else { reclaim::Slabs::WindUp },
+        ages_without_swap: said.age_without_swap,
+        saves_scans: said.save_scans,
+        references: match said.references {
+            References::Clean => reclaim::References::Pre3_3,
+            References::Executable => reclaim::References::Since3_3,
+        },
+        trusts_kswapd: said.give_up_with_kswapd,
+        slabs: match said.shrink_slab {
+            ShrinkSlab::WindUp => reclaim::Slabs::WindUp,
+            ShrinkSlab::Bounded => reclaim::Slabs::Bounded,
+        },
         isolate_modes,
     })
 }
 
 fn reclaim(of: &Kernel) -> reclaim::Rules {
     let by_zone = by_zone(of);
-    let retries = match () {
-        () if is_at_least(of, 6, 5) => reclaim::Retries::None,
-        () if is_at_least(of, 5, 1) => reclaim::Retries::Reads,
-        // The tables of 2010 and 2012 are of runs that count each fault once.
-        () if by_zone.is_some() => reclaim::Retries::None,
-        () => reclaim::Retries::Waits,
-    };
+    let (said, files) = (&of.reclaim, &of.filemap);
     reclaim::Rules {
-        retries,
-        swap_by_page: is_at_least(of, 3, 16) && !is_at_least(of, 6, 3),
-        folio_batch_size: if is_at_least(of, 6, 11) { 31 } else { 15 - usize::from(by_zone.is_some()) },
-        finishes_pageblocks: of.reclaim.pageblocks == Pageblocks::Finished,
-        cost_of_rotations: of.reclaim.scan_balance == ScanBalance::CostRotations,
-        skip_limit: of.reclaim.skip_limit.into(),
-        stats_flush: Ns::from(of.reclaim.stats_flush_ms) * 1_000_000,
+        retries: match files.fault_retry {
+            FaultRetry::None => reclaim::Retries::None,
+            FaultRetry::Waits => reclaim::Retries::Waits,
+            FaultRetry::Reads => reclaim::Retries::Reads,
+        },
+        mmap_sequential: files.mmap_sequential,
+        cold_pages: files.cold_pages,
+        swap_by_page: said.swap_rw_page,
+        folio_batch_size: said.pagevec_size as usize,
+        finishes_pageblocks: said.pageblocks == Pageblocks::Finished,
+        cost_of_rotations: said.scan_balance == ScanBalance::CostRotations,
+        skip_limit: said.skip_limit.into(),
+        stats_flush: Ns::from(said.stats_flush_ms) * 1_000_000,
+        writes_dirty_files: said.dirty_pages != DirtyPages::Never,
+        // These follow from the lists: what is not modelled otherwise is refused ([`crate::build::refuse`]).
+        new_anon_active: by_zone.is_some(),
+        workingset: by_zone.is_none(),
+        congestion: by_zone.is_some(),
+        early_compaction: by_zone.is_some(),
+        compacts_costly: by_zone.is_some_and(|variant| !variant.compacts_any_order),
+        defers_by_order: said.defer_by_order,
+        extfrag_threshold: of.sysctl.vm_extfrag_threshold.into(),
         swappiness: of.sysctl.vm_swappiness.into(),
         node_reclaim_mode: of.sysctl.vm_zone_reclaim_mode.into(),
         min_unmapped_ratio: of.sysctl.vm_min_unmapped_ratio.into(),
@@ -156,6 +192,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
 /// When and how much is written back.
 pub(crate) fn writeback(of: &Kernel) -> writeback::Rules {
     const NS_PER_CS: u64 = 10_000_000;
+    let Writeback { only_expired, dm_delay } = of.writeback;
     let sysctl = &of.sysctl;
     let limit = |percent: u32, bytes: Option<u64>| match bytes {
         Some(bytes) if bytes > 0 => Limit::Pages(bytes.div_ceil(4096)),
@@ -169,34 +206,34 @@ pub(crate) fn writeback(of: &Kernel) -> writeback::Rules {
         expire: u64::from(sysctl.vm_dirty_expire_centisecs) * NS_PER_CS,
         interval: u64::from(sysctl.vm_dirty_writeback_centisecs) * NS_PER_CS,
         laptop_mode: sysctl.vm_laptop_mode != 0,
-        only_expired: is_at_least(of, 6, 10),
-        ends_anywhere: is_at_least(of, 6, 7),
+        only_expired,
+        ends_anywhere: dm_delay == DmDelay::Thread,
         hz: of.hz.into(),
     }
 }
 
 fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
-    let said = &of.vmstat;
-    let fixed = match said.threshold {
+    let Vmstat { numa_counters, threshold, overstep, snapshot_reads, zoneinfo_folds, needs_update, files } = of.vmstat;
+    let fixed = match threshold {
         Threshold::Auto => None,
         Threshold::Fixed(threshold) => Some(threshold),
     };
-    let signed = matches!(said.numa_counters, NumaCounters::ZoneS8 | NumaCounters::ZoneS16 | NumaCounters::SeparateS8);
-    if signed && !said.overstep {
+    let signed = matches!(numa_counters, NumaCounters::ZoneS8 | NumaCounters::ZoneS16 | NumaCounters::SeparateS8);
+    if signed && !overstep {
         return Err(BuildError::NotModelled("kernel.vmstat.overstep = false", "signed differentials overstep"));
     }
     let separate = |threshold| Separate {
         threshold,
-        snapshot_reads: said.snapshot_reads,
-        update_test_fault: said.needs_update == NeedsUpdate::ItemsAsBytes,
+        snapshot_reads,
+        update_test_fault: needs_update == NeedsUpdate::ItemsAsBytes,
     };
     let wide = separate(Some(fixed.unwrap_or(SERIES_THRESHOLD)));
-    let design = match said.numa_counters {
+    let design = match numa_counters {
         NumaCounters::ZoneS8 | NumaCounters::ZoneS16 => Design::InZone,
         NumaCounters::SeparateS8 => Design::Separate(separate(None)),
         NumaCounters::SeparateU16 if of.sysctl.vm_numa_stat.is_some() => Design::Switched(wide),
         NumaCounters::SeparateU16 => Design::Separate(wide),
-        NumaCounters::Events => Design::Event { zoneinfo_folds: said.zoneinfo_folds },
+        NumaCounters::Events => Design::Event { zoneinfo_folds },
         NumaCounters::Off => Design::Off,
     };
     Ok(VmStatRules {
@@ -205,7 +242,7 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
         threshold: fixed.filter(|_| signed),
         stat_interval: u64::from(of.sysctl.vm_stat_interval) * NS_PER_S,
         hz: of.hz,
-        dialect: match said.files {
+        dialect: match files {
             Files::V2_6_36 => Dialect::V2_6_36,
             Files::V3_3 => Dialect::V3_3,
             Files::V3_5 => Dialect::V3_5,
@@ -218,31 +255,23 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
     })
 }
 
-/// How pages of files are found on a machine of so many nodes and CPUs; `by_zone`: zones are reclaimed.
-pub(crate) fn index(of: &Kernel, by_zone: bool, nodes: usize, cpus: usize) -> Index {
-    let asks = match is_at_least(of, 4, 20) {
-        true => SlabAllocMode::Wakes,
-        false if by_zone => SlabAllocMode::Waits,
-        false => SlabAllocMode::Lightly,
+/// How pages of files are found on a machine of so many nodes and CPUs.
+pub(crate) fn index(of: &Kernel, nodes: usize, cpus: usize) -> Index {
+    let asks = match of.filemap.index_blocks {
+        IndexBlocks::Wait => SlabAllocMode::Waits,
+        IndexBlocks::Light => SlabAllocMode::Lightly,
+        IndexBlocks::WakeKswapd => SlabAllocMode::Wakes,
     };
-    Index::new(nodes, cpus, asks, !by_zone)
-}
-
-/// Pages that a fault which reads maps together if they are in memory; before 3.15 its own alone.
-pub(crate) fn fault_around(of: &Kernel) -> u64 {
-    if is_at_least(of, 3, 15) { FAULT_AROUND } else { 1 }
+    Index::new(nodes, cpus, asks, by_zone(of).is_none())
 }
 
 /// How threads of the kernel share a CPU with others; `None`: those that wake take it, and all have turns.
 pub(crate) fn fair_rules(of: &Kernel, cpus: usize) -> Option<FairRules> {
-    let rules = if is_at_least(of, 6, 6) { FairRules::eevdf(cpus) } else { FairRules::cfs(cpus) };
-    by_zone(of).is_none().then_some(rules)
-}
-
-/// True if the kernel's version is at least this one.
-pub(super) fn is_at_least(of: &Kernel, major: u32, minor: u32) -> bool {
-    let mut numbers = of.version.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
+    match of.sched.fair {
+        Fair::Turns => None,
+        Fair::Cfs => Some(FairRules::cfs(cpus)),
+        Fair::Eevdf => Some(FairRules::eevdf(cpus)),
+    }
 }
 
 #[cfg(test)]
@@ -300,7 +329,7 @@ mod tests {
         let [of_3_3, of_3_4, removed, of_3_5] =
             ["3.3", "3.4", "3.4-lumpyremove", "3.5"].map(|release| by_zone(&kernel(release)).unwrap());
         assert_eq!((of_3_3.neighbours, of_3_3.kswapd_order_zero), (Neighbours::GiveUp, false));
-        let with = Variant { neighbours: Neighbours::Left, kswapd_order_zero: true, defers_by_order: true, ..of_3_3 };
+        let with = Variant { neighbours: Neighbours::Left, kswapd_order_zero: true, ..of_3_3 };
         assert_eq!(of_3_4, with);
         assert_eq!(removed, Variant { costly_writes: false, ..of_3_4 });
         let (sync_pass, blocks) = (SyncPass::None, Blocks::Compaction);

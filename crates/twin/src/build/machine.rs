@@ -1,11 +1,11 @@
 //! The machine: memory ranges from zones, costs in cycles.
 
-use super::kernel::is_at_least;
 use crate::frame::ZoneKind;
 use crate::hw::{Cpu, Curve, Device, LoopCosts, Machine, MachineError, Memory, MemoryError, Node, PageCosts, Path};
 use crate::mm::costs::FaultCosts;
 use crate::mm::kernel::ZoneState;
 use crate::mm::swap::Swap;
+use mmtwin_scenario::kernel::DmDelay;
 use mmtwin_scenario::units::Cost;
 use mmtwin_scenario::{Scenario, machine as say};
 use std::ops::Range;
@@ -87,7 +87,7 @@ pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
 pub(crate) fn behind_dm_delay(disk: Device, of: &Scenario) -> Device {
     const NS_PER_S: u64 = 1_000_000_000;
     let tick = NS_PER_S / u64::from(of.kernel.hz).max(1);
-    let timer_wheel = !is_at_least(&of.kernel, 6, 7);
+    let timer_wheel = of.kernel.writeback.dm_delay == DmDelay::Timer;
     if of.machine.disk.ticks { disk.at_ticks(tick, timer_wheel) } else { disk }
 }
 

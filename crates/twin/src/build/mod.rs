@@ -3,20 +3,21 @@
 //! The one place that knows both. What a scenario can say and no mechanism models is refused here, never passed over.
 
 mod cgroup;
-mod check;
+pub(crate) mod check;
 mod huge;
 mod kernel;
 mod machine;
-mod manifest;
+pub mod manifest;
 mod numa;
 mod policy;
+mod refuse;
 mod vmalloc;
 
 pub(crate) use cgroup::{cgroup_number, cgroups};
 pub use check::check;
 pub(crate) use huge::requests as huge_requests;
 pub use kernel::rules;
-pub(crate) use kernel::{fair_rules, fault_around, index, writeback};
+pub(crate) use kernel::{fair_rules, index, writeback};
 pub(crate) use machine::{behind_dm_delay, clear_huge_on, disks, fault_costs};
 pub use machine::{clear_huge, costs, machine, memory, with_zones};
 pub use manifest::manifest;
@@ -48,6 +49,9 @@ pub enum BuildError {
     /// The scenario asks for what is not modelled.
     #[error("{0}: not modelled; {1}")]
     NotModelled(&'static str, &'static str),
+    /// Keys of the scenario that no mechanism reads.
+    #[error(transparent)]
+    Keys(#[from] mmtwin_scenario::Faults),
     /// Something of the workload is not modelled; the place in the scenario comes first.
     #[error("{0}: not modelled; {1}")]
     NotModelledAt(String, String),
@@ -62,7 +66,7 @@ pub fn kernel_of(scenario: &Scenario, on: &SaidMachine, probe: Probe) -> Result<
     }
     kernel.probe.set_era(scenario.kernel.events.era());
     kernel.set_writeback(writeback(&scenario.kernel));
-    kernel.set_shared_budget(on.cpu.shared_budget);
+    kernel.set_single_threaded_tcg(on.cpu.single_threaded_tcg);
     kernel.set_event_time(on.cost.trace_event.0);
     kernel.age_counters(scenario.run.seed);
     Ok(kernel)

@@ -1,11 +1,10 @@
 //! NUMA balancing: rules, costs and the state before anything runs.
 
-use super::kernel::is_at_least;
 use super::{balance, clear_huge_on};
 use crate::hw::PAGE_SIZE;
 use crate::mm::prot_numa::{Balance, Mapping};
 use crate::mm::region::Region;
-use crate::numa::{Costs, Era, Mm, Numa, Rules, Task, Topology};
+use crate::numa::{Costs, Mm, Numa, Rules, Task, Topology};
 use mmtwin_scenario::program;
 use mmtwin_scenario::workload::Policy;
 use mmtwin_scenario::{Kernel, Scenario};
@@ -26,13 +25,10 @@ pub(crate) fn numa_rules(of: &Kernel) -> Rules {
     let deferred = of.sysctl.kernel_numa_balancing_migrate_deferred.unwrap_or(16);
     Rules {
         config: of.numa_balancing,
-        era: Rules::era_of(of.numa_balancing.rules),
+        sched: of.sched,
         hz: of.hz.into(),
         cpu_bits: of.nr_cpus.max(1).next_power_of_two().trailing_zeros(),
         migrate_deferred: deferred,
-        imbalance_pct: of.sched.numa_imbalance_pct.into(),
-        migration_cost: of.sched.migration_cost_ns,
-        cache_nice_tries: of.sched.cache_nice_tries,
     }
 }
 
@@ -61,10 +57,10 @@ pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<(usize, usize)>], r
     mappings
 }
 
-/// What a policy lets NUMA balancing do with a region. From 3.18 on shared memory is asked for a policy of its own, and the
+/// What a policy lets NUMA balancing do with a region. Shared memory may be asked for a policy of its own, and the
 /// implicit one is none (`vma_policy_mof`).
 fn balance_of(region: &Region, policy: &Policy, scenario: &Scenario) -> Balance {
-    let asks = !region.anon && !region.file && is_at_least(&scenario.kernel, 3, 18);
+    let asks = !region.anon && !region.file && scenario.kernel.numa_balancing.shmem_policy;
     match balance(policy, &scenario.machine) {
         Balance::Anywhere if asks => Balance::Never,
         balance => balance,
@@ -82,7 +78,7 @@ pub(crate) fn numa(scenario: &Scenario, mappings: &[Mapping], threads: &[(i32, i
     };
     let nodes = machine.nodes.len();
     let distance = machine.distance.iter().map(row).collect();
-    let topology = Topology::new(distance, (0..nodes).map(on).collect(), rules.era <= Era::V4_14);
+    let topology = Topology::new(distance, (0..nodes).map(on).collect(), rules.config.distance_limit_included);
     let copy = |from: usize| (0..nodes).map(|to| clear_huge_on(machine, from, to)).collect();
     let costs = Costs {
         process_start: cost.process_start.0,

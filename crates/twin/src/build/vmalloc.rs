@@ -32,7 +32,7 @@ pub fn vmalloc_test(
         rules: rules(&scenario.kernel.vmalloc)?,
         workload: workload(&scenario.machine, action, threads)?,
     };
-    if scenario.machine.cpu.shared_budget {
+    if scenario.machine.cpu.single_threaded_tcg {
         share_budget(&mut params, scenario.kernel.hz);
     }
     Ok(params)
@@ -107,11 +107,11 @@ fn rules(of: &Vmalloc) -> Result<Rules, BuildError> {
             say::PurgeAccounting::Batched => PurgeAccounting::Batched,
         },
         small_pools: match of.pool_decay {
-            say::PoolDecay::EmptiesSmall => SmallPools::Emptied,
-            say::PoolDecay::KeepsSmall => SmallPools::Kept,
+            say::PoolDecay::DecayAll => SmallPools::Emptied,
+            say::PoolDecay::KeepSmall => SmallPools::Kept,
         },
         counters: match of.counters {
-            say::AreaCounters::OneLine => Counters::OneLine,
+            say::AreaCounters::SharedCacheline => Counters::OneLine,
             say::AreaCounters::Aligned => Counters::Aligned,
         },
         lazy_max: of.lazy_max_pages.given(),

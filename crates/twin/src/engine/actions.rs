@@ -38,7 +38,7 @@ pub(super) fn page_work(kind: &ActionKind, caller: &Caller, machine: &Machine) -
         ActionKind::PageLoop { order, gfp, node, policy, hold, count, rate } => {
             (order, gfp, node, policy, Some(*hold), count, rate)
         }
-        ActionKind::PageFill { order, gfp, node, policy, count, rate } => (order, gfp, node, policy, None, count, rate),
+        ActionKind::PageHog { order, gfp, node, policy, count, rate } => (order, gfp, node, policy, None, count, rate),
         _ => return None,
     };
     let own = match (node, policy) {
@@ -72,10 +72,10 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
     let list = |cpus: &mmtwin_scenario::units::List| cpus.to_string();
     let (name, detail) = match kind {
         ActionKind::PageLoop { order, gfp, hold, .. } => ("page-loop", format!("order {order}, {gfp}, hold {hold}")),
-        ActionKind::PageFill { order, gfp, .. } => ("page-fill", format!("order {order}, {gfp}")),
-        ActionKind::HighAlloc { order, gfp, retry_hard, .. } => {
-            let how = if *retry_hard { ", retried hard" } else { "" };
-            ("high-alloc", format!("order {order}, {gfp}{how}"))
+        ActionKind::PageHog { order, gfp, .. } => ("page-hog", format!("order {order}, {gfp}")),
+        ActionKind::HighOrderAlloc { order, gfp, gfp_retry_mayfail, .. } => {
+            let how = if *gfp_retry_mayfail { ", retried hard" } else { "" };
+            ("high-order-alloc", format!("order {order}, {gfp}{how}"))
         }
         ActionKind::VmallocTest { tests, .. } => {
             let mask = tests.iter().map(|test| test.bit()).fold(0, |mask, bit| mask | bit);
@@ -157,8 +157,8 @@ impl Engine<'_> {
         if let ActionKind::Lookup { count } = action.kind {
             return self.look_up(thread, count, working, until);
         }
-        if let ActionKind::HighAlloc { order, gfp, count, interval, retry_hard } = &action.kind {
-            let request = Request { repeat: *retry_hard, ..request(*gfp).of_order(*order) };
+        if let ActionKind::HighOrderAlloc { order, gfp, count, interval, gfp_retry_mayfail } = &action.kind {
+            let request = Request { repeat: *gfp_retry_mayfail, ..request(*gfp).of_order(*order) };
             return self.high_alloc(thread, (&request, *count, interval.0 * PS_PER_NS), working, until);
         }
         working.part.operations += 1;
@@ -192,7 +192,7 @@ impl Engine<'_> {
             }
             ActionKind::VmallocTest { .. } => return self.gather(thread, action, working),
             // Those are above, the last is refused before the run.
-            ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } | ActionKind::HighAlloc { .. } => {}
+            ActionKind::PageLoop { .. } | ActionKind::PageHog { .. } | ActionKind::HighOrderAlloc { .. } => {}
             ActionKind::Lookup { .. } | ActionKind::ModuleCycle { .. } => {}
         }
         Ok(Step::Ended)

@@ -164,8 +164,8 @@ impl<'a> Engine<'a> {
         let mut memory = AccessState::new(load, costs, scenario.run.seed);
         (memory.regions, memory.swap, memory.disk) = (regions, swap, disk);
         let (nodes, cpus) = (kernel.machine.nodes.len(), kernel.machine.cpus.len());
-        memory.index = build::index(&scenario.kernel, kernel.reclaim.rules.per_zone_lru.is_some(), nodes, cpus);
-        memory.fault_around = build::fault_around(&scenario.kernel);
+        memory.index = build::index(&scenario.kernel, nodes, cpus);
+        memory.fault_around = scenario.kernel.filemap.fault_around_pages.into();
         memory.dentries = Dentries::new(nodes, cpus);
         for (number, region) in memory.regions.iter().enumerate() {
             if let Some(files) = region.files {
@@ -178,7 +178,7 @@ impl<'a> Engine<'a> {
             options,
             sink,
             queues: RunQueues::new(&kernel.machine),
-            host: scenario.machine.cpu.host_cpus.and_then(|host| Host::new(host.get(), cpus)),
+            host: scenario.machine.cpu.physical_cpus.and_then(|host| Host::new(host.get(), cpus)),
             memory,
             threads,
             processes,

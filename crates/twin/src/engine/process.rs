@@ -306,8 +306,8 @@ fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> Touching {
     // It always writes, so the stream's random numbers are not asked for.
     let stream = Stream::new(Pattern::Walk(Cursor::new(pages.end - pages.start, 1, 0)), 1.0, seed, 0);
     let (number, count, via) = (region, None, Via::Mmap);
-    let (think, sleep, lines, shared, renew) = (0, 0, 1, false, false);
-    Touching { number, region, pages, stream, think, sleep, count, via, lines, shared, renew }
+    let (think, sleep, lines, shared, recycle) = (0, 0, 1, false, false);
+    Touching { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle }
 }
 
 impl Thread {

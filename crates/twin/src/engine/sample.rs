@@ -137,7 +137,7 @@ impl Engine<'_> {
     /// For how long those wait that wait for a sample.
     pub(super) fn sampling(&self) -> Ns {
         let machine = &self.scenario.machine;
-        if machine.cpu.shared_budget { machine.cost.sample.0.div_ceil(PS_PER_NS) } else { 0 }
+        if machine.cpu.single_threaded_tcg { machine.cost.sample.0.div_ceil(PS_PER_NS) } else { 0 }
     }
 
     /// Takes the sample at the end of a process's phase. Of many processes it has the regions of that one only: with those of

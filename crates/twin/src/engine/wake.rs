@@ -13,7 +13,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A thread wants to run from a time on. Where zones are reclaimed one that has slept in reclaim takes its CPU at once, as
+    /// A thread wants to run from a time on. Where all have turns one that has slept in reclaim takes its CPU at once, as
     /// its waits are measured, and so does one of the kernel.
     pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
         let reclaimed = self.threads[thread].throttled.take().is_some();
@@ -24,7 +24,7 @@ impl Engine<'_> {
         }
         let cpu = self.threads[thread].caller.cpu;
         let first = reclaimed || thread >= self.workload_threads();
-        let idle = match first && self.kernel.reclaim.rules.per_zone_lru.is_some() {
+        let idle = match first {
             true => self.queues.enqueue_first(cpu, thread),
             false => self.queues.enqueue(cpu, thread),
         };

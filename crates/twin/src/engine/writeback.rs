@@ -115,14 +115,14 @@ impl Engine<'_> {
         end_io && !self.kernel.writeback.rules.ends_anywhere
     }
 
-    /// At the end of a slice threads of the kernel that wait for others go where fewer do; where zones are reclaimed only an
-    /// idle CPU takes one. A thread that is moved waits behind all others, so that one which moves again and again never
+    /// At the end of a slice threads of the kernel that wait for others go where fewer do; where all have turns only an idle
+    /// CPU takes one. A thread that is moved waits behind all others, so that one which moves again and again never
     /// runs: beside 24 threads that sleep and wake, kswapd of 3.4 once had to wait for 14 s.
     pub(super) fn spread_kernel_threads(&mut self) -> Result<(), RunError> {
         if self.writeback_threads.is_none() {
             return Ok(());
         }
-        let only_idle = self.kernel.reclaim.rules.per_zone_lru.is_some();
+        let only_idle = !self.queues.is_fair();
         for thread in self.kernel_threads().filter(|thread| !self.is_bound(*thread)).collect::<Vec<_>>() {
             let from = self.threads[thread].caller.cpu;
             let here = self.queues.len(from);

@@ -1,4 +1,4 @@
-//! The host of a guest whose CPUs are threads of it, and more than it has CPUs (`machine.cpu.host_cpus`).
+//! The host of a guest whose CPUs are threads of it, and more than it has CPUs (`machine.cpu.physical_cpus`).
 //!
 //! While no more CPUs are busy than the host has, each runs at full speed; of more some wait. An idle CPU is a thread that
 //! sleeps. The host is Linux 6.18 (`kernel/sched/fair.c`) with 250 ticks a second, its threads are of one weight. Each of its

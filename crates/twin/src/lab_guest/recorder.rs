@@ -27,7 +27,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// The recorder of a scenario on a machine whose CPUs share their budget, as the last task; else `None`.
     pub(crate) fn of(scenario: &Scenario, machine: &Machine, numa: &mut Numa) -> Option<Recorder> {
-        if !scenario.machine.cpu.shared_budget {
+        if !scenario.machine.cpu.single_threaded_tcg {
             return None;
         }
         let allowed = free_cpu(scenario, machine);

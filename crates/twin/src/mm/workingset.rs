@@ -35,8 +35,7 @@ impl Reclaim {
 
     /// A page comes back that has left a shadow. It is on no list yet.
     pub(crate) fn refault(&mut self, frames: &mut Frames, stat: &mut VmStat, page: Pfn, shadow: u32) {
-        if self.rules.per_zone_lru.is_some() {
-            // Nobody watched refaults before 3.15.
+        if !self.rules.workingset {
             return;
         }
         let (bits, lruvecs) = (age_bits(self.lru.len()), number_bits(self.lru.len()));

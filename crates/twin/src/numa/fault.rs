@@ -7,7 +7,7 @@
 use super::decisions::Handled;
 use super::filter::{FaultContext, cpu_of, cpupid};
 use super::statistics::Fault;
-use super::{Era, Numa, NumaCtx, filter};
+use super::{Numa, NumaCtx, filter};
 use crate::mm::prot_numa::Unit;
 use crate::mm::region::Entry;
 use mmtwin_event::rules::Rule;
@@ -33,8 +33,7 @@ impl Numa {
         let last = ctx.kernel.alloc.frames.owner(page);
         let last_node = ctx.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
         let question = FaultContext { last, last_node, src, dst: here };
-        // From 6.9 on nodes without memory are not asked for.
-        let able = self.rules.era < Era::V6_12 || !ctx.kernel.machine.nodes[here].memory.is_empty();
+        let able = self.rules.config.memoryless_target || !ctx.kernel.machine.nodes[here].memory.is_empty();
         let (mut misplaced, mut rule) = (false, if able { Rule::OtherPolicy } else { Rule::NoMemory });
         if is_local {
             rule = Rule::Local;
@@ -53,13 +52,14 @@ impl Numa {
         self.tasks[task].spent.migrate += ctx.kernel.clock(cpu) - before;
         let handled = Handled { at, mapping, unit, pfn: page, fault: question, rule, wanted: misplaced, migrated };
         self.write_fault(ctx, task, handled);
-        if migrated && !unit.huge && self.rules.era >= Era::V6_12 && ctx.memory.regions[region].anon {
+        if migrated && !unit.huge && !self.rules.config.saved_write && ctx.memory.regions[region].anon {
             self.wp_page_reuse(ctx, task, mapping, unit);
         }
         if let Some(Some(state)) = self.vma_of(mm, mapping) {
             state.fault(pid);
         }
         let of = &ctx.memory.regions[region];
+        // Only anonymous memory is huge.
         let shares = !of.anon && of.mapcount(unit.page.into()) > 1;
         // A clean page of a file is mapped for reading, so that its first write is seen.
         let no_group = of.file;
@@ -70,7 +70,7 @@ impl Numa {
             migrated,
             failed: misplaced && !migrated,
             was_local: is_local,
-            shared: shares && (!unit.huge || self.rules.era >= Era::V6_12),
+            shared: shares,
             no_group,
         };
         self.tasks[task].spent.fault += ctx.kernel.clock(cpu) - begun;

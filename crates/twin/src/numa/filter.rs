@@ -8,7 +8,7 @@ use super::group::Group;
 use super::{Rules, Task};
 use crate::mm::prot_numa::Balance;
 use mmtwin_event::rules::Rule;
-use mmtwin_scenario::kernel::{ActiveSetTest, SharedPages};
+use mmtwin_scenario::kernel::{ActiveNodesCompare, SharedPages};
 
 /// Who faulted last on a page that nobody has.
 pub(crate) const UNSET: u32 = u32::MAX;
@@ -49,7 +49,7 @@ pub(crate) struct FaultContext {
 /// True if the page may move to the task's node, and by which rule. The cpupid has been exchanged.
 pub(crate) fn should_migrate(rules: &Rules, task: &mut Task, group: Option<&Group>, of: FaultContext) -> (bool, Rule) {
     let is_private = matches(task.pid, of.last);
-    let early = rules.config.early_life && (task.numa_preferred_nid.is_none() || task.numa_scan_seq <= 4);
+    let early = rules.config.first_scans && (task.numa_preferred_nid.is_none() || task.numa_scan_seq <= 4);
     if early && (pid_unset(of.last) || is_private) {
         return (true, Rule::FirstScans);
     }
@@ -88,9 +88,9 @@ fn by_active_set(rules: &Rules, group: &Group, src: usize, dst: usize) -> (bool,
         return (true, Rule::SrcInactive);
     }
     let (from, to) = (group.mem(src), group.mem(dst));
-    let less = match rules.config.active_set_test {
-        ActiveSetTest::Multiply => to < from * 3 / 4,
-        ActiveSetTest::Shift => to < from - (from >> 2),
+    let less = match rules.config.active_nodes_compare {
+        ActiveNodesCompare::Multiply => to < from * 3 / 4,
+        ActiveNodesCompare::Shift => to < from - (from >> 2),
     };
     (less, Rule::BothActive)
 }
@@ -108,7 +108,7 @@ fn by_three_quarters(group: &Group, src: usize, dst: usize) -> (bool, Rule) {
 pub(crate) fn exchanges(rules: &Rules, balance: Balance, is_local: bool, here: usize) -> bool {
     match balance {
         Balance::Never => false,
-        Balance::Anywhere => !is_local || rules.config.local_exchange,
+        Balance::Anywhere => !is_local || rules.config.cpupid_xchg_on_local,
         Balance::Within(nodes) => nodes.has(here),
     }
 }
@@ -182,7 +182,7 @@ mod tests {
         assert!(ask(0b11, [100, 74], &rules) && !ask(0b11, [100, 75], &rules));
         // 3/4 of 7 is 5 in one form, 6 in the other.
         assert!(!ask(0b11, [7, 5], &rules));
-        rules.config.active_set_test = ActiveSetTest::Shift;
+        rules.config.active_nodes_compare = ActiveNodesCompare::Shift;
         assert!(ask(0b11, [7, 5], &rules));
     }
 

@@ -3,11 +3,11 @@
 //!
 //! Checked by `task_migrate_tests.rs`.
 
-use super::{Era, Numa, group_weight, task_weight};
+use super::{Numa, group_weight, task_weight};
 use crate::probe::Probe;
-use crate::sched::{BalanceRules, BalanceTask, Balancer, Hooks, ImbalanceRule, Level, Locality, NodeMove, RunQueues};
+use crate::sched::{BalanceRules, BalanceTask, Balancer, Hooks, Level, Locality, NodeMove, RunQueues};
 use crate::time::Ns;
-use mmtwin_scenario::kernel::BalancerHook;
+use mmtwin_scenario::kernel::MigrateDegradesLocality;
 
 impl Numa {
     /// The tasks that a CPU pulls now in a domain, if that is due. `online` says which CPUs are.
@@ -25,32 +25,16 @@ impl Numa {
             BalanceTask { pid: of.pid, preferred_nid: of.numa_preferred_nid, exec_start: of.exec_start }
         };
         let hooks = Hooks {
-            rules: self.balance_rules(),
+            rules: BalanceRules { hz: self.rules.hz, sched: self.rules.sched },
             cpus: &self.topology.cpus,
             task: &task,
             may_run_on: &|task, cpu| self.tasks[task].may_run_on(cpu),
-            locality: &|to| match self.rules.config.balancer_hook {
-                BalancerHook::Pair => self.improves_locality(to),
-                BalancerHook::Weights => self.degrades_locality(to),
+            locality: &|to| match self.rules.config.migrate_degrades_locality {
+                MigrateDegradesLocality::Pair => self.improves_locality(to),
+                MigrateDegradesLocality::Weights => self.degrades_locality(to),
             },
         };
         balancer.balance(place, queues, &hooks, online, probe, now)
-    }
-
-    fn balance_rules(&self) -> BalanceRules {
-        let rules = &self.rules;
-        let imbalance = match rules.era {
-            Era::V3_13 | Era::V2014 | Era::V3_18 => ImbalanceRule::EarlyLoad,
-            Era::V4_14 | Era::V4_19 => ImbalanceRule::Load,
-            Era::V6_1 | Era::V6_12 => ImbalanceRule::GroupType,
-        };
-        BalanceRules {
-            hz: rules.hz,
-            imbalance,
-            imbalance_pct: rules.imbalance_pct,
-            cache_nice_tries: rules.cache_nice_tries,
-            migration_cost: rules.migration_cost,
-        }
     }
 
     /// `migrate_degrades_locality` of 4.14 and newer.

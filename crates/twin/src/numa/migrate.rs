@@ -9,7 +9,7 @@
 //! Checked by `tests/numa_balancing.rs`.
 
 use super::rate_limit::LIMIT;
-use super::{Era, Numa, NumaCtx};
+use super::{Numa, NumaCtx};
 use crate::frame::{Flag, Pfn, ZoneKind};
 use crate::mm::prot_numa::{HUGE_PAGES, Unit};
 use crate::mm::region::Entry;
@@ -98,8 +98,7 @@ impl Numa {
 
     /// Counts an attempt that reached migration.
     fn count(&self, ctx: &mut NumaCtx<'_>, cpu: u32, who: Who, unit: Unit, done: bool) {
-        // Huge pages had a function of their own before 5.14, without the event.
-        let (pages, modern) = (unit.pages(), self.rules.era >= Era::V6_1);
+        let (pages, modern) = (unit.pages(), !self.rules.config.huge_migration_apart);
         let (succeeded, failed) = if done { (pages, 0) } else { (0, pages) };
         let (huge_done, huge_failed) = (u64::from(unit.huge && done), u64::from(unit.huge && !done));
         let events = &mut ctx.kernel.stat.events.numa;

@@ -39,7 +39,7 @@ mod vma_filter;
 
 pub(crate) use decisions::{nid_of, write_group, write_period};
 pub(crate) use group::Groups;
-pub(crate) use rules::{Era, Rules};
+pub(crate) use rules::Rules;
 pub(crate) use task::{Mm, Spent, Task};
 pub(crate) use topology::Topology;
 

@@ -6,9 +6,9 @@
 //! formulas; the failure branch and its three variants by name.
 
 use super::group::Group;
-use super::{Era, Rules, Task};
+use super::{Rules, Task};
 use mmtwin_event::rules::Rule;
-use mmtwin_scenario::kernel::FailureSlowdown;
+use mmtwin_scenario::kernel::{BackoffOnMigrateFail, PeriodAdaptation, PeriodReset};
 
 /// Largest part of the machine's bandwidth that may go into scanning, in MB per second.
 const MAX_SCAN_WINDOW: u64 = 2560;
@@ -43,7 +43,7 @@ impl Rules {
 
     /// A group's factor on a period.
     fn scaled(&self, period: u64, group: Option<&Group>) -> u64 {
-        match group.filter(|_| self.era >= Era::V4_14) {
+        match group.filter(|_| self.config.period_by_group) {
             Some(group) => {
                 let (shared, private) = (group.shared(), group.private());
                 period * group.refcount * (shared + 1) / (private + shared + 1)
@@ -74,13 +74,13 @@ impl Rules {
         group: Option<&Group>,
     ) -> (Option<u64>, Rule) {
         let (local, remote) = (task.locality.local, task.locality.remote);
-        let failed = match (self.era <= Era::V3_18, self.config.failure_slowdown) {
-            (true, _) | (_, FailureSlowdown::None) => false,
-            (_, FailureSlowdown::Literal | FailureSlowdown::Cleared) => task.locality.failed > 0,
+        let failed = match self.config.backoff_on_migrate_fail {
+            BackoffOnMigrateFail::None => false,
+            BackoffOnMigrateFail::Literal | BackoffOnMigrateFail::Cleared => task.locality.failed > 0,
         };
         if local + types.shared == 0 || failed {
             task.numa_scan_period = task.numa_scan_period_max.min(task.numa_scan_period << 1);
-            if self.config.failure_slowdown == FailureSlowdown::Cleared {
+            if self.config.backoff_on_migrate_fail == BackoffOnMigrateFail::Cleared {
                 task.locality = Default::default();
             }
             let rule = if failed { Rule::FailedMigration } else { Rule::NothingShared };
@@ -90,13 +90,15 @@ impl Rules {
         let local_ratio = (local * NUMA_PERIOD_SLOTS).checked_div(local + remote).unwrap_or(0);
         let types_sum = types.private + types.shared;
         let over = |ratio: u64, threshold: u64| (ratio as i64 - threshold as i64).max(1) * slot;
-        let (change, rule) = if self.era <= Era::V3_18 {
-            let threshold = if self.era == Era::V3_18 { NUMA_PERIOD_THRESHOLD } else { OLD_THRESHOLD };
+        let adaptation = self.config.period_adaptation;
+        let (change, rule) = if adaptation != PeriodAdaptation::PrivateOrLocal {
+            let merged = adaptation == PeriodAdaptation::LocalSeven;
+            let threshold = if merged { NUMA_PERIOD_THRESHOLD } else { OLD_THRESHOLD };
             if local_ratio >= threshold {
                 (over(local_ratio, threshold), Rule::MostlyLocal)
             } else {
                 // Private faults show where memory belongs, shared ones only that somebody else uses it too.
-                let all = types_sum + u64::from(self.era == Era::V3_18);
+                let all = types_sum + u64::from(merged);
                 let ratio = (types.private * NUMA_PERIOD_SLOTS).div_ceil(all.max(1)) as i64;
                 let less = (threshold as i64 - local_ratio as i64) * slot * ratio;
                 (-less / NUMA_PERIOD_SLOTS as i64, Rule::ScanFaster)
@@ -119,7 +121,8 @@ impl Rules {
 
     /// A task with fault statistics has come to another node: its memory may be far now.
     pub(crate) fn update_scan_period(&self, task: &mut Task, from: usize, to: usize, rss: u64, group: Option<&Group>) {
-        if self.era < Era::V4_19 || task.numa_faults.is_empty() || from == to {
+        let resets = self.config.period_reset == PeriodReset::NodeChange;
+        if !resets || task.numa_faults.is_empty() || from == to {
             return;
         }
         // Scanning is fast already while nothing is known, and going home or away from elsewhere changes nothing.
@@ -197,10 +200,10 @@ mod tests {
         assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (Some(500), failed));
         assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (Some(1000), failed));
         assert_eq!((at.numa_scan_period, at.locality.failed), (4000, 1));
-        rules.config.failure_slowdown = FailureSlowdown::Cleared;
+        rules.config.backoff_on_migrate_fail = BackoffOnMigrateFail::Cleared;
         rules.update_task_scan_period(&mut at, types, 0, None);
         assert_eq!((at.numa_scan_period, at.locality), (8000, Locality::default()));
-        rules.config.failure_slowdown = FailureSlowdown::None;
+        rules.config.backoff_on_migrate_fail = BackoffOnMigrateFail::None;
         let mut at = task(10_000, 50, 50, 1);
         assert_eq!(rules.update_task_scan_period(&mut at, types, 0, None), (None, Rule::ScanFaster));
         assert_eq!(at.numa_scan_period, 8000);

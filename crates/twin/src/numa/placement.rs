@@ -10,12 +10,12 @@ use super::active::Moment;
 use super::decisions::write_adapted;
 use super::period::FaultTypes;
 use super::task::{CPU, CPUBUF, MEM, MEMBUF, fault_index};
-use super::{Era, Groups, Mm, Rules, Task, Topology, active, nid_of};
+use super::{Groups, Mm, Rules, Task, Topology, active, nid_of};
 use crate::probe::Probe;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::{NumaNodeFaults, NumaPlacement};
-use mmtwin_scenario::kernel::{ActiveSet, CpuWeight, Statistics};
+use mmtwin_scenario::kernel::{ActiveSet, CpuWeight, GroupPlacement, PlacementMoves, Statistics};
 
 /// `LOAD_AVG_MAX`: the load sum of a task that always ran.
 pub(crate) const LOAD_AVG_MAX: u64 = 47742;
@@ -67,7 +67,7 @@ pub(crate) fn task_numa_placement(placement_ctx: &mut PlacementCtx<'_>, task: &m
             (own_best, own_most) = (Some(nid), own);
         }
     }
-    if rules.era <= Era::V4_14 {
+    if rules.config.period_before_placement {
         set_period(placement_ctx, task, types);
     }
     let mut chosen = best.map(|nid| if topology.has_cpus(nid) { nid } else { topology.nearest_with_cpus(nid) });
@@ -81,7 +81,7 @@ pub(crate) fn task_numa_placement(placement_ctx: &mut PlacementCtx<'_>, task: &m
             }
             ActiveSet::None => {}
         }
-        if rules.era >= Era::V3_18 {
+        if rules.config.group_placement == GroupPlacement::Topology {
             let total = group.total_faults;
             let before = chosen;
             chosen = chosen.map(|nid| topology.preferred_group_nid(nid, total, |nid| group.mem(nid)));
@@ -95,7 +95,7 @@ pub(crate) fn task_numa_placement(placement_ctx: &mut PlacementCtx<'_>, task: &m
             chosen = own_best;
         }
     }
-    if rules.era <= Era::V4_14 {
+    if rules.config.own_faults_decide {
         enough = own_most > 0;
     }
     let old = task.numa_preferred_nid;
@@ -105,14 +105,14 @@ pub(crate) fn task_numa_placement(placement_ctx: &mut PlacementCtx<'_>, task: &m
     if let Some(chosen) = chosen.filter(|_| enough) {
         let new = task.numa_preferred_nid != Some(chosen);
         task.numa_preferred_nid = Some(chosen);
-        placed.migrate = match rules.era {
-            Era::V3_13 | Era::V2014 => new,
-            Era::V3_18 | Era::V4_14 => !topology.cpus[chosen].contains(&task.cpu),
-            Era::V4_19 | Era::V6_1 | Era::V6_12 => false,
+        placed.migrate = match rules.config.placement_moves {
+            PlacementMoves::NewNode => new,
+            PlacementMoves::OtherNode => !topology.cpus[chosen].contains(&task.cpu),
+            PlacementMoves::Never => false,
         };
     }
     write(placement_ctx, task, old, (best, best_faults), rule);
-    if rules.era > Era::V4_14 {
+    if !rules.config.period_before_placement {
         set_period(placement_ctx, task, types);
     }
     placed
@@ -191,9 +191,11 @@ struct Weighing {
 
 impl Weighing {
     fn new(rules: &Rules, task: &mut Task, placed: &mut Placed) -> Weighing {
-        let faults = task.locality.local + task.locality.remote + u64::from(rules.era == Era::V2014);
-        let average = ((task.load_sum * LOAD_AVG_MAX as f64) as u64, LOAD_AVG_MAX);
         let kind = rules.config.cpu_weight;
+        // The series counted one more; as merged that is in the formula.
+        let posted = !matches!(kind, CpuWeight::None | CpuWeight::Modern65536);
+        let faults = task.locality.local + task.locality.remote + u64::from(posted);
+        let average = ((task.load_sum * LOAD_AVG_MAX as f64) as u64, LOAD_AVG_MAX);
         let (runtime, period) = if kind == CpuWeight::Average16384 || task.last_task_numa_placement == 0 {
             average
         } else {
@@ -226,7 +228,7 @@ impl Weighing {
 /// Adds the buffers to half of what was before, in the task's and its group's statistics.
 fn decay(placement_ctx: &mut PlacementCtx<'_>, task: &mut Task, weighing: &Weighing) -> FaultTypes {
     let nodes = placement_ctx.topology.nodes();
-    let has_cpu_faults = placement_ctx.rules.era >= Era::V2014;
+    let has_cpu_faults = placement_ctx.rules.config.cpu_faults;
     // Half of an odd number is rounded down where it is halved in place, up where half is subtracted.
     let kept = |old: u64| match placement_ctx.rules.config.statistics {
         Statistics::InPlace => old >> 1,

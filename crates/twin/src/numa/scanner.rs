@@ -10,7 +10,7 @@
 //! task is due.
 
 use super::vma_filter::{Reason, Scan, Verdict};
-use super::{Era, Mm, Numa, Task, vma_filter};
+use super::{Mm, Numa, Task, vma_filter};
 use crate::frame::Flag;
 use crate::hw::PAGE_SIZE;
 use crate::mm::kernel::Kernel;
@@ -70,10 +70,10 @@ impl Numa {
         let (rules, jiffies) = (&self.rules, self.rules.jiffies(now));
         let of = &self.tasks[task];
         let period = of.numa_scan_period * MS;
-        let due = match rules.era <= Era::V3_18 {
+        let due = match rules.config.scan_stamp_ahead {
+            true => of.sum_exec > of.node_stamp + period,
             // A stamp ahead of the time wraps and is due.
-            true => of.sum_exec.wrapping_sub(of.node_stamp) > period,
-            false => of.sum_exec > of.node_stamp + period,
+            false => of.sum_exec.wrapping_sub(of.node_stamp) > period,
         };
         if !of.alive || !due {
             return false;
@@ -130,7 +130,7 @@ impl Numa {
         let of = &mut self.tasks[task];
         of.spent.scan += spent;
         of.exec += spent;
-        if rules.era > Era::V3_18 {
+        if rules.config.scan_overhead_cap {
             // What it has run is up to date at ticks, and the scan begins after one.
             let ticks = spent / PS_PER_NS / rules.tick();
             of.node_stamp += 32 * ticks * rules.tick();
@@ -248,21 +248,21 @@ impl Window<'_> {
     fn scan(&mut self, at: usize, start: &mut u64) -> bool {
         let (mapping, vm_end) = (self.mm().mappings[at], self.end(at));
         let vm_start = self.memory.mappings[mapping].start;
-        let old = self.numa.rules.era <= Era::V3_18;
+        let limited = self.numa.rules.config.scan_virtual_limit;
         *start = (*start).max(vm_start);
         while *start < vm_end {
             let wanted = *start + (self.pages.max(0) as u64) * PAGE_SIZE;
             let end = wanted.next_multiple_of(HUGE_PAGES * PAGE_SIZE).min(vm_end);
             let first = (*start - vm_start) / PAGE_SIZE;
             let marked = self.mark(mapping, first, (end - vm_start) / PAGE_SIZE);
-            self.hit = marked.pages > 0 || old && self.hit;
+            self.hit = marked.pages > 0 || !limited && self.hit;
             let looked = ((end - *start) / PAGE_SIZE) as i64;
             if self.hit {
                 self.pages -= looked;
             }
             self.virtpages -= looked;
             *start = end;
-            if self.pages <= 0 || !old && self.virtpages <= 0 {
+            if self.pages <= 0 || limited && self.virtpages <= 0 {
                 return true;
             }
         }

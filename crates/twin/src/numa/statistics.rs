@@ -7,10 +7,10 @@ use super::active::Moment;
 use super::filter::{UNSET, cpu_of, matches};
 use super::placement::PlacementCtx;
 use super::task::{CPUBUF, MEMBUF, fault_index};
-use super::{Era, Groups, Numa, NumaCtx, active, placement, write_group};
+use super::{Groups, Numa, NumaCtx, active, placement, write_group};
 use crate::probe::{Probe, Task as Who};
 use mmtwin_event::rules::Rule;
-use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, RefreshAtJoin, SharedPages};
+use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, PlacementAt, RecomputeOnJoin, SharedPages};
 
 /// A hinting fault that is over.
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +51,11 @@ impl Numa {
         let local = fault.was_local || !private && self.counts_as_local(task, cpu_node, fault.mem_node);
         let retry = jiffies > self.tasks[task].numa_migrate_retry;
         let mut migrate = false;
-        if retry || self.rules.era <= Era::V4_14 {
+        if retry || self.rules.config.placement_at == PlacementAt::EveryFault {
             migrate = self.place(ctx, task);
         }
         let of = &self.tasks[task];
-        migrate |= retry && (self.rules.era > Era::V3_13 || of.numa_migrate_retry > 0);
+        migrate |= retry && (self.rules.config.first_retry || of.numa_migrate_retry > 0);
         let of = &mut self.tasks[task];
         if fault.migrated {
             of.numa_pages_migrated += fault.pages;
@@ -74,11 +74,14 @@ impl Numa {
         let Some(group) = self.groups.of(&self.tasks[task]).filter(|group| group.active_nodes > 1) else {
             return false;
         };
-        match self.rules.config.active_set {
-            ActiveSet::Count => group.is_active(cpu_node) && group.is_active(mem_node),
-            _ if self.rules.era == Era::V3_18 => group.mask >> cpu_node & group.mask >> mem_node & 1 == 1,
-            ActiveSet::None | ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => false,
-        }
+        let config = &self.rules.config;
+        config.active_set_is_local
+            && match config.active_set {
+                ActiveSet::Count => group.is_active(cpu_node) && group.is_active(mem_node),
+                ActiveSet::None | ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => {
+                    group.mask >> cpu_node & group.mask >> mem_node & 1 == 1
+                }
+            }
     }
 
     fn place(&mut self, ctx: &mut NumaCtx<'_>, task: usize) -> bool {
@@ -138,7 +141,7 @@ impl Numa {
             self.groups.join(&mut self.tasks[task], to);
         }
         let (joined, nodes) = (self.tasks[task].numa_group, self.topology.nodes());
-        refresh_at_join(&mut self.groups, &self.rules.config, (joined, from), nodes, &mut ctx.kernel.probe, moment);
+        recompute_on_join(&mut self.groups, &self.rules.config, (joined, from), nodes, &mut ctx.kernel.probe, moment);
         false
     }
 }
@@ -146,7 +149,7 @@ impl Numa {
 /// The 2014 series computes an active set when a task has joined a group: that of the group which the task left in the
 /// postings that ask for the task's group before they change it, that of the joined one later. A group that nobody is
 /// left in is gone.
-fn refresh_at_join(
+fn recompute_on_join(
     groups: &mut Groups,
     config: &NumaBalancing,
     (joined, left): (Option<usize>, Option<usize>),
@@ -157,11 +160,11 @@ fn refresh_at_join(
     if config.shared_pages != SharedPages::ActiveSet {
         return;
     }
-    let of = match config.refresh_at_join {
-        RefreshAtJoin::None => [None, None],
-        RefreshAtJoin::Left => [None, left],
-        RefreshAtJoin::Joined => [joined, None],
-        RefreshAtJoin::Both => [joined, left],
+    let of = match config.recompute_on_join {
+        RecomputeOnJoin::None => [None, None],
+        RecomputeOnJoin::Left => [None, left],
+        RecomputeOnJoin::Joined => [joined, None],
+        RecomputeOnJoin::Both => [joined, left],
     };
     for group in of.into_iter().flatten() {
         if let Some(group) = groups.get_mut(group) {
@@ -178,9 +181,9 @@ mod tests {
 
     /// Masks of the groups that a task leaves and joins, both of which began on node 0. Those who stay have faulted on
     /// node 1 in the one and on node 2 in the other; the task itself on node 0.
-    fn masks(release: &str, at_join: Option<RefreshAtJoin>) -> [u64; 2] {
+    fn masks(release: &str, at_join: Option<RecomputeOnJoin>) -> [u64; 2] {
         let mut config = Rules::of(release).config;
-        config.refresh_at_join = at_join.unwrap_or(config.refresh_at_join);
+        config.recompute_on_join = at_join.unwrap_or(config.recompute_on_join);
         let (nodes, mut groups) = (4, Groups::default());
         let task = |pid: i32, nid: usize| {
             let mut task = Task::new(pid, 1, 0, None);
@@ -194,7 +197,7 @@ mod tests {
         groups.join(&mut goes, 0);
         groups.join(&mut goes, 1);
         let moment = Moment { at: 0, cpu: 0, who: Who::default() };
-        refresh_at_join(&mut groups, &config, (goes.numa_group, Some(0)), nodes, &mut Probe::off(), moment);
+        recompute_on_join(&mut groups, &config, (goes.numa_group, Some(0)), nodes, &mut Probe::off(), moment);
         [&stays, &other].map(|task| groups.of(task).map_or(0, |group| group.mask))
     }
 
@@ -206,8 +209,8 @@ mod tests {
             assert_eq!(masks(release, None), left, "{release}");
         }
         assert_eq!(masks("2014-v4", None), joined);
-        assert_eq!(masks("2014-v1", Some(RefreshAtJoin::Joined)), joined);
-        assert_eq!(masks("2014-v4", Some(RefreshAtJoin::Both)), [left[0], joined[1]]);
+        assert_eq!(masks("2014-v1", Some(RecomputeOnJoin::Joined)), joined);
+        assert_eq!(masks("2014-v4", Some(RecomputeOnJoin::Both)), [left[0], joined[1]]);
         for release in ["merged-3.15", "6.1"] {
             assert_eq!(masks(release, None), [0b0001; 2], "{release}");
         }

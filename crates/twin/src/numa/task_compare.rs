@@ -6,11 +6,12 @@
 //! Checked by `numa_tests.rs`.
 
 use super::task_migrate::{Busy, LOAD, NodeStats};
-use super::{Era, Numa, NumaCtx};
+use super::{Numa, NumaCtx};
 use crate::sched::imbalance::{adjust_numa_imbalance, imb_numa_nr};
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::{NumaSearchCpu, NumaSearchNode};
+use mmtwin_scenario::kernel::TaskSearch;
 
 /// Improvement that is worth a swap.
 const SMALLIMP: i64 = 30;
@@ -152,8 +153,8 @@ impl<'a, 'k> Search<'a, 'k> {
     /// Searches a node; a rule if that decides without a look at its CPUs.
     fn search(&mut self, candidate: &mut Candidate) -> Option<Rule> {
         let (nid, stats) = (candidate.nid, candidate.stats);
-        if self.numa.rules.era <= Era::V4_14 {
-            if self.numa.rules.era == Era::V4_14 && !self.has_capacity(&candidate.stats) {
+        if !self.by_node_type() {
+            if self.numa.rules.config.task_search == TaskSearch::Capacity && !self.has_capacity(&candidate.stats) {
                 return Some(Rule::NoCapacity);
             }
             candidate.may_move = true;
@@ -173,9 +174,9 @@ impl<'a, 'k> Search<'a, 'k> {
                 continue;
             }
             let before = self.best_imp;
-            let verdict = match self.numa.rules.era <= Era::V4_14 {
-                true => self.compare_old(candidate, cpu),
-                false => self.compare(candidate, cpu),
+            let verdict = match self.by_node_type() {
+                true => self.compare(candidate, cpu),
+                false => self.compare_old(candidate, cpu),
             };
             if self.wants[1] {
                 let curr = self.ctx.queues.running(cpu).map_or(0, |task| self.numa.tasks[task].pid);
@@ -197,6 +198,10 @@ impl<'a, 'k> Search<'a, 'k> {
         None
     }
 
+    fn by_node_type(&self) -> bool {
+        self.numa.rules.config.task_search == TaskSearch::NodeType
+    }
+
     /// `numa_has_capacity` of 4.17.
     fn has_capacity(&self, dst: &NodeStats) -> bool {
         if self.src.busy() == Busy::Spare && dst.busy() != Busy::Spare {
@@ -207,7 +212,7 @@ impl<'a, 'k> Search<'a, 'k> {
 
     /// Half of the domain's allowed imbalance, in percent.
     fn percent(&self) -> i64 {
-        100 + (self.numa.rules.imbalance_pct as i64 - 100) / 2
+        100 + (i64::from(self.numa.rules.sched.numa_imbalance_pct) - 100) / 2
     }
 
     /// Tasks by which a node with spare capacity would have too many.
@@ -222,7 +227,7 @@ impl<'a, 'k> Search<'a, 'k> {
         let (sl, sc, dl, dc) = (self.src.load, self.src.capacity, dst.load, dst.capacity);
         let now = ((dl + moved) * sc - (sl - moved) * dc).abs();
         let before = (dl * sc - sl * dc).abs();
-        if self.numa.rules.era > Era::V4_14 {
+        if self.by_node_type() {
             return now > before;
         }
         let (more, less) = ((dl + moved) * sc, (sl - moved) * dc);
@@ -244,13 +249,13 @@ impl<'a, 'k> Search<'a, 'k> {
         let to = self.numa.weights(other, candidate.nid, self.distance);
         let (task, group) = (from.0 - to.0, from.1 - to.1);
         if own_group == their_group {
-            if candidate.stats.busy() == Busy::Spare && self.numa.rules.era > Era::V4_14 {
+            if candidate.stats.busy() == Busy::Spare && self.by_node_type() {
                 return None;
             }
             let imp = candidate.taskimp + task;
             return Some(if their_group.is_some() { imp - imp / 16 } else { imp });
         }
-        let by_group = their_group.is_some() && (own_group.is_some() || self.numa.rules.era <= Era::V4_14);
+        let by_group = their_group.is_some() && (own_group.is_some() || !self.by_node_type());
         Some(moveimp + if by_group { group } else { task })
     }
 

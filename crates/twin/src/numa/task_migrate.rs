@@ -5,12 +5,13 @@
 //! `numa_migrate_on`, failing migrations, capacity taken by interrupts. Checked by `numa_tests.rs` and whole runs.
 
 use super::task_compare::Search;
-use super::{Era, Numa, NumaCtx, group_weight, nid_of, task_weight, write_period};
+use super::{Numa, NumaCtx, group_weight, nid_of, task_weight, write_period};
 use crate::probe::Task as Who;
 use crate::sched::RunQueues;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::{NumaTaskMigrate, SchedMoveNuma, SchedStickNuma, SchedSwapNuma};
+use mmtwin_scenario::kernel::{ActiveSet, PeriodReset, SearchPrefers};
 
 /// Load of a runnable task, and capacity of a CPU.
 pub(super) const LOAD: i64 = 1024;
@@ -68,14 +69,14 @@ impl Numa {
         let jiffies = rules.jiffies(ctx.kernel.now(of.cpu));
         let preferred = of.numa_preferred_nid.filter(|_| !of.numa_faults.is_empty())?;
         let mut interval = rules.hz;
-        if rules.era >= Era::V3_18 {
+        if rules.config.retry_by_period {
             interval = interval.min(rules.ms_to_jiffies(of.numa_scan_period) / 16);
         }
         of.numa_migrate_retry = jiffies + interval;
         if ctx.kernel.machine.node_of(of.cpu) == preferred {
             return None;
         }
-        if rules.era <= Era::V4_14 {
+        if rules.config.period_reset == PeriodReset::MoveAttempt {
             let rss = self.rss(ctx.memory, self.tasks[task].mm);
             let period = rules.scan_start(rss, self.groups.of(&self.tasks[task]));
             let old = std::mem::replace(&mut self.tasks[task].numa_scan_period, period);
@@ -113,9 +114,8 @@ impl Numa {
             (Some(_), Some(_)) => Rule::SwapTasks,
         };
         self.write_search(ctx, task, (src, preferred), best_cpu.map(|cpu| (cpu, best_task, imp)), rule);
-        let old = self.rules.era < Era::V6_1;
         let Some(to) = best_cpu else {
-            if !old {
+            if self.rules.config.stick_event {
                 self.stick(ctx, task);
             }
             return None;
@@ -181,18 +181,21 @@ impl Numa {
     /// A task of a group prefers the node that the search chose, or stays with the one it is on.
     fn follow_the_group(&mut self, ctx: &NumaCtx<'_>, task: usize, src: usize, best: Option<u32>, last: usize) {
         let Some(group) = self.groups.of(&self.tasks[task]) else { return };
-        let nid = match self.rules.era {
-            Era::V3_13 | Era::V2014 => return,
-            Era::V3_18 | Era::V4_14 => {
-                let set = group.active_nodes > 1;
-                let active =
-                    if self.rules.era == Era::V3_18 { group.mask >> last & 1 == 1 } else { group.is_active(last) };
-                if !(active && (set || self.rules.era == Era::V3_18)) {
+        let nid = match self.rules.config.search_prefers {
+            SearchPrefers::Placed => return,
+            SearchPrefers::LastActive => {
+                let active = match self.rules.config.active_set {
+                    ActiveSet::Count => group.is_active(last) && group.active_nodes > 1,
+                    ActiveSet::None | ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => {
+                        group.mask >> last & 1 == 1
+                    }
+                };
+                if !active {
                     return;
                 }
                 last
             }
-            Era::V4_19 | Era::V6_1 | Era::V6_12 => best.map_or(src, |cpu| ctx.kernel.machine.node_of(cpu)),
+            SearchPrefers::Found => best.map_or(src, |cpu| ctx.kernel.machine.node_of(cpu)),
         };
         self.tasks[task].numa_preferred_nid = Some(nid);
     }

@@ -4,7 +4,7 @@
 //! A CPU allocates from the head of its own list and frees to it; an empty list is refilled with a batch from the buddy
 //! lists, a long one gives a batch back from its tail. How large batches and lists are is what the releases differ in
 //! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages come back.
-//! Not modelled: `percpu_pagelist_fraction`, and the draining of all lists after a
+//! Not modelled: `vm.percpu_pagelist_fraction` of before 5.14, and the draining of all lists after a
 //! run of frees of higher order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the
 //! property test of `tests/allocator.rs`, and by `nr_free_pages` after an exit (docs/fidelity.md).
 
@@ -90,13 +90,15 @@ impl PerCpuPages {
     pub(super) fn set_sizes(&mut self, zone: &Zone, rules: &Rules, cpus: u64) {
         let batch = batch_size(zone.managed, rules.batch_limit);
         self.batch = batch.max(1);
-        let low_share = (zone.marks.low / cpus).max(4 * self.batch);
+        let all = zone.managed.checked_div(rules.high_fraction).unwrap_or(zone.marks.low);
+        let share = (all / cpus).max(4 * self.batch);
         match rules.per_cpu_high {
             PerCpuHigh::SixBatches => (self.high, self.high_min, self.high_max) = (6 * batch, 6 * batch, 6 * batch),
-            PerCpuHigh::LowMark => (self.high, self.high_min, self.high_max) = (low_share, low_share, low_share),
+            PerCpuHigh::LowMark => (self.high, self.high_min, self.high_max) = (share, share, share),
             // The length itself begins at 0 and finds its way.
+            PerCpuHigh::Auto if rules.high_fraction > 0 => (self.high_min, self.high_max) = (share, share),
             PerCpuHigh::Auto => {
-                (self.high_min, self.high_max) = (low_share, (zone.managed / AUTO_SHARE / cpus).max(4 * self.batch));
+                (self.high_min, self.high_max) = (share, (zone.managed / AUTO_SHARE / cpus).max(4 * self.batch));
             }
         }
     }

@@ -43,6 +43,8 @@ pub struct Rules {
     pub pageblock_order: u32,
     /// How long a CPU's list may become.
     pub per_cpu_high: PerCpuHigh,
+    /// `vm.percpu_pagelist_high_fraction`: the lists of all CPUs together are this part of the zone; 0: as `per_cpu_high` says.
+    pub high_fraction: u64,
     /// Blocks up to order 3 and huge pages have per-CPU lists too (5.13 and later).
     pub per_cpu_orders: bool,
     /// A request does not take from blocks of another type while another zone can serve it (5.0 and later).
@@ -79,6 +81,7 @@ impl Rules {
         max_order: 10,
         pageblock_order: HUGE_ORDER,
         per_cpu_high: PerCpuHigh::SixBatches,
+        high_fraction: 0,
         per_cpu_orders: false,
         avoid_fragmentation: false,
         steal_policy: StealPolicy::LargeOrUnmovable,

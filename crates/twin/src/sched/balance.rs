@@ -8,12 +8,13 @@
 //! answered by NUMA balancing ([`Hooks`]). Checked by `numa/task_migrate_tests.rs`.
 
 use super::RunQueues;
-use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, ImbalanceRule, LOAD, Shape, find_busiest_group};
+use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, LOAD, Shape, find_busiest_group};
 use crate::probe::{Probe, Task as Who};
 use crate::time::Ns;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::NumaBalance;
+use mmtwin_scenario::kernel::{BusiestGroup, DetachLimit, Sched};
 
 /// Failed attempts that a domain of one node forgives before it moves hot tasks.
 const NODE_NICE_TRIES: u32 = 1;
@@ -54,14 +55,8 @@ pub(crate) struct Balancer {
 pub(crate) struct BalanceRules {
     /// Ticks per second.
     pub hz: u64,
-    /// How it finds what is uneven.
-    pub imbalance: ImbalanceRule,
-    /// `imbalance_pct` of the lowest NUMA domain.
-    pub imbalance_pct: u64,
-    /// Failed attempts before a task that should stay is moved.
-    pub cache_nice_tries: u32,
-    /// Within so long a task that ran is cache-hot.
-    pub migration_cost: Ns,
+    /// Tunables and variants.
+    pub sched: Sched,
 }
 
 impl BalanceRules {
@@ -73,10 +68,6 @@ impl BalanceRules {
     /// `msecs_to_jiffies`: rounds up.
     fn ms_to_jiffies(&self, ms: u64) -> u64 {
         (ms * self.hz).div_ceil(1000)
-    }
-
-    fn by_load(&self) -> bool {
-        self.imbalance != ImbalanceRule::GroupType
     }
 }
 
@@ -168,7 +159,7 @@ impl Balancer {
         let interval = domain.interval.max(weight);
         if idle != CpuIdle::Newly {
             // A busy CPU balances less often, and not at one time with those above it.
-            let busy = if numa.rules.by_load() { 32 } else { 16 };
+            let busy = u64::from(numa.rules.sched.busy_factor);
             let wait = match idle {
                 CpuIdle::Not => (numa.rules.ms_to_jiffies(interval * busy)).saturating_sub(1),
                 CpuIdle::Long | CpuIdle::Newly => numa.rules.ms_to_jiffies(interval),
@@ -222,14 +213,14 @@ impl Attempt<'_> {
             return None;
         }
         let numa = self.level == Level::Machine;
-        let percent = if numa { self.numa.rules.imbalance_pct as i64 } else { NODE_PERCENT };
+        let percent = if numa { i64::from(self.numa.rules.sched.numa_imbalance_pct) } else { NODE_PERCENT };
         let sums: Vec<Group> = groups.iter().map(|cpus| self.sum(cpus)).collect();
         let (number, imbalance) =
-            find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.imbalance)?;
+            find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.sched.busiest_group)?;
         let fbq = if numa { sums[number].fbq() } else { Fbq::All };
         let from = self.find_busiest_queue(&groups[number], imbalance, fbq)?;
         let mut tasks = self.detach(from, imbalance, probe);
-        let by_load = self.numa.rules.by_load();
+        let by_load = self.numa.rules.sched.busiest_group != BusiestGroup::Type;
         let goes = matches!(imbalance, Imbalance::Tasks(_)) || by_load;
         let tries = self.failed > self.nice_tries() + 2;
         if tasks.is_empty() && self.idle != CpuIdle::Newly && goes && tries {
@@ -240,7 +231,7 @@ impl Attempt<'_> {
     }
 
     fn nice_tries(&self) -> u32 {
-        if self.level == Level::Machine { self.numa.rules.cache_nice_tries } else { NODE_NICE_TRIES }
+        if self.level == Level::Machine { self.numa.rules.sched.cache_nice_tries } else { NODE_NICE_TRIES }
     }
 
     fn sum(&self, cpus: &[u32]) -> Group {
@@ -291,7 +282,7 @@ impl Attempt<'_> {
         let smallest = match imbalance {
             Imbalance::Tasks(_) => 0,
             // Half a task too much was always accepted, later more after every failed attempt.
-            _ if self.numa.rules.by_load() => each / 2,
+            _ if self.numa.rules.sched.detach_limit == DetachLimit::Half => each / 2,
             Imbalance::Load(_) | Imbalance::Util(_) => each >> self.failed.min(i64::BITS - 1),
         };
         for task in self.queues.all(from).skip(1) {
@@ -316,7 +307,7 @@ impl Attempt<'_> {
         }
         let of = (self.numa.task)(task);
         let forced = self.failed > self.nice_tries();
-        let hot = self.now.saturating_sub(of.exec_start) < self.numa.rules.migration_cost;
+        let hot = self.now.saturating_sub(of.exec_start) < self.numa.rules.sched.migration_cost_ns;
         let others = match self.level {
             Level::Node => None,
             Level::Machine => self.numa.cpus.iter().position(|cpus| cpus.contains(&from)),

@@ -13,7 +13,6 @@ pub(crate) mod imbalance;
 
 pub(crate) use balance::{BalanceRules, BalanceTask, Balancer, Hooks, Level, Locality, NodeMove};
 pub(crate) use fair::FairRules;
-pub(crate) use imbalance::ImbalanceRule;
 
 use crate::hw::Machine;
 use crate::time::Ps;
@@ -87,6 +86,11 @@ impl RunQueues {
             false => queue.push_back(thread),
         }
         queue.len() == 1
+    }
+
+    /// True if rules say when a thread of the kernel that wakes runs.
+    pub(crate) fn is_fair(&self) -> bool {
+        self.fair.is_some()
     }
 
     /// A thread that has slept wants to run, and takes its CPU at once, unless rules say when. True if that was idle.

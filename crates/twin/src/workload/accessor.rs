@@ -84,7 +84,7 @@ impl Accessing {
     /// Touches until its pages are freed.
     pub(crate) fn to_renewal(&self) -> u64 {
         let pages = self.touching.pages.end - self.touching.pages.start;
-        if self.touching.renew { pages - self.touching.stream.count % pages } else { u64::MAX }
+        if self.touching.recycle { pages - self.touching.stream.count % pages } else { u64::MAX }
     }
 
     /// If it renews its pages and has come to their end, they are freed.
@@ -97,7 +97,7 @@ impl Accessing {
         let pages = self.touching.pages.clone();
         let count = self.touching.stream.count;
         let at_end = count != self.renewed && count.is_multiple_of(pages.end - pages.start);
-        if !self.touching.renew || !at_end || !self.active() {
+        if !self.touching.recycle || !at_end || !self.active() {
             return Ok(());
         }
         self.renewed = count;

@@ -121,7 +121,7 @@ impl Side {
     fn scenario(&self, directory: &Path, name: &str, seed: u64) -> Result<Scenario, Error> {
         let mut sets: Vec<String> = self.sets.iter().map(|set| set.to_string()).collect();
         // As everything in mode exact.
-        sets.extend([format!("run.seed={seed}"), "machine.cpu.shared_budget=true".into()]);
+        sets.extend([format!("run.seed={seed}"), "machine.cpu.single_threaded_tcg=true".into()]);
         load(&directory.join("difference").join(format!("{name}.toml")), &sets).map_err(failed)
     }
 }

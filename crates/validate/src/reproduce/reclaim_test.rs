@@ -99,7 +99,7 @@ fn thought(scenario: &Scenario, result: &PhaseResult) -> u64 {
 
 /// Attempts to get blocks, by phase.
 fn attempts(results: &Results, found: &mut Found) {
-    let name = ActionName::HighAlloc.to_string();
+    let name = ActionName::HighOrderAlloc.to_string();
     for phase in &results.phases {
         let made = phase.actions.iter().filter(|action| action.kind == name);
         let made: Vec<_> = made.flat_map(|action| action.attempts.iter().copied()).collect();

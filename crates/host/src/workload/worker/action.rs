@@ -16,8 +16,8 @@ use std::time::Duration;
 pub fn name(action: &ActionKind) -> ActionName {
     match action {
         ActionKind::PageLoop { .. } => ActionName::PageLoop,
-        ActionKind::PageFill { .. } => ActionName::PageFill,
-        ActionKind::HighAlloc { .. } => ActionName::HighAlloc,
+        ActionKind::PageHog { .. } => ActionName::PageHog,
+        ActionKind::HighOrderAlloc { .. } => ActionName::HighOrderAlloc,
         ActionKind::VmallocTest { .. } => ActionName::VmallocTest,
         ActionKind::Read { .. } => ActionName::Read,
         ActionKind::CpuOffline { .. } => ActionName::CpuOffline,
@@ -82,7 +82,7 @@ pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<Ac
     };
     let cpus = |cpus: &List, value: &str| cpus.numbers().iter().try_for_each(|cpu| put(cpu_online(*cpu), value));
     match action {
-        ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } | ActionKind::VmallocTest { .. } => {
+        ActionKind::PageLoop { .. } | ActionKind::PageHog { .. } | ActionKind::VmallocTest { .. } => {
             result = module::perform(action, doer, deadline, result)?;
         }
         ActionKind::Read { file, node, count, interval } => {
@@ -122,7 +122,7 @@ pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<Ac
             result.time = clock::now() - begin;
         }
         // Refused before anything starts.
-        ActionKind::HighAlloc { .. } => {}
+        ActionKind::HighOrderAlloc { .. } => {}
         ActionKind::Sleep { time } => {
             result.detail = time.to_string();
             std::thread::sleep(Duration::from_nanos(time.0.min(deadline.saturating_sub(begin))));

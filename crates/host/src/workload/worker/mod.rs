@@ -322,9 +322,9 @@ impl<'a> Crew<'a> {
             let writes = if said.kind == RegionKind::File { 0.0 } else { 1.0 };
             let stream = Stream::new(Pattern::Walk(Cursor::new(length, 1, 0)), writes, 0, 0);
             let (think, sleep, count, via) = (0, 0, Some(length), Via::Mmap);
-            let (lines, shared, renew) = (1, false, false);
+            let (lines, shared, recycle) = (1, false, false);
             let number = at;
-            let access = Touching { number, region, pages, stream, think, sleep, count, via, lines, shared, renew };
+            let access = Touching { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle };
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![access] };
             let end_of_run = self.end_of_run.load(Ordering::Relaxed);

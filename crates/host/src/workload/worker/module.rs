@@ -26,7 +26,7 @@ const PART: u64 = 256;
 
 /// True if an action is work of a kernel module.
 pub fn needed(action: &ActionKind) -> bool {
-    matches!(action, ActionKind::PageLoop { .. } | ActionKind::PageFill { .. } | ActionKind::VmallocTest { .. })
+    matches!(action, ActionKind::PageLoop { .. } | ActionKind::PageHog { .. } | ActionKind::VmallocTest { .. })
 }
 
 /// `struct mmtwin_pages`.
@@ -120,7 +120,7 @@ pub fn perform(
             drop(file);
             result.time += clock::now() - begin;
         }
-        ActionKind::PageFill { order, gfp, node, policy, count, rate } => {
+        ActionKind::PageHog { order, gfp, node, policy, count, rate } => {
             let call = PagesCall { gfp: number(*gfp), order: *order, hold: 0, ..node_of(*node) };
             result.detail = format!("order {order}, {gfp}");
             let file =

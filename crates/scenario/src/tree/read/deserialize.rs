@@ -3,6 +3,7 @@
 use super::access::{Elements, Members, Word};
 use super::wrong::{Wrong, shown};
 use super::{At, Number, TEXT};
+use crate::renamed;
 use crate::tree::{Value, suggest};
 use serde::de::{Expected, Visitor};
 
@@ -141,7 +142,8 @@ impl<'de> serde::Deserializer<'de> for At<'_> {
         match words.iter().find(|known| *known == word) {
             Some(word) => visitor.visit_enum(Word(word)),
             None => {
-                let near = suggest(word, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
+                let near = || suggest(word, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
+                let near = renamed::word(word, words).map(renamed::help).or_else(near);
                 let known = if near.is_some() && words.len() > 6 {
                     String::new()
                 } else {

@@ -13,6 +13,7 @@ mod deserialize;
 mod wrong;
 
 use super::{Fault, Faults, Node, Place, Sources, Table, Value, add, is_full, suggest};
+use crate::renamed;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -180,8 +181,10 @@ impl<'a> At<'a> {
                 return;
             }
             let of = if self.path.is_empty() { String::new() } else { format!(" in `{}`", self.path) };
-            let help = suggest(key, known.iter().copied()).map(|word| format!("did you mean `{word}`?"));
-            let help = help.or_else(|| (known.len() <= 12).then(|| format!("known keys: {}", known.join(", "))));
+            let help = renamed::key(key, known).map(renamed::help).or_else(|| renamed::gone(key, known));
+            let near = || suggest(key, known.iter().copied()).map(|word| format!("did you mean `{word}`?"));
+            let help =
+                help.or_else(near).or_else(|| (known.len() <= 12).then(|| format!("known keys: {}", known.join(", "))));
             self.note(*place, format!("unknown key `{}`{of}", shown(key)), help);
         }
     }

@@ -41,7 +41,7 @@ pub enum ActionKind {
         rate: Option<PageRate>,
     },
     /// Allocates pages and keeps them until the process ends.
-    PageFill {
+    PageHog {
         /// Order of each allocation, 0 to 10.
         order: u32,
         /// Allocation flags.
@@ -57,7 +57,7 @@ pub enum ActionKind {
     },
     /// Tries to allocate blocks one after the other, keeps those it gets until the action ends, and goes on where it gets
     /// none: the test of huge pages of stress-highalloc.
-    HighAlloc {
+    HighOrderAlloc {
         /// Order of each block, 1 to 13.
         order: u32,
         /// Allocation flags.
@@ -67,7 +67,7 @@ pub enum ActionKind {
         /// Time from the start of one attempt to the start of the next, at least.
         interval: Time,
         /// Every attempt goes on as long as reclaim gets on (`__GFP_REPEAT`, since 4.13 `__GFP_RETRY_MAYFAIL`).
-        retry_hard: bool,
+        gfp_retry_mayfail: bool,
     },
     /// The kernel's vmalloc stress test, `test_vmalloc`, with one kernel thread per thread of the action.
     VmallocTest {

@@ -14,9 +14,9 @@ variant! {
         /// Allocates pages and frees them.
         PageLoop = "page-loop",
         /// Allocates pages and keeps them.
-        PageFill = "page-fill",
+        PageHog = "page-hog",
         /// Tries to allocate blocks and keeps those it gets.
-        HighAlloc = "high-alloc",
+        HighOrderAlloc = "high-order-alloc",
         /// The kernel's vmalloc stress test.
         VmallocTest = "vmalloc-test",
         /// Reads a statistics file.
@@ -45,26 +45,26 @@ pub(crate) struct ActionText {
     /// Threads that do it: "all" or a list such as "0-3".
     #[serde(default, skip_serializing_if = "Threads::is_all")]
     threads: Threads,
-    /// Order of each allocation, 0 to 10 (page-loop, page-fill; default 0), or 1 to 13 (high-alloc).
+    /// Order of each allocation, 0 to 10 (page-loop, page-hog; default 0), or 1 to 13 (high-order-alloc).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     order: Option<u32>,
-    /// Allocation flags (page-loop, page-fill; default GFP_KERNEL; high-alloc; default GFP_HIGHUSER_MOVABLE).
+    /// Allocation flags (page-loop, page-hog; default GFP_KERNEL; high-order-alloc; default GFP_HIGHUSER_MOVABLE).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gfp: Option<Gfp>,
-    /// Preferred node (page-loop, page-fill), or node whose file is read (read).
+    /// Preferred node (page-loop, page-hog), or node whose file is read (read).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     node: Option<u32>,
-    /// Memory policy (page-loop, page-fill; default that of the process).
+    /// Memory policy (page-loop, page-hog; default that of the process).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     policy: Option<Policy>,
     /// Allocations held before they are freed (page-loop; default 1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<u64>,
-    /// Allocations, attempts, readings, cycles or names per thread (page-loop, page-fill, high-alloc, read, module-cycle,
+    /// Allocations, attempts, readings, cycles or names per thread (page-loop, page-hog, high-order-alloc, read, module-cycle,
     /// lookup); absent: until the phase ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
-    /// Pages per second and thread (page-loop, page-fill); absent: as fast as it goes.
+    /// Pages per second and thread (page-loop, page-hog); absent: as fast as it goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rate: Option<PageRate>,
     /// Tests that each thread runs (vmalloc-test).
@@ -82,13 +82,13 @@ pub(crate) struct ActionText {
     /// File (read).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<ReadFile>,
-    /// Time from one reading to the next (read), or from the start of one attempt to that of the next (high-alloc);
+    /// Time from one reading to the next (read), or from the start of one attempt to that of the next (high-order-alloc);
     /// default without a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interval: Option<Time>,
-    /// Every attempt goes on as long as reclaim gets on (high-alloc): `__GFP_REPEAT`, since 4.13 `__GFP_RETRY_MAYFAIL`.
+    /// Every attempt goes on as long as reclaim gets on (high-order-alloc): `__GFP_REPEAT`, since 4.13 `__GFP_RETRY_MAYFAIL`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    retry_hard: Option<bool>,
+    gfp_retry_mayfail: Option<bool>,
     /// CPUs (cpu-offline, cpu-online).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cpus: Option<List>,
@@ -121,8 +121,8 @@ pub enum ActionError {
 fn keys(name: ActionName) -> &'static [&'static str] {
     match name {
         ActionName::PageLoop => &["order", "gfp", "node", "policy", "hold", "count", "rate"],
-        ActionName::PageFill => &["order", "gfp", "node", "policy", "count", "rate"],
-        ActionName::HighAlloc => &["order", "gfp", "count", "interval", "retry_hard"],
+        ActionName::PageHog => &["order", "gfp", "node", "policy", "count", "rate"],
+        ActionName::HighOrderAlloc => &["order", "gfp", "count", "interval", "gfp_retry_mayfail"],
         ActionName::VmallocTest => &["tests", "loops", "repeat", "pages"],
         ActionName::Read => &["file", "node", "count", "interval"],
         ActionName::CpuOffline | ActionName::CpuOnline => &["cpus"],
@@ -150,7 +150,7 @@ impl ActionText {
             ("pages", self.pages.is_some()),
             ("file", self.file.is_some()),
             ("interval", self.interval.is_some()),
-            ("retry_hard", self.retry_hard.is_some()),
+            ("gfp_retry_mayfail", self.gfp_retry_mayfail.is_some()),
             ("cpus", self.cpus.is_some()),
             ("name", self.name.is_some()),
             ("value", self.value.is_some()),
@@ -182,7 +182,7 @@ impl TryFrom<ActionText> for Action {
         }
         let needs = |key| ActionError::Needs(name, key);
         let order = match name {
-            ActionName::HighAlloc => {
+            ActionName::HighOrderAlloc => {
                 let order = text.order.ok_or_else(|| needs("order"))?;
                 within("order", order, 1..=13, "orders are 1 to 13")?
             }
@@ -198,13 +198,13 @@ impl TryFrom<ActionText> for Action {
                 let hold = within("hold", text.hold.unwrap_or(1), 1..=1 << 32, "1 to 2^32 allocations are held")?;
                 ActionKind::PageLoop { order, gfp, node, policy, hold, count, rate }
             }
-            ActionName::PageFill => ActionKind::PageFill { order, gfp, node, policy, count, rate },
-            ActionName::HighAlloc => ActionKind::HighAlloc {
+            ActionName::PageHog => ActionKind::PageHog { order, gfp, node, policy, count, rate },
+            ActionName::HighOrderAlloc => ActionKind::HighOrderAlloc {
                 order,
                 gfp: text.gfp.unwrap_or(Gfp::HighuserMovable),
                 count: within("count", count.ok_or_else(|| needs("count"))?, 1..=1 << 32, "1 to 2^32 attempts")?,
                 interval: text.interval.unwrap_or_default(),
-                retry_hard: text.retry_hard.unwrap_or_default(),
+                gfp_retry_mayfail: text.gfp_retry_mayfail.unwrap_or_default(),
             },
             ActionName::VmallocTest => {
                 let tests = text.tests.ok_or_else(|| needs("tests"))?;
@@ -255,15 +255,15 @@ impl From<Action> for ActionText {
                 (text.node, text.policy, text.count, text.rate) = (node, policy, count, rate);
                 ActionName::PageLoop
             }
-            ActionKind::PageFill { order, gfp, node, policy, count, rate } => {
+            ActionKind::PageHog { order, gfp, node, policy, count, rate } => {
                 (text.order, text.gfp) = (Some(order), Some(gfp));
                 (text.node, text.policy, text.count, text.rate) = (node, policy, count, rate);
-                ActionName::PageFill
+                ActionName::PageHog
             }
-            ActionKind::HighAlloc { order, gfp, count, interval, retry_hard } => {
+            ActionKind::HighOrderAlloc { order, gfp, count, interval, gfp_retry_mayfail } => {
                 (text.order, text.gfp, text.count) = (Some(order), Some(gfp), Some(count));
-                (text.interval, text.retry_hard) = (Some(interval), Some(retry_hard));
-                ActionName::HighAlloc
+                (text.interval, text.gfp_retry_mayfail) = (Some(interval), Some(gfp_retry_mayfail));
+                ActionName::HighOrderAlloc
             }
             ActionKind::VmallocTest { tests, loops, repeat, pages } => {
                 (text.tests, text.loops) = (Some(tests), Some(loops));
@@ -322,7 +322,7 @@ impl ActionText {
             pages: None,
             file: None,
             interval: None,
-            retry_hard: None,
+            gfp_retry_mayfail: None,
             cpus: None,
             name: None,
             value: None,

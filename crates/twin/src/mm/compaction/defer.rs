@@ -121,8 +121,7 @@ impl TaskCtx<'_> {
 
     /// The order that is remembered: one for all where orders are not told apart.
     fn deferred_as(&self, order: u32) -> u32 {
-        let by_order = self.kernel.reclaim.rules.per_zone_lru.is_none_or(|variant| variant.defers_by_order);
-        if by_order { order } else { MAX_ORDER + 1 }
+        if self.kernel.reclaim.rules.defers_by_order { order } else { MAX_ORDER + 1 }
     }
 
     /// What events say: node, zone, order that failed, how often it was considered, and of how often.

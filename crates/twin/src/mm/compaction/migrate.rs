@@ -30,7 +30,7 @@ impl TaskCtx<'_> {
 
     /// Compaction is for large blocks only and waits for writes (before 2.6.38).
     pub(super) fn compacts_as_in_2010(&self) -> bool {
-        self.kernel.reclaim.rules.per_zone_lru.is_some_and(|variant| !variant.compacts_any_order)
+        self.kernel.reclaim.rules.compacts_costly
     }
 
     /// True if a page that was taken off its list can be moved when it has been written, and that is waited for (before

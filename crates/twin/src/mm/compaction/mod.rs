@@ -34,8 +34,6 @@ use mmtwin_event::vocabulary::MmCompactionSuitable;
 
 /// Pages of a pageblock; other sizes are for [`early`] compaction only.
 const BLOCK: u64 = 1 << HUGE_ORDER;
-/// Fragmentation below which free memory is too little for compaction, and not too scattered (`vm.extfrag_threshold`).
-const EXTFRAG_THRESHOLD: i64 = 500;
 
 /// How a compaction came out, in the kernel's order (`enum compact_result`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,7 +172,8 @@ impl Kernel {
             return Status::Skipped;
         }
         let blocks: Vec<u64> = (0..=MAX_ORDER).map(|at| self.alloc.free_blocks(zone, at)).collect();
-        let too_few = order > COSTLY_ORDER && (0..=EXTFRAG_THRESHOLD).contains(&fragmentation_index(&blocks, order));
+        let most = self.reclaim.rules.extfrag_threshold;
+        let too_few = order > COSTLY_ORDER && (0..=most).contains(&fragmentation_index(&blocks, order));
         if too_few { Status::NotSuitableZone } else { Status::Continue }
     }
 }

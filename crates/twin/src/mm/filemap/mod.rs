@@ -30,7 +30,7 @@ const AHEAD: Request = Request {
 /// A page of a file that is about to be written by a call.
 const WRITTEN: Request = Request { spread_dirty: true, gfp: "GFP_HIGHUSER_MOVABLE|__GFP_WRITE", ..Request::USER };
 /// The same in 2010, whether anybody waits for it or not.
-const PAGE_2010: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|GFP_COLD", ..Request::USER };
+const COLD_PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|GFP_COLD", ..Request::USER };
 
 /// How a touch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl AccessState {
     ) -> Result<Touched, AllocationFailure> {
         let limits = (self.readahead_pages, self.regions[region].len());
         // In 2012 a mapping that was read in order was read ahead like a call's file.
-        let of_2010 = kernel.reclaim.rules.per_zone_lru.is_some();
+        let sequential = kernel.reclaim.rules.mmap_sequential;
         self.use_file(kernel, caller, region, page)?;
         if !self.finish(kernel, caller, region, reader)? {
             return Ok(Touched::Again);
@@ -170,7 +170,7 @@ impl AccessState {
                 kernel.stat.events.reclaim.pgmajfault += 1;
                 reads = true;
                 kernel.stat.events.faults += u64::from(retries == Retries::Reads);
-                let all = if of_2010 && reader.ra.is_next(page) {
+                let all = if sequential && reader.ra.is_next(page) {
                     self.ahead(kernel, caller, (region, reader), page, false)?
                 } else {
                     reader.pending = reader.ra.around(page, limits);
@@ -194,7 +194,7 @@ impl AccessState {
         }
         kernel.stat.events.faults += 1;
         kernel.spend(caller.cpu, self.costs.fault);
-        if of_2010 {
+        if sequential {
             reader.ra.note(page);
         }
         let mapped = self.map_around(kernel, caller.cpu, (region, mapper), page, write);
@@ -259,9 +259,9 @@ impl AccessState {
         region: usize,
         reader: &mut Reader,
     ) -> Result<bool, AllocationFailure> {
-        // Where zones are reclaimed nobody stops amid a window, and no page is denied, but a block for the index may be.
-        let by_node = kernel.reclaim.rules.per_zone_lru.is_none();
-        let denied = by_node && std::mem::take(&mut self.denied);
+        // Who asks for cold pages stops nowhere amid a window, and is denied no page, but may be a block for the index.
+        let insists = kernel.reclaim.rules.cold_pages;
+        let denied = !insists && std::mem::take(&mut self.denied);
         reader.alone |= denied;
         let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
             self.read(kernel, caller.cpu, region, &mut reader.brought);
@@ -280,7 +280,7 @@ impl AccessState {
                 }
             }
             window.start += 1;
-            if by_node && window.start < window.end && kernel.has_effects() {
+            if !insists && window.start < window.end && kernel.has_effects() {
                 reader.pending = Some(window);
                 return Ok(false);
             }
@@ -335,7 +335,7 @@ impl AccessState {
     ) -> Result<Pfn, AllocationFailure> {
         self.prepare_index(kernel, (caller.cpu, caller.task), region, page)?;
         let mut who = caller.for_page(self.regions[region].policy, page);
-        let request = if kernel.reclaim.rules.per_zone_lru.is_some() { &PAGE_2010 } else { request };
+        let request = if kernel.reclaim.rules.cold_pages { &COLD_PAGE } else { request };
         let pfn = kernel.allocate_charged(&mut who, request)?.page;
         let node = kernel.node_of_frame(pfn);
         let gone = self.regions[region].entry(page);

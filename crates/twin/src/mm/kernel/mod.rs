@@ -98,7 +98,7 @@ pub struct Kernel {
     /// By CPU: busy siblings.
     neighbours: Vec<u32>,
     /// All CPUs share the time of one.
-    shared_budget: bool,
+    single_threaded_tcg: bool,
     /// Of writing an event.
     event_time: Ps,
     /// By CPU: for how long it has the part of the budget of one that waits for it.
@@ -136,8 +136,7 @@ impl Kernel {
         let managed: u64 = alloc.zones.iter().map(|zone| zone.managed).sum();
         let reclaim = Reclaim::new(rules.reclaim, machine.nodes.len(), vec![Cgroup::default()], cpus, managed);
         let blocks = machine.end_pfn().div_ceil(1 << rules.alloc.pageblock_order) as usize;
-        let early = rules.reclaim.per_zone_lru.is_some();
-        let compaction = Compaction::new(&alloc, machine.nodes.len(), blocks, early);
+        let compaction = Compaction::new(&alloc, machine.nodes.len(), blocks, rules.reclaim.early_compaction);
         let refresh = Refresh::new(cpus, rules.vmstat.stat_interval, rules.vmstat.hz);
         Ok(Kernel {
             machine,
@@ -156,7 +155,7 @@ impl Kernel {
             clocks: vec![0; cpus],
             busy: vec![false; cpus],
             neighbours: vec![0; cpus],
-            shared_budget: false,
+            single_threaded_tcg: false,
             event_time: 0,
             left: vec![0; cpus],
             tick: 1_000_000_000_000 / u64::from(rules.vmstat.hz.max(1)),

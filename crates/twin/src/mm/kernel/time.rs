@@ -63,14 +63,14 @@ impl Kernel {
     }
 
     /// Lets all CPUs share the time of one, or have a time of their own each.
-    pub fn set_shared_budget(&mut self, shared: bool) {
-        self.shared_budget = shared;
+    pub fn set_single_threaded_tcg(&mut self, shared: bool) {
+        self.single_threaded_tcg = shared;
         self.set_share();
     }
 
     /// The busy CPUs have become others: what each of them gets of a shared budget.
     pub(super) fn set_share(&mut self) {
-        self.share = match self.shared_budget {
+        self.share = match self.single_threaded_tcg {
             true => self.busy.iter().filter(|busy| **busy).count().max(1) as u64,
             false => 1,
         };
@@ -92,7 +92,7 @@ impl Kernel {
     /// What a CPU does at once while others run, from a time on: a slice of the budget that all share, or nothing.
     pub(crate) fn slice(&self, clock: Ps) -> Ps {
         let slice = (self.tick - clock % self.tick) / self.clocks.len() as u64;
-        if self.shared_budget { slice * self.share } else { 0 }
+        if self.single_threaded_tcg { slice * self.share } else { 0 }
     }
 
     /// Time of a CPU.
@@ -130,11 +130,11 @@ impl Kernel {
 
     /// Work beside the CPUs' own takes a time of the budget that they share, if they do. True if they do.
     pub(crate) fn spend_beside(&mut self, time: Ps) -> bool {
-        if self.shared_budget {
+        if self.single_threaded_tcg {
             let busy = self.clocks.iter_mut().zip(&self.busy).filter(|(_, busy)| **busy);
             busy.for_each(|(clock, _)| *clock += time);
         }
-        self.shared_budget
+        self.single_threaded_tcg
     }
 
     /// A CPU does nothing until a time, if that is still to come.

@@ -90,8 +90,7 @@ impl Region {
 
     /// A block that has been allocated for a page of anonymous or shared memory goes to its list.
     fn adopt(&mut self, kernel: &mut Kernel, caller: &Caller, page: u64, pfn: Pfn) {
-        // Before 5.9 new anonymous memory was active; so it still is where zones are reclaimed.
-        let active = self.anon && kernel.reclaim.rules.per_zone_lru.is_some();
+        let active = self.anon && kernel.reclaim.rules.new_anon_active;
         let flags: &[Flag] = if active { &[Flag::Swapbacked, Flag::Active] } else { &[Flag::Swapbacked] };
         kernel.adopt(caller, pfn, self.content(page), flags, self.locked);
         self.count(kernel, pfn, 1);

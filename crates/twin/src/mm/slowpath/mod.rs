@@ -112,7 +112,7 @@ pub(crate) fn alloc_slowpath(
     let per_zone_lru = ctx.kernel.reclaim.rules.per_zone_lru;
     if std::mem::take(&mut slowpath.unseen) {
         ctx.kernel.stat.events.reclaim.compact_fail += 1;
-        if per_zone_lru.is_some() {
+        if ctx.kernel.reclaim.rules.early_compaction {
             pre_4_8::compacted(ctx, &slowpath, false);
         }
     }
@@ -134,7 +134,7 @@ pub(crate) fn alloc_slowpath(
 pub(crate) fn alloc_slowpath_ends(ctx: &mut TaskCtx<'_>, slowpath: Option<AllocSlowpath>) {
     let Some(slowpath) = slowpath.filter(|slowpath| slowpath.unseen) else { return };
     ctx.kernel.stat.events.reclaim.compact_success += 1;
-    if ctx.kernel.reclaim.rules.per_zone_lru.is_some() {
+    if ctx.kernel.reclaim.rules.early_compaction {
         return pre_4_8::compacted(ctx, &slowpath, true);
     }
     let order = slowpath.failure.request.order;

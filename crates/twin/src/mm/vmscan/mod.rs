@@ -105,6 +105,26 @@ pub struct Rules {
     pub retries: Retries,
     /// Swap that is memory is read and written page by page (`rw_page`), which `pgpgin` and `pgpgout` do not count (3.16 to 6.2).
     pub swap_by_page: bool,
+    /// A mapping that is read in order is read ahead like a call's file.
+    pub mmap_sequential: bool,
+    /// Pages of files are asked for as cold ones, and readahead insists.
+    pub cold_pages: bool,
+    /// kswapd writes dirty pages of files on a node where there are many; else nobody does.
+    pub writes_dirty_files: bool,
+    /// New anonymous pages are active (before 5.9).
+    pub new_anon_active: bool,
+    /// Refaults are detected (3.15 and later).
+    pub workingset: bool,
+    /// Devices' queues are full or congested, for which reclaimers and the flusher wait.
+    pub congestion: bool,
+    /// Compaction is that of before 3.7 ([`crate::mm::compaction`]).
+    pub early_compaction: bool,
+    /// Tasks compact for orders above 3 only, and wait for writes (before 2.6.38).
+    pub compacts_costly: bool,
+    /// Compaction that fails is deferred for its order and higher ones only (3.4 and later).
+    pub defers_by_order: bool,
+    /// `vm.extfrag_threshold`.
+    pub extfrag_threshold: i64,
     /// Ticks per second.
     pub hz: u64,
     /// Zones are reclaimed, not nodes, by the rules of a kernel of 2010.
@@ -126,6 +146,16 @@ impl Rules {
         laptop_mode: false,
         retries: Retries::Reads,
         swap_by_page: true,
+        mmap_sequential: false,
+        cold_pages: false,
+        writes_dirty_files: true,
+        new_anon_active: false,
+        workingset: true,
+        congestion: false,
+        early_compaction: false,
+        compacts_costly: false,
+        defers_by_order: true,
+        extfrag_threshold: 500,
         hz: 250,
         per_zone_lru: None,
     };

@@ -46,7 +46,7 @@ impl Kernel {
     /// From now on tasks reclaim nodes, if they are to.
     pub(crate) fn begin_node_reclaim(&mut self) {
         let rules = self.reclaim.rules;
-        if rules.node_reclaim_mode == 0 || rules.per_zone_lru.is_some() {
+        if rules.node_reclaim_mode == 0 {
             return;
         }
         self.stat.node_reclaims = Some([0; 2]);

@@ -209,7 +209,8 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
     if ctx.kernel.alloc.frames.has(page, Flag::Dirty) {
         if file {
             let flagged = ctx.kernel.alloc.frames.has(page, Flag::Reclaim);
-            if !(control.is_kswapd() && flagged && ctx.kernel.reclaim.nodes[node].dirty) {
+            let writes = ctx.kernel.reclaim.rules.writes_dirty_files && control.is_kswapd();
+            if !(writes && flagged && ctx.kernel.reclaim.nodes[node].dirty) {
                 ctx.kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
                 ctx.kernel.stat.pages.add(node, NodeItem::VmscanImmediate, pages as i64);
                 return FolioAction::Activate;

@@ -71,7 +71,7 @@ impl Reclaim {
     /// A request has left a device's queue, which is congested no longer if `uncongested`: who waits for one, or for room,
     /// goes on.
     pub(crate) fn request_ended(&mut self, uncongested: bool) {
-        if self.rules.per_zone_lru.is_some() {
+        if self.rules.congestion {
             self.unthrottled.extend(CONGESTION.filter(|_| uncongested));
         }
         self.unthrottled.extend(WRITTEN.filter(|_| std::mem::take(&mut self.awaits_room)));
@@ -108,7 +108,7 @@ impl TaskCtx<'_> {
     /// The flusher finds no room in the device's queue: until when it waits for some. Later kernels have queues of another
     /// kind.
     pub(crate) fn waits_for_room(&mut self) -> Option<Poll<()>> {
-        let full = self.kernel.reclaim.rules.per_zone_lru.is_some() && self.memory.requests.is_full(true);
+        let full = self.kernel.reclaim.rules.congestion && self.memory.requests.is_full(true);
         self.kernel.reclaim.awaits_room |= full;
         full.then(|| Poll::Sleep(self.tick_after(10), WRITTEN))
     }

@@ -76,7 +76,7 @@ impl TaskCtx<'_> {
                 shrink: start.shrink,
                 unused_scan: left as i64,
                 new_scan: (total - scanned) as i64,
-                retval: if scanned > 0 { (freeable - freed) as i64 } else { 0 },
+                retval: if scanned > 0 { freeable.saturating_sub(freed) as i64 } else { 0 },
                 total_scan: (total - scanned) as i64 - left as i64,
                 nid: None,
             };

@@ -25,8 +25,6 @@ pub struct Variant {
     pub wakes_sleepers: bool,
     /// Tasks compact for every order above 0, not only for costly ones, and after a reclaim wait for pages.
     pub compacts_any_order: bool,
-    /// Compaction that fails is put off for its order and higher ones only (3.4 and later).
-    pub defers_by_order: bool,
     /// Anonymous memory ages where there is no swap, and no longer where swap is full (2.6.36).
     pub ages_without_swap: bool,
     /// Scans of less than a batch are saved up (before 3.0).
@@ -55,7 +53,6 @@ impl Variant {
         kswapd_order_zero: false,
         wakes_sleepers: false,
         compacts_any_order: false,
-        defers_by_order: false,
         ages_without_swap: true,
         saves_scans: true,
         references: References::Pre3_3,

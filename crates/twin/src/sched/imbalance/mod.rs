@@ -10,19 +10,10 @@ mod by_load;
 
 pub(crate) use by_kind::{adjust_numa_imbalance, imb_numa_nr};
 
+use mmtwin_scenario::kernel::BusiestGroup;
+
 /// Load of a runnable task, and capacity of a CPU.
 pub(super) const LOAD: i64 = 1024;
-
-/// How a kernel finds what is uneven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ImbalanceRule {
-    /// By loads alone, 3.13 to 3.16.
-    EarlyLoad,
-    /// By loads alone, to 5.4.
-    Load,
-    /// By what kind of busy groups are (`enum group_type`), since 5.5.
-    GroupType,
-}
 
 /// What the tasks of a group are to NUMA balancing, as far as all of them are it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,12 +67,12 @@ pub(super) fn find_busiest_group(
     groups: &[Group],
     shape: Shape,
     idle: CpuIdle,
-    rule: ImbalanceRule,
+    by: BusiestGroup,
 ) -> Option<(usize, Imbalance)> {
-    match rule {
-        ImbalanceRule::EarlyLoad => by_load::find_busiest_group(groups, shape, idle, true),
-        ImbalanceRule::Load => by_load::find_busiest_group(groups, shape, idle, false),
-        ImbalanceRule::GroupType => by_kind::find_busiest_group(groups, shape, idle),
+    match by {
+        BusiestGroup::LoadEarly => by_load::find_busiest_group(groups, shape, idle, true),
+        BusiestGroup::Load => by_load::find_busiest_group(groups, shape, idle, false),
+        BusiestGroup::Type => by_kind::find_busiest_group(groups, shape, idle),
     }
 }
 

@@ -12,7 +12,7 @@ mod pass;
 pub(crate) use direct::Direct;
 pub(crate) use node::Node;
 
-use super::{EXTFRAG_THRESHOLD, Status, fragmentation_index};
+use super::{Status, fragmentation_index};
 use crate::frame::ZoneKind;
 use crate::mm::kernel::Kernel;
 use crate::page_alloc::MAX_ORDER;
@@ -27,7 +27,7 @@ impl Kernel {
         }
         let blocks: Vec<u64> = (0..=MAX_ORDER).map(|at| self.alloc.free_blocks(zone, at)).collect();
         match fragmentation_index(&blocks, order) {
-            0..=EXTFRAG_THRESHOLD => Status::Skipped,
+            index if (0..=self.reclaim.rules.extfrag_threshold).contains(&index) => Status::Skipped,
             -1000 if self.early_above(zone, order, mark) => Status::Success,
             _ => Status::Continue,
         }

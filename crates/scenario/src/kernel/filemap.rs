@@ -1,0 +1,46 @@
+//! Rules of the page cache that differ between kernels.
+
+use super::variant::variant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Filemap {
+    /// Pages that a fault which reads maps together if they are in memory (`filemap_map_pages`): 16, before 3.15 only 1.
+    pub fault_around_pages: u32,
+    /// Which faults `pgfault` counts again when they are repeated (`filemap_fault`, `mm_account_fault`).
+    pub fault_retry: FaultRetry,
+    /// How a block for the index of pages is asked for (`radix_tree_preload`, `xas_nomem`).
+    pub index_blocks: IndexBlocks,
+    /// A mapping that is read in order is read ahead like a call's file (`do_sync_mmap_readahead`; modelled to 3.5).
+    pub mmap_sequential: bool,
+    /// Pages are asked for as cold ones, and readahead insists like everybody else (`page_cache_alloc_cold`; modelled to
+    /// 3.5). Later readahead takes no for an answer (`readahead_gfp_mask`).
+    pub cold_pages: bool,
+}
+
+variant! {
+    /// Faults that count again.
+    pub enum FaultRetry {
+        /// None: 6.5 and newer, and before 2.6.37. The runs of 2012 are modelled so too.
+        None = "none",
+        /// Those that find their page locked (`lock_page_or_retry`): to 5.0.
+        Waits = "waits",
+        /// Of files also those that read, or read ahead (`maybe_unlock_mmap_for_io`): 5.1 to 6.4.
+        Reads = "reads",
+    }
+}
+
+variant! {
+    /// Requests for blocks of the index.
+    pub enum IndexBlocks {
+        /// They wait: before 4.3, modelled to 3.5.
+        Wait = "wait",
+        /// They do not: to 4.19.
+        Light = "light",
+        /// They do not, and wake kswapd: 4.20 and newer.
+        WakeKswapd = "wake-kswapd",
+    }
+}

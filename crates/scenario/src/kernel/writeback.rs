@@ -1,0 +1,26 @@
+//! Rules of writeback that differ between kernels.
+
+use super::variant::variant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Writeback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Writeback {
+    /// Periodic writing leaves files alone that have not expired, even those that other work has begun
+    /// (`writeback_sb_inodes`; 6.10 and newer).
+    pub only_expired: bool,
+    /// What ends the delays of dm-delay, the disk of the lab's guests.
+    pub dm_delay: DmDelay,
+}
+
+variant! {
+    /// The clock of dm-delay.
+    pub enum DmDelay {
+        /// A timer and a worker that is bound to a CPU: before 6.7.
+        Timer = "timer",
+        /// A thread, which runs on any CPU: 6.7 and newer.
+        Thread = "thread",
+    }
+}

@@ -1,0 +1,323 @@
+//! Keys that no mechanism reads: refused at their place where a scenario gives them a value that the twin does not have.
+//!
+//! What a bundle or a preset says is true of the kernel or the machine and is not refused, as long as nobody asks for
+//! another value: then a run would come out as if it had not been asked. A value that the twin has anyway is taken. The
+//! tables are taken apart without `..`, so that a new key does not compile until it is read or refused. Checked by
+//! `tests/keys.rs`, which goes through all keys of the schema.
+
+use super::kernel::by_zone;
+use mmtwin_scenario::kernel::{
+    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
+    NumaBalancing, Pageblocks, Reclaim, References, ScanBalance, ShrinkSlab, SyncPass, Sysctl, Workingset,
+    WritebackPages,
+};
+use mmtwin_scenario::machine::{Costs, Line};
+use mmtwin_scenario::{Fault, Faults, Scenario, Written};
+
+/// Refuses keys that a scenario gives and no mechanism reads.
+pub(super) fn check(scenario: &Scenario) -> Result<(), Faults> {
+    let mut keys = Keys { written: &scenario.written, faults: Vec::new() };
+    let kernel = &scenario.kernel;
+    keys.only("kernel.compaction", kernel.compaction, "the twin's kernel has compaction");
+    let costs = "a vmalloc test takes what machine.cost.vmalloc_* says, however its pages are allocated";
+    keys.only("kernel.page_alloc.bulk", false, costs);
+    let same = "of a CPU's counters the first three are never 0 while others are not, so that both tests find the same";
+    keys.only("kernel.vmstat.needs_update", false, same);
+    sysctls(&mut keys, &kernel.sysctl);
+    balancing(&mut keys, &kernel.numa_balancing);
+    match by_zone(kernel) {
+        Some(_) => reclaim_by_zone(&mut keys, &kernel.reclaim),
+        None => reclaim_by_node(&mut keys, &kernel.reclaim),
+    }
+    line(&mut keys, &scenario.machine.line);
+    costs_of_work(&mut keys, &scenario.machine.cost);
+    Faults::unless_none(keys.faults)
+}
+
+struct Keys<'a> {
+    written: &'a Written,
+    faults: Vec<Fault>,
+}
+
+/// Who else can do it.
+const OTHERS: &str = "--on lab and --on host write it";
+
+impl Keys<'_> {
+    /// A key may be given only if the twin does what it says; `does` is what the twin does.
+    fn only(&mut self, key: &str, done: bool, does: &str) {
+        self.refuse(key, done, does, "the twin has no other rule");
+    }
+
+    /// The same of a sysctl, which real kernels have.
+    fn sysctl(&mut self, name: &str, done: bool, does: &str) {
+        self.refuse(&format!("kernel.sysctl.{name}"), done, does, OTHERS);
+    }
+
+    fn refuse(&mut self, key: &str, done: bool, does: &str, help: &str) {
+        if !done {
+            let message = format!("{key}: not modelled with this value; {does}");
+            self.faults.extend(self.written.fault(key, message, help));
+        }
+    }
+}
+
+fn sysctls(keys: &mut Keys<'_>, of: &Sysctl) {
+    let Sysctl {
+        vm_min_slab_ratio,
+        vm_page_cluster,
+        vm_compaction_proactiveness,
+        vm_defrag_mode,
+        kernel_watchdog_thresh,
+        kernel_numa_balancing_promote_rate_limit_mbps: _,
+        // The allocator's.
+        vm_min_free_kbytes: _,
+        vm_percpu_pagelist_high_fraction: _,
+        vm_watermark_scale_factor: _,
+        vm_watermark_boost_factor: _,
+        vm_lowmem_reserve_ratio: _,
+        // Reclaim's.
+        vm_swappiness: _,
+        vm_zone_reclaim_mode: _,
+        vm_min_unmapped_ratio: _,
+        vm_vfs_cache_pressure: _,
+        vm_extfrag_threshold: _,
+        // Writeback's.
+        vm_dirty_background_ratio: _,
+        vm_dirty_ratio: _,
+        vm_dirty_background_bytes: _,
+        vm_dirty_bytes: _,
+        vm_dirty_expire_centisecs: _,
+        vm_dirty_writeback_centisecs: _,
+        vm_laptop_mode: _,
+        // The counters'.
+        vm_stat_interval: _,
+        vm_numa_stat: _,
+        // NUMA balancing's.
+        kernel_numa_balancing: _,
+        kernel_numa_balancing_migrate_deferred: _,
+    } = *of;
+    let is_off = |value: Option<u32>| value.is_none_or(|value| value == 0);
+    let slab = "node reclaim looks at page cache only, as with 100";
+    keys.sysctl("vm.min_slab_ratio", vm_min_slab_ratio == 100, slab);
+    keys.sysctl("vm.page-cluster", vm_page_cluster == 0, "one page of swap is read at a time, as with 0");
+    let nobody = "nobody compacts memory in advance, as with 0";
+    keys.sysctl("vm.compaction_proactiveness", is_off(vm_compaction_proactiveness), nobody);
+    keys.sysctl("vm.defrag_mode", is_off(vm_defrag_mode), "reclaim does not keep pageblocks whole, as with 0");
+    keys.sysctl("kernel.watchdog_thresh", kernel_watchdog_thresh == 0, "there is no watchdog, as with 0");
+    let tiers = "memory has no tiers: nothing is promoted";
+    keys.sysctl("kernel.numa_balancing_promote_rate_limit_MBps", false, tiers);
+}
+
+fn balancing(keys: &mut Keys<'_>, of: &NumaBalancing) {
+    let NumaBalancing {
+        hot_threshold_ms: _,
+        scan_delay_ms: _,
+        scan_period_min_ms: _,
+        scan_period_max_ms: _,
+        scan_size_mb: _,
+        shared_pages: _,
+        active_set: _,
+        active_nodes_compare: _,
+        cpu_weight: _,
+        statistics: _,
+        recompute_on_join: _,
+        scan_start: _,
+        scan_sharing: _,
+        migrate_degrades_locality: _,
+        backoff_on_migrate_fail: _,
+        rate_limit: _,
+        first_scans: _,
+        cpupid_xchg_on_local: _,
+        vma_filter: _,
+        cpupid_node: _,
+        scan_stamp_ahead: _,
+        scan_overhead_cap: _,
+        scan_virtual_limit: _,
+        period_adaptation: _,
+        period_by_group: _,
+        period_reset: _,
+        period_before_placement: _,
+        group_placement: _,
+        own_faults_decide: _,
+        placement_moves: _,
+        cpu_faults: _,
+        placement_at: _,
+        first_retry: _,
+        active_set_is_local: _,
+        memoryless_target: _,
+        saved_write: _,
+        huge_migration_apart: _,
+        retry_by_period: _,
+        stick_event: _,
+        search_prefers: _,
+        task_search: _,
+        distance_limit_included: _,
+        shmem_policy: _,
+    } = *of;
+    let tiers = "memory has no tiers: nothing is promoted";
+    keys.refuse("kernel.numa_balancing.hot_threshold_ms", false, tiers, OTHERS);
+}
+
+/// Where zones are reclaimed, rules of later kernels are not there.
+fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
+    let Reclaim {
+        scan_balance,
+        new_anon,
+        workingset,
+        pageblocks,
+        cgroup_walk,
+        skip_limit,
+        stats_flush_ms,
+        lru: _,
+        high_order: _,
+        sync_pass: _,
+        direct_compaction: _,
+        congestion: _,
+        dirty_pages: _,
+        writeback_pages,
+        balanced: _,
+        kswapd_wakeup,
+        kswapd_order_zero: _,
+        pagevec_size: _,
+        swap_rw_page: _,
+        defer_by_order: _,
+        age_without_swap: _,
+        save_scans: _,
+        references: _,
+        give_up_with_kswapd: _,
+        shrink_slab: _,
+    } = *of;
+    let mut only = |key: &str, done, does| {
+        keys.only(&format!("kernel.reclaim.{key}"), done, &format!("where zones are reclaimed, {does}"));
+    };
+    only("scan_balance", scan_balance == ScanBalance::Rotations, "rotations decide between file and anonymous pages");
+    only("new_anon", new_anon == NewAnon::Active, "new anonymous pages are active");
+    only("workingset", workingset == Workingset::None, "refaults are not detected");
+    only("pageblocks", pageblocks == Pageblocks::Left, "compaction leaves the rest of a pageblock");
+    only("cgroup_walk", cgroup_walk == CgroupWalk::Whole, "cgroups have no lists of their own");
+    only("skip_limit", skip_limit == 0, "an isolation skips no pages of other zones");
+    only("stats_flush_ms", stats_flush_ms == 0, "statistics are what is so now");
+    only("writeback_pages", writeback_pages != WritebackPages::Activate, "pages under writeback are kept");
+    only("kswapd_wakeup", kswapd_wakeup != KswapdWakeup::Wake, "a request wakes kswapd by zone");
+}
+
+/// Where nodes are reclaimed it is by the rules of 6.1 and later.
+fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
+    let Reclaim {
+        lru,
+        scan_balance,
+        new_anon,
+        workingset,
+        high_order,
+        sync_pass,
+        direct_compaction,
+        congestion,
+        dirty_pages,
+        writeback_pages,
+        balanced,
+        kswapd_wakeup,
+        kswapd_order_zero,
+        cgroup_walk,
+        defer_by_order,
+        age_without_swap,
+        save_scans,
+        references,
+        give_up_with_kswapd,
+        shrink_slab,
+        pageblocks: _,
+        skip_limit: _,
+        stats_flush_ms: _,
+        pagevec_size: _,
+        swap_rw_page: _,
+    } = *of;
+    let mut only = |key: &str, done, does| {
+        keys.only(&format!("kernel.reclaim.{key}"), done, &format!("by the rules of 6.1 {does}"));
+    };
+    only("lru", lru == LruScope::Node, "nodes are reclaimed; a kernel of 2010 or 2012 reclaims zones");
+    only("scan_balance", scan_balance != ScanBalance::Rotations, "costs decide between file and anonymous pages");
+    only("new_anon", new_anon == NewAnon::Inactive, "new anonymous pages are inactive");
+    only("workingset", workingset == Workingset::All, "refaults of file and anonymous pages are detected");
+    only("high_order", high_order == HighOrder::Compaction, "memory is reclaimed for compaction");
+    only("sync_pass", sync_pass == SyncPass::None, "there is no second pass");
+    let direct = direct_compaction == DirectCompaction::CostlyOrUnmovable;
+    only("direct_compaction", direct, "large blocks and those that cannot be moved are compacted for first");
+    only("congestion", congestion == Congestion::Throttle, "reclaimers are throttled by reason");
+    let dirty = matches!(dirty_pages, DirtyPages::KswapdNodeDirty | DirtyPages::Never);
+    only("dirty_pages", dirty, "kswapd writes dirty file pages of a node flagged dirty, or nobody does");
+    only("writeback_pages", writeback_pages == WritebackPages::Activate, "pages under writeback are activated");
+    only("balanced", balanced == Balanced::AnyZone, "one balanced zone is enough");
+    only("kswapd_wakeup", kswapd_wakeup == KswapdWakeup::Wake, "a sleeping kswapd is woken by node");
+    only("kswapd_order_zero", !kswapd_order_zero, "kswapd tests for the order that it was woken for");
+    only("cgroup_walk", cgroup_walk == CgroupWalk::Whole, "a pass visits all cgroups below its target");
+    only("defer_by_order", defer_by_order, "compaction is deferred by order");
+    only("age_without_swap", !age_without_swap, "anonymous memory does not age without swap");
+    only("save_scans", !save_scans, "scans are not saved up");
+    only("references", references == References::Executable, "pages of executables become active at once");
+    only("give_up_with_kswapd", give_up_with_kswapd, "a task gives up after 16 passes that freed nothing");
+    only("shrink_slab", shrink_slab == ShrinkSlab::Bounded, "what is left over of a cache is scanned slowly");
+}
+
+fn line(keys: &mut Keys<'_>, of: &Line) {
+    let Line { atomic: _, transfer: _, transfer_home_reader: _, handoff: _ } = *of;
+    let home = "what a line costs does not depend on where its memory is";
+    keys.only("machine.line.transfer_home_reader", false, home);
+    keys.only("machine.line.atomic", false, "an operation on a line of one's own is part of the work around it");
+}
+
+fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
+    let Costs {
+        context_switch: _,
+        page_alloc_free: _,
+        page_init: _,
+        page_bulk: _,
+        numa_counters_s8: _,
+        numa_counters_u16: _,
+        numa_counters_events: _,
+        zone_reread: _,
+        vmalloc_fix_size: _,
+        vmalloc_full_fit: _,
+        vmalloc_long_busy_list: _,
+        purge_area: _,
+        purge_wakeup: _,
+        purge_worker_share: _,
+        purge_slice: _,
+        tlb_flush: _,
+        tlb_flush_per_cpu: _,
+        tlb_shootdown: _,
+        tlb_wait: _,
+        tlb_interrupt: _,
+        trace_event: _,
+        stat_file: _,
+        stat_row: _,
+        counter_read: _,
+        sample: _,
+        page_fault: _,
+        map_around: _,
+        file_call: _,
+        file_request: _,
+        name_lookup: _,
+        file_write: _,
+        file_create: _,
+        writeback_page: _,
+        writeback_end: _,
+        process_start: _,
+        hint_fault: _,
+        scan_pte: _,
+        walk_pte: _,
+        migrate_page: _,
+        reclaim_scan_page: _,
+        reclaim_rmap_page: _,
+        reclaim_unmap_page: _,
+        reclaim_free_page: _,
+        reclaim_free_buffers: _,
+        reclaim_batch: _,
+        reclaim_pass: _,
+        swap_write: _,
+        slab_count: _,
+        slab_scan_object: _,
+        compact_scan_page: _,
+        compact_pageblock: _,
+        wakeup_latency: _,
+    } = *of;
+    keys.only("machine.cost.context_switch", false, "threads of a CPU take turns without a cost of switching");
+}
