@@ -48,7 +48,7 @@ pub fn doctor(folder: &Folder) -> Vec<Check> {
     }
     // Nothing needs them.
     let built = folder.built();
-    let found = if built.is_empty() { "none".into() } else { built.join(", ") };
+    let found = if built.is_empty() { "none: `make lab-variants` builds them".into() } else { built.join(", ") };
     checks.push(check("kernel variants for before/after comparisons", true, found, ""));
     let mkfs = std::process::Command::new("mkfs.ext4").arg("-V").output().is_ok();
     let found = if mkfs { "found" } else { "not found: scenarios with files cannot run" };

@@ -218,12 +218,17 @@ fn what_is_impossible_is_named() {
             "managed  944743",
             "zone DMA32 of node 0: spanned 542176, present 258016, managed 944743",
         ),
-        ("zoneinfo", "pages free     231385", "pages free     x", "zone DMA32 of node 0: free is missing or no number"),
+        (
+            "zoneinfo",
+            "pages free     231385",
+            "pages free     x",
+            "zone DMA32 of node 0: free is missing or not a number",
+        ),
         (
             "zoneinfo",
             "Node 0, zone    DMA32",
             "Node 0, zone  HighMem",
-            "zone HighMem of node 0: such zones are not modelled",
+            "zone HighMem of node 0: this zone type is not modelled",
         ),
         (
             "zoneinfo",

@@ -60,6 +60,15 @@ pub(crate) fn apply(node: &mut Node) {
                 {
                     node.value = Value::Text(new.into());
                 }
+                if let Value::Array(items) = &mut node.value {
+                    for item in items {
+                        if let Value::Text(text) = &mut item.value
+                            && let Some(new) = of_figure(&key, text)
+                        {
+                            *text = new;
+                        }
+                    }
+                }
                 apply(&mut node);
                 table.insert(of_key(&key).map_or(key, str::to_string), (place, node));
             }
@@ -70,6 +79,12 @@ pub(crate) fn apply(node: &mut Node) {
 
 fn of_key(old: &str) -> Option<&'static str> {
     KEYS.iter().find(|(known, _)| *known == old).map(|(_, new)| *new)
+}
+
+/// The new name of a figure in a list of those that have one provenance (`machine.figure.of`).
+fn of_figure(key: &str, old: &str) -> Option<String> {
+    let (table, name) = old.rsplit_once('.').filter(|_| key == "of")?;
+    of_key(name).map(|new| format!("{table}.{new}"))
 }
 
 fn of_word(key: &str, old: &str) -> Option<&'static str> {
@@ -111,8 +126,13 @@ fn find(table: &Table, sources: &Sources, changes: &mut Vec<(Place, String)>) {
             Value::Table(table) => find(table, sources, changes),
             Value::Array(nodes) => {
                 for node in nodes {
-                    if let Value::Table(table) = &node.value {
-                        find(table, sources, changes);
+                    match &node.value {
+                        Value::Table(table) => find(table, sources, changes),
+                        Value::Text(text) => {
+                            let new = of_figure(key, text).map(|new| (node.place, format!("\"{new}\"")));
+                            changes.extend(new);
+                        }
+                        _ => {}
                     }
                 }
             }
@@ -131,6 +151,10 @@ mod tests {
 [machine]
 preset = "lab-4n"
 cpu.shared_budget = true # one CPU at a time
+[[machine.figure]]
+of = ["cpu.shared_budget"]
+provenance = "assumed"
+source = "a guess"
 [kernel]
 release = "6.9"
 numa_balancing = { failure_slowdown = "none", early_life = false }
@@ -167,7 +191,7 @@ retry_hard = true
             "{refused}"
         );
         let (new, count) = migrate("s.toml", OLD).expect("TOML");
-        assert_eq!(count, 7);
+        assert_eq!(count, 8);
         let scenario = parse("s.toml", &new, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{new}\n{faults}"));
         assert_eq!(scenario.processes[0].name, "high-alloc");
         assert!(
@@ -185,6 +209,7 @@ retry_hard = true
         let mut json = scenario.to_json().to_string();
         for (old, new) in KEYS {
             json = json.replace(&format!("\"{new}\":"), &format!("\"{old}\":"));
+            json = json.replace(&format!(".{new}\""), &format!(".{old}\""));
         }
         for (_, old, new) in WORDS {
             json = json.replace(&format!("\"{new}\""), &format!("\"{old}\""));

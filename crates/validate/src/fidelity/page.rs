@@ -204,7 +204,7 @@ fn how_to_read() -> String {
          host; where a phase lasts a time and not a count (`statistics`), counts follow that speed.",
         "Every figure is in [fidelity/](fidelity/): `cells.csv` (the tables below, and more), `quantities.csv`, `curves.csv`, \
          `numa-balancing.csv`, `reclaim.csv`, `reclaim-events.csv`, `pages.csv`, `changes.csv`. How to add a scenario or \
-         record one anew: [lab.md](howto/lab.md#add-a-scenario-to-the-fidelity-page).",
+         record one again: [lab.md](howto/lab.md#add-a-scenario-to-the-fidelity-page).",
     ];
     let mut text = String::from("\n## How to read it\n");
     for paragraph in paragraphs {
