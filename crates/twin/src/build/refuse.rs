@@ -21,8 +21,6 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Faults> {
     keys.only("kernel.compaction", kernel.compaction, "the twin's kernel has compaction");
     let costs = "a vmalloc test takes what machine.cost.vmalloc_* says, however its pages are allocated";
     keys.only("kernel.page_alloc.bulk", false, costs);
-    let same = "of a CPU's counters the first three are never 0 while others are not, so that both tests find the same";
-    keys.only("kernel.vmstat.needs_update", false, same);
     sysctls(&mut keys, &kernel.sysctl);
     balancing(&mut keys, &kernel.numa_balancing);
     match by_zone(kernel) {

@@ -388,7 +388,7 @@ mod tests {
         assert!((before["error_percent"][0].as_f64().expect("an error") - error).abs() < 1e-9, "{before}");
         assert_eq!(row("average", "72_after")["fitted"], json!([false]));
         assert_eq!(row("gain", "448_gain")["published"], json!([99.65]));
-        assert_eq!(row("more", "448_before_nr_purged_least")["published"], json!([663_070.0]));
+        assert_eq!(row("more", "448_before_nr_purged_min")["published"], json!([663_070.0]));
         assert_eq!(row("more", "448_before_top_three_share")["published"], json!([92.0]));
         let distance = row("more", "448_before_ks_time");
         assert_eq!((&distance["published"], &distance["fitted"]), (&json!([null]), &json!([null])));
