@@ -17,7 +17,7 @@ fn add(sources: &Sources, node: &Node, all: &mut u64) -> Result<(), Faults> {
         Value::Array(nodes) => nodes.iter().try_for_each(|node| add(sources, node, all)),
         Value::Table(table) => table.values().try_for_each(|(_, node)| add(sources, node, all)),
         Value::Text(text) | Value::Bare(text) => {
-            *all += numbers(text);
+            *all = all.saturating_add(numbers(text));
             if *all <= MAX {
                 return Ok(());
             }
@@ -35,7 +35,7 @@ fn numbers(text: &str) -> u64 {
     let width = |part: &str| {
         let (first, last) = part.split_once('-')?;
         let (first, last) = (first.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?);
-        Some((last.checked_sub(first)? + 1).min(u64::from(List::MAX) + 1))
+        Some(last.checked_sub(first)?.saturating_add(1).min(u64::from(List::MAX) + 1))
     };
     list.split(',').filter_map(width).fold(0, |sum: u64, width| sum.saturating_add(width))
 }
@@ -47,8 +47,8 @@ mod tests {
     #[test]
     fn widths() {
         assert_eq!(
-            ["0-8191", "bind:0-3", "0-3, 8-9", "3-1", "a-b", "0-99999999999"].map(numbers),
-            [8192, 4, 6, 0, 0, 8192]
+            ["0-8191", "bind:0-3", "0-3, 8-9", "3-1", "a-b", "0-99999999999", "0-18446744073709551615"].map(numbers),
+            [8192, 4, 6, 0, 0, 8192, 8192]
         );
     }
 }
