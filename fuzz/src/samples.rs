@@ -130,7 +130,7 @@ pub fn named(files: BTreeMap<String, Vec<u8>>) -> Vec<Part> {
     files.into_iter().map(|(name, bytes)| (0, [name.as_bytes(), b"\0", &bytes].concat())).collect()
 }
 
-/// The files that such parts stand for; a name that no recorder gives is left out.
+/// The files that such parts stand for; a name that no recorder gives is omitted.
 pub fn unnamed(parts: Vec<Part>) -> BTreeMap<String, Vec<u8>> {
     let file = |(_, part): Part| {
         let end = part.iter().position(|&byte| byte == 0)?;

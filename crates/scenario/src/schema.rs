@@ -4,7 +4,7 @@ use crate::load::File;
 use serde_json::Value;
 
 /// The schema: every key with what it means, its values and limits. Keys of `[machine]` and `[kernel]` may all be
-/// left out, since a preset and a bundle give them; that the kernel names one is all that is required.
+/// omitted, since a preset and a bundle give them; that the kernel names one is all that is required.
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(File).to_value();
     if let Some(top) = schema.as_object_mut() {

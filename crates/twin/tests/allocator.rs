@@ -19,7 +19,7 @@ fn caller(cpu: u32, policy: Policy) -> Caller {
     Caller::new(cpu, Task { pid: 100 + cpu as i32, tgid: 100 }, policy)
 }
 
-/// A free takes longer where the CPU's list is too long and gives pages back.
+/// A free takes longer where the CPU's list is too long and frees pages.
 #[test]
 fn pages_that_are_given_back_take_time() {
     let elapsed = |free_to_buddy: f64| {
@@ -611,7 +611,7 @@ fn before_4_0_pages_that_cannot_be_moved_left_the_rest_of_small_blocks() {
             KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1 };
         let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::new([Kind::MmPageAllocExtfrag])).unwrap();
         let mut task = caller(0, Policy::Default);
-        // Movable pages fill it all, and every other eight are given back.
+        // Movable pages fill it all, and every other eight are freed.
         let request = Request { order: 3, migratetype: Migratetype::Movable, ..Request::ATOMIC };
         let blocks: Vec<Pfn> = std::iter::from_fn(|| kernel.allocate(&mut task, &request).ok()).collect();
         for &block in blocks.iter().step_by(2) {

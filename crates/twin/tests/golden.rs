@@ -1,7 +1,7 @@
 //! Every example scenario gives what it always gave: events, counters and results, down to the last bit.
 //!
 //! `make golden` runs this test in a release build and for another target CPU as well. `MMTWIN_GOLDEN=write` writes the
-//! digests anew.
+//! digests again.
 
 use mmtwin_event::NullSink;
 use mmtwin_twin::engine::{Options, State, kinds, run};

@@ -73,7 +73,7 @@ fn name(path: &str) -> String {
     path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
-/// First names of the members of a group of imports, whose opening brace is left out.
+/// First names of the members of a group of imports, whose opening brace is omitted.
 fn members(group: &str) -> Vec<String> {
     let (mut depth, mut begins, mut names) = (0, true, Vec::new());
     for (at, c) in group.char_indices() {

@@ -1,4 +1,4 @@
-//! Workloads of the published tests of 2010 and 2012: attempts to get blocks, memory and files that are given back while others
+//! Workloads of the published tests of 2010 and 2012: attempts to get blocks, memory and files that are freed while others
 //! go on, and controls that hardly press memory, in which the kernels agree.
 
 use crate::common::scenario::{Finished, count, ran, ran_with};
@@ -85,7 +85,7 @@ fn attempts_go_on_where_they_fail() {
         assert!((13..=110).contains(&failed), "{release}: {failed}");
         let interval = |pair: &[Attempt]| pair[1].at - pair[0].at;
         assert!(attempts.windows(2).all(|pair| interval(pair) >= 20_000_000.max(pair[0].latency)), "{release}");
-        // All blocks have been given back.
+        // All blocks have been freed.
         assert!(count(&run, "nr_free_pages") > 512 * (140 - failed), "{release}");
     }
 }
@@ -104,7 +104,7 @@ fn attempts_that_are_retried_hard_get_no_less() {
 const KERNELS: [&str; 8] =
     ["2.6.36", "2.6.36-lowlumpy", "2.6.36-waitcongest", "2.6.37", "3.3", "3.4", "3.4-lumpyremove", "3.5"];
 
-/// Kernels take as long for a control, in the mean of two seeds, as the seeds let one tell or to one percent, at about a quarter
+/// Kernels take as long for a control, on average over two seeds, as the seeds let one tell or to one percent, at about a quarter
 /// of its size. There is some pressure in each.
 fn agrees(control: &str, sets: &[&str]) {
     let path = format!("{}/../../scenarios/controls/{control}.toml", env!("CARGO_MANIFEST_DIR"));

@@ -63,7 +63,7 @@ fn the_figures_are_those_of_today() {
     for (name, today) in files.chain([("fidelity.md".to_string(), page(&judged, &sentence))]) {
         let stored = std::fs::read_to_string(root().join("docs").join(&name)).unwrap_or_default();
         let same = stored == today;
-        assert!(same, "the twin has changed: `make fidelity` writes docs/{name} anew{}", difference(&stored, &today));
+        assert!(same, "the twin has changed: `make fidelity` writes docs/{name} again{}", difference(&stored, &today));
         kept += 1;
     }
     assert_eq!(kept, 9, "eight files and the page");

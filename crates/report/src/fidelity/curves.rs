@@ -17,7 +17,7 @@ const LEAST: f64 = 100.0;
 /// Parts of the time at whose ends curves are compared.
 const PARTS: usize = 200;
 
-/// What a counter's curve follows from: its samples from the begin of the workload to its end, as (time, value).
+/// What a counter's curve follows from: its samples from the start of the workload to its end, as (time, value).
 pub type Growth = Vec<(u64, u64)>;
 
 /// A curve at the ends of equal parts of the time.

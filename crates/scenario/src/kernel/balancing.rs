@@ -28,7 +28,7 @@ pub struct NumaBalancing {
     pub cpu_weight: CpuWeight,
     /// How fault statistics are aged.
     pub statistics: Statistics,
-    /// Whose active set is computed anew when a task joins a group.
+    /// Whose active set is recomputed when a task joins a group.
     pub recompute_on_join: RecomputeOnJoin,
     /// When a new thread's first scan is due.
     pub scan_start: ScanStart,
@@ -73,7 +73,7 @@ pub struct NumaBalancing {
     pub placement_moves: PlacementMoves,
     /// Faults are counted by the node of the CPU too (`numa_faults_cpu`; the 2014 series and newer).
     pub cpu_faults: bool,
-    /// Which faults place a task anew (`task_numa_fault`).
+    /// Which faults place a task again (`task_numa_fault`).
     pub placement_at: PlacementAt,
     /// A task is moved to its preferred node without an earlier attempt that failed (`task_numa_fault`; the 2014 series and
     /// newer).
@@ -247,7 +247,7 @@ variant! {
 }
 
 variant! {
-    /// Active sets computed anew when a task joins a group.
+    /// Active sets recomputed when a task joins a group.
     pub enum RecomputeOnJoin {
         /// None.
         None = "none",

@@ -100,7 +100,8 @@ pub fn from_json(value: &serde_json::Value) -> Result<Scenario, Faults> {
         Some(mut tree) => {
             drop_gone(&mut tree);
             renamed::apply(&mut tree);
-            layered(sources, tree, Path::new(""), &[])
+            // A resolved scenario has all keys of its bundle: which of them a user gave is not known.
+            Ok(Scenario { written: Written::default(), ..layered(sources, tree, Path::new(""), &[])? })
         }
         None => Err(Fault::of_file("resolved scenario", "has null, or a number above 64 bits").into()),
     }

@@ -24,7 +24,7 @@ impl Permutation {
         Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
     }
 
-    /// The page of a rank below n; other ranks are given back.
+    /// The page of a rank below n; other ranks are returned.
     #[inline]
     pub fn page(&self, rank: u64) -> u64 {
         if rank >= self.n {

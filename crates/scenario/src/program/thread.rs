@@ -64,7 +64,7 @@ pub struct Touching {
     pub lines: u32,
     /// All threads of the access use the same pages.
     pub shared: bool,
-    /// At the end of its pages they are given back.
+    /// At the end of its pages they are freed.
     pub recycle: bool,
 }
 

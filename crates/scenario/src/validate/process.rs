@@ -215,12 +215,12 @@ impl At<'_> {
         check.require(!empty, &path, || "the phase has nothing to do and no `duration`".into());
     }
 
-    /// Pages that are given back are those of one thread.
+    /// Pages that are freed are those of one thread.
     fn renewal(&self, access: &Access, path: &str, check: &mut Check<'_>) {
         let Some(region) = self.process.regions.iter().find(|region| region.name == access.region) else { return };
         let private = access.sharing.unwrap_or(region.sharing) == Sharing::Private || self.process.threads == 1;
         check.require(!access.recycle || private && region.file.is_none(), &format!("{path}.recycle"), || {
-            "only memory or a file that one thread alone uses is given back".into()
+            "only memory or a file that one thread alone uses is freed".into()
         });
     }
 

@@ -36,7 +36,7 @@ pub struct Access {
     pub sharing: Option<Sharing>,
     /// Touches per thread; `None`: as many as fit into the phase.
     pub count: Option<u64>,
-    /// A thread that has come to the end of its pages gives them back and begins anew, with new memory or a new file.
+    /// A thread that has come to the end of its pages frees them and begins again, with new memory or a new file.
     pub recycle: bool,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct AccessText {
     /// Touches per thread; absent: as many as fit into the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
-    /// A thread that has come to the end of its pages gives them back and begins anew (pattern "sequential"): memory
+    /// A thread that has come to the end of its pages frees them and begins again (pattern "sequential"): memory
     /// as of a program that ends and runs again, a file as one that is deleted and made again.
     #[serde(default, skip_serializing_if = "is_false")]
     recycle: bool,

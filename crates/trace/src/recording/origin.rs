@@ -1,6 +1,6 @@
 //! What a trace.dat of a recording's events needs beside them: the recording's texts under trace-cmd's names.
 //!
-//! Left out, for a trace.dat has no place for it: counters, thread groups and cgroups of tasks, the manifest beyond
+//! Not modelled, for a trace.dat has no place for it: counters, thread groups and cgroups of tasks, the manifest beyond
 //! kernel, machine, clock and losses. Validated by `trace-cmd report` on files made from recordings.
 
 use super::{Recording, text};

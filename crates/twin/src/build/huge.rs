@@ -3,7 +3,7 @@
 //!
 //! `transparent_hugepage/defrag` says who may wait for reclaim and compaction: nobody, who asked with `MADV_HUGEPAGE`, or
 //! everybody. From 4.1 on the node of the policy alone is asked; from 5.4 on, who may wait then asks all nodes, and with less
-//! patience at first. What is refused everywhere becomes a base page. Left out: khugepaged, which collapses base pages later.
+//! patience at first. What is refused everywhere becomes a base page. Not modelled: khugepaged, which collapses base pages later.
 //! Checked by tests here and by `tests/huge_pages.rs`.
 
 use super::kernel::by_zone;

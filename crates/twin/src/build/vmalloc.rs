@@ -39,7 +39,7 @@ pub fn vmalloc_test(
 }
 
 /// What takes turns takes longer: the threads as many times as there are threads, a purge one time more. A flush of
-/// all TLBs waits until every CPU has had its turn, and turns end with the tick. Left out: that threads are slower
+/// all TLBs waits until every CPU has had its turn, and turns end with the tick. Not modelled: that threads are slower
 /// while a purge runs.
 fn share_budget(params: &mut Params, hz: u32) {
     let threads = params.workload.threads.min(params.machine.online_cpus);

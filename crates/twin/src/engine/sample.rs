@@ -2,7 +2,7 @@
 //!
 //! Reading has the effects it has in the modelled kernel, such as folding. It takes no time where the recorder finds a
 //! CPU of its own, and time of the budget that all CPUs share where they do. Rows of counters that no mechanism keeps are
-//! left out, because a 0 would say something else.
+//! omitted, because a 0 would say something else.
 
 use super::RunError;
 use super::main_loop::Engine;

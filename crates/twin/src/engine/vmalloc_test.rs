@@ -77,7 +77,7 @@ impl Engine<'_> {
     }
 }
 
-/// Pages that a thread allocates for its areas, guard pages left out.
+/// Pages that a thread allocates for its areas, guard pages omitted.
 fn pages_per_thread(params: &Params) -> u64 {
     let steps = vmalloc::stress::program(&params.workload, params.machine.online_cpus, 0, 0);
     let payload = |step: &vmalloc::stress::Step| {

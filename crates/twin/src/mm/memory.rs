@@ -139,7 +139,7 @@ impl AccessState {
     }
 
     /// Marks units of one huge page's length for hinting faults and lets them wait for touches in all pools of their
-    /// mapping; those that were marked are left out.
+    /// mapping; those that were marked are omitted.
     pub(crate) fn mark_all<'u>(&mut self, mapping: usize, units: &'u mut Vec<Unit>) -> std::vec::Drain<'u, Unit> {
         let at = &mut self.mappings[mapping];
         units.retain(|&unit| at.mark(unit));

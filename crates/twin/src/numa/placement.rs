@@ -3,7 +3,7 @@
 //! Runs when the address space has been scanned once more: faults since then are added to half of those before, CPU
 //! faults weighted by the share of CPU time and of all faults, and the node with most memory faults becomes the
 //! preferred one. Statistics that are halved in place differ here only in rounding down; that others see the halved
-//! value for some instructions is left out. A division by zero, which the first posting of 2014 makes, is counted and
+//! value for some instructions is omitted. A division by zero, which the first posting of 2014 makes, is counted and
 //! gives 0. Of 3.13 what its series changes is known, the rest is taken from the versions after. Checked by tests.
 
 use super::active::Moment;

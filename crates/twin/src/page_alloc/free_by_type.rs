@@ -22,7 +22,7 @@ pub struct FreeBlocksByType {
 
 impl PageAllocator {
     /// Makes the free blocks of a type out of movable memory, and takes no more than about `spare` pages away besides. What
-    /// there is no room for is left out.
+    /// there is no room for is omitted.
     pub(crate) fn set_free_by_type(&mut self, zone: usize, apart: &FreeBlocksByType, mut spare: u64) {
         let (to, pageblock_order) = (apart.of, self.rules.pageblock_order);
         let orders = apart.blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();

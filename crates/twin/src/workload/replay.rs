@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A touch of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Time since the begin of the run.
+    /// Time since the start of the run.
     pub at: Ns,
     /// Page of a region of the process, by its place in the accessor's list.
     pub page: u32,

@@ -446,7 +446,7 @@ const FIGURE: &str = "[machine.cost]\nsample = \"3 ms\"\n[[machine.figure]]\nof 
 const ZONE: &str = "[[machine.node.zone]]\nkind = \"DMA32\"\nstart_pfn = 4096\nspanned = 20480\npresent = 20480\n\
     managed = 19000\n";
 
-/// The end of DMA32 and the begin of Normal.
+/// The end of DMA32 and the start of Normal.
 const NORMAL: &str = "[[machine.node.zone]]\nkind = \"DMA32\"\nstart_pfn = 1044480\nspanned = 4096\npresent = 4096\n\
     managed = 4000\n[[machine.node.zone]]\nkind = \"Normal\"\nstart_pfn = 1048576\nspanned = 8192\npresent = 8192\n\
     managed = 8000\n";

@@ -198,7 +198,7 @@ fn how_to_read() -> String {
         "*Judged* are the counters of NUMA balancing, and of reclaim where there was any, that exceed 1000 on the kernel; \
          *beyond* are those of them that are off by more than 30 %, and not inside the kernel's range where that is wider. \
          *Settled* is when 90 % of the pages are on the nodes where they are at the end.",
-        "The twin ran when this page was made (`make fidelity`). It begins with what the kernel's zones held at the begin of \
+        "The twin ran when this page was made (`make fidelity`). It begins with what the kernel's zones held at the start of \
          the recording, at that time. Mode exact comes out again byte by byte but for a rare race of the emulator \
          ([lab.md](reference/lab.md#two-modes)). Mode smp does not: five runs are a sample, and how fast its guest is depends on the \
          host; where a phase lasts a time and not a count (`statistics`), counts follow that speed.",

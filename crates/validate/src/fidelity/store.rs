@@ -70,7 +70,7 @@ pub(super) struct Run<T> {
     pub kept: T,
 }
 
-/// The begin of a line: whose it is.
+/// The start of a line: whose it is.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 struct Owner {
     of: String,

@@ -18,7 +18,7 @@ pub fn run(arguments: &Reference) -> Result<i32, Failure> {
     Ok(0)
 }
 
-/// The begin of a page.
+/// The start of a page.
 fn head(title: &str, what: &str) -> String {
     format!("# {title}\n\n<!-- Written by `make reference`. -->\n\n{what}\n")
 }

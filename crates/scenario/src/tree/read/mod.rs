@@ -1,8 +1,8 @@
 //! Reading a tree into types, with all its faults.
 //!
-//! The types are read by serde, which gives up at the first error. So a value that cannot be read is noted, left out,
+//! The types are read by serde, which gives up at the first error. So a value that cannot be read is noted, omitted,
 //! and the tree is read again: a list does without the element, a table without the key, and where the key is needed
-//! the table itself is left out of what is around it. What is wrong independently is found in one go, and a fault
+//! the table itself is omitted of what is around it. What is wrong independently is found in one go, and a fault
 //! that only follows from another is not reported.
 //!
 //! Unknown keys and words are known here to be wrong, since serde tells the reader the names of a type's fields and
@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use wrong::{Wrong, shown};
 
-/// Values that are left out at most; a file with more faults is another kind of file.
+/// Values that are omitted at most; a file with more faults is another kind of file.
 const MAX_ROUNDS: usize = 64;
 /// Bytes of files that are read that often in all; larger files have their faults reported in fewer rounds.
 const MAX_BYTES: usize = 16 << 20;
@@ -60,7 +60,7 @@ pub(crate) fn read<T: DeserializeOwned>(sources: &Sources, tree: &Node, what: &s
 struct Reading<'a> {
     sources: &'a Sources,
     faults: RefCell<Vec<Fault>>,
-    /// Addresses of the nodes that are left out.
+    /// Addresses of the nodes that are omitted.
     bad: RefCell<BTreeSet<*const Node>>,
 }
 

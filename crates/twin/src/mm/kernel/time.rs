@@ -4,7 +4,7 @@
 //! and idle time is skipped. Of N busy CPUs each gets every Nth slice, so its work takes N times as long, however short
 //! the slices are; that is what is charged. A slice is the time to the next tick divided by all CPUs, as QEMU has it
 //! (`icount_percpu_budget`); it counts only while memory is reclaimed, elsewhere the order of slices within an epoch is
-//! left out. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
+//! omitted. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
 
 use super::{Kernel, KernelError, budget};
 use crate::hw::{CounterType, LoopCosts, PageCosts};

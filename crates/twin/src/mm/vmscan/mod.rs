@@ -210,7 +210,7 @@ pub(crate) struct Reclaim {
     pub shrinkers: Vec<Shrinker>,
     /// Pages of swap that are free; `None`: there is no swap.
     pub free_swap: Option<u64>,
-    /// Bits of the age of evictions that are left out, so that it fits into a shadow.
+    /// Bits of the age of evictions that are omitted, so that it fits into a shadow.
     pub(crate) bucket_order: u32,
     /// Nodes whose kswapd is to be woken.
     pub wakes: Vec<usize>,

@@ -89,7 +89,7 @@ impl Reclaim {
 
 impl TaskCtx<'_> {
     /// Pages in a task's hands are being written: until when it waits; `None`: none is any more. Those that others have freed
-    /// meanwhile are left out.
+    /// meanwhile are omitted.
     pub(crate) fn wait_for_writes(
         &mut self,
         zone: usize,
