@@ -20,7 +20,7 @@ pub fn page() -> String {
     for rule in findings::RULES {
         let _ = writeln!(page, "| `{}` | {} |", rule.key, cell(rule.when));
     }
-    page.push_str("| `input_cut` | the input lacks a part: sums are too small, and by how much is not known |\n");
+    page.push_str("| `input_incomplete` | a part of the input is missing: sums are too small by an unknown amount |\n");
     page.push_str("| `out_of_memory`, `run_stopped` | a run of a scenario ended early |\n");
     page.push_str("\n## Tables\n");
     let all = tables::reclaim_tables(&nothing).into_iter().chain(tables::subject_tables(&nothing));
