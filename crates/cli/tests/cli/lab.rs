@@ -220,7 +220,7 @@ fn ctrl_c_leaves_no_guest() {
     let whole = command(&words).output().expect("the program");
     assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
     let whole = begin.elapsed();
-    for part in [1, 3, 5, 7, 9] {
+    for part in [2, 5, 8] {
         let out = directory.path().join("out");
         let _ = fs::remove_dir_all(out.join("a.mmt"));
         let (pid, output) = interrupt(command(&words), whole * part / 10);
