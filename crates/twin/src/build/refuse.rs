@@ -313,6 +313,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         swap_write: _,
         slab_count: _,
         slab_scan_object: _,
+        rcu_grace_ticks: _,
         compact_scan_page: _,
         compact_pageblock: _,
         wakeup_latency: _,

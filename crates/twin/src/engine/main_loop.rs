@@ -21,6 +21,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::slab::dentry::Dentries;
 use crate::mm::slowpath::AllocSlowpath;
+use crate::mm::writeback::Requests;
 use crate::page_alloc::AllocationFailure;
 use crate::probe::Probe;
 use crate::sched::RunQueues;
@@ -166,13 +167,14 @@ impl<'a> Engine<'a> {
         let (nodes, cpus) = (kernel.machine.nodes.len(), kernel.machine.cpus.len());
         memory.index = build::index(&scenario.kernel, nodes, cpus);
         memory.fault_around = scenario.kernel.filemap.fault_around_pages.into();
-        memory.dentries = Dentries::new(nodes, cpus);
+        let grace = scenario.machine.cost.rcu_grace_ticks.get().into();
+        memory.dentries = Dentries::new(nodes, cpus, grace);
         for (number, region) in memory.regions.iter().enumerate() {
             if let Some(files) = region.files {
                 memory.inodes.divide(number, region.len(), files);
             }
         }
-        memory.requests.set_room(scenario.machine.disk.queue_depth.into());
+        memory.requests = Requests::new(build::request_limits(&scenario.machine));
         let mut engine = Engine {
             scenario,
             options,

@@ -96,7 +96,7 @@ impl AccessState {
             requests: Requests::default(),
             index: Index::new(1, 1, SlabAllocMode::Wakes, true),
             buffers: Slab::new(dirty::BUFFERS),
-            dentries: Dentries::new(0, 1),
+            dentries: Dentries::new(0, 1, 1),
             inodes: Inodes::default(),
             ends: Vec::new(),
             denied: false,

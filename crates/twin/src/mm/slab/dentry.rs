@@ -17,9 +17,6 @@ use std::collections::VecDeque;
 
 /// Bytes of a dentry (`struct dentry` with a name of up to 31 bytes).
 const SIZE: u64 = 192;
-/// Ticks from a scan to the callbacks of RCU: on guests of 250 Hz the first page of 1,024 dentries came back 20 ms after
-/// the scan had begun (median of 50, between 11 and 32).
-const GRACE: u64 = 5;
 
 /// Memory for dentries.
 const BLOCK: Request = Request {
@@ -36,13 +33,15 @@ pub(crate) struct Dentries {
     unused: Vec<(u64, VecDeque<(Pfn, u64)>)>,
     /// Taken and not yet freed: so many of a block.
     leaving: Timers<(Pfn, u64)>,
+    /// Ticks from a scan to the callbacks of RCU.
+    grace: u64,
 }
 
 impl Dentries {
     /// None on any node of a machine.
-    pub(crate) fn new(nodes: usize, cpus: usize) -> Dentries {
+    pub(crate) fn new(nodes: usize, cpus: usize, grace: u64) -> Dentries {
         let shape = SlabShape::of(SIZE, cpus, BLOCK).without_waiting();
-        Dentries { slab: Slab::new(shape), unused: vec![Default::default(); nodes], leaving: Timers::default() }
+        Dentries { slab: Slab::new(shape), unused: vec![Default::default(); nodes], leaving: Timers::default(), grace }
     }
 
     /// Dentries of a node that nobody uses.
@@ -65,7 +64,7 @@ impl Dentries {
     /// A shrinker takes so many of a node, the oldest; how many there were.
     pub(crate) fn prune(&mut self, kernel: &Kernel, cpu: u32, node: usize, count: u64) -> u64 {
         let tick = 1_000_000_000 / kernel.reclaim.rules.hz;
-        let due = (kernel.now(cpu) / tick + GRACE) * tick;
+        let due = (kernel.now(cpu) / tick + self.grace) * tick;
         let (all, blocks) = &mut self.unused[node];
         let mut left = count;
         while let Some((block, of_block)) = blocks.front_mut().filter(|_| left > 0) {

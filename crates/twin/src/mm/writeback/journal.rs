@@ -10,8 +10,6 @@ use crate::time::Ns;
 
 /// From the beginning of a transaction to its commit (`j_commit_interval`): 5 s.
 const INTERVAL: Ns = 5_000_000_000;
-/// Blocks of a commit: 83 to 86 in four of them on guests that did nothing else.
-pub(crate) const BLOCKS: u64 = 21;
 
 /// The journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
