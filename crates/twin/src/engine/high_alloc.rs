@@ -20,9 +20,6 @@ impl Engine<'_> {
         until: Ps,
     ) -> Result<Step, Stop> {
         let cpu = self.threads[thread].caller.cpu;
-        if std::mem::take(&mut self.memory.denied) {
-            working.tried(self.kernel.clock(cpu), false);
-        }
         while self.kernel.clock(cpu) < until {
             if working.part.operations >= count {
                 return Ok(Step::Ended);
@@ -50,7 +47,7 @@ impl Engine<'_> {
 
 impl Working {
     /// The attempt under way is over.
-    fn tried(&mut self, now: Ps, success: bool) {
+    pub(super) fn tried(&mut self, now: Ps, success: bool) {
         let begun = self.attempt.unwrap_or(now);
         self.trying = false;
         self.part.operations += 1;

@@ -454,14 +454,17 @@ impl<'a> Engine<'a> {
             return Ok(Step::On);
         }
         self.kernel.awaited = awaited;
-        self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
+        let denied = std::mem::take(&mut self.threads[thread].denied);
         let step = match &mut self.threads[thread].activity {
             Activity::Nothing => Ok(Step::Ended),
             Activity::Kswapd(_) | Activity::Kcompactd(_) | Activity::Flusher(_) | Activity::BioEndIo(_) => {
                 Ok(self.work_of_kernel(thread, until))
             }
-            Activity::Action(..) => self.act(thread, end),
-            Activity::Touching(_) => self.touch(thread, end),
+            Activity::Action(..) => self.act(thread, end, denied),
+            Activity::Touching(_) => {
+                self.memory.denied = denied;
+                self.touch(thread, end)
+            }
         };
         let got = awaited.is_some() && self.kernel.awaited.take().is_none();
         match step {

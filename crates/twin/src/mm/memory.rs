@@ -66,7 +66,10 @@ pub(crate) struct AccessState {
     pub inodes: Inodes,
     /// Those that have begun ([`Effects`](super::effects::Effects)), by when the disk will be done.
     pub ends: Vec<(Ps, u64)>,
-    /// The request that failed last is not tried again.
+    /// The allocation at which the last step of the thread that runs ended is not tried again. The engine sets it, true or
+    /// false, before a step that accesses memory. The first place that can do with less takes it: a fault that falls back
+    /// to a base page, read-ahead that gives up, an index node in a smaller slab. Such places lie deep below the
+    /// step, behind calls that have no other reason to know of it.
     pub denied: bool,
     /// Touches by epoch, for those who ask which pages are young; somebody has asked.
     pub(crate) logs: Vec<Log>,

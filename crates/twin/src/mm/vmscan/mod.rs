@@ -204,7 +204,9 @@ pub(crate) struct Reclaim {
     pub groups: Vec<Group>,
     /// By CPU: pages that are charged and not given out.
     pub(crate) stocks: Vec<Stock>,
-    /// Pages that a task has charged beyond `memory.high` since the engine asked.
+    /// Pages that the task that runs has charged beyond `memory.high` in this step (`memcg_nr_pages_over_high`).
+    /// `try_charge` adds them, which ends the step early; the engine takes them after it (`Engine::note_high`), as the
+    /// kernel does on the return to user mode.
     pub over_high: u64,
     /// Caches of the kernel that can be shrunk.
     pub shrinkers: Vec<Shrinker>,
