@@ -60,7 +60,7 @@ pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
                 ZoneKind::Dma32 => say::ZoneKind::Dma32,
                 ZoneKind::Normal => say::ZoneKind::Normal,
                 ZoneKind::Movable => say::ZoneKind::Movable,
-                // Memory of devices is nobody's.
+                // Memory of devices is not allocated.
                 ZoneKind::Device => return None,
             };
             let ZoneState { start_pfn, spanned, present, managed, .. } = **state;

@@ -1,4 +1,4 @@
-//! What a thread does besides touching memory, step by step.
+//! What a thread does besides accessing memory, step by step.
 //!
 //! Page loops, pages that are kept, attempts to get blocks ([`crate::engine::high_alloc`]), names that are looked up, readings of
 //! statistics files, CPUs going and coming, sysctls and sleep; the vmalloc
@@ -268,7 +268,7 @@ impl Engine<'_> {
                         None => self.processes[self.threads[thread].process].kept.push(got.page),
                     }
                 }
-                // Who cannot wait goes without; who can has waited for all there is.
+                // A request that cannot wait fails; one that can has been through the slow path.
                 Err(_) if !work.request.may_wait => {
                     working.part.failures += 1;
                     return Ok(Step::Ended);

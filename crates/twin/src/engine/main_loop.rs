@@ -70,7 +70,7 @@ pub(crate) enum Step {
     Ended,
     /// It has worked and worked while its clock stood still.
     Still,
-    /// It waits again and again for memory that nobody frees.
+    /// It waits again and again for memory that no thread frees.
     Waits,
 }
 
@@ -275,7 +275,7 @@ impl<'a> Engine<'a> {
             ending => ending,
         };
         let (ending, killed) = self.killed(ending);
-        // Whoever is still at work is cut off here.
+        // Threads that still run are stopped here.
         for process in 0..self.processes.len() {
             if self.processes[process].phase.is_some() {
                 self.close_phase(process, now)?;

@@ -88,7 +88,7 @@ impl Queue {
         self.congested
     }
 
-    /// There is no room: whoever writes waits.
+    /// The queue is full: writers wait.
     pub fn is_full(&self) -> bool {
         self.count >= self.room
     }

@@ -40,7 +40,7 @@ pub(crate) struct AccessState {
     pub costs: FaultCosts,
     /// First touches.
     pub random: Random,
-    /// Regions as processes map them; empty if nobody balances memory over nodes.
+    /// Regions as processes map them; empty without NUMA balancing.
     pub mappings: Vec<Mapping>,
     /// First touches of marked pages.
     pub hint_random: Random,
@@ -71,7 +71,7 @@ pub(crate) struct AccessState {
     /// to a base page, read-ahead that gives up, an index node in a smaller slab. Such places lie deep below the
     /// step, behind calls that have no other reason to know of it.
     pub denied: bool,
-    /// Touches by epoch, for those who ask which pages are young; somebody has asked.
+    /// Accesses by epoch, by which reclaim learns which pages are young; it has asked since the start.
     pub(crate) logs: Vec<Log>,
     pub(crate) looked: bool,
     /// Epochs since then.

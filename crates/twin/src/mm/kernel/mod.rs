@@ -208,7 +208,7 @@ impl Kernel {
         self.check_order(request.order)?;
         let got = match self.allocate_unchecked(caller, request) {
             Err(failure) if failure.request.may_wait => {
-                // Nobody reclaims here; what lies on other CPUs' lists can be had.
+                // There is no reclaim here; pages on other CPUs' lists can be used.
                 self.drain_all_pages(caller.cpu);
                 self.allocate_unchecked(caller, request)
             }

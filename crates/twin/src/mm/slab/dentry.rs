@@ -1,10 +1,11 @@
 //! Names that were looked up and do not exist: negative dentries (`d_alloc`, `dput`, `prune_dcache_sb`, `dentry_free`; 6.1
 //! to 6.12).
 //!
-//! Nobody uses such a dentry: it goes to the end of its node's list (`list_lru_add`), of which shrinkers take the oldest. A
-//! block of the cache `dentry` is free when all of its dentries are: not when they are taken, but after a grace period of
-//! RCU, on the CPU that took them. Names that follow each other share blocks, so blocks come back nearly as fast as their
-//! dentries. Not modelled: names that exist, names too long to lie in their dentry, dentries of a memory cgroup. Checked by tests
+//! Such a dentry has no user: it is added to the end of its node's list (`list_lru_add`), of which shrinkers free the oldest.
+//! A slab of the cache `dentry` is freed with the last of its dentries: not when they are pruned, but after a grace period of
+//! RCU (`machine.cost.rcu_grace_ticks`), on the CPU that pruned them. Names that are looked up one after another share slabs,
+//! so slabs are freed nearly as fast as their dentries. Not modelled: names that exist, names too long to lie in their
+//! dentry, dentries of a memory cgroup. Checked by tests
 //! here and against guests (docs/fidelity.md, reclaim-slab).
 
 use super::{Slab, SlabShape};
@@ -44,7 +45,7 @@ impl Dentries {
         Dentries { slab: Slab::new(shape), unused: vec![Default::default(); nodes], leaving: Timers::default(), grace }
     }
 
-    /// Dentries of a node that nobody uses.
+    /// Unused dentries of a node.
     pub(crate) fn unused(&self, node: usize) -> u64 {
         self.unused.get(node).map_or(0, |of| of.0)
     }

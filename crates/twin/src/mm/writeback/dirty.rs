@@ -179,7 +179,7 @@ impl AccessState {
         self.ends.push((done, self.requests.begin_journal()));
     }
 
-    /// By how much a write that should be done by now is late: what somebody waits for has held it up.
+    /// By how much a write that should be done by now is late, because synchronous requests delayed it.
     pub(crate) fn late_by(&mut self, number: u64) -> Ps {
         let Some(on_disk) = self.requests.is_on_disk(number) else { return 0 };
         let held_up = self.device(on_disk).held_up();

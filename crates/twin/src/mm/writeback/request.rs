@@ -26,7 +26,7 @@ pub(crate) const JOURNAL: u64 = 1 << 40;
 /// Empty blocks that are kept (`min_partial` of objects of a page).
 const KEPT: usize = 6;
 
-/// Memory for requests: eight at a time, for which nobody waits.
+/// Memory for requests: eight at a time, without waiting.
 const BLOCK: Allocation = Allocation {
     order: TOGETHER.ilog2(),
     may_wait: false,
@@ -47,7 +47,7 @@ pub(crate) struct Request {
     journal: u64,
     /// The disk has it that holds files, not swap's own.
     on_disk: bool,
-    /// How long that disk's requests had been held up by what somebody waits for; `None`: this is such a request.
+    /// How long asynchronous requests of that disk had been delayed by synchronous ones; `None`: this is a synchronous one.
     held_up: Option<Ps>,
 }
 
@@ -183,7 +183,7 @@ impl Requests {
         }
     }
 
-    /// The disk is done with a request; true if somebody has to be woken for its end.
+    /// The disk is done with a request; true if the thread that ends requests has to be woken.
     pub(crate) fn transferred(&mut self, number: u64) -> bool {
         self.done.push_back(number);
         self.done.len() == 1
