@@ -74,7 +74,7 @@ kernel.sysctl.vm.laptop_mode | reclaim-6.1 | 1
 kernel.sysctl.vm.vfs_cache_pressure | lookup-6.1 | 10
 kernel.sysctl.vm.page-cluster | reclaim-6.1 | 3 | refused one page of swap
 kernel.sysctl.vm.extfrag_threshold | reclaim-6.1 | 1000
-kernel.sysctl.vm.compaction_proactiveness | reclaim-6.1 | 20 | refused in advance
+kernel.sysctl.vm.compaction_proactiveness | reclaim-6.1 | 20 | refused no proactive compaction
 kernel.sysctl.vm.percpu_pagelist_high_fraction | counters-6.1 | 8
 kernel.sysctl.vm.defrag_mode | reclaim-6.18 | 1 | refused pageblocks whole
 kernel.sysctl.vm.stat_interval | counters-6.1 | 2
