@@ -108,6 +108,16 @@ fn figures_of_a_machine_fit_into_64_bits() {
     says(&machine("disk.bandwidth = \"1 B/s\""), "1 B/s: a bandwidth is 1 kB/s to 1000 TB/s");
     says(&machine("disk.latency = \"5124095 h\""), "a request takes at most 100 s");
     says(&machine("disk.queue_depth = 4294967295"), "a queue takes at most 65536 requests");
+    says(&machine("disk.bios_per_page = 65"), "s.toml:3:22: a page has at most 64 bios");
+    says(&machine("disk.journal_blocks = 65537"), "a commit has at most 65536 blocks");
+    says(&machine("cost.rcu_grace_ticks = 1001"), "a grace period has at most 1000 ticks");
+    says(&machine("worker.heap_pages = 4097"), "`heap_pages` is at most 4096 pages");
+    says(&machine("worker.heap_pages_per_thread = 65"), "`heap_pages_per_thread` is at most 64 pages");
+    says(&machine("worker.heap_absent_pages = 4097"), "`heap_absent_pages` is at most 4096 pages");
+    says(&machine("worker.heap_hot_pages = 218"), "s.toml:3:25: a thread has 217 pages of the heap at most");
+    for key in ["disk.bios_per_page", "disk.journal_blocks", "cost.rcu_grace_ticks", "worker.heap_pages"] {
+        says(&machine(&format!("{key} = 0")), &format!("s.toml:3:{}: ", key.len() + 4));
+    }
     says(&machine("cpu.frequency = \"18446744073 GHz\""), "a frequency is at most 1000 GHz");
     says(&machine("memory.local = [[0, 1], [1, 1e300]]"), "multiples up to 1000000");
     let kernel = |text: &str| of(text);

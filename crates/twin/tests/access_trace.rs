@@ -48,7 +48,7 @@ fn a_trace_is_what_the_same_touches_are() {
         run.results.phases[0].accesses.iter().map(|access| (access.touches, access.faults)).collect()
     };
     assert_eq!(touched(&run), touched(&explicit));
-    let note = "access trace: 440000 of 440000 touches were made, at most ";
+    let note = "access trace: 440000 of 440000 accesses were made, at most ";
     assert!(run.results.notes.iter().any(|config| config.starts_with(note)), "{:?}", run.results.notes);
 }
 
@@ -75,7 +75,7 @@ fn a_run_that_ends_before_its_trace_says_so() {
     let config = SMALL.replace("[run]\n", "[run]\nduration = \"1 s\"\n");
     let run = replayed(&config, [(0, 1000, 0, true), (900_000_000, 1000, 1, true), (1_100_000_000, 1000, 2, true)]);
     assert_eq!(run.results.ending, Ending::TimeUp);
-    let note = "access trace: 2 of 3 touches were made";
+    let note = "access trace: 2 of 3 accesses were made";
     assert!(run.results.notes.iter().any(|config| config.starts_with(note)), "{:?}", run.results.notes);
 }
 

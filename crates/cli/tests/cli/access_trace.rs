@@ -36,7 +36,7 @@ fn a_run_makes_the_touches_of_a_trace() {
         ["run", &scenario, "--access-trace", &trace, "--check-determinism", "--format", "json", "--table", "workload"];
     let run = mmtwin(run);
     assert_eq!(run.status, 0, "{}", run.err);
-    assert!(run.err.contains("note: access trace: 2000 of 2000 touches were made"), "{}", run.err);
+    assert!(run.err.contains("note: access trace: 2000 of 2000 accesses were made"), "{}", run.err);
     let json: serde_json::Value = serde_json::from_str(run.text()).expect("JSON");
     let text = json["tables"][0].to_string();
     assert!(text.contains("trace") && text.contains("2000"), "{text}");

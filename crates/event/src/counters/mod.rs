@@ -20,14 +20,12 @@
 
 mod free_blocks;
 mod lru;
-mod node_memory;
 mod pagesets;
 mod shrinkers;
 mod zoneinfo;
 
 pub use free_blocks::{FreeBlocks, free_blocks};
 pub use lru::{Backing, Batch, Lru, Lruvec, Run, lru};
-pub use node_memory::node_memory;
 pub use pagesets::{Pageset, pagesets};
 pub use shrinkers::{Shrinker, shrinkers};
 pub use zoneinfo::zoneinfo;

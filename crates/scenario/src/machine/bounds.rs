@@ -1,6 +1,7 @@
 //! How large a machine's figures may be: beyond these, what they are multiplied with does not fit into 64 bits.
 
 use super::text::MachineText;
+use super::worker;
 use crate::check::Check;
 use crate::units::{Bandwidth, Cost, Time};
 
@@ -12,6 +13,12 @@ const MAX_REQUEST: Time = Time(100_000_000_000);
 const BANDWIDTHS: (Bandwidth, Bandwidth) = (Bandwidth(1_000), Bandwidth(1_000_000_000_000_000));
 /// Requests in a device's queue at most.
 const MAX_QUEUE: u32 = 65_536;
+/// Bios of 64 bytes in a page.
+const MAX_BIOS: u32 = 64;
+/// Blocks of a journal's commit at most: a fourth of a journal of 1 GiB.
+const MAX_JOURNAL: u32 = 65_536;
+/// Ticks of a grace period at most.
+const MAX_GRACE: u32 = 1000;
 /// Largest multiple of the idle latency.
 const MAX_MULTIPLE: f64 = 1e6;
 /// Points of a curve, and letters of a name, at most.
@@ -46,6 +53,16 @@ pub(super) fn check(text: &MachineText, check: &mut Check<'_>) {
     check.require(disk.queue_depth <= MAX_QUEUE, "machine.disk.queue_depth", || {
         format!("a queue takes at most {MAX_QUEUE} requests")
     });
+    check.require(disk.bios_per_page.get() <= MAX_BIOS, "machine.disk.bios_per_page", || {
+        format!("a page has at most {MAX_BIOS} bios")
+    });
+    check.require(disk.journal_blocks.get() <= MAX_JOURNAL, "machine.disk.journal_blocks", || {
+        format!("a commit has at most {MAX_JOURNAL} blocks")
+    });
+    check.require(text.cost.rcu_grace_ticks.get() <= MAX_GRACE, "machine.cost.rcu_grace_ticks", || {
+        format!("a grace period has at most {MAX_GRACE} ticks")
+    });
+    worker::check(text, check);
     let frequency = text.cpu.frequency.0;
     check.require(frequency <= 1_000_000_000_000, "machine.cpu.frequency", || "a frequency is at most 1000 GHz".into());
     for (key, curve) in [("local", &text.memory.local), ("remote", &text.memory.remote)] {

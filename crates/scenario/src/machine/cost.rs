@@ -5,6 +5,7 @@
 use crate::units::{Cost, Share, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 
 /// Costs of kernel work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -121,6 +122,8 @@ pub struct Costs {
     pub slab_count: Cost,
     /// Scanning one slab object.
     pub slab_scan_object: Cost,
+    /// Ticks from the scan of slab objects that RCU frees to their callbacks, grace period included; up to 1000.
+    pub rcu_grace_ticks: NonZeroU32,
     /// Looking at one page frame in compaction.
     pub compact_scan_page: Cost,
     /// Passing over one pageblock in compaction.

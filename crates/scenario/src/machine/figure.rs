@@ -38,7 +38,7 @@ pub struct Figure {
 }
 
 /// Tables of a machine whose values are figures.
-const TABLES: [&str; 6] = ["cpu", "memory", "line", "cost", "disk", "swap"];
+const TABLES: [&str; 7] = ["cpu", "memory", "line", "cost", "disk", "swap", "worker"];
 /// Keys of `memory` that are one figure, whether written as a matrix or by distance.
 const WHOLE: [&str; 2] = ["memory.latency", "memory.bandwidth"];
 

@@ -9,6 +9,7 @@ mod line;
 mod memory;
 pub(crate) mod resolve;
 pub(crate) mod text;
+mod worker;
 mod zone;
 
 pub use cost::Costs;
@@ -16,6 +17,7 @@ pub use figure::{Figure, Provenance};
 pub use line::{Between, Line, PerDistance};
 pub use memory::{Curve, CurveError, Memory};
 pub use text::Siblings;
+pub use worker::Worker;
 pub use zone::{Zone, ZoneKind};
 
 use crate::units::{Bandwidth, Bytes, Frequency, Time};
@@ -56,6 +58,8 @@ pub struct Machine {
     pub disk: Disk,
     /// Swap; `None`: the machine has none.
     pub swap: Option<Swap>,
+    /// Memory of a workload's process besides its regions.
+    pub worker: Worker,
     /// Where each figure comes from.
     pub figures: Vec<Figure>,
 }
@@ -121,6 +125,11 @@ pub struct Disk {
     pub ticks: bool,
     /// Requests the device queue takes (`nr_requests`).
     pub queue_depth: u32,
+    /// Writes whose bios and other objects of the block layer, those of device-mapper targets included, share a page of slab
+    /// memory; up to 64. The pages that a bio points to are listed in a page of their own.
+    pub bios_per_page: NonZeroU32,
+    /// Blocks of 4 KiB that a commit of the file system's journal writes (jbd2); up to 65536.
+    pub journal_blocks: NonZeroU32,
 }
 
 /// Swap space. Size 0 stands for none.

@@ -58,6 +58,7 @@ pub(crate) fn resolve(text: MachineText, check: &mut Check<'_>) -> Option<Machin
         cost: text.cost,
         disk: text.disk,
         swap: Some(text.swap).filter(|swap| swap.size.0 > 0),
+        worker: text.worker,
         figures,
     })
 }

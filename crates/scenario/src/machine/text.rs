@@ -1,7 +1,7 @@
 //! The machine as a scenario or preset writes it: what is missing is derived.
 
 use super::resolve::HUGE_PAGE;
-use super::{Costs, CpuSpeed, Curve, Disk, Figure, Line, Machine, Swap, Zone};
+use super::{Costs, CpuSpeed, Curve, Disk, Figure, Line, Machine, Swap, Worker, Zone};
 use crate::kernel::variant;
 use crate::units::{Bandwidth, Bytes, Cost, List};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -57,6 +57,8 @@ pub(crate) struct MachineText {
     pub disk: Disk,
     /// Swap; size 0: none.
     pub swap: Swap,
+    /// Memory of a workload's process besides its regions.
+    pub worker: Worker,
     /// Where figures come from.
     #[serde(default)]
     pub figure: Vec<Figure>,
@@ -201,6 +203,7 @@ impl From<Machine> for MachineText {
             cost: machine.cost,
             disk: machine.disk,
             swap,
+            worker: machine.worker,
             figure: machine.figures,
         }
     }

@@ -1,9 +1,9 @@
 //! How a fault asks for a transparent huge page: `vma_thp_gfp_mask`, `vma_alloc_folio` (6.1; before 4.6
 //! `alloc_hugepage_direct_gfpmask`, `alloc_pages_vma`).
 //!
-//! `transparent_hugepage/defrag` says who may wait for reclaim and compaction: nobody, who asked with `MADV_HUGEPAGE`, or
-//! everybody. From 4.1 on the node of the policy alone is asked; from 5.4 on, who may wait then asks all nodes, and with less
-//! patience at first. What is refused everywhere becomes a base page. Not modelled: khugepaged, which collapses base pages later.
+//! `transparent_hugepage/defrag` says which faults may reclaim and compact: none, those in areas with `MADV_HUGEPAGE`, or all.
+//! From 4.1 on only the node of the policy is tried. From 5.4 on a fault that may wait tries all nodes after that, and gives
+//! up earlier on the first. When all fail the fault gets a base page. Not modelled: khugepaged, which collapses base pages later.
 //! Checked by tests here and by `tests/huge_pages.rs`.
 
 use super::kernel::by_zone;
@@ -11,7 +11,7 @@ use crate::page_alloc::{HUGE_ORDER, Policy, Request};
 use mmtwin_scenario::kernel::{Kernel, Thp, ThpDefrag, ThpNodes};
 use mmtwin_scenario::workload::Huge;
 
-/// Who waits for nothing, and wakes nobody.
+/// A request that neither reclaims nor wakes kswapd.
 const LIGHT: Request =
     Request { order: HUGE_ORDER, may_wait: false, kswapd: false, gfp: "GFP_TRANSHUGE_LIGHT", ..Request::USER };
 /// Who wakes kswapd, which wakes kcompactd.

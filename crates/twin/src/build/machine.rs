@@ -2,9 +2,11 @@
 
 use crate::frame::ZoneKind;
 use crate::hw::{Cpu, Curve, Device, LoopCosts, Machine, MachineError, Memory, MemoryError, Node, PageCosts, Path};
+use crate::lab_guest::image::Heap;
 use crate::mm::costs::FaultCosts;
 use crate::mm::kernel::ZoneState;
 use crate::mm::swap::Swap;
+use crate::mm::writeback::RequestLimits;
 use mmtwin_scenario::kernel::DmDelay;
 use mmtwin_scenario::units::Cost;
 use mmtwin_scenario::{Scenario, machine as say};
@@ -58,7 +60,7 @@ pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
                 ZoneKind::Dma32 => say::ZoneKind::Dma32,
                 ZoneKind::Normal => say::ZoneKind::Normal,
                 ZoneKind::Movable => say::ZoneKind::Movable,
-                // Memory of devices is nobody's.
+                // Memory of devices is not allocated.
                 ZoneKind::Device => return None,
             };
             let ZoneState { start_pfn, spanned, present, managed, .. } = **state;
@@ -81,6 +83,22 @@ pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
         Swap::new(Some(own).filter(|_| !swap.on_disk), swap.size.pages())
     });
     (swap, disk.seeking(of.disk.seek.0))
+}
+
+/// What requests to the disk of files take.
+pub(crate) fn request_limits(of: &say::Machine) -> RequestLimits {
+    let say::Disk { queue_depth, bios_per_page, journal_blocks, .. } = of.disk;
+    RequestLimits {
+        queue_depth: queue_depth.into(),
+        bios_per_page: bios_per_page.get().into(),
+        journal_blocks: journal_blocks.get().into(),
+    }
+}
+
+/// The heap of a process.
+pub(crate) fn heap(of: &say::Machine) -> Heap {
+    let say::Worker { heap_pages, heap_pages_per_thread, heap_absent_pages, heap_hot_pages } = of.worker;
+    Heap { pages: heap_pages.get(), per_thread: heap_pages_per_thread, absent: heap_absent_pages, hot: heap_hot_pages }
 }
 
 /// The disk of files as a kernel has it, whose ticks dm-delay counts.

@@ -18,7 +18,7 @@ pub use check::check;
 pub(crate) use huge::requests as huge_requests;
 pub use kernel::rules;
 pub(crate) use kernel::{fair_rules, index, writeback};
-pub(crate) use machine::{behind_dm_delay, clear_huge_on, disks, fault_costs};
+pub(crate) use machine::{behind_dm_delay, clear_huge_on, disks, fault_costs, heap, request_limits};
 pub use machine::{clear_huge, costs, machine, memory, with_zones};
 pub use manifest::manifest;
 pub use numa::balances;

@@ -98,8 +98,8 @@ fn sysctls(keys: &mut Keys<'_>, of: &Sysctl) {
     let slab = "node reclaim looks at page cache only, as with 100";
     keys.sysctl("vm.min_slab_ratio", vm_min_slab_ratio == 100, slab);
     keys.sysctl("vm.page-cluster", vm_page_cluster == 0, "one page of swap is read at a time, as with 0");
-    let nobody = "nobody compacts memory in advance, as with 0";
-    keys.sysctl("vm.compaction_proactiveness", is_off(vm_compaction_proactiveness), nobody);
+    let none = "there is no proactive compaction, as with 0";
+    keys.sysctl("vm.compaction_proactiveness", is_off(vm_compaction_proactiveness), none);
     keys.sysctl("vm.defrag_mode", is_off(vm_defrag_mode), "reclaim does not keep pageblocks whole, as with 0");
     keys.sysctl("kernel.watchdog_thresh", kernel_watchdog_thresh == 0, "there is no watchdog, as with 0");
     let tiers = "memory has no tiers: nothing is promoted";
@@ -241,7 +241,7 @@ fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
     only("direct_compaction", direct, "large blocks and those that cannot be moved are compacted for first");
     only("congestion", congestion == Congestion::Throttle, "reclaimers are throttled by reason");
     let dirty = matches!(dirty_pages, DirtyPages::KswapdNodeDirty | DirtyPages::Never);
-    only("dirty_pages", dirty, "kswapd writes dirty file pages of a node flagged dirty, or nobody does");
+    only("dirty_pages", dirty, "kswapd writes dirty file pages of a node flagged dirty, or no reclaimer does");
     only("writeback_pages", writeback_pages == WritebackPages::Activate, "pages under writeback are activated");
     only("balanced", balanced == Balanced::AnyZone, "one balanced zone is enough");
     only("kswapd_wakeup", kswapd_wakeup == KswapdWakeup::Wake, "a sleeping kswapd is woken by node");
@@ -313,6 +313,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         swap_write: _,
         slab_count: _,
         slab_scan_object: _,
+        rcu_grace_ticks: _,
         compact_scan_page: _,
         compact_pageblock: _,
         wakeup_latency: _,

@@ -1,4 +1,4 @@
-//! What a thread does besides touching memory, step by step.
+//! What a thread does besides accessing memory, step by step.
 //!
 //! Page loops, pages that are kept, attempts to get blocks ([`crate::engine::high_alloc`]), names that are looked up, readings of
 //! statistics files, CPUs going and coming, sysctls and sleep; the vmalloc
@@ -93,8 +93,9 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
 }
 
 impl Engine<'_> {
-    /// Runs an action of a thread until a time. `Step::Ended`: the action is over.
-    pub(super) fn act(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
+    /// Runs an action of a thread until a time. `denied`: the request that failed in the thread's last step fails for good.
+    /// `Step::Ended`: the action is over.
+    pub(super) fn act(&mut self, thread: usize, until: Ps, denied: bool) -> Result<Step, Stop> {
         let at = &mut self.threads[thread];
         let Activity::Action(number, working) = std::mem::take(&mut at.activity) else { return Ok(Step::Ended) };
         let process = &self.processes[at.process];
@@ -105,7 +106,7 @@ impl Engine<'_> {
         let begun = self.kernel.clock(at.caller.cpu);
         let mut working = working.unwrap_or_else(|| Working { begun, ..Working::default() });
         working.resume(begun);
-        let step = match self.act_on(thread, action, &mut working, until) {
+        let step = match self.act_on(thread, action, &mut working, (until, denied)) {
             Ok(step) => step,
             Err(stop) => {
                 // It may get its memory yet, and goes on then.
@@ -146,9 +147,19 @@ impl Engine<'_> {
         }
     }
 
-    fn act_on(&mut self, thread: usize, action: &Action, working: &mut Working, until: Ps) -> Result<Step, Stop> {
+    fn act_on(
+        &mut self,
+        thread: usize,
+        action: &Action,
+        working: &mut Working,
+        (until, denied): (Ps, bool),
+    ) -> Result<Step, Stop> {
         let caller = self.threads[thread].caller;
         if let Some((work, mut who)) = page_work(&action.kind, &caller, &self.scenario.machine) {
+            if denied {
+                working.part.failures += 1;
+                return Ok(Step::Ended);
+            }
             let step = self.page_work(thread, &work, &mut who, working, until);
             // Interleaving goes on where it was.
             self.threads[thread].caller = Caller { policy: caller.policy, ..who };
@@ -159,6 +170,9 @@ impl Engine<'_> {
         }
         if let ActionKind::HighOrderAlloc { order, gfp, count, interval, gfp_retry_mayfail } = &action.kind {
             let request = Request { repeat: *gfp_retry_mayfail, ..request(*gfp).of_order(*order) };
+            if denied {
+                working.tried(self.kernel.clock(caller.cpu), false);
+            }
             return self.high_alloc(thread, (&request, *count, interval.0 * PS_PER_NS), working, until);
         }
         working.part.operations += 1;
@@ -222,10 +236,6 @@ impl Engine<'_> {
         until: Ps,
     ) -> Result<Step, Stop> {
         let cpu = who.cpu;
-        if std::mem::take(&mut self.memory.denied) {
-            working.part.failures += 1;
-            return Ok(Step::Ended);
-        }
         while self.kernel.clock(cpu) < until {
             if working.freeing {
                 if let Some(page) = working.held.pop() {
@@ -258,7 +268,7 @@ impl Engine<'_> {
                         None => self.processes[self.threads[thread].process].kept.push(got.page),
                     }
                 }
-                // Who cannot wait goes without; who can has waited for all there is.
+                // A request that cannot wait fails; one that can has been through the slow path.
                 Err(_) if !work.request.may_wait => {
                     working.part.failures += 1;
                     return Ok(Step::Ended);

@@ -1,7 +1,7 @@
-//! Attempts to get blocks, one after the other, as the test of huge pages of stress-highalloc makes them.
+//! Serialized allocations of a higher order, as the huge page test of stress-highalloc makes them.
 //!
-//! Who gets none goes on with the next attempt; all blocks are kept until the last attempt is over. An attempt begins an
-//! interval after the one before it began, or at once if that took longer: what is late is not made up for. Not modelled: that
+//! After a failure the next attempt follows; all blocks are kept until the last attempt is over. An attempt starts an
+//! interval after the start of the one before, or at once if that took longer; a delay is not made up for. Not modelled: that
 //! the test's module waits on its CPU. Checked by `tests/workloads.rs`.
 
 use super::main_loop::{Engine, Step, Stop};
@@ -20,9 +20,6 @@ impl Engine<'_> {
         until: Ps,
     ) -> Result<Step, Stop> {
         let cpu = self.threads[thread].caller.cpu;
-        if std::mem::take(&mut self.memory.denied) {
-            working.tried(self.kernel.clock(cpu), false);
-        }
         while self.kernel.clock(cpu) < until {
             if working.part.operations >= count {
                 return Ok(Step::Ended);
@@ -50,7 +47,7 @@ impl Engine<'_> {
 
 impl Working {
     /// The attempt under way is over.
-    fn tried(&mut self, now: Ps, success: bool) {
+    pub(super) fn tried(&mut self, now: Ps, success: bool) {
         let begun = self.attempt.unwrap_or(now);
         self.trying = false;
         self.part.operations += 1;

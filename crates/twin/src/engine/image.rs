@@ -14,10 +14,11 @@ pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, R
     let cpus: Vec<u32> = (0..engine.workload_threads()).map(|thread| engine.first_cpu(thread)).collect();
     // They take their places when they start.
     cpus.iter().for_each(|&cpu| engine.queues.leave(cpu));
+    let heap = build::heap(&engine.scenario.machine);
     for number in 0..engine.scenario.processes.len() {
         let threads = engine.processes[number].threads.clone();
         let mut address = FIRST_ADDRESS;
-        for area in areas(threads.clone()) {
+        for area in areas(threads.clone(), heap) {
             let owner = area.touched.first().map_or(threads.start, |(thread, _)| *thread);
             // The first thread has used its stack before it populates anything.
             let policy = policy(engine, number, owner != threads.start)?;

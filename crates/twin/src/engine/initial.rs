@@ -1,7 +1,7 @@
 //! The LRU lists of a kernel that has been running, as the lab's `/proc/mmtwin_lru` and `/proc/mmtwin_shrinkers` showed
 //! them: what of its memory can be reclaimed, and in which order.
 //!
-//! The pages are there with their flags and belong to nobody who runs: they are never touched. Pages of a block device
+//! The pages are there with their flags and belong to no thread of the run: they are never accessed. Pages of a block device
 //! whose buffers the file system holds are activated when reclaim meets them. Pages on the unevictable list, and what
 //! shrinkers' objects are, are not known. Files of the workload are on the disk that was mounted last.
 

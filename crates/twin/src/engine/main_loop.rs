@@ -21,6 +21,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::slab::dentry::Dentries;
 use crate::mm::slowpath::AllocSlowpath;
+use crate::mm::writeback::Requests;
 use crate::page_alloc::AllocationFailure;
 use crate::probe::Probe;
 use crate::sched::RunQueues;
@@ -69,7 +70,7 @@ pub(crate) enum Step {
     Ended,
     /// It has worked and worked while its clock stood still.
     Still,
-    /// It waits again and again for memory that nobody frees.
+    /// It waits again and again for memory that no thread frees.
     Waits,
 }
 
@@ -166,13 +167,14 @@ impl<'a> Engine<'a> {
         let (nodes, cpus) = (kernel.machine.nodes.len(), kernel.machine.cpus.len());
         memory.index = build::index(&scenario.kernel, nodes, cpus);
         memory.fault_around = scenario.kernel.filemap.fault_around_pages.into();
-        memory.dentries = Dentries::new(nodes, cpus);
+        let grace = scenario.machine.cost.rcu_grace_ticks.get().into();
+        memory.dentries = Dentries::new(nodes, cpus, grace);
         for (number, region) in memory.regions.iter().enumerate() {
             if let Some(files) = region.files {
                 memory.inodes.divide(number, region.len(), files);
             }
         }
-        memory.requests.set_room(scenario.machine.disk.queue_depth.into());
+        memory.requests = Requests::new(build::request_limits(&scenario.machine));
         let mut engine = Engine {
             scenario,
             options,
@@ -273,7 +275,7 @@ impl<'a> Engine<'a> {
             ending => ending,
         };
         let (ending, killed) = self.killed(ending);
-        // Whoever is still at work is cut off here.
+        // Threads that still run are stopped here.
         for process in 0..self.processes.len() {
             if self.processes[process].phase.is_some() {
                 self.close_phase(process, now)?;
@@ -452,14 +454,17 @@ impl<'a> Engine<'a> {
             return Ok(Step::On);
         }
         self.kernel.awaited = awaited;
-        self.memory.denied = std::mem::take(&mut self.threads[thread].denied);
+        let denied = std::mem::take(&mut self.threads[thread].denied);
         let step = match &mut self.threads[thread].activity {
             Activity::Nothing => Ok(Step::Ended),
             Activity::Kswapd(_) | Activity::Kcompactd(_) | Activity::Flusher(_) | Activity::BioEndIo(_) => {
                 Ok(self.work_of_kernel(thread, until))
             }
-            Activity::Action(..) => self.act(thread, end),
-            Activity::Touching(_) => self.touch(thread, end),
+            Activity::Action(..) => self.act(thread, end, denied),
+            Activity::Touching(_) => {
+                self.memory.denied = denied;
+                self.touch(thread, end)
+            }
         };
         let got = awaited.is_some() && self.kernel.awaited.take().is_none();
         match step {

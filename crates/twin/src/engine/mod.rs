@@ -84,9 +84,9 @@ pub struct State {
 pub struct Options<'a> {
     /// What it begins with.
     pub state: State,
-    /// Every touch of memory by itself: slow, and what the sampled touches are checked against.
+    /// Single accesses of memory: slow, and what sampled accesses are checked against.
     pub explicit: bool,
-    /// Touches that are replayed, each by itself; then all others are explicit too.
+    /// Single accesses that are replayed; then all others are explicit too.
     pub trace: Option<Trace>,
     /// Kinds of events that are wanted.
     pub events: Vec<Kind>,

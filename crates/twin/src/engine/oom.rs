@@ -50,7 +50,7 @@ impl Engine<'_> {
         self.exit(process, at)
     }
 
-    /// How a run ends for want of memory for which nobody could be killed.
+    /// How a run ends that is out of memory and has no eligible victim.
     pub(super) fn oom_no_victim(&self, thread: usize, failure: &AllocationFailure, at: Ns) -> Ending {
         let thread = &self.threads[thread];
         let comm = self.processes[thread.process].name.clone();

@@ -58,7 +58,7 @@ pub(crate) struct Thread {
     pub node_reclaim: Option<NodeReclaim>,
     /// Pages beyond `memory.high` that it has to reclaim for.
     pub high: Option<High>,
-    /// Its allocation has failed for good.
+    /// Its allocation has failed for good (`Engine::deny`). Its next step is told so (`Engine::step_on`).
     pub denied: bool,
     /// Why it sleeps, if that is in reclaim.
     pub throttled: Throttled,

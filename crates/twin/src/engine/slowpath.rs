@@ -8,7 +8,8 @@ use crate::mm::vmscan::TaskCtx;
 use crate::page_alloc::{AllocationFailure, PageAllocator, Zone};
 use crate::time::Ps;
 
-/// Shortest and longest turn of a CPU while memory is reclaimed: 50 us and 1 ms.
+/// Shortest and longest turn of a CPU while memory is reclaimed: 50 us and 1 ms. They are steps of the simulation and
+/// stand for nothing of a kernel or a machine: longer ones are faster, shorter ones keep CPUs closer to each other's time.
 pub(super) const SHORTEST_TURN: Ps = 50_000_000;
 const LONGEST_TURN: Ps = 1_000_000_000;
 /// Time in which a page is brought in at most, about: 1 us.

@@ -31,7 +31,7 @@ pub enum Halted {
         /// The mechanism at work.
         activity: String,
     },
-    /// A task waits for memory that nobody frees.
+    /// A task waits for memory that no thread frees.
     #[error("the run got nowhere: at {:.9} s {comm} (pid {pid}) has slept 10,000 times for one request for memory, last {activity}; what was recorded until then is kept", *at as f64 / 1e9)]
     WaitsForEver {
         /// Virtual time.
@@ -122,7 +122,7 @@ impl Engine<'_> {
             (None, None, activity) => match activity {
                 Activity::Nothing => "waiting for its phase to end".into(),
                 Activity::Action(number, _) => format!("action number {number}"),
-                Activity::Touching(_) => "touching memory".into(),
+                Activity::Touching(_) => "accessing memory".into(),
                 Activity::Kswapd(_) => "kswapd".into(),
                 Activity::Kcompactd(_) => "kcompactd".into(),
                 Activity::Flusher(_) => "the flusher".into(),

@@ -52,7 +52,7 @@ pub enum Flag {
     Active = 1 << 18,
     /// It belongs to the unevictable list.
     Unevictable = 1 << 19,
-    /// It was used since somebody looked.
+    /// It was referenced since it was last checked (`PG_referenced`).
     Referenced = 1 << 20,
     /// It differs from what is on the disk.
     Dirty = 1 << 21,

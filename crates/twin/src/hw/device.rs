@@ -1,12 +1,13 @@
 //! A disk: requests wait for each other, take time by their size, and end a latency later.
 //!
-//! One that seeks takes a time more for what does not follow a request that it still has or had last, as an elevator merges and sorts
-//! them. What somebody waits for goes first, as in CFQ (2.6.18 to 4.20), which gives it 100 ms, then 40 ms to the rest.
+//! One that seeks takes a seek time more for a request that does not follow one in its queue or the last one, as an elevator
+//! merges and sorts them. Synchronous requests go first, as in CFQ (2.6.18 to 4.20): 100 ms of them, then 40 ms of
+//! asynchronous ones.
 //! One behind the kernel's target dm-delay ends requests at ticks (drivers/md/dm-delay.c). To 6.6 it sets a timer of the
 //! timer wheel for the latency in whole ticks, which fires a tick later, as it must not fire early, and ends all requests
 //! whose ticks are over by then; from 6.7 on a thread looks at the clock's ticks all the time. Checked against guests of 6.1 and 6.12 (docs/reference/lab.md).
-//! Not modelled: that seeks are shorter where many requests are sorted, that who waits has such a time for itself, several
-//! queues. Memory used as a disk is synchronous: the CPU that asks copies, and nobody waits. Checked by tests here.
+//! Not modelled: that seeks are shorter where many requests are sorted, time slices per process, several queues. Memory used
+//! as a disk is synchronous: the CPU that submits copies the data itself. Checked by tests here.
 
 use crate::time::{PS_PER_NS, Ps};
 use std::collections::BTreeMap;
@@ -15,15 +16,15 @@ use std::collections::BTreeMap;
 const PS_PER_S: u128 = 1_000_000_000_000;
 /// Bytes of a page.
 const PAGE: u128 = 4096;
-/// Time that what nobody waits for has for 5 of the other (`cfq_slice_async`, `cfq_slice_sync`).
+/// Time of asynchronous requests for each 5 of synchronous ones (`cfq_slice_async`, `cfq_slice_sync`).
 const ASYNC_OF_5: Ps = 2;
 
-/// Whether somebody waits for a request.
+/// Whether a task waits for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoClass {
-    /// Somebody does.
+    /// One does.
     Sync,
-    /// Nobody does.
+    /// None does.
     Async,
 }
 
@@ -49,7 +50,7 @@ pub struct Device {
     ticks: Option<Ticks>,
     /// The CPU that asks does the work.
     pub synchronous: bool,
-    /// When the last request, and the last that somebody waits for, will have been transferred.
+    /// When the last request, and the last synchronous one, will have been transferred.
     busy_until: Ps,
     sync_until: Ps,
     /// How long those that came later have held up the others, in all.
@@ -117,7 +118,7 @@ impl Device {
         self.end(until)
     }
 
-    /// Puts a request that takes a time before those that nobody waits for; when it will have been transferred.
+    /// Queues a synchronous request before the asynchronous ones; when it will have been transferred.
     fn go_first(&mut self, now: Ps, time: Ps) -> Ps {
         let begins = self.sync_until.max(now);
         let others = self.busy_until.saturating_sub(begins);
@@ -129,7 +130,7 @@ impl Device {
         self.sync_until
     }
 
-    /// How long requests that came later have held up those that nobody waits for, in all.
+    /// How long asynchronous requests have been delayed by synchronous ones that came later, in all.
     pub fn held_up(&self) -> Ps {
         self.held_up
     }

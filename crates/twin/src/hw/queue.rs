@@ -8,8 +8,6 @@
 
 use std::collections::VecDeque;
 
-/// Requests that there is room for (`nr_requests`).
-const ROOM: u64 = 128;
 /// Pages of a request at most (`max_sectors_kb`).
 const MOST: u64 = 128;
 
@@ -38,11 +36,14 @@ struct Request {
 
 impl Default for Queue {
     fn default() -> Queue {
-        Queue::new(ROOM)
+        Queue::new(Queue::ROOM)
     }
 }
 
 impl Queue {
+    /// Requests that a usual one has room for (`nr_requests`).
+    pub const ROOM: u64 = 128;
+
     /// With room for so many requests.
     pub fn new(room: u64) -> Queue {
         Queue { room, requests: VecDeque::new(), count: 0, congested: false }
@@ -87,7 +88,7 @@ impl Queue {
         self.congested
     }
 
-    /// There is no room: whoever writes waits.
+    /// The queue is full: writers wait.
     pub fn is_full(&self) -> bool {
         self.count >= self.room
     }

@@ -2,12 +2,12 @@
 //!
 //! While no more CPUs are busy than the host has, each runs at full speed; of more some wait. An idle CPU is a thread that
 //! sleeps. The host is Linux 6.18 (`kernel/sched/fair.c`) with 250 ticks a second, its threads are of one weight. Each of its
-//! CPUs has a queue: who has had less than the mean comes first (`vruntime_eligible`), and of those who has the earliest
-//! deadline, a slice from where its last one began; who has got the CPU keeps it until then (`RUN_TO_PARITY`), and is asked at
-//! ticks and where another wakes. What a thread has had too much is forgotten when it sleeps (`DELAY_ZERO`), what it has not
-//! had is not (`lag`): so who sleeps often waits for a slice when it has had its share, and else runs at once. A thread wakes
-//! where it was if nothing runs there, else where nothing runs, else where it was; a CPU that has nothing to do takes one that
-//! waits, and queues are evened out now and then.
+//! CPUs has a run queue: eligible threads, whose virtual runtime is not above the average (`vruntime_eligible`), run first,
+//! and of these the one with the earliest deadline, which is a slice after its last one began. A running thread keeps the
+//! CPU until then (`RUN_TO_PARITY`), which is checked at ticks and at wake-ups. Negative lag is forgotten when a thread sleeps
+//! (`DELAY_ZERO`), positive lag is kept: a thread that sleeps often waits for a slice when it has had its share, and runs at
+//! once otherwise. A thread wakes on its last CPU if that is idle, else on an idle one, else on its last; an idle CPU pulls a
+//! waiting thread, and queues are balanced periodically.
 //!
 //! Not modelled: that a wake-up may go to the waker's CPU (`wake_affine`), the emulator's own threads and other programs on the
 //! host, ticks elsewhere than at the epochs' ends, that a CPU whose turn has gone on past the wake-up of another has had its
@@ -95,7 +95,7 @@ impl Host {
         (count, (sum / i128::from(count.max(1))) as i64)
     }
 
-    /// Notes how far the threads that run have come; who has come to its deadline gets the next.
+    /// Accounts the threads that run; one that has reached its deadline gets the next.
     pub(crate) fn note(&mut self, clock: impl Fn(u32) -> Ps) {
         for (cpu, thread) in (0..).zip(&mut self.threads).filter(|(_, thread)| thread.state == RunState::Runs) {
             let now = clock(cpu).max(thread.clock);
@@ -234,7 +234,7 @@ mod tests {
         // The same is always taken when queues are evened out, as slices and tries are in step here.
         let ran = run(&mut host, &mut clocks, 960);
         assert_eq!(ran, [3, 3, 2, 0].map(|part| part * 960 * MS));
-        // Who sleeps leaves its CPU to who waits, from wherever.
+        // The CPU of a thread that sleeps pulls a waiting one, from any queue.
         let waiting = (0..3).find(|&cpu| !host.runs(cpu));
         let running = (0..3).filter(|&cpu| host.runs(cpu)).collect::<Vec<u32>>();
         assert_eq!(host.sleep(running[0]), waiting);

@@ -3,13 +3,12 @@
 //! Scanners mark these areas like any other, threads fault in them all the time, and the per-VMA filter of 6.12 takes as
 //! long for an area of two pages as for a large one; so the smallest programs decide when scan periods grow, which pass
 //! is finished, and who is in a group: what threads keep on the heap lies side by side, so they share pages of it even
-//! where all their regions are private. Areas and how many of their pages are there are those of a worker of
-//! mmtwin-agent (`smaps` in a guest); which pages a thread keeps touching is what its hinting faults say there
-//! (`exceptions:page_fault_user`: of 8 threads each touched 8 pages of the heap, all together 29; of 4 threads 8, all
-//! together 20 to 22). They are put where the first thread begins, before the run's first sample; a stack where the
-//! thread first needs it. Pages for which a node or cgroup has no room at that time are not there: the process is killed when
-//! its workload asks for memory. Not modelled: what is never scanned (code, read-only data, guard pages); that the first
-//! thread may have been elsewhere when it took its heap; reclaim for the image.
+//! where all their regions are private. The heap is the machine's (`machine.worker`); the other areas are those of the
+//! program mmtwin-agent, whose threads have stacks of 256 KiB, with the pages that `smaps` of a guest shows as present. They
+//! are allocated where the first thread starts, before the run's first sample; a stack where the thread first needs it.
+//! Pages for which a node or cgroup has no room at that time stay absent: the process is killed when its workload asks for
+//! memory. Not modelled: what is never scanned (code, read-only data, guard pages); that the first thread may have been
+//! elsewhere when it allocated its heap; reclaim for the image.
 
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
@@ -32,20 +31,30 @@ pub(crate) struct Area {
     pub touched: Vec<(usize, Range<u32>)>,
 }
 
-/// Pages of the heap that a thread keeps touching, and how far they are from those of the thread before.
-const HEAP: u32 = 8;
-const HEAP_STEP: u32 = 4;
+/// The heap of a process, in pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heap {
+    /// Present, without those of threads.
+    pub pages: u32,
+    /// Present, more for each thread: as far apart are those that two threads keep accessing.
+    pub per_thread: u32,
+    /// Not present, behind those that are.
+    pub absent: u32,
+    /// That each thread keeps accessing.
+    pub hot: u32,
+}
 
 /// The areas of a process with these threads, in ascending order of address.
-pub(crate) fn areas(threads: Range<usize>) -> Vec<Area> {
+pub(crate) fn areas(threads: Range<usize>, heap: Heap) -> Vec<Area> {
     let (main, others) = (threads.start, threads.start + 1..threads.end);
     let untouched = |pages, present| Area { pages, present, touched: Vec::new() };
-    let heap: Vec<_> =
-        threads.clone().zip((0..).step_by(HEAP_STEP as usize)).map(|(t, at)| (t, at..at + HEAP)).collect();
-    // More threads have more of it.
-    let used = 213 + u64::from(HEAP_STEP) * threads.len() as u64;
-    let mut areas = vec![Area { pages: used + 44, present: used, touched: heap }];
-    // Stacks for signals, which nobody gets, then those of the threads: the last one's is the lowest.
+    let hot = (0..).zip(threads.clone()).map(|(number, thread)| {
+        let at = heap.per_thread * number;
+        (thread, at..at + heap.hot)
+    });
+    let present = u64::from(heap.pages) + u64::from(heap.per_thread) * threads.len() as u64;
+    let mut areas = vec![Area { pages: present + u64::from(heap.absent), present, touched: hot.collect() }];
+    // Stacks for signals, which stay absent, then those of the threads: the last one's is the lowest.
     areas.extend(others.clone().map(|_| untouched(2, 0)));
     areas.extend(others.rev().map(|thread| Area { pages: 64, present: 3, touched: vec![(thread, 0..1)] }));
     // The first thread's stack for signals, the vDSO, data, the stack.

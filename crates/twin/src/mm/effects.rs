@@ -1,7 +1,7 @@
-//! What memory management wants done by whoever runs the machine: threads that are woken, and what is due later.
+//! What memory management asks the engine to do: threads to wake, and what is due later.
 //!
-//! A step of a CPU comes to its end when there is anything ([`Kernel::has_effects`]), and its caller takes it
-//! ([`Kernel::take_effects`]) before another CPU has its turn.
+//! A step of a CPU ends when there is anything ([`Kernel::has_effects`]). Its caller takes it ([`Kernel::take_effects`])
+//! before another CPU runs.
 
 use super::kernel::Kernel;
 use super::memory::AccessState;
@@ -22,7 +22,7 @@ pub(crate) struct Effects {
     pub flusher: Option<Wake>,
     /// Nodes whose kcompactd is woken.
     pub kcompactd: Vec<usize>,
-    /// Who sleeps in reclaim on a node for a reason goes on.
+    /// Tasks that are throttled on a node for a reason are woken.
     pub unthrottled: Vec<(usize, Reason)>,
     /// CPUs on which a worker wakes, so that the scheduler looks who runs.
     pub reschedule: Vec<u32>,

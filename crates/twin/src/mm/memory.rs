@@ -40,7 +40,7 @@ pub(crate) struct AccessState {
     pub costs: FaultCosts,
     /// First touches.
     pub random: Random,
-    /// Regions as processes map them; empty if nobody balances memory over nodes.
+    /// Regions as processes map them; empty without NUMA balancing.
     pub mappings: Vec<Mapping>,
     /// First touches of marked pages.
     pub hint_random: Random,
@@ -66,9 +66,12 @@ pub(crate) struct AccessState {
     pub inodes: Inodes,
     /// Those that have begun ([`Effects`](super::effects::Effects)), by when the disk will be done.
     pub ends: Vec<(Ps, u64)>,
-    /// The request that failed last is not tried again.
+    /// The allocation at which the last step of the thread that runs ended is not tried again. The engine sets it, true or
+    /// false, before a step that accesses memory. The first place that can do with less takes it: a fault that falls back
+    /// to a base page, read-ahead that gives up, an index node in a smaller slab. Such places lie deep below the
+    /// step, behind calls that have no other reason to know of it.
     pub denied: bool,
-    /// Touches by epoch, for those who ask which pages are young; somebody has asked.
+    /// Accesses by epoch, by which reclaim learns which pages are young; it has asked since the start.
     pub(crate) logs: Vec<Log>,
     pub(crate) looked: bool,
     /// Epochs since then.
@@ -96,7 +99,7 @@ impl AccessState {
             requests: Requests::default(),
             index: Index::new(1, 1, SlabAllocMode::Wakes, true),
             buffers: Slab::new(dirty::BUFFERS),
-            dentries: Dentries::new(0, 1),
+            dentries: Dentries::new(0, 1, 1),
             inodes: Inodes::default(),
             ends: Vec::new(),
             denied: false,

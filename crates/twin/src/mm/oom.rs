@@ -1,12 +1,12 @@
-//! Who is killed when memory is out: `out_of_memory`, `mem_cgroup_out_of_memory`, `oom_badness`, `oom_kill_process` (6.1 to
-//! 6.12).
+//! The OOM killer: `out_of_memory`, `mem_cgroup_out_of_memory`, `oom_badness`, `oom_kill_process` (6.1 to 6.12).
 //!
 //! The process with most pages in memory, in swap and of page tables is killed: of all that may take pages of a node that
 //! the request may, or of the cgroup whose limit is met. Of equal ones it is the one that began last. Its threads stop, its
-//! memory is freed, and all others go on; whoever asked asks again. Before that it is looked once more for a zone above its
-//! high mark, where others may have freed enough (`__alloc_pages_may_oom`). A request that may not use file systems kills
-//! like others: in the kernel it goes on until some other task kills. Not modelled: `oom_score_adj`, `memory.oom.group`, the reaper, that a victim may take of the reserves until it is gone, and pages of the
-//! program itself. Kernels before 4.13 have no event of it. Checked by `tests/oom.rs`.
+//! memory is freed, and all others continue; the allocation is retried. Before that it is tried once more with the high
+//! watermark, as others may have freed enough (`__alloc_pages_may_oom`). A request without `__GFP_FS` kills like others: in
+//! the kernel it loops until some other task kills. Not modelled: `oom_score_adj`, `memory.oom.group`, the reaper, the
+//! victim's access to reserves, and pages of the program itself. Kernels before 4.13 have no event of it. Checked by
+//! `tests/oom.rs`.
 
 use super::kernel::Kernel;
 use super::region::Region;
@@ -57,7 +57,7 @@ pub(crate) struct Candidate {
     pub pages: Pages,
 }
 
-/// Who is killed for a request (`select_bad_process`); `None`: nobody can be.
+/// The victim for a request (`select_bad_process`); `None`: no process is eligible.
 pub(crate) fn select(
     kernel: &Kernel,
     failure: &AllocationFailure,

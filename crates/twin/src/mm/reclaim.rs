@@ -1,9 +1,9 @@
-//! The seam of the reclaim algorithm: who reclaims, and who is woken for it, by the algorithm that a kernel has.
+//! The interface of a reclaim algorithm: direct reclaim, kswapd and waking it, by the algorithm that the kernel has.
 //!
-//! Today these are the classic LRU with lists by node ([`vmscan`](super::vmscan), 4.8 and later) and with lists by zone
+//! There are two: the classic LRU with lists per node ([`vmscan`](super::vmscan), 4.8 and later) and with lists per zone
 //! ([`vmscan_zone`], 2.6.36 to 3.5). Another one is a variant of [`TaskReclaim`] and of [`KswapdImpl`] and an arm of
-//! `wake_all_kswapds`; the slow path, the engine and the build know these only. Isolation and LRU lists are its own business;
-//! it finds mappings and writes pages through [`rmap`](super::rmap).
+//! `wake_all_kswapds`; the slow path, the engine and the build know only these. Isolation and LRU lists are private to the
+//! algorithm; it finds mappings and writes pages through [`rmap`](super::rmap).
 
 pub use crate::mm::vmscan::{Retries, Rules};
 pub use crate::mm::vmscan_zone::{
@@ -33,7 +33,7 @@ impl TaskReclaim {
         }
     }
 
-    /// The sleep that it has begun and not left; where zones are reclaimed nobody counts who sleeps.
+    /// The throttle in which it sleeps; `None` where zones are reclaimed, as sleepers are not counted there.
     pub(crate) fn throttle(&self) -> Option<Throttle> {
         match self {
             TaskReclaim::PerNode(direct) => direct.throttle(),

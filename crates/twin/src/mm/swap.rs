@@ -144,7 +144,7 @@ impl AccessState {
             .for_each(|item| kernel.stat.pages.add(node, item, -i64::from(pages)));
     }
 
-    /// Gives a place back that nobody holds a page of.
+    /// Frees a swap slot that no page uses.
     pub(crate) fn free_slot(&mut self, kernel: &mut Kernel, slot: u32) {
         self.swap.free.push(slot);
         kernel.reclaim.charge_swap(self.swap.slots[slot as usize].cgroup.into(), -1);
@@ -157,7 +157,7 @@ impl AccessState {
         Some((cached, self.swap.slot_of(cached)?))
     }
 
-    /// A region that nobody maps any more gives its places back.
+    /// Frees the swap slots of a region that is not mapped any more.
     pub(crate) fn leave_swap(
         &mut self,
         kernel: &mut Kernel,

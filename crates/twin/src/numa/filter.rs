@@ -10,7 +10,7 @@ use crate::mm::prot_numa::Balance;
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{ActiveNodesCompare, SharedPages};
 
-/// Who faulted last on a page that nobody has.
+/// cpupid of a page that has none yet.
 pub(crate) const UNSET: u32 = u32::MAX;
 
 /// `cpu_pid_to_cpupid`.

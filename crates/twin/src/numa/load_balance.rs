@@ -44,7 +44,7 @@ impl Numa {
             return Locality::Neutral;
         }
         if of.numa_preferred_nid == Some(to.from) {
-            // Somebody else could go instead.
+            // Another task could be moved instead.
             let home = |&other: &usize| self.tasks[other].numa_preferred_nid == Some(to.from);
             let all = to.queues.all(to.cpu).filter(home).count();
             return if to.queues.len(to.cpu) > all { Locality::Degrades } else { Locality::Neutral };

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn moving_away_from_the_preferred_node_starts_anew() {
+    fn moving_away_from_the_preferred_node_starts_again() {
         let rules = Rules::of("6.1");
         let moved = |seq, preferred, from, to, rules: &Rules| {
             let mut at = task(9000, 0, 0, 0);

@@ -85,7 +85,7 @@ impl PageAllocator {
     pub(crate) fn urge(&self, search: &mut Search<'_>) {
         let request = search.request;
         if request.atomic && !request.this_node {
-            // Who cannot wait gets what there is, wherever it is: the node mask no longer counts, also for what is
+            // A request that cannot wait gets what there is, wherever it is: the node mask no longer counts, also for what is
             // a hit (`ALLOC_CPUSET` is cleared, and the preferred zone is looked up again).
             search.choice.allowed = NodeMask::ALL;
         }

@@ -1,8 +1,8 @@
 //! Blocks that a task takes while it frees what they were made of: `struct capture_control`, `compaction_capture`,
 //! `task_capc` (5.1 to 6.18).
 //!
-//! A task that compacts for itself takes the block that it has made before it comes to the free lists, so that nobody
-//! else has it, and whatever the marks are. It is counted as neither allocated nor free. Checked by a test.
+//! A task in direct compaction takes the block that it has made before that is put on a free list, so that no other task can
+//! allocate it, whatever the watermarks are. It is counted as neither allocated nor free. Checked by a test.
 
 use super::{Allocated, Context, PageAllocator, Request};
 use crate::frame::{Migratetype, Pfn, State};

@@ -101,7 +101,7 @@ impl PageAllocator {
         watermark::set_up(&mut self.zones, &self.rules);
     }
 
-    /// Takes a free block for nobody, of whatever type. False if there is none.
+    /// Takes a free block of any type out of the buddy lists without an owner. False if there is none.
     pub(crate) fn occupy(&mut self, zone: usize, order: u32) -> bool {
         // What is for pages that cannot be moved was said to be free.
         let own = self.take_smallest(zone, order, Migratetype::Movable).map(|page| (Migratetype::Movable, page));

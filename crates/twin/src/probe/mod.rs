@@ -32,7 +32,7 @@ pub struct Probe {
     /// Events given out whose values and characters are still there.
     gone: usize,
     written: u64,
-    /// Events whose time nobody has spent yet.
+    /// Events whose time has not been spent yet.
     unpaid: u64,
     origin: Ns,
     era: Era,

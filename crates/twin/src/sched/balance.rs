@@ -83,7 +83,7 @@ pub(crate) struct BalanceTask {
 /// A move of a task to another node that is thought of.
 pub(crate) struct NodeMove<'a> {
     pub task: usize,
-    /// Its CPU and the queues, as somebody else could go instead.
+    /// Its CPU and the run queues, as another task could be moved instead.
     pub cpu: u32,
     pub queues: &'a RunQueues,
     pub from: usize,

@@ -1,9 +1,10 @@
 //! What threads of the kernel get of a CPU that they share: `place_entity`, `check_preempt_wakeup` and
 //! `check_preempt_tick` of CFS (before 6.6), `pick_eevdf` and `update_deadline` of EEVDF (since), where all weigh the same.
 //!
-//! A thread's time counts from where the others of its CPU are. One that wakes is put there, under CFS half a period
-//! before it, and takes the CPU if that is far enough behind who runs; under EEVDF only once who runs has had a slice. At
-//! a tick, or when a worker has had the CPU for a moment, whoever is behind most runs, if the other one has had its slice.
+//! Virtual runtimes are relative to those of the CPU's other threads. A thread that wakes is placed at their minimum, under
+//! CFS half a period before it, and preempts the running thread if it is far enough behind; under EEVDF only once that has
+//! had a slice. At a tick, or after a worker has run, the thread with the least runtime runs, if the running one has had
+//! its slice.
 //! Not modelled: weights, groups, lag that is kept, the mean instead of the least where a thread wakes among several, and threads
 //! of the workload among themselves, which take turns of equal length ([`super`]). Checked by tests here and by when kswapd
 //! begins, stops and goes on in guests of reclaim-one-reader (docs/model/reclaim.md).
@@ -106,7 +107,7 @@ impl Fair {
         begun.zip(self.time(cpu, thread)).map_or(0, |((_, begun), now)| now.saturating_sub(begun))
     }
 
-    /// A thread wants to run; true if it takes the CPU from who has it.
+    /// A thread wakes; true if it preempts the running one.
     pub(super) fn wakes(&mut self, cpu: u32, thread: usize, queue: &VecDeque<usize>) -> bool {
         self.raise(cpu, queue);
         let Some(&(before, of)) = self.times.get(thread) else { return false };

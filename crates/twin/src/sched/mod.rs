@@ -159,7 +159,7 @@ impl RunQueues {
         self.queues[cpu as usize].len()
     }
 
-    /// A tick: the next thread runs, if who has the CPU has had its slice.
+    /// A tick: the next thread runs, if the running one has had its slice.
     pub(crate) fn rotate(&mut self, cpu: u32) {
         let queue = &mut self.queues[cpu as usize];
         if queue.len() < 2 {
@@ -180,7 +180,7 @@ impl RunQueues {
         }
     }
 
-    /// Whoever has had least runs.
+    /// The thread with the least runtime runs.
     fn pick(&mut self, cpu: u32) {
         let queue = &mut self.queues[cpu as usize];
         let next = self.fair.as_ref().and_then(|fair| fair.pick(cpu, queue));

@@ -42,7 +42,7 @@ pub(crate) struct Accessing {
     pub region: usize,
     /// Number of the process's mapping among those of the region.
     pub mapper: usize,
-    /// Number of the process's mapping of it among all that may be marked; `None` if nobody marks pages.
+    /// Number of the process's mapping of it among all that may be marked; `None` without NUMA balancing.
     pub mapping: Option<usize>,
     /// Marked pages that it will come to. Sampled touches only.
     pub ahead: Ahead,

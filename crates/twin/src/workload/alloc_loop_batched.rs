@@ -56,7 +56,7 @@ struct Runner {
     uncounted: u64,
     /// The next loop must fetch the line.
     stale: bool,
-    /// Begin of the last loop that is certain to have looked at the line.
+    /// Start of the last loop that is certain to have looked at the line.
     looked: (Ps, u32),
     /// First note not passed.
     next: u64,

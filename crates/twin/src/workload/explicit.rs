@@ -1,4 +1,4 @@
-//! Every touch by itself, in the order of the program.
+//! Single accesses, in the order of the program.
 
 use super::accessor::{AccessProgress, Accessing, Accessor};
 use crate::mm::filemap::Touched;
@@ -92,7 +92,7 @@ pub(super) fn touch(
     Ok(None)
 }
 
-/// What follows a touch: who has written much to files pauses until then.
+/// What follows an access: a task that has dirtied many file pages pauses until then.
 pub(super) fn after(
     access: &Accessing,
     state: &AccessState,

@@ -1,4 +1,4 @@
-//! Touches of an access trace: each by itself, at its time, or as soon after it as its thread can.
+//! Accesses of an access trace: each at its time, or as soon after it as its thread can.
 
 use super::accessor::{AccessProgress, Accessor};
 use super::explicit;

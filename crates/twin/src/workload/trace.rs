@@ -127,6 +127,6 @@ impl Replayed {
     pub(crate) fn note(&self, trace: &Trace) -> String {
         let all: usize = trace.threads.iter().map(|(_, steps)| steps.len()).sum();
         let late = self.late / PS_PER_NS;
-        format!("access trace: {} of {all} touches were made, at most {late} ns after their time", self.made)
+        format!("access trace: {} of {all} accesses were made, at most {late} ns after their time", self.made)
     }
 }

@@ -419,6 +419,25 @@ write = 1.0
 count = 3072
 "#;
 
+/// A file that is written for longer than a commit of the journal is put off.
+const WRITE: &str = r#"
+[[process]]
+name = "writer"
+[[process.region]]
+name = "log"
+size = "8 MiB"
+kind = "file"
+[[process.phase]]
+[[process.phase.access]]
+region = "log"
+pattern = "sequential"
+write = 1.0
+via = "syscall"
+think = "5 ms"
+[run]
+duration = "5500 ms"
+"#;
+
 /// Names that do not exist, looked up until their dentries are shrunk.
 const LOOKUP: &str = r#"
 [[process]]
@@ -473,6 +492,7 @@ pub fn text(name: &str) -> String {
         "vmalloc" => vmalloc(release),
         "huge" => huge(release),
         "lookup" => reclaim(release, LOOKUP),
+        "write" => format!("{}[kernel]\nrelease = \"{release}\"\n{WRITE}", machine("64 MiB")),
         "normal" => zoned(release, "48 MiB", NORMAL),
         "preset" => format!("[machine]\npreset = \"broadwell-2s\"\n[kernel]\nrelease = \"{release}\"\n{PAGES}"),
         "zone" => zoned(release, "80 MiB", ZONE),

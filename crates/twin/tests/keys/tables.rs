@@ -74,7 +74,7 @@ kernel.sysctl.vm.laptop_mode | reclaim-6.1 | 1
 kernel.sysctl.vm.vfs_cache_pressure | lookup-6.1 | 10
 kernel.sysctl.vm.page-cluster | reclaim-6.1 | 3 | refused one page of swap
 kernel.sysctl.vm.extfrag_threshold | reclaim-6.1 | 1000
-kernel.sysctl.vm.compaction_proactiveness | reclaim-6.1 | 20 | refused in advance
+kernel.sysctl.vm.compaction_proactiveness | reclaim-6.1 | 20 | refused no proactive compaction
 kernel.sysctl.vm.percpu_pagelist_high_fraction | counters-6.1 | 8
 kernel.sysctl.vm.defrag_mode | reclaim-6.18 | 1 | refused pageblocks whole
 kernel.sysctl.vm.stat_interval | counters-6.1 | 2
@@ -275,6 +275,7 @@ machine.cost.reclaim_pass | cgroup-6.1 | 9 us
 machine.cost.swap_write | reclaim-6.1 | 9 us
 machine.cost.slab_count | lookup-6.1 | 9 us
 machine.cost.slab_scan_object | lookup-6.1 | 500 ns
+machine.cost.rcu_grace_ticks | lookup-6.1 | 25
 machine.cost.compact_scan_page | reclaim-6.1 | 500 ns
 machine.cost.compact_pageblock | reclaim-6.1 | 900 ns
 machine.cost.context_switch | reclaim-6.1 | 9 us | refused cost of switching
@@ -284,15 +285,21 @@ machine.disk.bandwidth | reclaim-6.1 | 1 GB/s
 machine.disk.seek | reclaim-6.1 | 1 ms
 machine.disk.ticks | reclaim-6.1 | true
 machine.disk.queue_depth | reclaim-3.5 | 4
+machine.disk.bios_per_page | reclaim-6.1 | 1
+machine.disk.journal_blocks | write-6.1 | 2000
 machine.swap.size | reclaim-6.1 | 4 MiB
 machine.swap.synchronous | reclaim-6.1 | true
 machine.swap.on_disk | reclaim-6.1 | true
 machine.swap.latency | reclaim-6.1 | 1 ms
 machine.swap.bandwidth | reclaim-6.1 | 100 MB/s
+machine.worker.heap_pages | numa-6.1 | 900
+machine.worker.heap_pages_per_thread | numa-6.1 | 8
+machine.worker.heap_absent_pages | numa-6.1 | 900
+machine.worker.heap_hot_pages | numa-6.1 | 20
 machine.figure.of | figure-6.1 | machine.figure.0.of=["cost"] | describes
 machine.figure.provenance | figure-6.1 | machine.figure.0.provenance=measured | describes
 machine.figure.source | figure-6.1 | machine.figure.0.source=elsewhere | describes
-machine.figure.fits | figure-6.1 | machine.figure.13.fits=["a:b"] | describes
+machine.figure.fits | figure-6.1 | machine.figure.17.fits=["a:b"] | describes
 "#;
 
 pub const WORKLOAD: &str = r#"

@@ -79,7 +79,14 @@ pub(super) fn asked_of_guest(recorded: &Value, today: &Value) -> Vec<String> {
     [&mut recorded, &mut today].into_iter().for_each(round);
     let mut found = Vec::new();
     differences(&recorded, &today, String::new(), &mut found);
-    let disks = ["machine.disk.bandwidth", "machine.disk.queue_depth", "machine.swap.bandwidth"];
+    let disks = [
+        "machine.disk.bandwidth",
+        "machine.disk.queue_depth",
+        "machine.disk.bios_per_page",
+        "machine.disk.journal_blocks",
+        "machine.swap.bandwidth",
+        "machine.worker.",
+    ];
     let preset = ["machine.preset", "machine.name", "machine.figure", "machine.cpu.", "machine.cost.", "machine.line."];
     let speed = preset.into_iter().chain(disks);
     found.retain(|difference| !speed.clone().any(|place| difference.starts_with(place)));

@@ -1,9 +1,9 @@
-//! Which pages were touched since reclaim looked: the accessed bit of page tables, where touches are drawn by their rates.
+//! Which pages were accessed since reclaim last checked: the accessed bit of page tables, where accesses are drawn by rates.
 //!
 //! A page is stamped with the epoch in which reclaim looked at it. How often every pool and walk has touched by the end
 //! of each epoch is written down from the first look on, so that the next look at the page knows how many touches
 //! there were since: a page with probability p of each is young with 1 - (1 - p)^n, and a walk has come past it or not.
-//! Nothing is kept of touches that nobody asks for. A fault sets the bit itself. Checked against touch by touch in
+//! Nothing is kept of accesses before reclaim first checks. A fault sets the bit itself. Checked against touch by touch in
 //! `tests/reclaim.rs`.
 
 pub(crate) mod binomial;

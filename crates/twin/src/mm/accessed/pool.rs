@@ -19,7 +19,7 @@ pub(crate) struct Class {
     pub pages: u64,
     /// Its part of the touches.
     pub share: f64,
-    /// Pages that nobody has touched, as far as this pool knows.
+    /// Pages that have not been accessed, as far as this pool knows.
     pub absent: Vec<u32>,
     /// Pages that were only read: the zero page is mapped.
     pub zero: Vec<u32>,
@@ -36,7 +36,7 @@ pub(crate) struct Pool {
     pub number: u64,
     /// Random numbers used so far.
     pub draws: u64,
-    /// Marked pages; `None` if nobody marks.
+    /// Marked pages; `None` without NUMA balancing.
     pub hints: Option<Hints>,
     /// What a touch comes to on average.
     pub mean: Mean,

@@ -41,7 +41,7 @@ impl Deferral {
         self.considered < 1 << self.shift
     }
 
-    /// One has worked; with a block that somebody got nothing is put off any more.
+    /// One has succeeded; if a block was allocated, compaction is not deferred any more.
     fn reset(&mut self, order: u32, got: bool) {
         if got {
             (self.considered, self.shift) = (0, 0);
@@ -84,7 +84,7 @@ impl TaskCtx<'_> {
         true
     }
 
-    /// Compaction of a zone for an order has worked; somebody `got` a block.
+    /// Compaction of a zone for an order has succeeded; a block was allocated if `got`.
     pub(crate) fn compaction_defer_reset(&mut self, zone: usize, order: u32, got: bool) {
         let of = &mut self.kernel.compaction.zones[zone];
         of.flush &= !got;
@@ -106,7 +106,7 @@ impl TaskCtx<'_> {
         self.kernel.compaction.zones[zone].deferral.is_deferred(order)
     }
 
-    /// It has worked, and somebody got a block.
+    /// It has succeeded, and a block was allocated.
     pub(crate) fn early_defer_reset(&mut self, zone: usize, order: u32) {
         let order = self.deferred_as(order);
         self.kernel.compaction.zones[zone].deferral.reset(order, true);

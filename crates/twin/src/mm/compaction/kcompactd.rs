@@ -19,7 +19,7 @@ pub(crate) struct Kcompactd {
 }
 
 impl Kernel {
-    /// Somebody wants blocks of an order on a node later.
+    /// Blocks of an order are wanted on a node in the background.
     pub(crate) fn wakeup_kcompactd(&mut self, (cpu, task): (u32, Task), node: usize, order: u32, highest: ZoneKind) {
         if order == 0 {
             return;

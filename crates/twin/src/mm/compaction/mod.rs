@@ -1,9 +1,9 @@
 //! Compaction: pages are moved to one end of a zone so that blocks of higher orders become free at the other;
 //! mm/compaction.c, 5.14 to 6.12; before 3.7 in [`early`].
 //!
-//! Two scanners walk a zone: one takes pages of processes and files from its begin ([`scan`]), the other free pages from
-//! its end, and they end when they meet ([`zone`]). A task does so for itself when it finds no block ([`direct`]), and
-//! kcompactd in the background ([`kcompactd`]). What did not help is put off ([`defer`]).
+//! Two scanners walk a zone: one isolates movable pages from its start ([`scan`]), the other free pages from its end, and
+//! a run is complete when they meet ([`zone`]). A task does so for itself when it finds no block ([`direct`]), and
+//! kcompactd in the background ([`kcompactd`]). After failures it is deferred ([`defer`]).
 //!
 //! Not modelled: contention, proactive compaction, huge pages as what is moved, zones that are compacted from user space,
 //! what 6.3 and later do about pages that could not be moved. Checked by tests here and by `tests/reclaim.rs`; against

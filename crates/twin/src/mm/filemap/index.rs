@@ -2,9 +2,9 @@
 //! `xas_alloc`, `xas_nomem`, `xas_delete_node` (4.20 to 6.12).
 //!
 //! The index of a file has nodes of 64 places each, objects of a cache whose blocks are of order 1 or 2 by the number of
-//! CPUs. Before 4.3 who brings a page in waits for such a block, reclaims for it, and takes a single page where he is
-//! denied one; since then nobody waits, but since 4.20 a lack of blocks wakes kswapd. A node goes with the last of its
-//! places: before 3.15 that is a page in memory, later also the shadow of one that reclaim took. Not modelled: nodes above the
+//! CPUs. Before 4.3 a task that adds a page waits for such a block, reclaims for it, and falls back to order 0 when the
+//! request fails; since then it does not wait, and since 4.20 a lack of blocks wakes kswapd. A node is freed with the last
+//! of its entries: before 3.15 those are pages in memory, later also shadows of reclaimed pages. Not modelled: nodes above the
 //! lowest, 1 in 64 of them; the grace period of RCU before an object can be used again; nodes that each CPU holds in
 //! advance; nodes of what was in memory before the run; the shrinker of nodes that hold only shadows, which does nothing
 //! until there are as many nodes as an eighth of the pages in memory; that a block comes from the nodes of the task's

@@ -1,8 +1,8 @@
 //! Writers of one file: `inode_lock`, `rwsem_down_write_slowpath` (4.3 to 6.12).
 //!
-//! Calls that write to a file exclude each other. A task that waits is given the lock when it has waited for 4 ms; before,
-//! who has just had it takes it again. Here tasks run for some time before others do, so that the lock goes from one to
-//! the next in such slices. Waiting takes no CPU time: who spins lets an emulator's other CPUs run. Checked by a test.
+//! Calls that write to a file exclude each other. A waiter is handed the lock once it has waited for 4 ms; before that the
+//! last owner takes it again. Here a task runs for some time before another one does, so that the lock changes hands once per
+//! such slice. Waiting takes no CPU time: a CPU that spins lets the other CPUs of an emulator run. Checked by a test.
 
 use crate::time::Ps;
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ pub(crate) enum Taken {
         to: i32,
         until: Ps,
     },
-    /// Somebody else writes; it should be looked at again then.
+    /// Another task writes; try again at this time.
     No {
         until: Ps,
     },

@@ -2,7 +2,7 @@
 //! `ext4_write_begin` (6.1 to 6.12, ext4 with 4 KiB blocks and pages).
 //!
 //! A read that finds its page missing reads a window of pages ([`Readahead`]) and waits for the disk, unless that is
-//! memory. Pages of files are charged to who reads them first. Not modelled: large folios, locks, direct I/O, holes,
+//! memory. File pages are charged to the cgroup of the first reader. Not modelled: large folios, locks, direct I/O, holes,
 //! the pages of a file system's own. Checked against guests (docs/fidelity.md).
 
 pub(crate) mod index;
@@ -19,7 +19,7 @@ use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::time::{PS_PER_NS, Ps};
 use crate::vmstat::NodeItem;
 
-/// A page of a file that somebody waits for, by itself: not by way of reading ahead, which does without file systems.
+/// A single page of a file that a reader waits for. Unlike read-ahead, its allocation may use file systems (`__GFP_FS`).
 const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
 /// A page of a file that may be needed: not worth a second try.
 const AHEAD: Request = Request {
@@ -38,7 +38,7 @@ pub(crate) enum Touched {
     Done,
     /// The page is there from then on.
     Wait(Ps),
-    /// Somebody was woken meanwhile, who may want the CPU.
+    /// A thread was woken meanwhile, which may preempt this one.
     Again,
 }
 
@@ -50,8 +50,8 @@ pub(crate) struct Reader {
     pending: Option<Window>,
     /// Those that are there, to be read as one request.
     brought: Vec<Pfn>,
-    /// Reading ahead has found no memory for the page that is touched: it is brought in by itself. Without this whoever
-    /// waits for that page would read ahead again at each try, and never come to the end of its own tries.
+    /// Read-ahead has found no memory for the accessed page, which is then read alone. Without this a task that waits for
+    /// that page would read ahead again at each retry, and never reach its limit of retries.
     alone: bool,
 }
 
@@ -187,7 +187,7 @@ impl AccessState {
         };
         reader.alone = false;
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
-            // Who reads has been counted already; others find the page locked.
+            // The fault that reads has been counted already; others find the page locked.
             let again = retries == Retries::Waits || retries == Retries::Reads && !reads;
             kernel.stat.events.faults += u64::from(again);
             return Ok(Touched::Wait(until));
@@ -251,7 +251,7 @@ impl AccessState {
         self.finish(kernel, caller, region, reader)
     }
 
-    /// Brings in what is left of a window; false: it ends early, because somebody has been woken.
+    /// Reads the rest of a window; false: it ends early, because a thread has been woken.
     fn finish(
         &mut self,
         kernel: &mut Kernel,
@@ -259,7 +259,8 @@ impl AccessState {
         region: usize,
         reader: &mut Reader,
     ) -> Result<bool, AllocationFailure> {
-        // Who asks for cold pages stops nowhere amid a window, and is denied no page, but may be a block for the index.
+        // Where read-ahead allocates cold pages, a window is always completed, and its pages are not denied; a slab of the
+        // index may be.
         let insists = kernel.reclaim.rules.cold_pages;
         let denied = !insists && std::mem::take(&mut self.denied);
         reader.alone |= denied;
@@ -311,7 +312,7 @@ impl AccessState {
         self.reading.extend(pages.drain(..).map(|page| (page, done)));
     }
 
-    /// Brings in a page that somebody waits for, by itself.
+    /// Reads a single page that a task waits for.
     fn bring_one(
         &mut self,
         kernel: &mut Kernel,

@@ -83,7 +83,10 @@ pub struct Kernel {
     /// What writing back knows.
     pub(crate) writeback: Writeback,
     pub(crate) compaction: Compaction,
-    /// What the task that runs has waited for and not got yet.
+    /// What the task that runs has waited for and not got yet, for which compaction may have captured a page
+    /// (`current->capture_control`). The engine sets it before a step of a task in the slow path; an allocation of just
+    /// this request takes it; after the step the engine sees by it whether the task got its memory. Allocations are made
+    /// by all mechanisms with copies of the `Caller`, so that it cannot be part of that.
     pub(crate) awaited: Option<Request>,
     pub(crate) costs: PageCosts,
     pub(crate) refresh: Refresh,
@@ -205,7 +208,7 @@ impl Kernel {
         self.check_order(request.order)?;
         let got = match self.allocate_unchecked(caller, request) {
             Err(failure) if failure.request.may_wait => {
-                // Nobody reclaims here; what lies on other CPUs' lists can be had.
+                // There is no reclaim here; pages on other CPUs' lists can be used.
                 self.drain_all_pages(caller.cpu);
                 self.allocate_unchecked(caller, request)
             }

@@ -88,7 +88,7 @@ impl Kernel {
 
     /// A page takes the place of another in memory, which is freed: it holds the same and is as old.
     pub(crate) fn replace(&mut self, caller: &Caller, old: Pfn, new: Pfn) -> Result<(), KernelError> {
-        // Nobody waits here for a write to end.
+        // This does not wait for writeback.
         self.end_writeback(caller.cpu, old);
         let frames = &mut self.alloc.frames;
         for flag in [Flag::Active, Flag::Unevictable, Flag::Referenced, Flag::Dirty, Flag::Workingset, Flag::Swapbacked]

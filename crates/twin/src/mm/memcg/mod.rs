@@ -3,7 +3,7 @@
 //! A page is charged to the cgroup of the task that brings it in and to all above. CPUs charge 64 pages at once and keep
 //! what is left for the next ones of the same cgroup. Where a limit is met the task reclaims from that cgroup before it
 //! allocates; above `memory.high` it does so when it is done ([`crate::engine`]), and sleeps. Not modelled: memory of the
-//! kernel; a page from swap is charged to who reads it. Checked by tests here and of `tests/cgroups.rs`.
+//! kernel; a page from swap is charged to the cgroup of the task that reads it. Checked by tests here and of `tests/cgroups.rs`.
 
 pub(crate) mod high;
 pub(crate) mod protection;
@@ -182,7 +182,7 @@ impl Reclaim {
         delay.min(u128::from(2 * self.rules.hz)) as u64
     }
 
-    /// A cgroup and those above it without the root, whose use nobody counts.
+    /// A cgroup and its ancestors without the root, whose usage is not counted.
     pub(crate) fn and_above(&self, cgroup: usize) -> impl Iterator<Item = usize> + use<'_> {
         let up = |&at: &usize| Some(self.groups[at].config.parent);
         std::iter::successors(Some(cgroup), up).take_while(|&at| at != 0)

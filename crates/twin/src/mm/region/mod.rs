@@ -32,7 +32,7 @@ const HUGE: u64 = 1 << HUGE_ORDER;
 /// What a page-table entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Nobody has touched the page.
+    /// The page has not been accessed.
     Absent,
     /// It was read: the zero page is mapped.
     Zero,
@@ -214,7 +214,7 @@ impl Region {
         }
     }
 
-    /// A page is freed: nobody has touched it.
+    /// A page is freed: it counts as not accessed.
     pub(crate) fn clear(&mut self, page: u64, node: Option<usize>) {
         let zero = std::mem::replace(&mut self.entries[page as usize], NO_PAGE) == ZERO;
         if self.anon {

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// How many pages of a part of a region are where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Nobody has touched.
+    /// Not accessed yet.
     pub absent: u64,
     /// Only read.
     pub zero: u64,

@@ -1,10 +1,11 @@
 //! Names that were looked up and do not exist: negative dentries (`d_alloc`, `dput`, `prune_dcache_sb`, `dentry_free`; 6.1
 //! to 6.12).
 //!
-//! Nobody uses such a dentry: it goes to the end of its node's list (`list_lru_add`), of which shrinkers take the oldest. A
-//! block of the cache `dentry` is free when all of its dentries are: not when they are taken, but after a grace period of
-//! RCU, on the CPU that took them. Names that follow each other share blocks, so blocks come back nearly as fast as their
-//! dentries. Not modelled: names that exist, names too long to lie in their dentry, dentries of a memory cgroup. Checked by tests
+//! Such a dentry has no user: it is added to the end of its node's list (`list_lru_add`), of which shrinkers free the oldest.
+//! A slab of the cache `dentry` is freed with the last of its dentries: not when they are pruned, but after a grace period of
+//! RCU (`machine.cost.rcu_grace_ticks`), on the CPU that pruned them. Names that are looked up one after another share slabs,
+//! so slabs are freed nearly as fast as their dentries. Not modelled: names that exist, names too long to lie in their
+//! dentry, dentries of a memory cgroup. Checked by tests
 //! here and against guests (docs/fidelity.md, reclaim-slab).
 
 use super::{Slab, SlabShape};
@@ -17,9 +18,6 @@ use std::collections::VecDeque;
 
 /// Bytes of a dentry (`struct dentry` with a name of up to 31 bytes).
 const SIZE: u64 = 192;
-/// Ticks from a scan to the callbacks of RCU: on guests of 250 Hz the first page of 1,024 dentries came back 20 ms after
-/// the scan had begun (median of 50, between 11 and 32).
-const GRACE: u64 = 5;
 
 /// Memory for dentries.
 const BLOCK: Request = Request {
@@ -36,16 +34,18 @@ pub(crate) struct Dentries {
     unused: Vec<(u64, VecDeque<(Pfn, u64)>)>,
     /// Taken and not yet freed: so many of a block.
     leaving: Timers<(Pfn, u64)>,
+    /// Ticks from a scan to the callbacks of RCU.
+    grace: u64,
 }
 
 impl Dentries {
     /// None on any node of a machine.
-    pub(crate) fn new(nodes: usize, cpus: usize) -> Dentries {
+    pub(crate) fn new(nodes: usize, cpus: usize, grace: u64) -> Dentries {
         let shape = SlabShape::of(SIZE, cpus, BLOCK).without_waiting();
-        Dentries { slab: Slab::new(shape), unused: vec![Default::default(); nodes], leaving: Timers::default() }
+        Dentries { slab: Slab::new(shape), unused: vec![Default::default(); nodes], leaving: Timers::default(), grace }
     }
 
-    /// Dentries of a node that nobody uses.
+    /// Unused dentries of a node.
     pub(crate) fn unused(&self, node: usize) -> u64 {
         self.unused.get(node).map_or(0, |of| of.0)
     }
@@ -65,7 +65,7 @@ impl Dentries {
     /// A shrinker takes so many of a node, the oldest; how many there were.
     pub(crate) fn prune(&mut self, kernel: &Kernel, cpu: u32, node: usize, count: u64) -> u64 {
         let tick = 1_000_000_000 / kernel.reclaim.rules.hz;
-        let due = (kernel.now(cpu) / tick + GRACE) * tick;
+        let due = (kernel.now(cpu) / tick + self.grace) * tick;
         let (all, blocks) = &mut self.unused[node];
         let mut left = count;
         while let Some((block, of_block)) = blocks.front_mut().filter(|_| left > 0) {

@@ -54,7 +54,7 @@ impl SlabShape {
         SlabShape { usual: block(order), small: block(0), kept }
     }
 
-    /// Blocks as since 4.3: nobody waits for a usual one if a small one is smaller, and kswapd is not woken for it.
+    /// Blocks as since 4.3: a usual one is tried without waiting and without waking kswapd if a small one is smaller.
     pub(crate) fn without_waiting(mut self) -> SlabShape {
         if self.usual.0.order > 0 {
             (self.usual.0.may_wait, self.usual.0.kswapd) = (false, false);

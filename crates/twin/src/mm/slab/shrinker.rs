@@ -2,7 +2,7 @@
 //!
 //! A shrinker is a cache of the kernel of which a number of objects can be freed: those that it had when the run began, of
 //! which only the number is known, so that they give no pages back, and for the workload's file system the dentries of names
-//! that were looked up. What RCU frees later counts as reclaimed by nobody. Not modelled: shrinkers per cgroup. Checked by tests
+//! that were looked up. What RCU frees later is not counted as reclaimed. Not modelled: shrinkers per cgroup. Checked by tests
 //! of the arithmetic here, and by `tests/slab.rs`.
 
 use crate::mm::lru::List;

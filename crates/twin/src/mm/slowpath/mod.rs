@@ -19,8 +19,8 @@ use crate::vmstat::ZoneItem;
 use mmtwin_event::value::{CompactPriority, CompactRetryResult, Zone as ZoneName};
 use mmtwin_event::vocabulary::{CompactRetry, ReclaimRetryZone};
 
-/// Sleeps for one request after which nothing is to be hoped for, if they have taken so long: one ends by itself after a tick
-/// to a second, but may be ended and begun again as often as kswapd finds nothing to do.
+/// A request that has slept more often than this, and for longer than [`LONG_ENOUGH`], will not get its memory. A sleep times
+/// out after a tick to a second, but is ended early and repeated whenever kswapd finds nothing to do.
 const MOST_SLEEPS: u32 = 10_000;
 const LONG_ENOUGH: Ps = 500_000_000 * PS_PER_NS;
 
@@ -64,7 +64,7 @@ pub(crate) enum Next {
     Decide,
     /// The request is denied.
     GiveUp,
-    /// Somebody is killed for it.
+    /// A process is killed for it.
     Kill,
 }
 
@@ -89,7 +89,7 @@ pub(crate) enum Progress {
     Asleep(Ps, Throttled),
     /// It has worked and worked while its clock stood still.
     Still,
-    /// It waits again and again for memory that nobody frees.
+    /// It waits again and again for memory that no thread frees.
     Waits,
 }
 
@@ -291,7 +291,7 @@ impl AllocSlowpath {
                     let goes_on = goes_on || self.reclaimed > 0 && self.compacts_again(ctx);
                     self.next = match goes_on {
                         true => Next::Reclaim,
-                        // Nobody is killed for a large block.
+                        // A costly order does not invoke the OOM killer.
                         false if costly => Next::GiveUp,
                         false => Next::Kill,
                     };

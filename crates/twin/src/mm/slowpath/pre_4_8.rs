@@ -1,11 +1,12 @@
 //! Tasks that find no memory where zones are reclaimed: `__alloc_pages_slowpath`, `should_alloc_retry`,
 //! `__alloc_pages_direct_compact` (2.6.36 to 3.5).
 //!
-//! A task that wants a block compacts memory first, unless that is put off: in 2010 for large blocks only and always
-//! waiting for pages, later for all, and only after its first reclaim with waiting. Then it reclaims, and begins again for
-//! as long as that frees anything; for a large block it does not, unless it insists and has not freed as many pages yet,
-//! but from 3.0 on it compacts once more. Who may disturb nobody gives up at once where compaction is put off. Not modelled:
-//! that the allocator tries again between its wait and the next compaction. Checked by `tests/historic_reclaim.rs`.
+//! A request of a higher order compacts memory first, unless compaction is deferred. In 2010 that is done for costly orders
+//! only, and always synchronously; later for all orders, and synchronously only after the first reclaim. Then the task
+//! reclaims, and retries as long as reclaim makes progress. A costly order is not retried, unless it has `__GFP_REPEAT` and
+//! has freed fewer pages than it asks for; from 3.0 on it compacts once more. A request for a huge page (`__GFP_NO_KSWAPD`)
+//! fails at once where compaction is deferred. Not modelled: that the allocator tries again between its wait and the next
+//! compaction. Checked by `tests/historic_reclaim.rs`.
 
 use super::{AllocSlowpath, Next, reclaim_for, zones_for};
 use crate::mm::compaction::{TaskCompact, early};

@@ -47,7 +47,7 @@ impl Kernel {
         self.reclaim.wakes.push(node);
     }
 
-    /// There is nothing to reclaim for a request; who cannot do so for itself gets its memory compacted.
+    /// There is nothing to reclaim for a request; kcompactd is woken if the request cannot compact itself.
     fn leave_to_kcompactd(&mut self, cpu: u32, task: Task, node: usize, request: &Request) {
         if !request.may_wait {
             self.wakeup_kcompactd((cpu, task), node, request.order, request.highest);
@@ -179,7 +179,7 @@ impl Kswapd {
 
     /// `prepare_kswapd_sleep`: the node is balanced, or there is no use.
     fn may_sleep(&self, ctx: &mut TaskCtx<'_>) -> bool {
-        // Nobody waits for a kswapd that sleeps.
+        // No task waits for a kswapd that sleeps.
         ctx.kernel.reclaim.wake(self.node, Reason::Reserve);
         if ctx.kernel.reclaim.nodes[self.node].kswapd_failures >= MAX_RETRIES {
             return true;

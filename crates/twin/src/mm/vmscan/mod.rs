@@ -9,7 +9,7 @@
 //! | which are deactivated (`shrink_active_list`) | [`shrink_active`] |
 //! | a lruvec, a node with its cgroups and slabs | [`shrink_lruvec`], [`shrink_node`] |
 //! | who reclaims: kswapd, and tasks that find no memory | [`kswapd`], [`direct`] |
-//! | sleeping until somebody else makes progress | [`reclaim_throttle`], [`pfmemalloc`] |
+//! | sleeping until another task makes progress | [`reclaim_throttle`], [`pfmemalloc`] |
 //! | a node's page cache before another node's memory | [`node_reclaim`] |
 //!
 //! LRU lists and folio batches are in [`lru`](super::lru), refaults in [`workingset`], shrinkers in
@@ -109,7 +109,7 @@ pub struct Rules {
     pub mmap_sequential: bool,
     /// Pages of files are asked for as cold ones, and readahead insists.
     pub cold_pages: bool,
-    /// kswapd writes dirty pages of files on a node where there are many; else nobody does.
+    /// kswapd writes dirty file pages of a node where there are many; otherwise reclaim writes none.
     pub writes_dirty_files: bool,
     /// New anonymous pages are active (before 5.9).
     pub new_anon_active: bool,
@@ -204,7 +204,9 @@ pub(crate) struct Reclaim {
     pub groups: Vec<Group>,
     /// By CPU: pages that are charged and not given out.
     pub(crate) stocks: Vec<Stock>,
-    /// Pages that a task has charged beyond `memory.high` since the engine asked.
+    /// Pages that the task that runs has charged beyond `memory.high` in this step (`memcg_nr_pages_over_high`).
+    /// `try_charge` adds them, which ends the step early; the engine takes them after it (`Engine::note_high`), as the
+    /// kernel does on the return to user mode.
     pub over_high: u64,
     /// Caches of the kernel that can be shrunk.
     pub shrinkers: Vec<Shrinker>,

@@ -1,8 +1,8 @@
 //! Sleeping until reclaim makes sense again: `reclaim_throttle`, `consider_reclaim_throttle`, `skip_throttle_noprogress`,
 //! `__acct_reclaim_writeback` (5.16 to 6.18). Before, `congestion_wait`, which is not here.
 //!
-//! Times are whole ticks. Nobody waits for pages that others have taken off the lists, as a batch is put back before
-//! anybody else runs. Checked by tests here and against guests (docs/fidelity.md).
+//! Times are whole ticks. `VMSCAN_THROTTLE_ISOLATED` does not occur, as a batch is put back before another task runs.
+//! Checked by tests here and against guests (docs/fidelity.md).
 
 use super::{BATCH, Control, MAX_RETRIES, Reclaim, TaskCtx};
 use crate::frame::ZONES;
@@ -77,7 +77,7 @@ impl TaskCtx<'_> {
         self.now() / self.jiffy() >= of.since + of.ticks
     }
 
-    /// A sleep would change nothing: nobody reclaims, or little waits to be written.
+    /// A sleep would not help: kswapd has given up on the node, or few pages are dirty or under writeback.
     fn is_pointless(&self, node: usize) -> bool {
         let reclaim = &self.kernel.reclaim;
         if reclaim.nodes[node].kswapd_failures >= MAX_RETRIES {

@@ -203,7 +203,7 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
             return FolioAction::Activate;
         }
     }
-    // 7. Nobody maps it any more.
+    // 7. It is not mapped any more.
     stat.to_flush = stat.to_flush.with(ctx.memory.unmap(kernel, ctx.cpu, page, content));
     // 8. It is written.
     if ctx.kernel.alloc.frames.has(page, Flag::Dirty) {

@@ -68,8 +68,8 @@ impl TaskCtx<'_> {
 }
 
 impl Reclaim {
-    /// A request has left a device's queue, which is congested no longer if `uncongested`: who waits for one, or for room,
-    /// goes on.
+    /// A request has left a device's queue, which is congested no longer if `uncongested`: tasks that wait for
+    /// that, or for room in the queue, are woken.
     pub(crate) fn request_ended(&mut self, uncongested: bool) {
         if self.rules.congestion {
             self.unthrottled.extend(CONGESTION.filter(|_| uncongested));
@@ -77,7 +77,7 @@ impl Reclaim {
         self.unthrottled.extend(WRITTEN.filter(|_| std::mem::take(&mut self.awaits_room)));
     }
 
-    /// The write of a page has ended: who waits for one looks whether it was this.
+    /// The write of a page has ended: its waiters are woken.
     pub(crate) fn page_written(&mut self, page: Pfn) {
         let before = self.awaited.len();
         self.awaited.retain(|&at| at != page);

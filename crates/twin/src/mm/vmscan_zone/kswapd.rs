@@ -1,9 +1,9 @@
 //! kswapd: `wakeup_kswapd`, `kswapd`, `kswapd_try_to_sleep`, `sleeping_prematurely` (2.6.36 to 3.5).
 //!
-//! Whoever finds a zone below its low mark asks for it; in 2010 also while it runs, and every request is an event. From
-//! 2.6.38 on only who finds it asleep is told of. From 2.6.39 on it sleeps by what the last loop came to, which may be less
-//! than it was asked for, and looks for new work only if it was not. Not modelled: freezing. Checked by tests of [`super`] and
-//! `tests/historic_reclaim.rs`.
+//! An allocation that finds a zone below its low watermark wakes it; in 2010 also while it runs, and every call is an event.
+//! From 2.6.38 on only a call that finds it asleep is one. From 2.6.39 on it decides by the order and zone that the last loop
+//! balanced whether it sleeps, which may be less than was asked for; only if they are not does it look for a new request.
+//! Not modelled: freezing. Checked by tests of [`super`] and `tests/historic_reclaim.rs`.
 
 use super::Balanced;
 use super::balance_pgdat::{Balance, Work, is_quarter};

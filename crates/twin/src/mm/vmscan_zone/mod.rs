@@ -15,8 +15,8 @@
 //! | waiting for congested devices | [`congestion_wait`] |
 //! | who reclaims: tasks that find no memory, kswapd and its loop | [`direct`], [`kswapd`], [`balance_pgdat`] |
 //!
-//! Lists belong to zones, pressure is divided by how many of the pages that were looked at had to be kept, and whoever
-//! makes no progress sleeps. What is the same today is in [`vmscan`](super::vmscan) and [`lru`](super::lru): lists, folio batches,
+//! LRU lists are per zone, pressure is divided by the share of scanned pages that had to be kept, and a reclaimer without
+//! progress sleeps. What is the same today is in [`vmscan`](super::vmscan) and [`lru`](super::lru): lists, folio batches,
 //! page tables, swap.
 //!
 //! Not modelled: limits of cgroups; `zone_reclaim_mode`. Checked by tests of each rule, by runs in which events add up to the counters

@@ -1,13 +1,13 @@
 //! What becomes of a page that was taken: `shrink_page_list`, `page_check_references`, `pageout`, `may_write_to_queue`
 //! (2.6.36 to 3.5).
 //!
-//! A page that was used goes around again, of a file once, anonymous memory as an active page; in lumpy mode that does not
-//! count. Whoever may write writes dirty pages, unless the device is congested; from 3.2 on those of files only kswapd when
-//! it is in trouble, and they are freed as soon as the flusher has written them. The synchronous pass waits for writes, those
-//! of others and its own. Late in 2010 a page that is kept for anything but a write ends lumpy mode for its batch. Each
-//! page that is found in use or taken out of a page table is flushed out of the other CPUs' TLBs by itself. Not modelled:
-//! locks but those of pages that are being read, and private data. Checked by tests here and
-//! by `tests/historic_reclaim.rs`.
+//! A referenced page is kept: a file page once, anonymous memory by activating it; lumpy mode ignores references. A reclaimer
+//! that may write (`may_writepage`) writes dirty pages, unless the device is congested. From 3.2 on only kswapd writes file
+//! pages, and only below priority 10; they are freed as soon as the flusher has written them. The synchronous pass waits
+//! for writeback, of its own writes and of others. In 2.6.37 a page that is kept for any reason but a write ends lumpy mode
+//! for its batch. Each page that is found referenced or is unmapped causes a TLB flush of its own on the other CPUs. Not
+//! modelled: page locks, except those of pages that are being read, and private data. Checked by tests here and by
+//! `tests/historic_reclaim.rs`.
 
 use super::{Blocks, DirtyFiles, SyncPass};
 use crate::frame::{Flag, Pfn, ZONES};
@@ -227,7 +227,7 @@ impl Pass {
 }
 
 impl TaskCtx<'_> {
-    /// What a page is waited for has not come yet; who waits is to be told of it.
+    /// What the reclaimer waits for on a page has not happened yet; it is to be woken when it does.
     pub(super) fn has_to_wait(&mut self, page: Pfn, what: Awaited) -> bool {
         let frames = &self.kernel.alloc.frames;
         let waits = match what {

@@ -110,7 +110,7 @@ pub enum Blocks {
 /// Who writes dirty pages of files from reclaim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirtyFiles {
-    /// Whoever reclaims: 2010.
+    /// Every reclaimer: 2010.
     All,
     /// kswapd, below priority 10; others leave them to the flusher (3.2 and later).
     Kswapd,

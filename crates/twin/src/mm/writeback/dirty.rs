@@ -5,7 +5,6 @@
 //! makes it dirty again. Not modelled: pages of the file system's own, and what writing takes of them: journals, inodes.
 //! Checked by tests of `tests/writeback.rs`.
 
-use super::journal::BLOCKS as JOURNAL_BLOCKS;
 use super::{Destination, JOURNAL};
 use crate::frame::{Flag, Migratetype, Pfn};
 use crate::hw::IoClass;
@@ -174,12 +173,13 @@ impl AccessState {
     /// Writes what has changed of files' times to the journal.
     pub(crate) fn commit(&mut self, kernel: &mut Kernel, at: Ns) {
         kernel.writeback.journal.commit();
-        kernel.stat.events.reclaim.pgpgout += 4 * JOURNAL_BLOCKS;
-        let done = self.disk.submit(at * PS_PER_NS, IoClass::Sync, JOURNAL, JOURNAL_BLOCKS);
-        self.ends.push((done, self.requests.begin_journal(JOURNAL_BLOCKS)));
+        let blocks = self.requests.limits.journal_blocks;
+        kernel.stat.events.reclaim.pgpgout += 4 * blocks;
+        let done = self.disk.submit(at * PS_PER_NS, IoClass::Sync, JOURNAL, blocks);
+        self.ends.push((done, self.requests.begin_journal()));
     }
 
-    /// By how much a write that should be done by now is late: what somebody waits for has held it up.
+    /// By how much a write that should be done by now is late, because synchronous requests delayed it.
     pub(crate) fn late_by(&mut self, number: u64) -> Ps {
         let Some(on_disk) = self.requests.is_on_disk(number) else { return 0 };
         let held_up = self.device(on_disk).held_up();

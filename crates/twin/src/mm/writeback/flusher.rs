@@ -1,7 +1,7 @@
 //! The thread that writes dirty files: `wb_workfn`, `wb_do_writeback`, `wb_writeback`, `writeback_sb_inodes`,
 //! `writeback_chunk_size`, `wb_over_bg_thresh`, `ext4_writepages` (3.2 to 6.12).
 //!
-//! Woken, it writes everything if somebody who scans has asked, then what is old, then what is above the background
+//! Woken, it writes all dirty pages if a reclaimer has asked for it, then expired ones, then what is above the background
 //! limit. It writes a file from where it stopped last, in chunks of half a second's bandwidth, and looks after each
 //! whether it has to go on. Not modelled: sync and other explicit works, allocation of blocks (files are written where they
 //! are), dirty inodes and the file system's own blocks, integrity writes. Checked by counters of guests

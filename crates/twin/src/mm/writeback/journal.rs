@@ -1,17 +1,16 @@
-//! A file system's journal as writers meet it: `file_update_time`, `ext4_dirty_inode`, `jbd2_journal_commit_transaction`,
+//! A file system's journal as far as writers wait for it: `file_update_time`, `ext4_dirty_inode`, `jbd2_journal_commit_transaction`,
 //! `do_get_write_access` (3.2 to 6.12, ext4).
 //!
-//! The first write of a tick changes the file's times, which belongs to a transaction. Five seconds after it began it is
-//! written; until its blocks are on the disk, behind everything that waits there, nobody can change the same blocks
-//! again, and so writers of the file wait. Not modelled: journals of data, transactions that are full, the thread that commits, blocks
-//! that are allocated. Checked with guests, whose writers stood still for up to two seconds while the disk had much to do.
+//! The first write of a tick changes the file's times in a transaction. Five seconds after it began the transaction is
+//! committed. Until its blocks are on the disk, behind all requests that are queued, the same blocks cannot be changed
+//! again, and writers of the file wait. The blocks of a commit are a figure of the machine (`machine.disk.journal_blocks`).
+//! Not modelled: journalled data, full transactions, the thread that commits, allocated blocks. Checked with guests, whose
+//! writers stopped for up to two seconds while the disk was busy.
 
 use crate::time::Ns;
 
 /// From the beginning of a transaction to its commit (`j_commit_interval`): 5 s.
 const INTERVAL: Ns = 5_000_000_000;
-/// Blocks of a commit: 83 to 86 in four of them on guests that did nothing else.
-pub(crate) const BLOCKS: u64 = 21;
 
 /// The journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -25,7 +25,7 @@ mod throttle;
 pub use crate::page_alloc::dirty_limits::{Limit, Limits, Thresholds};
 pub(crate) use flusher::Flusher;
 pub(crate) use journal::Journal;
-pub(crate) use request::{BioEndIo, Destination, JOURNAL, Requests};
+pub(crate) use request::{BioEndIo, Destination, JOURNAL, RequestLimits, Requests};
 
 use crate::mm::kernel::Kernel;
 use crate::page_alloc::dirty_limits;
@@ -180,7 +180,7 @@ impl Writeback {
         self.wake.is_some() || !self.granted.is_empty() || self.commit_at.is_some()
     }
 
-    /// Everything that is dirty is to be written, for somebody who scans for pages (`wakeup_flusher_threads`).
+    /// All dirty pages are to be written, for a reclaimer that met dirty pages (`wakeup_flusher_threads`).
     pub(crate) fn write_all(&mut self) {
         if !self.inodes.is_empty() && !self.start_all {
             self.start_all = true;
@@ -188,7 +188,7 @@ impl Writeback {
         }
     }
 
-    /// So many dirty pages are to be written, for somebody who has scanned as many (`wakeup_flusher_threads` before 4.15).
+    /// So many dirty pages are to be written, for a reclaimer that has scanned as many (`wakeup_flusher_threads` before 4.15).
     pub(crate) fn write_some(&mut self, pages: u64) {
         if !self.inodes.is_empty() {
             self.asked += pages;

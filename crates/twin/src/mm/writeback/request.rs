@@ -21,15 +21,12 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) const MOST: usize = 256;
 /// Requests whose memory is taken together.
 const TOGETHER: u64 = 8;
-/// Requests whose other memory, that of the layers below included, fits into a page: 2030 with a page each had 2402 pages
-/// on a guest.
-const REST: u64 = 5;
 /// Where the journal is: nothing else follows it.
 pub(crate) const JOURNAL: u64 = 1 << 40;
 /// Empty blocks that are kept (`min_partial` of objects of a page).
 const KEPT: usize = 6;
 
-/// Memory for requests: eight at a time, for which nobody waits.
+/// Memory for requests: eight at a time, without waiting.
 const BLOCK: Allocation = Allocation {
     order: TOGETHER.ilog2(),
     may_wait: false,
@@ -50,8 +47,19 @@ pub(crate) struct Request {
     journal: u64,
     /// The disk has it that holds files, not swap's own.
     on_disk: bool,
-    /// How long that disk's requests had been held up by what somebody waits for; `None`: this is such a request.
+    /// How long asynchronous requests of that disk had been delayed by synchronous ones; `None`: this is a synchronous one.
     held_up: Option<Ps>,
+}
+
+/// What the machine says of requests; each is above 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestLimits {
+    /// Requests of which the queue of the disk of files is full.
+    pub queue_depth: u64,
+    /// Requests whose other memory, that of the layers below included, shares a page.
+    pub bios_per_page: u64,
+    /// Blocks of a commit of the journal.
+    pub journal_blocks: u64,
 }
 
 /// Where a request goes, and `held_up` as of [`Request`].
@@ -76,12 +84,22 @@ pub(crate) struct Requests {
     done: VecDeque<u64>,
     /// Of swap's disk, and that of files.
     queues: [Queue; 2],
+    pub limits: RequestLimits,
 }
 
 impl Default for Requests {
+    /// None of a disk whose queue is as long as usual.
     fn default() -> Requests {
+        Requests::new(RequestLimits { queue_depth: Queue::ROOM, bios_per_page: 1, journal_blocks: 1 })
+    }
+}
+
+impl Requests {
+    /// None yet.
+    pub(crate) fn new(limits: RequestLimits) -> Requests {
         let shape = SlabShape { usual: (BLOCK, TOGETHER), small: (SINGLE, 1), kept: KEPT };
-        let rest = SlabShape { usual: (SINGLE, REST), small: (SINGLE, REST), kept: KEPT };
+        let rest = (SINGLE, limits.bios_per_page);
+        let rest = SlabShape { usual: rest, small: rest, kept: KEPT };
         let (slab, rest) = (Slab::new(shape), Slab::new(rest));
         Requests {
             all: BTreeMap::new(),
@@ -90,12 +108,11 @@ impl Default for Requests {
             slab,
             rest,
             done: VecDeque::new(),
-            queues: Default::default(),
+            queues: [Queue::default(), Queue::new(limits.queue_depth)],
+            limits,
         }
     }
-}
 
-impl Requests {
     /// A request of pages; with the memory of a file system's if `of_file`.
     pub(crate) fn begin(
         &mut self,
@@ -118,18 +135,14 @@ impl Requests {
         number
     }
 
-    /// A request of blocks of the journal.
-    pub(crate) fn begin_journal(&mut self, blocks: u64) -> u64 {
+    /// A request of a commit of the journal.
+    pub(crate) fn begin_journal(&mut self) -> u64 {
+        let blocks = self.limits.journal_blocks;
         let number = self.next;
         self.next += 1;
         self.queues[1].begin(JOURNAL, blocks);
         self.all.insert(number, Request { journal: blocks, on_disk: true, ..Request::default() });
         number
-    }
-
-    /// The disk of files has room for so many requests.
-    pub(crate) fn set_room(&mut self, requests: u64) {
-        self.queues[1] = Queue::new(requests);
     }
 
     /// True if the disk that holds files, or swap's own, is congested.
@@ -170,7 +183,7 @@ impl Requests {
         }
     }
 
-    /// The disk is done with a request; true if somebody has to be woken for its end.
+    /// The disk is done with a request; true if the thread that ends requests has to be woken.
     pub(crate) fn transferred(&mut self, number: u64) -> bool {
         self.done.push_back(number);
         self.done.len() == 1

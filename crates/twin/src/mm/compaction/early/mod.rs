@@ -2,7 +2,7 @@
 //!
 //! Every run begins at the ends of its zone and forgets where others have been ([`pass`]). It needs single pages above the
 //! low mark, and ends when the zone has a block above it. A task does so for itself when it finds no block ([`direct`]), and
-//! from 3.4 on kswapd before it sleeps ([`node`]). What did not help is put off ([`crate::mm::compaction::defer`]), before 3.4 for all
+//! from 3.4 on kswapd before it sleeps ([`node`]). After failures compaction is deferred ([`crate::mm::compaction::defer`]), before 3.4 for all
 //! orders. Not modelled: waiting for too many isolated pages. Checked by tests here and by `tests/historic_reclaim.rs`.
 
 mod direct;
