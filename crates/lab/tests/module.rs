@@ -259,6 +259,7 @@ fn a_test_that_would_last_longer_ends_with_its_phase() {
 }
 
 #[test]
+#[ignore = "several guests: make lab-again"]
 fn two_exact_runs_are_equal_byte_by_byte() {
     let Some(guest) = guest("6.12", Mode::Exact) else { return };
     let workload = "[[process]]\nname = \"p\"\nthreads = 4\n\
