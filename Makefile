@@ -4,7 +4,7 @@ BIN = target/release/mmtwin
 
 STATIC_TARGET = x86_64-unknown-linux-gnu
 
-.PHONY: demo test test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
+.PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
   fidelity-refresh fidelity-again lab-again inject kills fuzz reference
 
 build:
@@ -30,9 +30,14 @@ dist: static
 # but installed packages, each of which is printed; tracefs, where it is not mounted, is mounted for the tests alone.
 # Incremental compilation saves nothing in a fresh tree, and what it compiles runs slower.
 test: export CARGO_INCREMENTAL = 0
-test: setup
+test:
 	$(CARGO) fmt --all -- --check
+	$(MAKE) --no-print-directory -j 2 setup compile
 	MMTWIN_FUZZ_ROUNDS=3000 tools/with-tracefs.sh $(CARGO) test --workspace
+
+# The agent of the lab is built at the same time: neither keeps two cores busy all the time.
+compile:
+	$(CARGO) test --workspace --no-run --quiet
 
 # Before a release, some ten minutes: what `make test` does a part of, or not at all. `kills` and `inject` take longer.
 test-release: golden golden-v3 fidelity-again lab-again

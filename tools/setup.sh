@@ -33,8 +33,9 @@ for release in 6.12; do
     package="linux-source-$release"
     rm -f "$oracle/$package"_*.deb
     if (cd "$oracle" && download "$package"); then
-        dpkg-deb --fsys-tarfile "$oracle/$package"_*.deb | tar -xO "./usr/src/$package.tar.xz" |
-            xz -dc | tar -xO "$package/$script" >"$to.part" && mv "$to.part" "$to"
+        # The script is near the begin; what unpacks the rest is ended, which dpkg-deb reports.
+        dpkg-deb --fsys-tarfile "$oracle/$package"_*.deb 2>/dev/null | tar -xO "./usr/src/$package.tar.xz" |
+            xz -dc | tar -xO --occurrence=1 "$package/$script" >"$to.part" && mv "$to.part" "$to"
         rm -f "$oracle/$package"_*.deb
     else
         say "could not fetch $package: the comparison with its script will be skipped" >&2
