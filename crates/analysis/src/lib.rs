@@ -27,6 +27,7 @@ pub mod testing;
 pub mod thp;
 pub mod throttle;
 pub mod vmalloc;
+pub mod waits;
 
 use alloc::Alloc;
 use calls::Calls;

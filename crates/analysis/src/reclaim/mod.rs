@@ -329,6 +329,8 @@ impl Reclaim {
         let process = self.of(task);
         if !nested {
             process.stalls.add(ns);
+            let waited = &mut process.waited[context as usize];
+            *waited = waited.saturating_add(ns);
         }
         if context == Context::Direct {
             let us = (ev.ts / 1000).saturating_sub(open.begin / 1000);
