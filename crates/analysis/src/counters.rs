@@ -16,7 +16,7 @@ pub const MAX_POINTS: usize = 256;
 const MIN_INTERVAL: u64 = 1_000;
 
 /// Sources whose counters are kept over time.
-const WATCHED: [&str; 3] = ["vmstat", "numastat", "numa_maps"];
+const WATCHED: [&str; 5] = ["vmstat", "numastat", "numa_maps", "cgroup", "psi"];
 
 /// `nr_*` names that accumulate although the prefix says gauge.
 const ACCUMULATING_NR: &[&str] = &[
@@ -167,7 +167,7 @@ impl Counters {
         self.sampled(source, key).is_some_and(|s| s.rows > 1)
     }
 
-    /// A counter of `vmstat`, `numastat` or `numa_maps` over time: (nanoseconds of the trace clock, value), at most
+    /// A counter of `vmstat`, `numastat`, `numa_maps`, `cgroup` or `psi` over time: (nanoseconds of the trace clock, value), at most
     /// [`MAX_POINTS`] and the last row.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };
@@ -255,7 +255,7 @@ fn is_cgroup_count(name: &str) -> bool {
     let (file, leaf) = name.rsplit_once('.').unwrap_or(("", name));
     match file {
         "memory.stat" => PREFIXES.iter().any(|p| leaf.starts_with(p)),
-        _ => file.contains("events") || leaf == "failcnt" || leaf.ends_with("_total"),
+        _ => file.contains("events") || leaf == "failcnt" || leaf == "oom_kill" || leaf.ends_with("_total"),
     }
 }
 
@@ -364,6 +364,7 @@ mod tests {
             ("psi", "memory_some_total"),
             ("cgroup", "memory.events.local.max"),
             ("cgroup", "memory.failcnt"),
+            ("cgroup", "memory.oom_control.oom_kill"),
             ("cgroup", "memory.pressure.some_total"),
             ("cgroup", "memory.stat.pgscan"),
         ] {
