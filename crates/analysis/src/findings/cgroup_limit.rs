@@ -3,7 +3,7 @@
 use super::cgroup::at_its_limit;
 use super::refaults::{Cause, Refaults};
 use super::words::{count, percent, share, time};
-use super::{Cost, Finding, Pressure, elapsed, grade};
+use super::{Cost, Finding, HARMLESS, Pressure, elapsed, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 use mmtwin_event::Kind;
@@ -16,6 +16,14 @@ const MIN_RECLAIMS: u64 = 100;
 const MIN_FREED: u64 = 6_400;
 /// Stalled for half of the recorded time of one task has the highest severity.
 const EXTREME_PERCENT: f64 = 50.0;
+
+/// What a stream spends in reclaim anyway, as percent of the elapsed time: to free a page takes a small part of the time
+/// that it takes to read one, whatever the limit.
+const STREAM_PERCENT: f64 = 5.0;
+/// Percent of scanned pages that are freed where nothing of them is in use.
+const STREAM_EFFICIENCY: f64 = 90.0;
+/// Refaults as percent of pages freed where nothing is read again.
+const FEW_REFAULTS: f64 = 10.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let cgroup = a.reclaim.context(Context::Memcg);
@@ -44,9 +52,11 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence += &format!(", {} refaults", count(refaults));
     }
     let mut detail = Vec::new();
-    match Refaults::of(a).map(|refaults| refaults.cause()) {
+    let cause = Refaults::of(a).map(|refaults| refaults.cause());
+    let streams = cause == Some(Cause::Streaming) || (cause.is_none() && passes_through(a, scanned, freed));
+    match cause {
         Some(Cause::TooLarge) => detail.push("its working set is larger than its limit".to_string()),
-        Some(Cause::Streaming) => detail.push("it streams: a larger limit would not keep these pages".to_string()),
+        _ if streams => detail.push("it streams: a larger limit would not keep these pages".to_string()),
         _ => {}
     }
     let free = a.counters.last("vmstat", "", "nr_free_pages");
@@ -57,12 +67,16 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         detail.push(format!("the system as a whole did no direct reclaim{free}"));
     }
     // Twice the limit shows whether it matters at all.
-    let fix =
-        hit.and_then(|hit| Some(format!("to try a larger limit: {}", hit.try_limit(hit.limit()?.saturating_mul(2)))));
+    let fix = hit
+        .filter(|_| !streams)
+        .and_then(|hit| Some(format!("to try a larger limit: {}", hit.try_limit(hit.limit()?.saturating_mul(2)))));
     let next = hit.is_none().then(|| "record with --cgroup to know which, with its limit and pressure".into());
     Some(Finding {
         key: "cgroup_limit",
-        severity: grade(50, 85, part, 0.0, EXTREME_PERCENT),
+        severity: match streams && part < STREAM_PERCENT {
+            true => HARMLESS / 2,
+            false => grade(50, 85, part, 0.0, EXTREME_PERCENT),
+        },
         sentence,
         detail: detail.join("; "),
         table,
@@ -71,6 +85,13 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         fix,
         next,
     })
+}
+
+/// True if what reclaim evicts was used once: it frees all it scans, and nothing of it comes back.
+fn passes_through(a: &Analysis, scanned: u64, freed: u64) -> bool {
+    let refaults = a.counters.vmstat_sum(super::refaults::REFAULTS);
+    let come_back = refaults.and_then(|n| share(n as f64, freed as f64));
+    share(freed as f64, scanned as f64) >= Some(STREAM_EFFICIENCY) && come_back.is_some_and(|p| p < FEW_REFAULTS)
 }
 
 #[cfg(test)]

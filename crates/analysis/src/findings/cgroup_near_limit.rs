@@ -5,7 +5,7 @@ use super::words::{count, percent, size};
 use super::{Finding, Pressure, cgroup_limit, grade};
 use crate::Analysis;
 
-/// Percent of the limit in use at the end. The kernel charges in batches, so a cgroup at its limit is a little below.
+/// Percent of the limit in use, at the end or at most: it may have ended before the recording. The kernel charges in batches, so a cgroup at its limit is a little below.
 const MIN_PERCENT: f64 = 95.0;
 /// Times that the limit was hit or `memory.high` exceeded: fewer are a start-up that reaches it once.
 const MIN_HITS: u64 = 100;
@@ -18,13 +18,13 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     }
     let near = Cgroup::all(a).filter_map(|cgroup| {
         let limit = cgroup.limit().or_else(|| cgroup.high())?;
-        let part = cgroup.usage()? as f64 * 100.0 / limit.max(1) as f64;
+        let part = cgroup.usage()?.max(cgroup.peak().unwrap_or(0)) as f64 * 100.0 / limit.max(1) as f64;
         let hits = cgroup.hits().unwrap_or(0).max(cgroup.above_high().unwrap_or(0));
         (part >= MIN_PERCENT && hits >= MIN_HITS).then_some((hits, limit, part, cgroup))
     });
     let (hits, limit, part, cgroup) = near.max_by_key(|(hits, ..)| *hits)?;
     let mut sentence = format!(
-        "cgroup {} is at {} of its limit of {}, which it hit {} times",
+        "cgroup {} used {} of its limit of {}, which it hit {} times",
         cgroup.key,
         percent(part),
         size(limit),
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn fires_at_the_limit() {
         let f = cgroup(99, 1_500).unwrap();
-        let expected = "cgroup /web is at 99 % of its limit of 100 MiB, which it hit 1,500 times; 90 MiB (90 %) is \
+        let expected = "cgroup /web used 99 % of its limit of 100 MiB, which it hit 1,500 times; 90 MiB (90 %) is \
                         anonymous or shared memory";
         assert_eq!((f.sentence.as_str(), f.detail.as_str()), (expected, "an OOM kill is near unless it can swap"));
     }

@@ -49,9 +49,16 @@ fn measured(a: &Analysis) -> Vec<(&'static str, u64, u64)> {
         (Context::Direct, "pgscan_direct", "pgsteal_direct"),
         (Context::Memcg, "", ""),
     ];
+    let throttled = super::writeback::check(a).is_some();
     let one = |(context, scan, steal): (Context, &str, &str)| {
         let who = named(context);
         let batches = &a.reclaim.context(context).inactive;
+        // Pages that wait for the disk are what writeback throttling speaks of.
+        let kept = batches.scanned.all.saturating_sub(batches.reclaimed.all);
+        let unwritten = batches.dirty.saturating_add(batches.writeback).saturating_add(batches.immediate);
+        if throttled && unwritten.saturating_mul(2) > kept {
+            return None;
+        }
         if batches.count > 0 {
             return Some((who, batches.scanned.all, batches.reclaimed.all));
         }

@@ -25,7 +25,7 @@ pub enum Rank {
 
 /// Sets the severity.
 pub fn rank(finding: &mut Finding, rank: Rank) {
-    if rank == Rank::Fixed {
+    if rank == Rank::Fixed || finding.is_harmless() {
         return;
     }
     finding.severity = match waited(finding, rank) {

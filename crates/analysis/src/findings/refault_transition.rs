@@ -11,7 +11,7 @@ const SEVERITY: u8 = HARMLESS / 2;
 pub fn check(a: &Analysis) -> Option<Finding> {
     let refaults = Refaults::of(a).filter(|refaults| refaults.cause() == Cause::Transition)?;
     let sentence = format!(
-        "the working set changed: {} {} came back, {} of them in the last quarter of the time",
+        "the working set changed: {} {} came back, {} of them in the last fifth of the time",
         count(refaults.total),
         refaults.whose(),
         percent(refaults.late?)

@@ -35,8 +35,8 @@ const WAIT: f64 = 0.05;
 const HARDLY_ACTIVATED: f64 = 1.0;
 /// From here on the pages that came back were in use before.
 const ACTIVATED_PERCENT: f64 = 25.0;
-/// Percent of refaults in the last quarter of the time: below, they have ended. Steady refaults give 25.
-const ENDED_PERCENT: f64 = 10.0;
+/// Percent of refaults in the last fifth of the time: below, they have ended. Steady refaults give 20.
+const ENDED_PERCENT: f64 = 5.0;
 /// Percent of refaults that are anonymous: from here on, tasks waited for swap, which no read-ahead hides.
 const ANON_PERCENT: f64 = 25.0;
 
@@ -72,7 +72,7 @@ pub struct Refaults<'a> {
     pub distance: Option<u64>,
     /// Nanoseconds between a page's eviction and its return, on average.
     pub away: Option<u64>,
-    /// Percent of them in the last quarter of the time.
+    /// Percent of them in the last fifth of the time.
     pub late: Option<f64>,
     /// Pressure of the cgroup, else of the system.
     pub pressure: Option<Pressure>,
@@ -245,10 +245,10 @@ fn distance(refaulted: &[(u64, u64)], evicted: &[(u64, u64)], capacity: Option<u
     Some((u64::try_from(sum / seen).ok()?, u64::try_from(away / seen).ok()?))
 }
 
-/// Percent in the last quarter of the time.
+/// Percent in the last fifth of the time.
 fn late(refaulted: &[(u64, u64)]) -> Option<f64> {
     let ((first, _), (last, total)) = (refaulted.first()?, refaulted.last()?);
-    let from = first + (last - first) / 4 * 3;
+    let from = last - (last - first) / 5;
     let before = refaulted.iter().take_while(|(at, _)| *at <= from).last()?.1;
     // Two samples say nothing of when.
     (refaulted.len() > MIN_INTERVALS * 2).then(|| share((total - before.min(*total)) as f64, *total as f64)).flatten()
