@@ -16,7 +16,7 @@ pub const MAX_POINTS: usize = 256;
 const MIN_INTERVAL: u64 = 1_000;
 
 /// Sources whose counters are kept over time.
-const WATCHED: [&str; 5] = ["vmstat", "numastat", "numa_maps", "cgroup", "psi"];
+const WATCHED: [&str; 3] = ["vmstat", "numastat", "numa_maps"];
 
 /// `nr_*` names that accumulate although the prefix says gauge.
 const ACCUMULATING_NR: &[&str] = &[
@@ -167,7 +167,7 @@ impl Counters {
         self.sampled(source, key).is_some_and(|s| s.rows > 1)
     }
 
-    /// A counter of `vmstat`, `numastat`, `numa_maps`, `cgroup` or `psi` over time: (nanoseconds of the trace clock, value), at most
+    /// A counter of `vmstat`, `numastat` or `numa_maps` over time: (nanoseconds of the trace clock, value), at most
     /// [`MAX_POINTS`] and the last row.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };
