@@ -11,6 +11,7 @@ pub mod congestion;
 pub mod counters;
 pub mod durations;
 pub mod explain;
+pub mod filemap;
 pub mod findings;
 pub mod histogram;
 pub mod index;
@@ -34,6 +35,7 @@ use calls::Calls;
 use compaction::Compaction;
 use congestion::Congestion;
 use counters::Counters;
+use filemap::Filemap;
 use invariants::Invariants;
 use losses::Losses;
 use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source};
@@ -80,6 +82,8 @@ pub struct Analysis {
     pub oom: Oom,
     /// Huge pages.
     pub thp: Thp,
+    /// The page cache.
+    pub filemap: Filemap,
     /// Durations of function calls.
     pub calls: Calls,
     /// Counters.
@@ -210,6 +214,7 @@ impl Sink for Analysis {
             | MmPagePcpuDrain
             | MmPageAllocExtfrag => self.alloc.event(ev),
             MarkVictim | FinishTaskReaping | SkipTaskReaping | ReclaimRetryZone => self.oom.event(ev),
+            MmFilemapAddToPageCache | MmFilemapDeleteFromPageCache => self.filemap.event(ev),
             MmCollapseHugePage
             | MmCollapseHugePageIsolate
             | MmKhugepagedScanPmd

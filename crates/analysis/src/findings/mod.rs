@@ -187,6 +187,11 @@ impl Rule {
     }
 }
 
+/// The command that explains where a task and its pages went.
+fn explain_task(a: &Analysis) -> String {
+    format!("mmtwin explain --task TASK {}", a.source.name)
+}
+
 /// Severity between `from` and `to`, by where `value` lies between `threshold` and `extreme`.
 fn grade(from: u8, to: u8, value: f64, threshold: f64, extreme: f64) -> u8 {
     let part = ((value - threshold) / (extreme - threshold)).clamp(0.0, 1.0);

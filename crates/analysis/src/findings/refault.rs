@@ -28,6 +28,10 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         let bytes = set.saturating_mul(4096) / 8 * 9;
         format!("a limit that holds it; to try one: {}", cgroup.try_limit(bytes))
     });
+    let next = refaults.distance.is_none().then(|| {
+        let cgroup = refaults.cgroup.map_or(String::new(), |cgroup| format!(" --cgroup {}", cgroup.key));
+        format!("mmtwin record -e 'vmscan:*' -e 'filemap:*'{cgroup} -- COMMAND tells how long pages were away")
+    });
     let severity = grade(45, 80, part, MIN_PERCENT, EXTREME_PERCENT);
     let (detail, pressure) = (refaults.detail(a), refaults.pressure);
     Some(Finding {
@@ -38,6 +42,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         table: "vmstat",
         pressure,
         fix,
+        next,
         ..Finding::default()
     })
 }

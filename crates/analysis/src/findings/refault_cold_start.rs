@@ -11,10 +11,10 @@ const SEVERITY: u8 = HARMLESS / 2;
 pub fn check(a: &Analysis) -> Option<Finding> {
     let refaults = Refaults::of(a).filter(|refaults| refaults.cause() == Cause::ColdStart)?;
     let sentence = format!(
-        "cold start: {} {} came back while only {} were evicted: most had been evicted before the recording",
+        "cold start: {} {} came back while {} were evicted: most had been evicted before the recording",
         count(refaults.total),
         refaults.whose(),
-        count(refaults.freed)
+        if refaults.freed == 0 { "none".into() } else { count(refaults.freed) }
     );
     let (detail, pressure) = (refaults.detail(a), refaults.pressure);
     Some(Finding {

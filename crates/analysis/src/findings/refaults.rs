@@ -2,8 +2,8 @@
 //!
 //! A refault alone says that a page was evicted and is used again. What it means depends on how long it was away
 //! (refault distance: pages evicted in between), on whether the kernel counted it to the working set (activation), and
-//! on whether somebody waited. The distance is not in any event. It follows from two counters over time: if pages come
-//! back in the order in which they left, those that come back now left when as many had been evicted as have come back
+//! on whether somebody waited. Events of the page cache tell the distance; they are not recorded unless asked for.
+//! Otherwise it follows from two counters over time: if pages come back in the order in which they left, those that come back now left when as many had been evicted as have come back
 //! so far, and what was evicted since is their distance.
 
 use super::cgroup::{Cgroup, with_most_refaults};
@@ -19,6 +19,8 @@ const ACTIVATED: &[&str] = &["workingset_activate_anon", "workingset_activate_fi
 const FREED: &[&str] = &["pgsteal_anon", "pgsteal_file"];
 /// Fewer refaults than this (40 MiB) cost little whatever their share.
 pub const MIN_REFAULTS: u64 = 10_000;
+/// Followed returns of pages that an average needs.
+const MIN_RETURNED: u64 = 100;
 /// Intervals with refaults that a distance needs.
 const MIN_INTERVALS: usize = 3;
 /// A distance of so many times the memory: no limit that anybody would set keeps such pages.
@@ -91,7 +93,9 @@ impl<'a> Refaults<'a> {
         let pressure = Pressure::of(a, cgroup.map(|cgroup| cgroup.key));
         let (refaulted, evicted) = (over_time(&a.counters, REFAULTS), over_time(&a.counters, FREED));
         let capacity = limit.or_else(|| memory(&a.counters));
-        let (distance, away) = distance(&refaulted, &evicted, capacity).unzip();
+        // Where pages of files were seen to leave and to return, that is exact.
+        let seen = a.filemap.distance().filter(|_| a.filemap.returned >= MIN_RETURNED);
+        let (distance, away) = seen.or_else(|| distance(&refaulted, &evicted, capacity)).unzip();
         Some(Refaults {
             total,
             kinds: one("workingset_refault_anon").zip(one("workingset_refault_file")),

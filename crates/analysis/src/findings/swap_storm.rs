@@ -13,7 +13,7 @@ const MIN_BALANCE: f64 = 0.2;
 const READ_AHEAD: u64 = 32;
 /// Pressure that is as good an evidence of waiting.
 const MIN_PRESSURE: f64 = 0.01;
-/// Pages a second in both directions, 40 MiB, that no disk of the time when swap was designed could move.
+/// Pages a second in each direction, 40 MiB: a disk does little else.
 const EXTREME_RATE: f64 = 10_000.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {

@@ -34,8 +34,8 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
 /// A size given in bytes.
 pub fn size(bytes: u64) -> String {
     let (unit, name) = match bytes {
-        ..1_048_576 => (1_024.0, "KiB"),
-        ..1_073_741_824 => (1_048_576.0, "MiB"),
+        0..=0x000f_ffff => (1_024.0, "KiB"),
+        0x0010_0000..=0x3fff_ffff => (1_048_576.0, "MiB"),
         _ => (1_073_741_824.0, "GiB"),
     };
     let value = bytes as f64 / unit;
