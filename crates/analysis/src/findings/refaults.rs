@@ -6,7 +6,7 @@
 //! Otherwise it follows from two counters over time: if pages come back in the order in which they left, those that come back now left when as many had been evicted as have come back
 //! so far, and what was evicted since is their distance.
 
-use super::cgroup::{Cgroup, with_most_refaults};
+use super::cgroup::{Cgroup, at_its_limit, with_most_refaults};
 use super::words::{count, pages, percent, share, time};
 use super::{Pressure, elapsed};
 use crate::Analysis;
@@ -88,7 +88,8 @@ impl<'a> Refaults<'a> {
         let total = a.counters.vmstat_sum(REFAULTS).filter(|n| *n >= MIN_REFAULTS)?;
         let freed = freed(a)?;
         let one = |name: &str| a.counters.vmstat(name);
-        let cgroup = with_most_refaults(a).filter(|(n, _)| n.saturating_mul(2) >= total).map(|(_, cgroup)| cgroup);
+        let most = with_most_refaults(a).filter(|(n, _)| n.saturating_mul(2) >= total).map(|(_, cgroup)| cgroup);
+        let cgroup = most.or_else(|| at_its_limit(a).filter(|_| reclaims_for_cgroups_only(a)));
         let limit = cgroup.and_then(|cgroup| cgroup.limit()).map(|bytes| bytes / 4096);
         let pressure = Pressure::of(a, cgroup.map(|cgroup| cgroup.key));
         let (refaulted, evicted) = (over_time(&a.counters, REFAULTS), over_time(&a.counters, FREED));
@@ -170,6 +171,13 @@ impl<'a> Refaults<'a> {
         }
         detail.join("; ")
     }
+}
+
+/// True if nothing was reclaimed because the system was short of memory: kswapd scanned nothing, and no allocation
+/// stalled.
+fn reclaims_for_cgroups_only(a: &Analysis) -> bool {
+    let idle = |name: &str| a.counters.vmstat_prefix(name) == Some(0);
+    idle("pgscan_kswapd") && idle("allocstall")
 }
 
 /// Pages freed by all reclaim, cgroups included where the kernel counts by kind of page (5.8 on).
@@ -321,6 +329,21 @@ mod tests {
         let settles = |s: u64| (20_000 * s.min(4), 20_000 * s.min(4) + 30_000);
         assert_eq!(cause(&sampled(settles, 60, 100)), Cause::Transition);
         assert_eq!(cause(&sampled(|s| (20_000 * s.min(4), 100 * s), 60, 100)), Cause::ColdStart);
+    }
+
+    #[test]
+    fn refaults_belong_to_the_cgroup_at_its_limit_if_the_system_does_not_reclaim() {
+        for (stalls, of) in [(0, Some("/box")), (7, None)] {
+            let mut r = Recording::default();
+            r.vmstat(&[
+                ("workingset_refault_anon", 0, 90_000),
+                ("pgsteal_anon", 0, 100_000),
+                ("pgscan_kswapd", 3, 3),
+                ("allocstall_normal", 0, stalls),
+            ]);
+            r.counters("cgroup", "/box", &[("memory.events.max", 0, 3_139)]);
+            assert_eq!(Refaults::of(&r.analysis).unwrap().cgroup.map(|cgroup| cgroup.key), of);
+        }
     }
 
     #[test]
