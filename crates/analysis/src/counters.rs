@@ -255,7 +255,7 @@ fn is_cgroup_count(name: &str) -> bool {
     let (file, leaf) = name.rsplit_once('.').unwrap_or(("", name));
     match file {
         "memory.stat" => PREFIXES.iter().any(|p| leaf.starts_with(p)),
-        _ => file.contains("events") || leaf == "failcnt" || leaf.ends_with("_total"),
+        _ => file.contains("events") || leaf == "failcnt" || leaf == "oom_kill" || leaf.ends_with("_total"),
     }
 }
 
@@ -364,6 +364,7 @@ mod tests {
             ("psi", "memory_some_total"),
             ("cgroup", "memory.events.local.max"),
             ("cgroup", "memory.failcnt"),
+            ("cgroup", "memory.oom_control.oom_kill"),
             ("cgroup", "memory.pressure.some_total"),
             ("cgroup", "memory.stat.pgscan"),
         ] {

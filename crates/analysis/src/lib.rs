@@ -11,6 +11,7 @@ pub mod congestion;
 pub mod counters;
 pub mod durations;
 pub mod explain;
+pub mod filemap;
 pub mod findings;
 pub mod histogram;
 pub mod index;
@@ -27,12 +28,14 @@ pub mod testing;
 pub mod thp;
 pub mod throttle;
 pub mod vmalloc;
+pub mod waits;
 
 use alloc::Alloc;
 use calls::Calls;
 use compaction::Compaction;
 use congestion::Congestion;
 use counters::Counters;
+use filemap::Filemap;
 use invariants::Invariants;
 use losses::Losses;
 use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source};
@@ -79,6 +82,8 @@ pub struct Analysis {
     pub oom: Oom,
     /// Huge pages.
     pub thp: Thp,
+    /// The page cache.
+    pub filemap: Filemap,
     /// Durations of function calls.
     pub calls: Calls,
     /// Counters.
@@ -209,6 +214,7 @@ impl Sink for Analysis {
             | MmPagePcpuDrain
             | MmPageAllocExtfrag => self.alloc.event(ev),
             MarkVictim | FinishTaskReaping | SkipTaskReaping | ReclaimRetryZone => self.oom.event(ev),
+            MmFilemapAddToPageCache | MmFilemapDeleteFromPageCache => self.filemap.event(ev),
             MmCollapseHugePage
             | MmCollapseHugePageIsolate
             | MmKhugepagedScanPmd

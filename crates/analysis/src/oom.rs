@@ -36,6 +36,8 @@ pub struct Victim {
     pub comm: Option<String>,
     /// Resident anonymous memory in KiB, if the event has it.
     pub anon_rss: Option<u64>,
+    /// All resident memory in KiB, if the event has it.
+    pub rss: Option<u64>,
 }
 
 impl Oom {
@@ -46,8 +48,9 @@ impl Oom {
                 self.killed += 1;
                 if self.victims.len() < MAX_VICTIMS {
                     let e: MarkVictim = ev.typed();
+                    let rss = [e.anon_rss, e.file_rss, e.shmem_rss].into_iter().flatten().reduce(u64::saturating_add);
                     let comm = e.comm.map(|comm| String::from_utf8_lossy(comm.bytes(ev)).into());
-                    self.victims.push(Victim { at: ev.ts, pid: e.pid, comm, anon_rss: e.anon_rss });
+                    self.victims.push(Victim { at: ev.ts, pid: e.pid, comm, anon_rss: e.anon_rss, rss });
                 }
             }
             Kind::FinishTaskReaping => self.reaped += 1,
@@ -75,7 +78,7 @@ mod tests {
             oom.event(&EventBuilder::new(Kind::MarkVictim).set("pid", pid).text("comm", "hog").event());
         }
         assert_eq!((oom.killed, oom.victims.len()), (100, MAX_VICTIMS));
-        assert_eq!(oom.victims[1], Victim { at: 0, pid: 1, comm: Some("hog".into()), anon_rss: None });
+        assert_eq!(oom.victims[1], Victim { at: 0, pid: 1, comm: Some("hog".into()), anon_rss: None, rss: None });
     }
 
     #[test]

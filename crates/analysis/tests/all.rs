@@ -2,3 +2,4 @@
 
 mod findings;
 mod invariants;
+mod verdicts;

@@ -1,19 +1,21 @@
 //! Direct reclaim: allocations that stalled because kswapd did not keep up.
 
 use super::words::{count, counted, percent, share, time};
-use super::{Finding, grade};
+use super::{Cost, Finding, elapsed, grade};
 use crate::Analysis;
 use crate::tasks::{Context, Task};
 use mmtwin_event::Kind;
 
-/// Total stall time as percent of the recorded time; less does not matter even if one task has all of it.
-const MIN_PERCENT: f64 = 1.0;
+/// Stalls of which a finding is worth a line, even if they cost nothing: a handful is a start-up.
+const MIN_STALLS: u64 = 10;
+/// Pages freed that are as good a reason: 4 MiB.
+const MIN_FREED: u64 = 1_000;
 /// A single stall that a user notices, in nanoseconds.
 const MIN_NOTICEABLE: u64 = 100_000_000;
 /// Stalls as long as the recording: on average one task always waits.
 const EXTREME_PERCENT: f64 = 100.0;
 /// Without events: stalls per second by the allocstall counters. A scan of 32 pages takes 10 us to 1 ms, so a hundred
-/// a second are what [`MIN_PERCENT`] is in time, give or take a factor of ten.
+/// a second are a percent of the time, give or take a factor of ten.
 const MIN_PER_SECOND: f64 = 100.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
@@ -23,8 +25,8 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let direct = a.reclaim.context(Context::Direct);
     let stalls = direct.durations();
     let longest = stalls.max()?;
-    let part = share(stalls.sum as f64, a.span.length()? as f64)?;
-    if part < MIN_PERCENT && longest < MIN_NOTICEABLE {
+    let part = share(stalls.sum as f64, elapsed(a)? as f64)?;
+    if stalls.count() < MIN_STALLS && direct.reclaimed_by_end < MIN_FREED && longest < MIN_NOTICEABLE {
         return None;
     }
     let stalled = a.reclaimers().filter(|(_, process)| process.begun(Context::Direct) > 0);
@@ -54,9 +56,21 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         0 => String::new(),
         _ => format!("{} pages scanned for {} freed", count(scanned), count(freed)),
     };
-    let severity =
-        grade(45, 90, part, MIN_PERCENT, EXTREME_PERCENT).max(if longest >= MIN_NOTICEABLE { 60 } else { 0 });
-    Some(Finding { key: "direct_reclaim", severity, sentence, detail, table: "latency" })
+    let severity = grade(45, 90, part, 1.0, EXTREME_PERCENT);
+    let fix = "free memory before it runs out: vm.watermark_scale_factor or vm.min_free_kbytes; to try: mmtwin run --on \
+               twin SCENARIO --set kernel.sysctl.vm.watermark_scale_factor=200";
+    let fix = Some(fix.to_string());
+    let cost = Some(Cost::of_reclaimers(a, |_, process| process.waited(Context::Direct)));
+    Some(Finding {
+        key: "direct_reclaim",
+        severity,
+        sentence,
+        detail,
+        table: "latency",
+        cost,
+        fix,
+        ..Finding::default()
+    })
 }
 
 fn by_counters(a: &Analysis) -> Option<Finding> {
@@ -68,7 +82,8 @@ fn by_counters(a: &Analysis) -> Option<Finding> {
     let sentence =
         format!("allocations entered direct reclaim {} times, {rate:.0} per second (allocstall)", count(stalls));
     let detail = "stall time unknown: the vmscan events were not recorded".into();
-    Some(Finding { key: "direct_reclaim", severity: 50, sentence, detail, table: "vmstat" })
+    let next = Some("mmtwin record -e 'vmscan:*' -- COMMAND".into());
+    Some(Finding { key: "direct_reclaim", severity: 50, sentence, detail, table: "vmstat", next, ..Finding::default() })
 }
 
 #[cfg(test)]
@@ -96,12 +111,20 @@ mod tests {
         assert!(f.sentence.ends_with("100 % of the stall time for order 0"), "{}", f.sentence);
         let mut one = stalls(1, 150_000_000, 0);
         one.event(Kind::MmVmscanKswapdSleep, 1_000_000_000_000, &[]);
-        assert_eq!(check(&one.analysis).unwrap().severity, 60);
+        assert!(check(&one.analysis).unwrap().sentence.contains("max 150 ms"));
     }
 
     #[test]
-    fn does_not_fire_for_rare_short_stalls() {
-        assert_eq!(check(&stalls(1000, 50_000, 10_000_000).analysis), None);
+    fn says_who_waited_and_for_how_long() {
+        let cost = check(&stalls(1000, 1_000_000, 10_000_000).analysis).unwrap().cost.unwrap();
+        assert_eq!((cost.words().as_str(), cost.waited), ("waited 1.0 s of 10 s (10 %): task", 1_000_000_000));
+    }
+
+    #[test]
+    fn many_short_stalls_are_harmless_and_few_are_not_worth_a_line() {
+        let found = crate::findings::all(&stalls(1000, 40_000, 10_000_000).analysis);
+        assert!(matches!(&found[..], [f] if f.key == "direct_reclaim" && f.is_harmless()), "{found:?}");
+        assert_eq!(check(&stalls(9, 50_000, 10_000_000).analysis), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Poor scan efficiency: pages are scanned and not freed.
 
 use super::words::{count, percent, share};
-use super::{Finding, grade};
+use super::{Cost, Finding, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 
@@ -27,18 +27,38 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let others = others.map(|(who, scanned, _, e)| format!("{who}: {} of {} pages", percent(*e), count(*scanned)));
     let detail = others.collect::<Vec<_>>().join("; ");
     let severity = grade(35, 75, *efficiency, MIN_PERCENT, 0.0);
-    Some(Finding { key: "scan_efficiency", severity, sentence, detail, table: "reclaim" })
+    // kswapd takes CPU time, and nobody waits for it; what is counted only has no time.
+    let waits = [Context::Direct, Context::Memcg].into_iter().find(|context| named(*context) == *who);
+    let waits = waits.filter(|context| a.reclaim.context(*context).durations().count() > 0);
+    let cost = waits.map(|context| Cost::of_reclaimers(a, |_, process| process.waited(context)));
+    Some(Finding { key: "scan_efficiency", severity, sentence, detail, table: "reclaim", cost, ..Finding::default() })
+}
+
+fn named(context: Context) -> &'static str {
+    match context {
+        Context::Kswapd => "kswapd",
+        Context::Direct => "direct reclaim",
+        _ => "cgroup reclaim",
+    }
 }
 
 /// Pages scanned and freed by each reclaimer: from events where recorded, else from counters.
 fn measured(a: &Analysis) -> Vec<(&'static str, u64, u64)> {
     let contexts = [
-        (Context::Kswapd, "kswapd", "pgscan_kswapd", "pgsteal_kswapd"),
-        (Context::Direct, "direct reclaim", "pgscan_direct", "pgsteal_direct"),
-        (Context::Memcg, "cgroup reclaim", "", ""),
+        (Context::Kswapd, "pgscan_kswapd", "pgsteal_kswapd"),
+        (Context::Direct, "pgscan_direct", "pgsteal_direct"),
+        (Context::Memcg, "", ""),
     ];
-    let one = |(context, who, scan, steal): (Context, &'static str, &str, &str)| {
+    let throttled = super::writeback::check(a).is_some();
+    let one = |(context, scan, steal): (Context, &str, &str)| {
+        let who = named(context);
         let batches = &a.reclaim.context(context).inactive;
+        // Pages that wait for the disk are what writeback throttling speaks of.
+        let kept = batches.scanned.all.saturating_sub(batches.reclaimed.all);
+        let unwritten = batches.dirty.saturating_add(batches.writeback).saturating_add(batches.immediate);
+        if throttled && unwritten.saturating_mul(2) > kept {
+            return None;
+        }
         if batches.count > 0 {
             return Some((who, batches.scanned.all, batches.reclaimed.all));
         }

@@ -1,7 +1,7 @@
 //! High-order allocations that drive reclaim: memory is free, but fragmented.
 
 use super::words::{count, counted, percent, share, time};
-use super::{Finding, grade};
+use super::{Cost, Finding, elapsed, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 
@@ -26,7 +26,7 @@ fn stalls(a: &Analysis) -> Option<Finding> {
         worst = worst.max((durations.sum, order));
     }
     let part = share(sum as f64, direct.durations().sum as f64).filter(|p| *p >= MIN_PERCENT)?;
-    let of_span = share(sum as f64, a.span.length()? as f64).filter(|p| *p >= MIN_OF_SPAN)?;
+    let of_span = share(sum as f64, elapsed(a)? as f64).filter(|p| *p >= MIN_OF_SPAN)?;
     let order = worst.1.map_or("an unknown order".into(), |order| format!("order {order}"));
     let sentence = format!(
         "{} of the stall time of direct reclaim ({} in {}) was for high-order allocations, mostly {order}",
@@ -35,7 +35,17 @@ fn stalls(a: &Analysis) -> Option<Finding> {
         counted(n, "stall"),
     );
     let severity = grade(45, 70, of_span, MIN_OF_SPAN, 50.0);
-    Some(Finding { key: "high_order_reclaim", severity, sentence, detail: compaction(a), table: "latency" })
+    let cost = Some(Cost::of(a, u64::try_from(sum).unwrap_or(u64::MAX)));
+    let detail = compaction(a);
+    Some(Finding {
+        key: "high_order_reclaim",
+        severity,
+        sentence,
+        detail,
+        table: "latency",
+        cost,
+        ..Finding::default()
+    })
 }
 
 fn requests(a: &Analysis) -> Option<Finding> {
@@ -57,7 +67,14 @@ fn requests(a: &Analysis) -> Option<Finding> {
         worst.1,
     );
     let severity = grade(30, 45, part, MIN_PERCENT, 100.0);
-    Some(Finding { key: "high_order_reclaim", severity, sentence, detail: compaction(a), table: "kswapd" })
+    Some(Finding {
+        key: "high_order_reclaim",
+        severity,
+        sentence,
+        detail: compaction(a),
+        table: "kswapd",
+        ..Finding::default()
+    })
 }
 
 /// Results of compaction, from counters.
@@ -85,12 +102,12 @@ mod tests {
     #[test]
     fn fires_when_stalls_are_for_huge_pages() {
         let mut r = Recording::default();
-        stall(&mut r, 0, 1_000, 0);
-        stall(&mut r, 10_000, 9_000, 9);
+        stall(&mut r, 0, 100_000_000, 0);
+        stall(&mut r, 1_000_000_000, 900_000_000, 9);
         r.vmstat(&[("compact_stall", 0, 4), ("compact_success", 0, 1)]);
         let f = check(&r.analysis).unwrap();
         assert!(
-            f.sentence.starts_with("90 % of the stall time of direct reclaim (9.0 us in 1 stall)"),
+            f.sentence.starts_with("90 % of the stall time of direct reclaim (900 ms in 1 stall)"),
             "{}",
             f.sentence
         );

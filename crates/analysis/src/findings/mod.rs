@@ -3,30 +3,51 @@
 //! A rule is one file: a threshold with its reason, and a check that gives at most one sentence. It speaks only of
 //! what was recorded; no evidence, no finding, and no finding is a result too.
 
+mod cgroup;
 mod cgroup_limit;
+mod cgroup_near_limit;
+mod cost;
 mod direct_reclaim;
+mod dirty_throttling;
 mod efficiency;
 #[cfg(test)]
 mod fixture;
 mod high_order;
 mod invariants;
 mod kswapd_awake;
+mod kswapd_lags;
+mod limit_unused;
 mod lost_events;
+mod node_imbalance;
 mod numa_convergence;
 mod numa_failures;
 mod numa_fallback;
 mod numa_locality;
 mod oom;
+mod proactive_compaction;
+mod rank;
 mod refault;
+mod refault_cold_start;
+mod refault_streaming;
+mod refault_transition;
+mod refaults;
 mod slab;
+mod swap_storm;
+mod thp_stalls;
 mod vmalloc_purge;
 mod words;
 mod writeback;
 
+pub use cost::{Cost, Pressure, Waiter, elapsed};
+
 use crate::Analysis;
+use rank::Rank;
+
+/// Findings of a lower severity need no action.
+pub const HARMLESS: u8 = 20;
 
 /// One verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finding {
     /// Stable snake_case name of the rule.
     pub key: &'static str,
@@ -38,9 +59,22 @@ pub struct Finding {
     pub detail: String,
     /// Name of the table that shows more.
     pub table: &'static str,
+    /// Time that tasks waited because of it; `None`: the recording does not tell.
+    pub cost: Option<Cost>,
+    /// Pressure beside it, of its cgroup or of the system; `None`: not recorded.
+    pub pressure: Option<Pressure>,
+    /// What would help, with the command that tries it in the twin where one exists.
+    pub fix: Option<String>,
+    /// The command that tells more of the cause, or that records what is missing.
+    pub next: Option<String>,
 }
 
 impl Finding {
+    /// True if nothing needs to be done.
+    pub fn is_harmless(&self) -> bool {
+        self.severity < HARMLESS
+    }
+
     /// The command that shows more.
     pub fn command(&self, input: &str) -> String {
         format!("mmtwin report {input} --table {}", self.table)
@@ -54,42 +88,86 @@ pub struct Rule {
     pub key: &'static str,
     /// When it speaks, in a few words.
     pub when: &'static str,
+    rank: Rank,
     check: fn(&Analysis) -> Option<Finding>,
+}
+
+const fn rule(key: &'static str, when: &'static str, rank: Rank, check: fn(&Analysis) -> Option<Finding>) -> Rule {
+    Rule { key, when, rank, check }
 }
 
 /// All rules; of two equally bad findings the earlier rule comes first.
 pub const RULES: &[Rule] = &[
-    Rule { key: "oom_kill", when: "the kernel killed processes", check: oom::check },
-    Rule { key: "lost_events", when: "events were lost: statistics are incomplete", check: lost_events::check },
-    Rule {
-        key: "invariants",
-        when: "sums over events differ from the kernel's counters although nothing was lost",
-        check: invariants::check,
-    },
-    Rule { key: "cgroup_limit", when: "a cgroup reclaims because it is at its limit", check: cgroup_limit::check },
-    Rule { key: "direct_reclaim", when: "tasks stall in direct reclaim", check: direct_reclaim::check },
-    Rule { key: "scan_efficiency", when: "few of the scanned pages are reclaimed", check: efficiency::check },
-    Rule { key: "refault_thrash", when: "evicted pages are read back soon after", check: refault::check },
-    Rule { key: "kswapd_never_sleeps", when: "kswapd never sleeps", check: kswapd_awake::check },
-    Rule {
-        key: "writeback_throttling",
-        when: "reclaim waits for dirty pages or for writeback",
-        check: writeback::check,
-    },
-    Rule { key: "slab_dominates", when: "shrinking slabs takes most of the time of reclaim", check: slab::check },
-    Rule { key: "high_order_reclaim", when: "high-order allocations drive reclaim", check: high_order::check },
-    Rule { key: "numa_locality", when: "NUMA hinting faults stay remote", check: numa_locality::check },
-    Rule { key: "numa_migration_failures", when: "NUMA page migrations fail", check: numa_failures::check },
-    Rule { key: "numa_convergence", when: "NUMA page migrations do not settle", check: numa_convergence::check },
-    Rule { key: "numa_fallback", when: "allocations fall back to another node", check: numa_fallback::check },
-    Rule {
-        key: "vmalloc_purge",
-        when: "vmalloc purges are long or frequent; above 20 s a soft lockup",
-        check: vmalloc_purge::check,
-    },
+    rule("oom_kill", "the kernel killed processes", Rank::Fixed, oom::check),
+    rule("lost_events", "events were lost: statistics are incomplete", Rank::Fixed, lost_events::check),
+    rule(
+        "invariants",
+        "sums over events differ from the kernel's counters although nothing was lost",
+        Rank::Fixed,
+        invariants::check,
+    ),
+    rule("cgroup_limit", "a cgroup reclaims because it is at its limit", Rank::Cost, cgroup_limit::check),
+    rule("direct_reclaim", "tasks stall in direct reclaim", Rank::Cost, direct_reclaim::check),
+    rule("scan_efficiency", "few of the scanned pages are reclaimed", Rank::Cost, efficiency::check),
+    rule(
+        "refault_thrash",
+        "the working set does not fit: evicted pages are read back",
+        Rank::CostAndIo,
+        refault::check,
+    ),
+    rule("kswapd_never_sleeps", "kswapd never sleeps", Rank::Cost, kswapd_awake::check),
+    rule("writeback_throttling", "reclaim waits for dirty pages or for writeback", Rank::Cost, writeback::check),
+    rule("slab_dominates", "shrinking slabs takes most of the time of reclaim", Rank::Cost, slab::check),
+    rule("high_order_reclaim", "high-order allocations drive reclaim", Rank::Cost, high_order::check),
+    rule("numa_locality", "NUMA hinting faults stay remote", Rank::Fixed, numa_locality::check),
+    rule("numa_migration_failures", "NUMA page migrations fail", Rank::Fixed, numa_failures::check),
+    rule("numa_convergence", "NUMA page migrations do not settle", Rank::Fixed, numa_convergence::check),
+    rule("numa_fallback", "allocations fall back to another node", Rank::Fixed, numa_fallback::check),
+    rule(
+        "vmalloc_purge",
+        "vmalloc purges are long or frequent; above 20 s a soft lockup",
+        Rank::Fixed,
+        vmalloc_purge::check,
+    ),
+    rule("swap_storm", "pages go out to swap and come back in at the same time", Rank::CostAndIo, swap_storm::check),
+    rule("dirty_throttling", "writers are paused because too much is dirty", Rank::Cost, dirty_throttling::check),
+    rule("thp_stalls", "tasks stall in compaction for huge pages and get small ones", Rank::Cost, thp_stalls::check),
+    rule("kswapd_lags", "tasks reclaim while kswapd is awake: it does not keep up", Rank::Cost, kswapd_lags::check),
+    rule("node_imbalance", "a node reclaims while another has free memory", Rank::Cost, node_imbalance::check),
+    rule(
+        "cgroup_near_limit",
+        "a cgroup is held at its limit, by its counters, where reclaim events are missing",
+        Rank::Cost,
+        cgroup_near_limit::check,
+    ),
+    rule(
+        "refault_transition",
+        "evicted pages came back until the new working set fitted",
+        Rank::Fixed,
+        refault_transition::check,
+    ),
+    rule(
+        "refault_streaming",
+        "evicted pages were read again after they could not have been kept: no action",
+        Rank::Fixed,
+        refault_streaming::check,
+    ),
+    rule(
+        "refault_cold_start",
+        "pages came back that were evicted before the recording: no action",
+        Rank::Fixed,
+        refault_cold_start::check,
+    ),
+    rule(
+        "proactive_compaction",
+        "kcompactd compacts without a request: costs CPU time only",
+        Rank::Fixed,
+        proactive_compaction::check,
+    ),
+    rule("limit_unused", "a cgroup never uses half of its limit: advice", Rank::Fixed, limit_unused::check),
 ];
 
-/// All findings on an input, worst first.
+/// All findings on an input, worst first: those that cost most, and last those that need no action.
 pub fn all(a: &Analysis) -> Vec<Finding> {
     let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule.check(a)).collect();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
@@ -99,10 +177,19 @@ pub fn all(a: &Analysis) -> Vec<Finding> {
 impl Rule {
     /// What it finds on an input.
     fn check(&self, a: &Analysis) -> Option<Finding> {
-        let finding = (self.check)(a);
-        debug_assert!(finding.as_ref().is_none_or(|found| found.key == self.key), "{}: {finding:?}", self.key);
-        finding
+        let mut finding = (self.check)(a)?;
+        debug_assert!(finding.key == self.key, "{}: {finding:?}", self.key);
+        if finding.pressure.is_none() && self.rank != Rank::Fixed {
+            finding.pressure = Pressure::of(a, None);
+        }
+        rank::rank(&mut finding, self.rank);
+        Some(finding)
     }
+}
+
+/// The command that explains where a task and its pages went.
+fn explain_task(a: &Analysis) -> String {
+    format!("mmtwin explain --task TASK {}", a.source.name)
 }
 
 /// Severity between `from` and `to`, by where `value` lies between `threshold` and `extreme`.

@@ -6,6 +6,8 @@ use crate::Analysis;
 
 /// Hinting faults sample accesses; with fewer the share shows the initial placement only.
 const MIN_FAULTS: u64 = 10_000;
+/// Samples that a last quarter needs.
+const MIN_SAMPLES: usize = 8;
 /// Percent of hinting faults on the task's own node; below, most sampled accesses cross the interconnect.
 const MIN_LOCAL: f64 = 50.0;
 
@@ -13,12 +15,36 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let faults = a.counters.vmstat("numa_hint_faults").filter(|n| *n >= MIN_FAULTS)?;
     let local = a.counters.vmstat("numa_hint_faults_local")?;
     let part = share(local as f64, faults as f64).filter(|p| *p < MIN_LOCAL)?;
+    if lately(a).is_some_and(|percent| percent >= MIN_LOCAL) {
+        return None;
+    }
     let sentence =
         format!("only {} of {} NUMA hinting faults were local (numa_hint_faults_local)", percent(part), count(faults));
     let detail = a.counters.vmstat("numa_pages_migrated");
     let detail = detail.map_or(String::new(), |n| format!("{} pages were migrated in this time", count(n)));
     let severity = grade(45, 75, part, MIN_LOCAL, 0.0);
-    Some(Finding { key: "numa_locality", severity, sentence, detail, table: "numa" })
+    Some(Finding {
+        key: "numa_locality",
+        severity,
+        sentence,
+        detail,
+        table: "numa",
+        next: Some(super::explain_task(a)),
+        ..Finding::default()
+    })
+}
+
+/// Percent of local faults in the last quarter of the time: balancing may have settled by then.
+fn lately(a: &Analysis) -> Option<f64> {
+    a.counters.seconds("vmstat", "")?;
+    let since = |name: &str| {
+        let series = a.counters.series("vmstat", "", name);
+        let ((first, _), (last, all)) = (*series.first()?, *series.last()?);
+        let from = last - (last - first) / 4;
+        let before = series.iter().take_while(|(at, _)| *at <= from).last().filter(|_| series.len() > MIN_SAMPLES)?;
+        all?.checked_sub(before.1?)
+    };
+    share(since("numa_hint_faults_local")? as f64, since("numa_hint_faults")? as f64)
 }
 
 #[cfg(test)]

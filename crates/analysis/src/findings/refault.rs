@@ -1,43 +1,49 @@
-//! Thrashing: evicted pages are refaulted.
+//! Thrashing: what is in use does not fit, so evicted pages are read back again and again.
 
-use super::words::{count, percent, share};
+use super::refaults::{Cause, Refaults};
+use super::words::{count, pages, percent, share};
 use super::{Finding, grade};
 use crate::Analysis;
 
-/// The refault counters; before 5.9 one for both kinds of pages.
-pub const REFAULTS: &[&str] = &["workingset_refault_anon", "workingset_refault_file", "workingset_refault"];
-/// Fewer refaults than this (40 MiB) cost little whatever their share.
-const MIN_REFAULTS: u64 = 10_000;
 /// Refaults as percent of pages freed: above, more than every second page was evicted too early.
 const MIN_PERCENT: f64 = 50.0;
+/// The same where tasks were seen to wait: a mixed load evicts much that never comes back.
+const MIN_PERCENT_WAITED: f64 = 10.0;
+/// Waited for pages that come back, as a share of the elapsed time.
+const WAITED: f64 = 0.02;
 /// As many refaults as pages freed: reclaim has no effect.
 const EXTREME_PERCENT: f64 = 100.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
-    let refaults = a.counters.vmstat_sum(REFAULTS).filter(|n| *n >= MIN_REFAULTS)?;
-    let freed = freed(a)?;
-    let part = share(refaults as f64, freed as f64).filter(|p| *p >= MIN_PERCENT)?;
-    let mut sentence = format!("{} evicted pages were refaulted", count(refaults));
-    sentence += &format!(": {} of the {} pages freed (workingset_refault)", percent(part), count(freed));
-    let one = |name: &str| a.counters.vmstat(name);
-    let mut detail = Vec::new();
-    if let (Some(anon), Some(file)) = (one("workingset_refault_anon"), one("workingset_refault_file")) {
-        detail.push(format!("{} anon, {} file", count(anon), count(file)));
+    let refaults = Refaults::of(a).filter(|refaults| refaults.cause() == Cause::TooLarge)?;
+    let min = if refaults.waited >= Some(WAITED) { MIN_PERCENT_WAITED } else { MIN_PERCENT };
+    let part = share(refaults.total as f64, refaults.freed as f64).filter(|p| *p >= min)?;
+    let mut sentence = format!("{} {} were refaulted", count(refaults.total), refaults.whose());
+    sentence += &format!(": {} of the {} pages freed (workingset_refault)", percent(part), count(refaults.freed));
+    if let Some(set) = refaults.working_set() {
+        sentence += &format!("; a working set of about {} does not fit", pages(set));
     }
-    if let Some(faults) = one("pgmajfault").filter(|n| *n > 0) {
-        detail.push(format!("{} major faults", count(faults)));
-    }
+    let fix = refaults.cgroup.zip(refaults.working_set()).map(|(cgroup, set)| {
+        // An eighth more, as the limit holds more than what comes back.
+        let bytes = set.saturating_mul(4096) / 8 * 9;
+        format!("a limit that holds it; to try one: {}", cgroup.try_limit(bytes))
+    });
+    let next = refaults.distance.is_none().then(|| {
+        let cgroup = refaults.cgroup.map_or(String::new(), |cgroup| format!(" --cgroup {}", cgroup.key));
+        format!("mmtwin record -e 'vmscan:*' -e 'filemap:*'{cgroup} -- COMMAND tells how long pages were away")
+    });
     let severity = grade(45, 80, part, MIN_PERCENT, EXTREME_PERCENT);
-    Some(Finding { key: "refault_thrash", severity, sentence, detail: detail.join("; "), table: "vmstat" })
-}
-
-/// Pages freed by all reclaim, cgroups included where the kernel counts by kind of page (5.8 on).
-fn freed(a: &Analysis) -> Option<u64> {
-    let by_kind = a.counters.vmstat_sum(&["pgsteal_anon", "pgsteal_file"]);
-    by_kind.or_else(|| {
-        let kswapd = a.counters.vmstat_prefix("pgsteal_kswapd");
-        let direct = a.counters.vmstat_prefix("pgsteal_direct");
-        Some(kswapd?.saturating_add(direct?))
+    let (detail, pressure) = (refaults.detail(a), refaults.pressure);
+    Some(Finding {
+        key: "refault_thrash",
+        severity,
+        sentence,
+        detail,
+        table: "vmstat",
+        pressure,
+        fix,
+        next,
+        ..Finding::default()
     })
 }
 
@@ -52,11 +58,12 @@ mod tests {
         r.vmstat(&[
             ("workingset_refault_file", 5, 30_005),
             ("workingset_refault_anon", 0, 0),
+            ("workingset_activate_file", 0, 12_000),
             ("pgsteal_file", 0, 40_000),
         ]);
         let f = check(&r.analysis).unwrap();
         assert!(f.sentence.ends_with("75 % of the 40,000 pages freed (workingset_refault)"), "{}", f.sentence);
-        assert_eq!((f.severity, f.detail.as_str()), (63, "0 anon, 30,000 file"));
+        assert_eq!((f.severity, f.detail.as_str()), (63, "0 anon, 30,000 file; 40 % activated"));
     }
 
     #[test]
@@ -67,8 +74,21 @@ mod tests {
             ("pgsteal_kswapd_normal", 0, 6_000),
             ("pgsteal_direct_normal", 0, 8_000),
         ];
-        r.vmstat(&[&zones[..], &[("workingset_refault", 0, 20_000)]].concat());
+        r.vmstat(&[&zones[..], &[("workingset_refault", 0, 20_000), ("workingset_activate", 0, 9_000)]].concat());
         assert_eq!(check(&r.analysis).unwrap().severity, 80);
+    }
+
+    #[test]
+    fn a_tenth_is_enough_where_tasks_waited() {
+        let mut r = Recording::default();
+        r.vmstat(&[
+            ("workingset_refault_anon", 0, 15_000),
+            ("workingset_refault_file", 0, 0),
+            ("pgsteal_anon", 0, 100_000),
+        ]);
+        assert_eq!(check(&r.analysis), None);
+        r.counters("psi", "", &[("memory_some_total", 0, 3_000_000)]);
+        assert!(check(&r.analysis).is_some());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Slab shrinking that dominates reclaim.
 
 use super::words::{count, percent, share, time};
-use super::{Finding, grade};
+use super::{Cost, Finding, elapsed, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 
@@ -12,7 +12,7 @@ const MIN_PERCENT: f64 = 50.0;
 const MIN_OF_SPAN: f64 = 1.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
-    let span = a.span.length()?;
+    let span = elapsed(a)?;
     let shares = Context::ALL.iter().filter_map(|&context| {
         let shrinking = a.slab.nanoseconds(context);
         share(shrinking as f64, span as f64).filter(|p| *p >= MIN_OF_SPAN)?;
@@ -33,7 +33,10 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     );
     let longest = worst.times.max().map_or(String::new(), |ns| format!("longest call {}", time(ns as f64)));
     let severity = grade(45, 75, part, MIN_PERCENT, 100.0);
-    Some(Finding { key: "slab_dominates", severity, sentence, detail: longest, table: "slab" })
+    // kswapd shrinks in the background.
+    let cost = (context != Context::Kswapd).then(|| Cost::of(a, u64::try_from(shrinking).unwrap_or(u64::MAX)));
+    let detail = longest;
+    Some(Finding { key: "slab_dominates", severity, sentence, detail, table: "slab", cost, ..Finding::default() })
 }
 
 #[cfg(test)]

@@ -31,6 +31,23 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     format!("{value:.decimals$}{name}")
 }
 
+/// A size given in bytes.
+pub fn size(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..=0x000f_ffff => (1_024.0, "KiB"),
+        0x0010_0000..=0x3fff_ffff => (1_048_576.0, "MiB"),
+        _ => (1_073_741_824.0, "GiB"),
+    };
+    let value = bytes as f64 / unit;
+    let decimals = if value < 9.95 && value.fract() >= 0.05 { 1 } else { 0 };
+    format!("{value:.decimals$} {name}")
+}
+
+/// A size given in pages of 4 KiB.
+pub fn pages(n: u64) -> String {
+    size(n.saturating_mul(4096))
+}
+
 /// A percentage of a part; two digits matter.
 pub fn percent(value: f64) -> String {
     if value > 0.0 && value < 9.95 { format!("{value:.1} %") } else { format!("{value:.0} %") }
@@ -53,5 +70,6 @@ mod tests {
         assert_eq!([0.0, 900.0, 12_400_000.0, 1_994_974_000.0].map(time), ["0.0 ns", "900 ns", "12 ms", "2.0 s"]);
         assert_eq!([0.04, 9.96, 62.4].map(percent), ["0.0 %", "10 %", "62 %"]);
         assert_eq!(share(1.0, 0.0), None);
+        assert_eq!([512, 4096, 64 << 20, 1_600_000_000].map(size), ["0.5 KiB", "4 KiB", "64 MiB", "1.5 GiB"]);
     }
 }

@@ -74,6 +74,10 @@ pub struct Reclaim {
     nodes: Vec<Node>,
     /// Pages chosen from outside (madvise, DAMON) that went through reclaim.
     pub chosen: Batches,
+    /// Direct reclaims begun while a kswapd was awake.
+    pub begun_while_kswapd_awake: u64,
+    /// kswapds that are awake now.
+    awake: u64,
     listed: Vec<Listed>,
     /// Durations that were not kept one by one.
     pub unlisted: u64,
@@ -154,6 +158,7 @@ impl Reclaim {
             Kind::MmVmscanDirectReclaimBegin => {
                 let order = ev.typed::<MmVmscanDirectReclaimBegin>().order;
                 self.of(task).direct_orders.add(order);
+                self.begun_while_kswapd_awake += u64::from(self.awake > 0);
                 self.begin(ev, task, Context::Direct, order);
             }
             Kind::MmVmscanMemcgReclaimBegin => {
@@ -329,6 +334,8 @@ impl Reclaim {
         let process = self.of(task);
         if !nested {
             process.stalls.add(ns);
+            let waited = &mut process.waited[context as usize];
+            *waited = waited.saturating_add(ns);
         }
         if context == Context::Direct {
             let us = (ev.ts / 1000).saturating_sub(open.begin / 1000);
@@ -358,6 +365,7 @@ impl Reclaim {
             kswapd.wakes += 1;
             kswapd.wake_orders.add(e.order);
             kswapd.awake_since = Some(ev.ts);
+            self.awake += 1;
         }
     }
 
@@ -380,6 +388,7 @@ impl Reclaim {
         kswapd.awake.add(ns);
         kswapd.awake_us = kswapd.awake_us.saturating_add(us);
         self.contexts[Context::Kswapd as usize].took(order, ns);
+        self.awake = self.awake.saturating_sub(1);
         self.list(task, order, us);
     }
 

@@ -1,0 +1,86 @@
+//! A cgroup that is held at its limit, by its own counters: where reclaim events were not recorded.
+
+use super::cgroup::Cgroup;
+use super::words::{count, percent, size};
+use super::{Finding, Pressure, cgroup_limit, grade};
+use crate::Analysis;
+
+/// Percent of the limit in use, at the end or at most: it may have ended before the recording. The kernel charges in batches, so a cgroup at its limit is a little below.
+const MIN_PERCENT: f64 = 95.0;
+/// Times that the limit was hit or `memory.high` exceeded: fewer are a start-up that reaches it once.
+const MIN_HITS: u64 = 100;
+/// Of the limit in memory that cannot be dropped: from here on hardly any page cache is left.
+const TIGHT_PERCENT: f64 = 80.0;
+
+pub fn check(a: &Analysis) -> Option<Finding> {
+    if cgroup_limit::check(a).is_some() {
+        return None;
+    }
+    let near = Cgroup::all(a).filter_map(|cgroup| {
+        let limit = cgroup.limit().or_else(|| cgroup.high())?;
+        let part = cgroup.usage()?.max(cgroup.peak().unwrap_or(0)) as f64 * 100.0 / limit.max(1) as f64;
+        let hits = cgroup.hits().unwrap_or(0).max(cgroup.above_high().unwrap_or(0));
+        (part >= MIN_PERCENT && hits >= MIN_HITS).then_some((hits, limit, part, cgroup))
+    });
+    let (hits, limit, part, cgroup) = near.max_by_key(|(hits, ..)| *hits)?;
+    let mut sentence = format!(
+        "cgroup {} used {} of its limit of {}, which it hit {} times",
+        cgroup.key,
+        percent(part),
+        size(limit),
+        count(hits)
+    );
+    let anon = cgroup.anon().map(|bytes| (bytes, bytes as f64 * 100.0 / limit.max(1) as f64));
+    if let Some((bytes, part)) = anon {
+        sentence += &format!("; {} ({}) is anonymous or shared memory", size(bytes), percent(part));
+    }
+    let tight = anon.map_or(0.0, |(_, part)| part);
+    let detail = if tight >= TIGHT_PERCENT { "an OOM kill is near unless it can swap".into() } else { String::new() };
+    Some(Finding {
+        key: "cgroup_near_limit",
+        severity: grade(30, 60, tight, 0.0, 100.0),
+        sentence,
+        detail,
+        table: "cgroup",
+        pressure: Pressure::of(a, Some(cgroup.key)),
+        fix: Some(format!("to try a larger limit: {}", cgroup.try_limit(limit.saturating_mul(2)))),
+        next: Some(format!("mmtwin record -e 'vmscan:*' --cgroup {} -- COMMAND", cgroup.key)),
+        ..Finding::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Recording;
+
+    fn cgroup(usage: u64, hits: u64) -> Option<Finding> {
+        let mut r = Recording::default();
+        let bytes = |mib: u64| mib << 20;
+        r.counters(
+            "cgroup",
+            "/web",
+            &[
+                ("memory.max", bytes(100), bytes(100)),
+                ("memory.current", 0, bytes(usage)),
+                ("memory.events.max", 3, 3 + hits),
+                ("memory.stat.anon", 0, bytes(90)),
+            ],
+        );
+        check(&r.analysis)
+    }
+
+    #[test]
+    fn fires_at_the_limit() {
+        let f = cgroup(99, 1_500).unwrap();
+        let expected = "cgroup /web used 99 % of its limit of 100 MiB, which it hit 1,500 times; 90 MiB (90 %) is \
+                        anonymous or shared memory";
+        assert_eq!((f.sentence.as_str(), f.detail.as_str()), (expected, "an OOM kill is near unless it can swap"));
+    }
+
+    #[test]
+    fn does_not_fire_below_it_or_for_a_start_up() {
+        assert_eq!(cgroup(90, 1_500), None);
+        assert_eq!(cgroup(99, 20), None);
+    }
+}

@@ -1,0 +1,360 @@
+//! Why evicted pages came back: what all rules of refaults judge by.
+//!
+//! A refault alone says that a page was evicted and is used again. What it means depends on how long it was away
+//! (refault distance: pages evicted in between), on whether the kernel counted it to the working set (activation), and
+//! on whether somebody waited. Events of the page cache tell the distance; they are not recorded unless asked for.
+//! Otherwise it follows from two counters over time: if pages come back in the order in which they left, those that come back now left when as many had been evicted as have come back
+//! so far, and what was evicted since is their distance.
+
+use super::cgroup::{Cgroup, at_its_limit, with_most_refaults};
+use super::words::{count, pages, percent, share, time};
+use super::{Pressure, elapsed};
+use crate::Analysis;
+use crate::counters::Counters;
+use crate::tasks::Context;
+
+/// The refault counters; before 5.9 one for both kinds of pages.
+pub const REFAULTS: &[&str] = &["workingset_refault_anon", "workingset_refault_file", "workingset_refault"];
+const ACTIVATED: &[&str] = &["workingset_activate_anon", "workingset_activate_file", "workingset_activate"];
+const FREED: &[&str] = &["pgsteal_anon", "pgsteal_file"];
+/// Fewer refaults than this (40 MiB) cost little whatever their share.
+pub const MIN_REFAULTS: u64 = 10_000;
+/// Followed returns of pages that an average needs.
+const MIN_RETURNED: u64 = 100;
+/// Intervals with refaults that a distance needs.
+const MIN_INTERVALS: usize = 3;
+/// A distance of so many times the memory: no limit that anybody would set keeps such pages.
+const FAR: f64 = 8.0;
+/// A distance of so many times the memory, and each page came back at most [`FEW_RETURNS`] times: a second pass over
+/// data, not a set in use.
+const RATHER_FAR: f64 = 2.0;
+const FEW_RETURNS: f64 = 2.5;
+/// Waited for pages that come back, as a share of the elapsed time: below, nobody did.
+const NO_WAIT: f64 = 0.005;
+/// From here on somebody did, however far the pages came from.
+const WAIT: f64 = 0.05;
+/// Percent of refaults that the kernel activated: below, hardly any page was of the working set that it kept.
+const HARDLY_ACTIVATED: f64 = 1.0;
+/// From here on the pages that came back were in use before.
+const ACTIVATED_PERCENT: f64 = 25.0;
+/// Percent of refaults in the last fifth of the time: below, they have ended. Steady refaults give 20.
+const ENDED_PERCENT: f64 = 5.0;
+/// Percent of refaults that are anonymous: from here on, tasks waited for swap, which no read-ahead hides.
+const ANON_PERCENT: f64 = 25.0;
+
+/// Why pages came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Data is passed over; its pages come back after more was evicted than memory could ever keep.
+    Streaming,
+    /// What is in use does not fit.
+    TooLarge,
+    /// What is in use changed; the new working set fits.
+    Transition,
+    /// The pages were evicted before the recording.
+    ColdStart,
+}
+
+/// What is known of refaults.
+#[derive(Clone, Debug)]
+pub struct Refaults<'a> {
+    /// All.
+    pub total: u64,
+    /// Those of anonymous pages and of files, where the kernel counts them apart.
+    pub kinds: Option<(u64, u64)>,
+    /// Pages evicted in the same time.
+    pub freed: u64,
+    /// Refaults that the kernel activated.
+    pub activated: Option<u64>,
+    /// The cgroup that had most of them.
+    pub cgroup: Option<Cgroup<'a>>,
+    /// Pages that memory, or the limit of the cgroup, can hold.
+    pub capacity: Option<u64>,
+    /// Pages evicted between a page's eviction and its return, on average.
+    pub distance: Option<u64>,
+    /// Nanoseconds between a page's eviction and its return, on average.
+    pub away: Option<u64>,
+    /// Percent of them in the last fifth of the time.
+    pub late: Option<f64>,
+    /// Pressure of the cgroup, else of the system.
+    pub pressure: Option<Pressure>,
+    /// Share of the elapsed time waited for memory outside of reclaim: for pages that come back.
+    pub waited: Option<f64>,
+}
+
+impl<'a> Refaults<'a> {
+    /// What counters tell; `None` without refaults worth a word or without the number of evicted pages.
+    pub fn of(a: &'a Analysis) -> Option<Refaults<'a>> {
+        let total = a.counters.vmstat_sum(REFAULTS).filter(|n| *n >= MIN_REFAULTS)?;
+        let freed = freed(a)?;
+        let one = |name: &str| a.counters.vmstat(name);
+        let most = with_most_refaults(a).filter(|(n, _)| n.saturating_mul(2) >= total).map(|(_, cgroup)| cgroup);
+        let cgroup = most.or_else(|| at_its_limit(a).filter(|_| reclaims_for_cgroups_only(a)));
+        let limit = cgroup.and_then(|cgroup| cgroup.limit()).map(|bytes| bytes / 4096);
+        let pressure = Pressure::of(a, cgroup.map(|cgroup| cgroup.key));
+        let (refaulted, evicted) = (over_time(&a.counters, REFAULTS), over_time(&a.counters, FREED));
+        let capacity = limit.or_else(|| memory(&a.counters));
+        // Where pages of files were seen to leave and to return, that is exact.
+        let seen = a.filemap.distance().filter(|_| a.filemap.returned >= MIN_RETURNED);
+        let (distance, away) = seen.or_else(|| distance(&refaulted, &evicted, capacity)).unzip();
+        Some(Refaults {
+            total,
+            kinds: one("workingset_refault_anon").zip(one("workingset_refault_file")),
+            freed,
+            activated: a.counters.vmstat_sum(ACTIVATED),
+            cgroup,
+            capacity,
+            distance,
+            away,
+            late: late(&refaulted),
+            waited: pressure.as_ref().and_then(|p| p.memory_some).map(|some| (some - in_reclaim(a)).max(0.0)),
+            pressure,
+        })
+    }
+
+    /// Why they came back.
+    pub fn cause(&self) -> Cause {
+        if self.freed.saturating_mul(2) < self.total {
+            return Cause::ColdStart;
+        }
+        let activated = self.activated.and_then(|n| share(n as f64, self.total as f64));
+        let ended = self.late.is_some_and(|late| late < ENDED_PERCENT);
+        if ended && activated >= Some(ACTIVATED_PERCENT) {
+            return Cause::Transition;
+        }
+        let anon = self.kinds.and_then(|(anon, _)| share(anon as f64, self.total as f64));
+        if anon >= Some(ANON_PERCENT) {
+            return Cause::TooLarge;
+        }
+        let streaming = match (self.is_far(), self.waited) {
+            (Some(far), waited) => far && waited.is_none_or(|waited| waited < WAIT),
+            (None, Some(waited)) => waited < NO_WAIT && activated < Some(HARDLY_ACTIVATED),
+            (None, None) => activated.is_some_and(|percent| percent < HARDLY_ACTIVATED),
+        };
+        if streaming { Cause::Streaming } else { Cause::TooLarge }
+    }
+
+    /// True if pages were away for longer than any memory would keep them; `None`: not known.
+    fn is_far(&self) -> Option<bool> {
+        let (distance, capacity) = (self.distance? as f64, self.capacity.filter(|n| *n > 0)? as f64);
+        let times = distance / capacity;
+        let returns = self.total as f64 / (capacity + distance);
+        Some(times >= FAR || (times >= RATHER_FAR && returns <= FEW_RETURNS))
+    }
+
+    /// Size of what is in use, in pages: what memory holds and what is evicted before a page comes back.
+    pub fn working_set(&self) -> Option<u64> {
+        Some(self.capacity?.saturating_add(self.distance?))
+    }
+
+    /// Whose pages: `pages of cgroup /web (limit 64 MiB)` or `evicted pages`.
+    pub fn whose(&self) -> String {
+        self.cgroup.map_or("evicted pages".into(), |cgroup| format!("evicted pages of {}", cgroup.words()))
+    }
+
+    /// Kinds, distance and activation, as far as known.
+    pub fn detail(&self, a: &Analysis) -> String {
+        let mut detail = Vec::new();
+        if let Some((anon, file)) = self.kinds {
+            detail.push(format!("{} anon, {} file", count(anon), count(file)));
+        }
+        if let (Some(distance), Some(away)) = (self.distance, self.away) {
+            let times = self.capacity.filter(|n| *n > 0).map(|n| distance as f64 / n as f64);
+            let times = times.map_or(String::new(), |n| format!(", {n:.1} times what fits"));
+            detail.push(format!("refault distance about {}{times}; back after {}", pages(distance), time(away as f64)));
+        }
+        if let Some(percent_activated) = self.activated.and_then(|n| share(n as f64, self.total as f64)) {
+            detail.push(format!("{} activated", percent(percent_activated)));
+        }
+        if let Some(faults) = a.counters.vmstat("pgmajfault").filter(|n| *n > 0) {
+            detail.push(format!("{} major faults", count(faults)));
+        }
+        detail.join("; ")
+    }
+}
+
+/// True if nothing was reclaimed because the system was short of memory: kswapd scanned nothing, and no allocation
+/// stalled.
+fn reclaims_for_cgroups_only(a: &Analysis) -> bool {
+    let idle = |name: &str| a.counters.vmstat_prefix(name) == Some(0);
+    idle("pgscan_kswapd") && idle("allocstall")
+}
+
+/// Pages freed by all reclaim, cgroups included where the kernel counts by kind of page (5.8 on).
+pub fn freed(a: &Analysis) -> Option<u64> {
+    a.counters.vmstat_sum(FREED).or_else(|| {
+        let kswapd = a.counters.vmstat_prefix("pgsteal_kswapd");
+        let direct = a.counters.vmstat_prefix("pgsteal_direct");
+        Some(kswapd?.saturating_add(direct?))
+    })
+}
+
+/// Pages that can be on the lists of the system.
+fn memory(counters: &Counters) -> Option<u64> {
+    let lists = ["nr_inactive_anon", "nr_active_anon", "nr_inactive_file", "nr_active_file", "nr_free_pages"];
+    lists.iter().map(|name| counters.last("vmstat", "", name)).reduce(|a, b| Some(a?.saturating_add(b?))).flatten()
+}
+
+/// Share of the elapsed time that tasks were in direct and cgroup reclaim, which is in the pressure on memory too.
+fn in_reclaim(a: &Analysis) -> f64 {
+    let stalled: u128 = [Context::Direct, Context::Memcg].iter().map(|c| a.reclaim.context(*c).durations().sum).sum();
+    elapsed(a).map_or(0.0, |elapsed| stalled as f64 / elapsed as f64)
+}
+
+/// Growth of a sum of counters since the first sample: (nanoseconds, growth). Empty if one of them went backwards.
+fn over_time(counters: &Counters, names: &[&str]) -> Vec<(u64, u64)> {
+    let mut sums: Vec<(u64, u64)> = Vec::new();
+    if counters.seconds("vmstat", "").is_none() {
+        return sums;
+    }
+    for series in names.iter().map(|name| counters.series("vmstat", "", name)).filter(|series| !series.is_empty()) {
+        let Some(first) = series[0].1 else { return Vec::new() };
+        let grown: Option<Vec<(u64, u64)>> =
+            series.iter().map(|(at, value)| Some((*at, value.as_ref()?.checked_sub(first)?))).collect();
+        let Some(grown) = grown else { return Vec::new() };
+        if sums.is_empty() {
+            sums = grown;
+        } else if sums.len() == grown.len() {
+            sums.iter_mut().zip(grown).for_each(|(sum, (_, more))| sum.1 = sum.1.saturating_add(more));
+        } else {
+            return Vec::new();
+        }
+    }
+    sums
+}
+
+/// Refault distance in pages and time away in nanoseconds, on average over all refaults. Not known where refaults begin
+/// with the recording: those pages were evicted before it.
+fn distance(refaulted: &[(u64, u64)], evicted: &[(u64, u64)], capacity: Option<u64>) -> Option<(u64, u64)> {
+    if refaulted.len() != evicted.len() {
+        return None;
+    }
+    let total = refaulted.last()?.1;
+    let (mut sum, mut away, mut seen, mut intervals) = (0u128, 0u128, 0u128, 0);
+    for i in 1..refaulted.len() {
+        let came = refaulted[i].1.checked_sub(refaulted[i - 1].1)?;
+        if came == 0 {
+            continue;
+        }
+        // The one in the middle of the interval.
+        let nth = refaulted[i - 1].1 + came / 2;
+        let now = evicted[i - 1].1 + evicted[i].1.checked_sub(evicted[i - 1].1)? / 2;
+        let Some(pages) = now.checked_sub(nth) else { continue };
+        if seen == 0 && nth >= total / 20 && pages < capacity.unwrap_or(0) / 5 {
+            return None;
+        }
+        let left = evicted.partition_point(|(_, n)| *n < nth).min(i);
+        let since = refaulted[i].0.saturating_sub(evicted[left].0);
+        sum += u128::from(pages) * u128::from(came);
+        away += u128::from(since) * u128::from(came);
+        seen += u128::from(came);
+        intervals += 1;
+    }
+    // Most of them must be placed.
+    if intervals < MIN_INTERVALS || seen * 2 < u128::from(total) {
+        return None;
+    }
+    Some((u64::try_from(sum / seen).ok()?, u64::try_from(away / seen).ok()?))
+}
+
+/// Percent in the last fifth of the time.
+fn late(refaulted: &[(u64, u64)]) -> Option<f64> {
+    let ((first, _), (last, total)) = (refaulted.first()?, refaulted.last()?);
+    let from = last - (last - first) / 5;
+    let before = refaulted.iter().take_while(|(at, _)| *at <= from).last()?.1;
+    // Two samples say nothing of when.
+    (refaulted.len() > MIN_INTERVALS * 2).then(|| share((total - before.min(*total)) as f64, *total as f64)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Recording;
+    use mmtwin_event::{CounterRow, Sink};
+
+    /// Ten seconds of samples: (refaults, evictions) of files so far by second.
+    fn sampled(at: impl Fn(u64) -> (u64, u64), activated: u64, waited_ms: u64) -> Recording {
+        let mut r = Recording::default();
+        let names = ["workingset_refault_file", "pgsteal_file", "workingset_activate_file"].map(String::from);
+        for second in 0..=10 {
+            let (refaults, evictions) = at(second);
+            let values = [Some(refaults), Some(evictions), Some(activated * refaults / 100)];
+            let at = second * 1_000_000_000;
+            r.analysis.counters(&CounterRow { source: "vmstat", key: "", at, names: &names, values: &values });
+        }
+        r.counters("psi", "", &[("memory_some_total", 0, waited_ms * 1000)]);
+        r.counters(
+            "cgroup",
+            "/a",
+            &[("memory.max", 100 << 20, 100 << 20), ("memory.stat.workingset_refault_file", 0, at(10).0)],
+        );
+        r
+    }
+
+    fn cause(r: &Recording) -> Cause {
+        Refaults::of(&r.analysis).unwrap().cause()
+    }
+
+    #[test]
+    fn a_second_pass_over_ten_times_the_limit_is_streaming() {
+        // 256,000 pages written in five seconds, then read in five; 25,600 fit.
+        let r = sampled(|s| (51_200 * s.saturating_sub(5), (51_200 * s).saturating_sub(25_600)), 0, 10);
+        let refaults = Refaults::of(&r.analysis).unwrap();
+        assert_eq!((refaults.capacity, refaults.cause()), (Some(25_600), Cause::Streaming));
+        let distance = refaults.distance.unwrap();
+        assert!((200_000..=240_000).contains(&distance), "{distance}");
+        let away = refaults.away.unwrap();
+        assert!((4_000_000_000..=6_000_000_000).contains(&away), "{away}");
+    }
+
+    #[test]
+    fn a_set_half_as_large_again_is_too_large() {
+        // 38,400 pages in a loop; 25,600 fit, so each comes back after 12,800 evictions.
+        let r = sampled(|s| ((20_000 * s).saturating_sub(12_800), 20_000 * s), 0, 10);
+        let refaults = Refaults::of(&r.analysis).unwrap();
+        assert_eq!(refaults.cause(), Cause::TooLarge);
+        assert!(refaults.working_set().is_some_and(|n| (36_000..=40_000).contains(&n)), "{refaults:?}");
+    }
+
+    #[test]
+    fn waiting_tells_thrash_from_streaming_where_the_distance_is_not_known() {
+        let steady = |s| (20_000 * s, 20_000 * s);
+        assert_eq!(cause(&sampled(steady, 0, 10)), Cause::Streaming);
+        assert_eq!(cause(&sampled(steady, 0, 2_900)), Cause::TooLarge);
+        assert_eq!(cause(&sampled(steady, 40, 10)), Cause::TooLarge);
+    }
+
+    #[test]
+    fn refaults_that_end_are_a_transition_and_without_evictions_a_cold_start() {
+        let settles = |s: u64| (20_000 * s.min(4), 20_000 * s.min(4) + 30_000);
+        assert_eq!(cause(&sampled(settles, 60, 100)), Cause::Transition);
+        assert_eq!(cause(&sampled(|s| (20_000 * s.min(4), 100 * s), 60, 100)), Cause::ColdStart);
+    }
+
+    #[test]
+    fn refaults_belong_to_the_cgroup_at_its_limit_if_the_system_does_not_reclaim() {
+        for (stalls, of) in [(0, Some("/box")), (7, None)] {
+            let mut r = Recording::default();
+            r.vmstat(&[
+                ("workingset_refault_anon", 0, 90_000),
+                ("pgsteal_anon", 0, 100_000),
+                ("pgscan_kswapd", 3, 3),
+                ("allocstall_normal", 0, stalls),
+            ]);
+            r.counters("cgroup", "/box", &[("memory.events.max", 0, 3_139)]);
+            assert_eq!(Refaults::of(&r.analysis).unwrap().cgroup.map(|cgroup| cgroup.key), of);
+        }
+    }
+
+    #[test]
+    fn anonymous_pages_are_waited_for() {
+        let mut r = Recording::default();
+        r.vmstat(&[
+            ("workingset_refault_anon", 0, 90_000),
+            ("workingset_refault_file", 0, 10_000),
+            ("workingset_activate_anon", 0, 193),
+            ("pgsteal_anon", 0, 100_000),
+        ]);
+        assert_eq!(cause(&r), Cause::TooLarge);
+    }
+}

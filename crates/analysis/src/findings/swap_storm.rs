@@ -1,0 +1,89 @@
+//! A swap storm: pages go out to swap and come back in at the same time.
+
+use super::words::{count, pages, percent, time};
+use super::{Finding, Pressure, elapsed, grade};
+use crate::Analysis;
+
+/// Pages in each direction (20 MiB): less is a start, or a program that wakes up.
+const MIN_PAGES: u64 = 5_000;
+/// The smaller direction against the larger one. Memory that is only put away, or only fetched, costs once.
+const MIN_BALANCE: f64 = 0.2;
+/// Pages read per major fault: the kernel reads at most so many around the one that is needed, unless it was told
+/// otherwise, so fewer faults than that mean that nobody waited for most of what came in.
+const READ_AHEAD: u64 = 32;
+/// Pressure that is as good an evidence of waiting.
+const MIN_PRESSURE: f64 = 0.01;
+/// Pages a second in each direction, 40 MiB: a disk does little else.
+const EXTREME_RATE: f64 = 10_000.0;
+
+pub fn check(a: &Analysis) -> Option<Finding> {
+    let (into, out) = (a.counters.vmstat("pswpin")?, a.counters.vmstat("pswpout")?);
+    let (less, more) = (into.min(out), into.max(out));
+    if less < MIN_PAGES || (less as f64) < more as f64 * MIN_BALANCE {
+        return None;
+    }
+    let faults = a.counters.vmstat("pgmajfault");
+    let pressure = Pressure::of(a, None);
+    let pressed =
+        pressure.as_ref().is_some_and(|p| p.memory_some >= Some(MIN_PRESSURE) || p.io_some >= Some(MIN_PRESSURE));
+    if !pressed && faults.is_none_or(|n| n.saturating_mul(READ_AHEAD) < into) {
+        return None;
+    }
+    let seconds = elapsed(a)? as f64 / 1e9;
+    let rate = less as f64 / seconds;
+    let sentence = format!(
+        "swap storm: {} went out to swap and {} came back in {} (pswpout, pswpin)",
+        pages(out),
+        pages(into),
+        time(seconds * 1e9)
+    );
+    let mut detail = Vec::new();
+    detail.extend(faults.map(|n| format!("{} major faults", count(n))));
+    let refaults = a.counters.vmstat("workingset_refault_anon");
+    detail.extend(refaults.map(|n| format!("{} refaults of anonymous pages", count(n))));
+    if let Some((free, all)) =
+        a.counters.last("meminfo", "", "SwapFree").zip(a.counters.last("meminfo", "", "SwapTotal"))
+        && all > 0
+    {
+        detail.push(format!("swap {} full at the end", percent((all - free.min(all)) as f64 * 100.0 / all as f64)));
+    }
+    let fix = "less anonymous memory or more room for it; to try less swapping: mmtwin run --on twin SCENARIO --set \
+               kernel.sysctl.vm.swappiness=1";
+    Some(Finding {
+        key: "swap_storm",
+        severity: grade(45, 80, rate, 0.0, EXTREME_RATE),
+        sentence,
+        detail: detail.join("; "),
+        table: "vmstat",
+        pressure,
+        fix: Some(fix.into()),
+        ..Finding::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Recording;
+
+    fn swapping(into: u64, out: u64, faults: u64) -> Option<Finding> {
+        let mut r = Recording::default();
+        r.vmstat(&[("pswpin", 7, 7 + into), ("pswpout", 0, out), ("pgmajfault", 0, faults)]);
+        check(&r.analysis)
+    }
+
+    #[test]
+    fn fires_when_both_directions_are_busy() {
+        let f = swapping(40_000, 46_565, 20_000).unwrap();
+        assert_eq!(f.sentence, "swap storm: 182 MiB went out to swap and 156 MiB came back in 10 s (pswpout, pswpin)");
+        assert_eq!(f.detail, "20,000 major faults");
+    }
+
+    #[test]
+    fn does_not_fire_for_memory_that_is_put_away_or_read_ahead() {
+        assert_eq!(swapping(1_000, 46_565, 1_000), None);
+        assert_eq!(swapping(7_000, 46_565, 7_000), None);
+        assert_eq!(swapping(40_000, 46_565, 3), None);
+        assert_eq!(check(&Analysis::default()), None);
+    }
+}
