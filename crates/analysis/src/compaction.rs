@@ -5,6 +5,7 @@
 
 use crate::durations::Durations;
 use crate::tasks::Task;
+use crate::waits::Waits;
 use mmtwin_event::vocabulary::*;
 use mmtwin_event::{Event, Kind};
 use rustc_hash::FxHashMap;
@@ -40,6 +41,8 @@ pub struct Compaction {
     pub kcompactd: BTreeMap<i32, Kcompactd>,
     /// compact_retry by (order, index of the result, decision).
     pub retries: BTreeMap<(i32, u32, bool), u64>,
+    /// Runs of all but kcompactd, by name.
+    pub waits: Waits,
     open: FxHashMap<i32, u64>,
 }
 
@@ -145,7 +148,7 @@ impl Compaction {
                 }
                 self.open.insert(task.pid, ev.ts);
             }
-            Kind::MmCompactionEnd => self.ended(ev, task.pid),
+            Kind::MmCompactionEnd => self.ended(ev, task),
             Kind::MmCompactionTryToCompactPages => {
                 let order = ev.typed::<MmCompactionTryToCompactPages>().order;
                 count(&mut self.direct, order, &mut self.dropped, |n| *n += 1);
@@ -181,11 +184,12 @@ impl Compaction {
         }
     }
 
-    fn ended(&mut self, ev: &Event<'_>, pid: i32) {
+    fn ended(&mut self, ev: &Event<'_>, task: &Task) {
         let end: MmCompactionEnd = ev.typed();
-        if let Some(ns) = self.open.remove(&pid).and_then(|begin| ev.ts.checked_sub(begin)) {
+        if let Some(ns) = self.open.remove(&task.pid).and_then(|begin| ev.ts.checked_sub(begin)) {
             let key = (end.sync, end.status.0);
             count(&mut self.runs, key, &mut self.dropped, |d| d.add(ns));
+            self.waits.add(task, ns);
         }
     }
 

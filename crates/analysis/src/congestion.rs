@@ -16,9 +16,11 @@ pub struct Waits {
 }
 
 /// Waits by who waited and how.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Congestion {
     waits: [[Waits; 2]; 2],
+    /// All but kswapd, by name.
+    pub by_name: crate::waits::Waits,
 }
 
 impl Congestion {
@@ -43,6 +45,7 @@ impl Congestion {
         sums.count += 1;
         sums.delayed_us += u64::from(delayed);
         sums.full += u64::from(delayed >= timeout);
+        self.by_name.add(task, u64::from(delayed) * 1000);
     }
 }
 

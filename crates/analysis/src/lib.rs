@@ -28,6 +28,7 @@ pub mod thp;
 pub mod throttle;
 pub mod timeline;
 pub mod vmalloc;
+pub mod waits;
 
 use alloc::Alloc;
 use calls::Calls;

@@ -143,6 +143,11 @@ struct Thread {
     newest: u32,
 }
 
+/// The daemons that reclaim and compact in the background.
+pub(crate) fn is_kernel_daemon(task: &Task) -> bool {
+    task.kswapd || task.comm().starts_with(b"kcompactd")
+}
+
 /// All tasks of a stream, in the order in which they appeared.
 #[derive(Debug, Default)]
 pub struct Tasks {

@@ -6,6 +6,7 @@
 
 use crate::durations::Durations;
 use crate::tasks::{Context, Task};
+use crate::waits::Waits;
 use mmtwin_event::names::THROTTLE;
 use mmtwin_event::vocabulary::{BalanceDirtyPages, MmVmscanThrottled};
 use mmtwin_event::{Event, Kind};
@@ -40,6 +41,10 @@ pub struct Throttle {
     pub reclaimers: BTreeMap<(Reason, Context), Throttled>,
     /// Pauses of writers; their timeout is the pause, so all count as full.
     pub writers: Throttled,
+    /// Reclaimers that waited for writeback or congestion, by name.
+    pub waits: Waits,
+    /// Writers, by name.
+    pub writer_waits: Waits,
 }
 
 /// Sums over waits.
@@ -78,12 +83,16 @@ impl Throttle {
                 if usecs > 0 {
                     let usecs = usecs.saturating_mul(1000);
                     self.writers.add(usecs, usecs);
+                    self.writer_waits.add(task, usecs.saturating_mul(1000));
                 }
                 return;
             }
             _ => return,
         };
         let context = if task.kswapd && task.context == Context::Other { Context::Kswapd } else { task.context };
+        if matches!(reason, Reason::Writeback | Reason::Congested) {
+            self.waits.add(task, delayed.saturating_mul(1000));
+        }
         self.reclaimers.entry((reason, context)).or_default().add(timeout, delayed);
     }
 

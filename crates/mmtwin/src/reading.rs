@@ -212,5 +212,6 @@ fn incomplete_input(cuts: &[String], name: &str) -> Option<Finding> {
         sentence: format!("the input is incomplete: {}{more}.", cuts[0]),
         detail: "It is not known how much is missing: sums are too small, and open intervals have no end.".into(),
         command: format!("mmtwin report {name} --table lost-events"),
+        ..Finding::default()
     })
 }

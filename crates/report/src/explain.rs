@@ -57,6 +57,6 @@ pub fn report(chain: &Chain, input: InputInfo, command: String) -> Report {
         },
     };
     let answer =
-        Finding { key: "answer".into(), severity: 0, sentence: chain.answer.clone(), detail: String::new(), command };
+        Finding { key: "answer".into(), severity: 0, sentence: chain.answer.clone(), command, ..Finding::default() };
     Report { input, findings: vec![answer], tables: vec![steps, unknown], ..Report::default() }
 }

@@ -12,6 +12,10 @@ pub fn of(analysis: &Analysis) -> Vec<Finding> {
         command: f.command(&analysis.source.name),
         sentence: f.sentence,
         detail: f.detail,
+        cost: f.cost,
+        pressure: f.pressure,
+        fix: f.fix,
+        next: f.next,
     });
     converted.collect()
 }

@@ -3,6 +3,7 @@
 //! `report` makes one [`Report`] of one input; `compare` puts several side by side. The shapes are those of
 //! the JSON output (schema_version 2): `metric` rows have one value per column, `list` rows one value per field.
 
+pub use mmtwin_analysis::findings::{Cost, Pressure, Waiter};
 use std::borrow::Cow;
 
 /// A report on one input.
@@ -42,7 +43,7 @@ pub struct InputInfo {
 }
 
 /// One verdict.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Finding {
     /// Stable snake_case name of the rule.
     pub key: String,
@@ -54,6 +55,14 @@ pub struct Finding {
     pub detail: String,
     /// The command that shows more.
     pub command: String,
+    /// Time that tasks waited because of it; `None`: the recording does not tell.
+    pub cost: Option<Cost>,
+    /// Pressure stall information beside it; `None`: not recorded.
+    pub pressure: Option<Pressure>,
+    /// What would help.
+    pub fix: Option<String>,
+    /// The command that tells more of the cause, or that records what is missing.
+    pub next: Option<String>,
 }
 
 /// Two numbers that should be equal.

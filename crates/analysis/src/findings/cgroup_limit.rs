@@ -1,7 +1,7 @@
 //! A cgroup at its limit: its allocations stall to reclaim the pages of the cgroup.
 
 use super::words::{count, percent, share, time};
-use super::{Finding, grade};
+use super::{Cost, Finding, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 use mmtwin_event::Kind;
@@ -56,7 +56,9 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         detail.push(format!("the system as a whole did no direct reclaim{free}"));
     }
     let severity = grade(50, 85, part, 0.0, EXTREME_PERCENT);
-    Some(Finding { key: "cgroup_limit", severity, sentence, detail: detail.join("; "), table })
+    let cost = (stalled.count() > 0).then(|| Cost::of_reclaimers(a, |_, process| process.waited(Context::Memcg)));
+    let detail = detail.join("; ");
+    Some(Finding { key: "cgroup_limit", severity, sentence, detail, table, cost, ..Finding::default() })
 }
 
 /// The cgroup whose limit was hit most often, by its own counters.

@@ -1,7 +1,7 @@
 //! Direct reclaim: allocations that stalled because kswapd did not keep up.
 
 use super::words::{count, counted, percent, share, time};
-use super::{Finding, grade};
+use super::{Cost, Finding, grade};
 use crate::Analysis;
 use crate::tasks::{Context, Task};
 use mmtwin_event::Kind;
@@ -56,7 +56,8 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     };
     let severity =
         grade(45, 90, part, MIN_PERCENT, EXTREME_PERCENT).max(if longest >= MIN_NOTICEABLE { 60 } else { 0 });
-    Some(Finding { key: "direct_reclaim", severity, sentence, detail, table: "latency" })
+    let cost = Some(Cost::of_reclaimers(a, |_, process| process.waited(Context::Direct)));
+    Some(Finding { key: "direct_reclaim", severity, sentence, detail, table: "latency", cost, ..Finding::default() })
 }
 
 fn by_counters(a: &Analysis) -> Option<Finding> {
@@ -68,7 +69,7 @@ fn by_counters(a: &Analysis) -> Option<Finding> {
     let sentence =
         format!("allocations entered direct reclaim {} times, {rate:.0} per second (allocstall)", count(stalls));
     let detail = "stall time unknown: the vmscan events were not recorded".into();
-    Some(Finding { key: "direct_reclaim", severity: 50, sentence, detail, table: "vmstat" })
+    Some(Finding { key: "direct_reclaim", severity: 50, sentence, detail, table: "vmstat", ..Finding::default() })
 }
 
 #[cfg(test)]

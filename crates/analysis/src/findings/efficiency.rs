@@ -27,7 +27,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let others = others.map(|(who, scanned, _, e)| format!("{who}: {} of {} pages", percent(*e), count(*scanned)));
     let detail = others.collect::<Vec<_>>().join("; ");
     let severity = grade(35, 75, *efficiency, MIN_PERCENT, 0.0);
-    Some(Finding { key: "scan_efficiency", severity, sentence, detail, table: "reclaim" })
+    Some(Finding { key: "scan_efficiency", severity, sentence, detail, table: "reclaim", ..Finding::default() })
 }
 
 /// Pages scanned and freed by each reclaimer: from events where recorded, else from counters.

@@ -1,7 +1,7 @@
 //! High-order allocations that drive reclaim: memory is free, but fragmented.
 
 use super::words::{count, counted, percent, share, time};
-use super::{Finding, grade};
+use super::{Cost, Finding, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 
@@ -35,7 +35,17 @@ fn stalls(a: &Analysis) -> Option<Finding> {
         counted(n, "stall"),
     );
     let severity = grade(45, 70, of_span, MIN_OF_SPAN, 50.0);
-    Some(Finding { key: "high_order_reclaim", severity, sentence, detail: compaction(a), table: "latency" })
+    let cost = Some(Cost::of(a, u64::try_from(sum).unwrap_or(u64::MAX)));
+    let detail = compaction(a);
+    Some(Finding {
+        key: "high_order_reclaim",
+        severity,
+        sentence,
+        detail,
+        table: "latency",
+        cost,
+        ..Finding::default()
+    })
 }
 
 fn requests(a: &Analysis) -> Option<Finding> {
@@ -57,7 +67,14 @@ fn requests(a: &Analysis) -> Option<Finding> {
         worst.1,
     );
     let severity = grade(30, 45, part, MIN_PERCENT, 100.0);
-    Some(Finding { key: "high_order_reclaim", severity, sentence, detail: compaction(a), table: "kswapd" })
+    Some(Finding {
+        key: "high_order_reclaim",
+        severity,
+        sentence,
+        detail: compaction(a),
+        table: "kswapd",
+        ..Finding::default()
+    })
 }
 
 /// Results of compaction, from counters.

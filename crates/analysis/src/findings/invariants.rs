@@ -25,6 +25,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         ),
         detail: "no events were lost, so they should be equal: the recording cannot be trusted".into(),
         table: "invariants",
+        ..Finding::default()
     })
 }
 

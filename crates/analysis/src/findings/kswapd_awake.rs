@@ -31,7 +31,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let more: Vec<_> = awake[1..].iter().map(|(name, ..)| name.as_str()).collect();
     let detail = if more.is_empty() { String::new() } else { format!("also {}", more.join(", ")) };
     let severity = grade(50, 70, part, MIN_PERCENT, 100.0);
-    Some(Finding { key: "kswapd_never_sleeps", severity, sentence, detail, table: "kswapd" })
+    Some(Finding { key: "kswapd_never_sleeps", severity, sentence, detail, table: "kswapd", ..Finding::default() })
 }
 
 /// Nanoseconds awake. A kswapd that scanned without waking or sleeping was awake all the time.

@@ -34,6 +34,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence,
         detail,
         table: "lost-events",
+        ..Finding::default()
     })
 }
 

@@ -4,6 +4,7 @@
 //! what was recorded; no evidence, no finding, and no finding is a result too.
 
 mod cgroup_limit;
+mod cost;
 mod direct_reclaim;
 mod efficiency;
 #[cfg(test)]
@@ -23,10 +24,15 @@ mod vmalloc_purge;
 mod words;
 mod writeback;
 
+pub use cost::{Cost, Pressure, Waiter, elapsed};
+
 use crate::Analysis;
 
+/// Findings of a lower severity need no action.
+pub const HARMLESS: u8 = 20;
+
 /// One verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finding {
     /// Stable snake_case name of the rule.
     pub key: &'static str,
@@ -38,9 +44,22 @@ pub struct Finding {
     pub detail: String,
     /// Name of the table that shows more.
     pub table: &'static str,
+    /// Time that tasks waited because of it; `None`: the recording does not tell.
+    pub cost: Option<Cost>,
+    /// Pressure beside it, of its cgroup or of the system; `None`: not recorded.
+    pub pressure: Option<Pressure>,
+    /// What would help, with the command that tries it in the twin where one exists.
+    pub fix: Option<String>,
+    /// The command that tells more of the cause, or that records what is missing.
+    pub next: Option<String>,
 }
 
 impl Finding {
+    /// True if nothing needs to be done.
+    pub fn is_harmless(&self) -> bool {
+        self.severity < HARMLESS
+    }
+
     /// The command that shows more.
     pub fn command(&self, input: &str) -> String {
         format!("mmtwin report {input} --table {}", self.table)
@@ -92,6 +111,9 @@ pub const RULES: &[Rule] = &[
 /// All findings on an input, worst first.
 pub fn all(a: &Analysis) -> Vec<Finding> {
     let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule.check(a)).collect();
+    for finding in findings.iter_mut().filter(|f| f.pressure.is_none() && f.cost.is_some()) {
+        finding.pressure = Pressure::of(a, None);
+    }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings
 }

@@ -31,7 +31,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let moves = a.numa.moves.values().chain(a.numa.swaps.values()).sum::<u64>();
     let detail = if moves > 0 { format!("tasks changed nodes {} times", count(moves)) } else { String::new() };
     let severity = grade(40, 60, part, MIN_PERCENT, 25.0);
-    Some(Finding { key: "numa_convergence", severity, sentence, detail, table: "numa" })
+    Some(Finding { key: "numa_convergence", severity, sentence, detail, table: "numa", ..Finding::default() })
 }
 
 #[cfg(test)]

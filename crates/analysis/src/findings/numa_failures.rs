@@ -22,7 +22,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     );
     let detail = "possible causes: target nodes are full, pages are pinned or busy".into();
     let severity = grade(45, 70, part, MIN_PERCENT, 100.0);
-    Some(Finding { key: "numa_migration_failures", severity, sentence, detail, table: "migrate" })
+    Some(Finding { key: "numa_migration_failures", severity, sentence, detail, table: "migrate", ..Finding::default() })
 }
 
 #[cfg(test)]

@@ -26,7 +26,14 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence += &format!("; most fell back from node {node} ({} times, numa_foreign)", count(n));
     }
     let severity = grade(40, 75, part, MIN_PERCENT, EXTREME_PERCENT);
-    Some(Finding { key: "numa_fallback", severity, sentence, detail: String::new(), table: "numastat" })
+    Some(Finding {
+        key: "numa_fallback",
+        severity,
+        sentence,
+        detail: String::new(),
+        table: "numastat",
+        ..Finding::default()
+    })
 }
 
 #[cfg(test)]

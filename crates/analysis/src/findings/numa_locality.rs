@@ -18,7 +18,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let detail = a.counters.vmstat("numa_pages_migrated");
     let detail = detail.map_or(String::new(), |n| format!("{} pages were migrated in this time", count(n)));
     let severity = grade(45, 75, part, MIN_LOCAL, 0.0);
-    Some(Finding { key: "numa_locality", severity, sentence, detail, table: "numa" })
+    Some(Finding { key: "numa_locality", severity, sentence, detail, table: "numa", ..Finding::default() })
 }
 
 #[cfg(test)]

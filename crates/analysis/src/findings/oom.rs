@@ -22,7 +22,14 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         let rss = victim.anon_rss.map_or(String::new(), |kib| format!(", anon-rss {} KiB", count(kib)));
         sentence += &format!(", first {}-{}{rss}", name.as_deref().unwrap_or("<...>"), victim.pid);
     }
-    Some(Finding { key: "oom_kill", severity: SEVERITY, sentence, detail: String::new(), table: "oom" })
+    Some(Finding {
+        key: "oom_kill",
+        severity: SEVERITY,
+        sentence,
+        detail: String::new(),
+        table: "oom",
+        ..Finding::default()
+    })
 }
 
 #[cfg(test)]

@@ -28,7 +28,14 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         detail.push(format!("{} major faults", count(faults)));
     }
     let severity = grade(45, 80, part, MIN_PERCENT, EXTREME_PERCENT);
-    Some(Finding { key: "refault_thrash", severity, sentence, detail: detail.join("; "), table: "vmstat" })
+    Some(Finding {
+        key: "refault_thrash",
+        severity,
+        sentence,
+        detail: detail.join("; "),
+        table: "vmstat",
+        ..Finding::default()
+    })
 }
 
 /// Pages freed by all reclaim, cgroups included where the kernel counts by kind of page (5.8 on).

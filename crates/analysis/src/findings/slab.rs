@@ -33,7 +33,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     );
     let longest = worst.times.max().map_or(String::new(), |ns| format!("longest call {}", time(ns as f64)));
     let severity = grade(45, 75, part, MIN_PERCENT, 100.0);
-    Some(Finding { key: "slab_dominates", severity, sentence, detail: longest, table: "slab" })
+    Some(Finding { key: "slab_dominates", severity, sentence, detail: longest, table: "slab", ..Finding::default() })
 }
 
 #[cfg(test)]

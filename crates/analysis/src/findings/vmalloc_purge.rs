@@ -42,7 +42,7 @@ fn long(a: &Analysis) -> Option<Finding> {
     }
     let severity = if longest >= SOFT_LOCKUP { 95 } else { grade(40, 90, (longest as f64).log10(), 7.0, 10.3) };
     let detail = detail.trim_end_matches("; ").to_string();
-    Some(Finding { key: "vmalloc_purge", severity, sentence, detail, table })
+    Some(Finding { key: "vmalloc_purge", severity, sentence, detail, table, ..Finding::default() })
 }
 
 fn frequent(a: &Analysis) -> Option<Finding> {
@@ -55,7 +55,7 @@ fn frequent(a: &Analysis) -> Option<Finding> {
     let sentence =
         format!("vmalloc purged {} times, {rate:.0} per second, {areas:.0} areas each on average", count(passes));
     let severity = grade(35, 60, rate, FREQUENT_PER_SECOND, 100.0);
-    Some(Finding { key: "vmalloc_purge", severity, sentence, detail: lazy(a), table: "vmalloc" })
+    Some(Finding { key: "vmalloc_purge", severity, sentence, detail: lazy(a), table: "vmalloc", ..Finding::default() })
 }
 
 /// Most lazy pages and their limit.

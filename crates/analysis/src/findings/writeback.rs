@@ -1,7 +1,7 @@
 //! Reclaim throttled on dirty pages and writeback.
 
 use super::words::{count, percent, share, time};
-use super::{Finding, grade};
+use super::{Cost, Finding, grade};
 use crate::Analysis;
 use crate::reclaim::{Batches, Detail};
 use crate::tasks::Context;
@@ -29,7 +29,17 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         detail += &format!("{separator}writers paused {n} times, total {sum} (balance_dirty_pages)");
     }
     let severity = grade(45, 85, part, MIN_PERCENT, EXTREME_PERCENT);
-    Some(Finding { key: "writeback_throttling", severity, sentence, detail, table: "throttle" })
+    let waits = if a.throttle.waits.count > 0 { &a.throttle.waits } else { &a.congestion.by_name };
+    let cost = Some(Cost::by_names(a, waits.iter()));
+    Some(Finding {
+        key: "writeback_throttling",
+        severity,
+        sentence,
+        detail,
+        table: "throttle",
+        cost,
+        ..Finding::default()
+    })
 }
 
 /// Pages scanned; dirty pages and pages under writeback only where the events of the kernel report them.

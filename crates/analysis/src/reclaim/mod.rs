@@ -335,6 +335,8 @@ impl Reclaim {
         let process = self.of(task);
         if !nested {
             process.stalls.add(ns);
+            let waited = &mut process.waited[context as usize];
+            *waited = waited.saturating_add(ns);
             self.stalled_over_time.add_interval(open.begin, ev.ts);
         }
         if context == Context::Direct {

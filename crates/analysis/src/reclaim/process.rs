@@ -125,11 +125,18 @@ pub struct Process {
     pub direct_us: u64,
     /// Complete reclaims of all contexts but kswapd; a soft-limit reclaim inside another is part of that one.
     pub stalls: Durations,
+    /// Nanoseconds of the same by [`Context`] number.
+    pub waited: [u64; 6],
     /// Set for a kswapd.
     pub kswapd: Option<Box<Kswapd>>,
 }
 
 impl Process {
+    /// Nanoseconds of complete reclaims in a context.
+    pub fn waited(&self, context: Context) -> u64 {
+        self.waited[context as usize]
+    }
+
     /// Reclaims begun in a context.
     pub fn begun(&self, context: Context) -> u64 {
         self.begins[context as usize]

@@ -39,6 +39,7 @@ pub(super) fn few_cpus(cpus: &[Cpu]) -> Option<Finding> {
                  with so few caches a contended line never queues."
                 .into(),
         command: String::new(),
+        ..Finding::default()
     })
 }
 

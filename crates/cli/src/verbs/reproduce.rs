@@ -22,6 +22,7 @@ pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
             sentence,
             detail: String::new(),
             command: String::new(),
+            ..Finding::default()
         }));
     }
     // The one column: what stands beside the published figures.

@@ -76,6 +76,39 @@ struct FindingJson<'a> {
     sentence: &'a str,
     detail: &'a str,
     command: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<CostJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pressure: Option<PressureJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'a str>,
+}
+
+/// Nanoseconds; `share` is waited / elapsed and may exceed 1.
+#[derive(Serialize)]
+struct CostJson<'a> {
+    waited: u64,
+    elapsed: Option<u64>,
+    share: Option<f64>,
+    by: Vec<WaiterJson<'a>>,
+    more: u64,
+}
+
+#[derive(Serialize)]
+struct WaiterJson<'a> {
+    name: &'a str,
+    waited: u64,
+}
+
+/// Shares of elapsed time from 0 to 1.
+#[derive(Serialize)]
+struct PressureJson<'a> {
+    of: &'a str,
+    memory_some: Option<f64>,
+    memory_full: Option<f64>,
+    io_some: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -216,6 +249,21 @@ fn finding((input, finding): &(usize, Finding)) -> FindingJson<'_> {
         sentence: &finding.sentence,
         detail: &finding.detail,
         command: &finding.command,
+        cost: finding.cost.as_ref().map(|cost| CostJson {
+            waited: cost.waited,
+            elapsed: cost.elapsed,
+            share: cost.share(),
+            by: cost.by.iter().map(|w| WaiterJson { name: &w.name, waited: w.waited }).collect(),
+            more: cost.more,
+        }),
+        pressure: finding.pressure.as_ref().map(|p| PressureJson {
+            of: &p.of,
+            memory_some: p.memory_some,
+            memory_full: p.memory_full,
+            io_some: p.io_some,
+        }),
+        fix: finding.fix.as_deref(),
+        next: finding.next.as_deref(),
     }
 }
 

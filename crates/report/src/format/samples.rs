@@ -66,6 +66,7 @@ fn report(name: &str, direct: u64, stalled: f64) -> Report {
         sentence: sentence.into(),
         detail: detail.into(),
         command: format!("mmtwin report {name} --table {key}"),
+        ..Finding::default()
     };
     Report {
         input: InputInfo {

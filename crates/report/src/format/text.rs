@@ -128,7 +128,7 @@ fn findings(comparison: &Comparison, found: &[(usize, Finding)], style: &Style, 
             let _ = writeln!(out, "{wrapped}");
         }
         let mut command = clean(&finding.command);
-        let mut detail = wrap(&finding.detail, style.width.saturating_sub(4));
+        let mut detail = wrap(&said(finding), style.width.saturating_sub(4));
         if let Some(last) = detail.last_mut() {
             // the command stands on the right of the last line, if there is room
             let needs = 4 + last.chars().count() + 3;
@@ -144,6 +144,16 @@ fn findings(comparison: &Comparison, found: &[(usize, Finding)], style: &Style, 
         }
     }
     more(found.len().saturating_sub(FINDINGS), "findings", style, out);
+}
+
+/// Cost, pressure, detail, fix and next step, where known.
+fn said(finding: &Finding) -> String {
+    let cost = finding.cost.as_ref().map(|cost| cost.words());
+    let pressure = finding.pressure.as_ref().map(|pressure| pressure.words());
+    let detail = Some(finding.detail.clone()).filter(|detail| !detail.is_empty());
+    let fix = finding.fix.as_ref().map(|fix| format!("fix: {fix}"));
+    let next = finding.next.as_ref().map(|next| format!("why: {next}"));
+    [cost, pressure, detail, fix, next].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn more(count: usize, what: &str, style: &Style, out: &mut String) {
@@ -383,6 +393,7 @@ mod tests {
             sentence: format!("sentence {severity}."),
             detail: "detail".into(),
             command: command.into(),
+            ..Finding::default()
         };
         let report = Report { findings: (0..findings as u8).map(finding).collect(), ..Report::default() };
         let mut out = Vec::new();

@@ -31,6 +31,7 @@ pub fn findings(results: &Results, input: &str) -> Vec<Finding> {
             sentence: format!("{message}."),
             detail: "The tables cover the run until then.".into(),
             command: format!("mmtwin report {input} --table workload"),
+            ..Finding::default()
         }];
     }
     let Ending::OutOfMemory { at, pid, comm, message } = &results.ending else { return Vec::new() };
@@ -40,6 +41,7 @@ pub fn findings(results: &Results, input: &str) -> Vec<Finding> {
         sentence: format!("out of memory after {:.3} s: {comm} (pid {pid}): {message}.", results.seconds_to(*at)),
         detail: "The OOM killer killed it. All other processes continued.".into(),
         command: format!("mmtwin report {input} --table placement,zoneinfo"),
+        ..Finding::default()
     }]
 }
 

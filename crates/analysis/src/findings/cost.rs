@@ -1,0 +1,204 @@
+//! What a finding cost: the time that tasks waited, and the pressure that the kernel measured beside it.
+
+use super::words::{percent, time};
+use crate::counters::Counters;
+use crate::{Analysis, reclaim::Process, tasks::Task};
+
+/// Names said of those who waited; the others are counted.
+const NAMED: usize = 3;
+
+/// Time that tasks waited because of what a finding says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Nanoseconds, summed over tasks: with several tasks it may exceed the elapsed time.
+    pub waited: u64,
+    /// Who waited, longest first, at most three; empty: not recorded.
+    pub by: Vec<Waiter>,
+    /// How many more waited.
+    pub more: u64,
+    /// Nanoseconds that the recording covers; `None`: not known.
+    pub elapsed: Option<u64>,
+}
+
+/// A task or cgroup that waited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waiter {
+    /// Name of the task, or path of the cgroup.
+    pub name: String,
+    /// Nanoseconds.
+    pub waited: u64,
+}
+
+impl Cost {
+    /// A wait of nobody in particular.
+    pub fn of(a: &Analysis, waited: u64) -> Cost {
+        Cost { waited, elapsed: elapsed(a), ..Cost::default() }
+    }
+
+    /// Waits by name; those of one name are one.
+    pub fn by_names(a: &Analysis, waits: impl IntoIterator<Item = (String, u64)>) -> Cost {
+        let mut by: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+        for (name, waited) in waits.into_iter().filter(|(_, waited)| *waited > 0) {
+            let sum = by.entry(name).or_default();
+            *sum = sum.saturating_add(waited);
+        }
+        let waited = by.values().fold(0, |sum: u64, w| sum.saturating_add(*w));
+        let mut by: Vec<Waiter> = by.into_iter().map(|(name, waited)| Waiter { name, waited }).collect();
+        by.sort_by_key(|w| std::cmp::Reverse(w.waited));
+        let more = by.len().saturating_sub(NAMED) as u64;
+        by.truncate(NAMED);
+        Cost { waited, by, more, elapsed: elapsed(a) }
+    }
+
+    /// Waits of those who reclaimed, as `waited` tells for each.
+    pub fn of_reclaimers(a: &Analysis, waited: impl Fn(&Task, &Process) -> u64) -> Cost {
+        Cost::by_names(a, a.reclaimers().map(|(task, process)| (task.name(), waited(task, process))))
+    }
+
+    /// Time waited as a share of the elapsed time, 1 = one task waited all the time. Above 1 several waited at once.
+    pub fn share(&self) -> Option<f64> {
+        self.elapsed.filter(|elapsed| *elapsed > 0).map(|elapsed| self.waited as f64 / elapsed as f64)
+    }
+
+    /// `dd, tar and 2 more`; empty if it is not known who waited.
+    pub fn who(&self) -> String {
+        let names: Vec<&str> = self.by.iter().map(|w| w.name.as_str()).collect();
+        match (self.more, names.as_slice()) {
+            (_, []) => String::new(),
+            (0, [one]) => one.to_string(),
+            (0, [first @ .., last]) => format!("{} and {last}", first.join(", ")),
+            (more, names) => format!("{} and {more} more", names.join(", ")),
+        }
+    }
+
+    /// `waited 4.1 s of 10 s (41 %): dd, tar and 2 more`.
+    pub fn words(&self) -> String {
+        let mut words = format!("waited {}", time(self.waited as f64));
+        if let (Some(elapsed), Some(share)) = (self.elapsed, self.share()) {
+            words += &format!(" of {} ({})", time(elapsed as f64), percent(share * 100.0));
+            if share > 1.0 {
+                words += ", summed over tasks";
+            }
+        }
+        match self.who() {
+            who if who.is_empty() => words,
+            who => format!("{words}: {who}"),
+        }
+    }
+}
+
+/// Pressure stall information beside a finding, as shares of the elapsed time from 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pressure {
+    /// Cgroup; empty: the system.
+    pub of: String,
+    /// Some task waited for memory.
+    pub memory_some: Option<f64>,
+    /// All tasks waited for memory.
+    pub memory_full: Option<f64>,
+    /// Some task waited for I/O.
+    pub io_some: Option<f64>,
+}
+
+impl Pressure {
+    /// That of a cgroup if it was recorded there, else that of the system.
+    pub fn of(a: &Analysis, cgroup: Option<&str>) -> Option<Pressure> {
+        cgroup.and_then(|key| Pressure::of_cgroup(&a.counters, key)).or_else(|| Pressure::of_system(&a.counters))
+    }
+
+    fn of_system(counters: &Counters) -> Option<Pressure> {
+        let share = |name: &str| stalled(counters, "psi", "", name);
+        Pressure {
+            of: String::new(),
+            memory_some: share("memory_some_total"),
+            memory_full: share("memory_full_total"),
+            io_some: share("io_some_total"),
+        }
+        .known()
+    }
+
+    fn of_cgroup(counters: &Counters, key: &str) -> Option<Pressure> {
+        let share = |name: &str| stalled(counters, "cgroup", key, name);
+        Pressure {
+            of: key.into(),
+            memory_some: share("memory.pressure.some_total"),
+            memory_full: share("memory.pressure.full_total"),
+            io_some: share("io.pressure.some_total"),
+        }
+        .known()
+    }
+
+    fn known(self) -> Option<Pressure> {
+        [self.memory_some, self.memory_full, self.io_some].iter().any(Option::is_some).then_some(self)
+    }
+
+    /// `PSI of /web: memory some 38 %, full 12 %, io some 30 %`.
+    pub fn words(&self) -> String {
+        let of = if self.of.is_empty() { "the system" } else { &self.of };
+        let parts = [("memory some", self.memory_some), ("memory full", self.memory_full), ("io some", self.io_some)];
+        let parts = parts.iter().filter_map(|(name, share)| Some(format!("{name} {}", percent((*share)? * 100.0))));
+        format!("PSI of {of}: {}", parts.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A total of microseconds as a share of the time between its first and last sample.
+fn stalled(counters: &Counters, source: &str, key: &str, name: &str) -> Option<f64> {
+    Some(counters.delta(source, key, name)? as f64 / 1e6 / counters.seconds(source, key)?)
+}
+
+/// Nanoseconds that a recording covers: its events, or its counters where they go on for longer.
+pub fn elapsed(a: &Analysis) -> Option<u64> {
+    let sampled = ["vmstat", "psi"].iter().filter_map(|source| a.counters.seconds(source, ""));
+    let sampled = sampled.map(|seconds| (seconds * 1e9) as u64);
+    sampled.chain(a.span.length()).max().filter(|ns| *ns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Recording;
+
+    #[test]
+    fn who_waited_is_named_up_to_three() {
+        let mut r = Recording::default();
+        r.vmstat(&[("pgfault", 0, 1)]);
+        let waits = |names: &[(&str, u64)]| names.iter().map(|(n, w)| (n.to_string(), *w)).collect::<Vec<_>>();
+        let of = |names: &[(&str, u64)]| Cost::by_names(&r.analysis, waits(names));
+        assert_eq!(of(&[("dd", 500_000_000), ("dd", 500_000_000)]).words(), "waited 1.0 s of 10 s (10 %): dd");
+        assert_eq!(of(&[("a", 1), ("b", 3), ("idle", 0)]).who(), "b and a");
+        let many = of(&[("a", 5), ("b", 4), ("c", 3), ("d", 2), ("e", 1)]);
+        assert_eq!((many.who().as_str(), many.waited), ("a, b, c and 2 more", 15));
+        let more = of(&[("a", 15_000_000_000)]);
+        assert_eq!(more.words(), "waited 15 s of 10 s (150 %), summed over tasks: a");
+    }
+
+    #[test]
+    fn a_wait_without_a_known_time_has_no_share() {
+        let cost = Cost::of(&Analysis::default(), 5_000);
+        assert_eq!((cost.share(), cost.words().as_str()), (None, "waited 5.0 us"));
+    }
+
+    #[test]
+    fn pressure_is_that_of_the_cgroup_if_recorded() {
+        let mut r = Recording::default();
+        assert_eq!(Pressure::of(&r.analysis, None), None);
+        r.counters("psi", "", &[("memory_some_total", 5, 500_005), ("io_some_total", 0, 3_000_000)]);
+        r.counters("cgroup", "/web", &[("memory.pressure.some_total", 0, 4_000_000)]);
+        let words = |cgroup| Pressure::of(&r.analysis, cgroup).map(|p| p.words());
+        assert_eq!(words(None).as_deref(), Some("PSI of the system: memory some 5.0 %, io some 30 %"));
+        assert_eq!(words(Some("/web")).as_deref(), Some("PSI of /web: memory some 40 %"));
+        assert_eq!(words(Some("/db")), words(None));
+    }
+
+    #[test]
+    fn saved_files_without_a_time_give_no_pressure() {
+        let mut r = Recording::default();
+        for (at, total) in [(0, 1), (1, 900)] {
+            let names = ["memory_some_total".to_string()];
+            use mmtwin_event::{CounterRow, Sink};
+            let row = CounterRow { source: "psi", key: "", at, names: &names, values: &[Some(total)] };
+            r.analysis.counters(&row);
+        }
+        assert_eq!(Pressure::of(&r.analysis, None), None);
+    }
+}
