@@ -1,7 +1,8 @@
 //! Named tables, comparison, and their formats.
 //!
 //! [`model::Report`] is what one input gives; [`compare::compare`] puts one or several side by side, and
-//! [`format::write`] prints the result as text, JSON or CSV.
+//! [`format::write`] prints the result as text, JSON or CSV. [`screen::lines`]
+//! is what a report says first, on one screen; [`topics`] are the tables of a subject, for people.
 
 pub mod column;
 pub mod compare;
@@ -13,6 +14,9 @@ pub mod format;
 pub mod gain;
 pub mod model;
 mod renamed;
+pub mod screen;
 pub mod statistics;
 mod suggest;
 pub mod tables;
+pub mod topics;
+pub mod units;

@@ -332,12 +332,14 @@ impl Reclaim {
         }
         let ns = ev.ts.saturating_sub(open.begin);
         totals.took(open.order, ns);
+        if !nested {
+            self.stalled_over_time.add_interval(open.begin, ev.ts);
+        }
         let process = self.of(task);
         if !nested {
             process.stalls.add(ns);
             let waited = &mut process.waited[context as usize];
             *waited = waited.saturating_add(ns);
-            self.stalled_over_time.add_interval(open.begin, ev.ts);
         }
         if context == Context::Direct {
             let us = (ev.ts / 1000).saturating_sub(open.begin / 1000);

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// What a text stands for; a colour where there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     Plain,
     Strong,
     Faint,
@@ -28,7 +28,7 @@ impl Tone {
     }
 
     /// The text in this tone.
-    pub(super) fn paint(self, text: &str, style: &Style) -> String {
+    pub(crate) fn paint(self, text: &str, style: &Style) -> String {
         if style.colour && self != Tone::Plain && !text.is_empty() {
             let tone = self.style();
             format!("{}{text}{}", tone.render(), tone.render_reset())
@@ -40,27 +40,27 @@ impl Tone {
 
 /// One cell.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     text: String,
     tone: Tone,
 }
 
 impl Entry {
-    pub(super) fn new(text: impl AsRef<str>, tone: Tone) -> Entry {
+    pub(crate) fn new(text: impl AsRef<str>, tone: Tone) -> Entry {
         Entry { text: clean(text.as_ref()), tone }
     }
 
-    pub(super) fn plain(text: impl AsRef<str>) -> Entry {
+    pub(crate) fn plain(text: impl AsRef<str>) -> Entry {
         Entry::new(text, Tone::Plain)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 }
 
 /// Text without control characters: names in a trace must not steer the terminal.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() { cleaned.extend(c.escape_default()) } else { cleaned.push(c) }
@@ -69,7 +69,7 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// Lines of whole words, each at most `width` characters unless a word is longer. Line breaks in the text are kept.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let mut line = String::new();
@@ -93,7 +93,7 @@ fn length(text: &str) -> usize {
 
 /// One column.
 #[derive(Clone, Debug)]
-pub(super) struct GridColumn {
+pub(crate) struct GridColumn {
     heading: String,
     right: bool,
     /// Belongs to the column before it: one blank between them, never split from it.
@@ -102,41 +102,46 @@ pub(super) struct GridColumn {
 
 impl GridColumn {
     /// A column of words.
-    pub(super) fn left(heading: impl AsRef<str>) -> GridColumn {
+    pub(crate) fn left(heading: impl AsRef<str>) -> GridColumn {
         GridColumn { heading: clean(heading.as_ref()), right: false, joined: false }
     }
 
     /// A column of numbers.
-    pub(super) fn right(heading: impl AsRef<str>) -> GridColumn {
+    pub(crate) fn right(heading: impl AsRef<str>) -> GridColumn {
         GridColumn { right: true, ..GridColumn::left(heading) }
     }
 
     /// The same, as part of the column before it.
-    pub(super) fn joined(self) -> GridColumn {
+    pub(crate) fn joined(self) -> GridColumn {
         GridColumn { joined: true, ..self }
     }
 }
 
 /// Rows and columns.
 #[derive(Clone, Debug)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     /// The columns.
-    pub(super) columns: Vec<GridColumn>,
+    pub(crate) columns: Vec<GridColumn>,
     /// The rows, as long as `columns`.
-    pub(super) rows: Vec<Vec<Entry>>,
+    pub(crate) rows: Vec<Vec<Entry>>,
     /// How many leading columns every block repeats.
-    pub(super) leading: usize,
+    pub(crate) leading: usize,
 }
 
 const GAP: usize = 2;
 
+/// Columns of words are not made narrower than this.
+const SHORTEST_WORDS: usize = 16;
+
 impl Grid {
     /// Appends the grid to `out`.
-    pub(super) fn write(&self, style: &Style, out: &mut String) {
+    pub(crate) fn write(&self, style: &Style, out: &mut String) {
         let longest_words = (style.width / 2).max(24);
-        let widths: Vec<usize> =
+        let mut widths: Vec<usize> =
             self.columns.iter().enumerate().map(|(i, c)| self.width(i, c, longest_words)).collect();
-        for (number, block) in self.blocks(&widths, style.width).iter().enumerate() {
+        let blocks = self.blocks(&widths, style.width);
+        self.shorten_words(&mut widths, &blocks, style.width);
+        for (number, block) in blocks.iter().enumerate() {
             if number > 0 {
                 out.push('\n');
             }
@@ -150,6 +155,19 @@ impl Grid {
         let content = if column.right { content } else { content.min(longest_words) };
         let word = column.heading.split_whitespace().map(length).max().unwrap_or(0);
         content.max(word)
+    }
+
+    /// Shortens words in blocks that are too wide although nothing more can be split from them.
+    fn shorten_words(&self, widths: &mut [usize], blocks: &[Vec<usize>], limit: usize) {
+        for block in blocks {
+            loop {
+                let gaps = block.iter().skip(1).map(|&i| if self.columns[i].joined { 1 } else { GAP }).sum::<usize>();
+                let excess = (block.iter().map(|&i| widths[i]).sum::<usize>() + gaps).saturating_sub(limit);
+                let words = block.iter().copied().filter(|&i| !self.columns[i].right && widths[i] > SHORTEST_WORDS);
+                let Some(widest) = words.max_by_key(|&i| widths[i]).filter(|_| excess > 0) else { break };
+                widths[widest] = (widths[widest] - excess.min(widths[widest])).max(SHORTEST_WORDS);
+            }
+        }
     }
 
     /// Indices of the columns of each block.

@@ -2,7 +2,7 @@
 
 pub mod chain;
 mod csv;
-mod grid;
+pub(crate) mod grid;
 mod histogram;
 mod json;
 mod number;

@@ -122,7 +122,9 @@ fn which(comparison: &Comparison, input: usize) -> Option<&str> {
 
 fn findings(comparison: &Comparison, found: &[(usize, Finding)], style: &Style, out: &mut String) {
     heading(if found.is_empty() { "Findings: none" } else { "Findings" }, style, out);
-    for (input, finding) in found.iter().take(FINDINGS) {
+    // Whoever wants all rows wants all findings.
+    let most = if style.rows == usize::MAX { usize::MAX } else { FINDINGS };
+    for (input, finding) in found.iter().take(most) {
         let input = which(comparison, *input).map_or(String::new(), |name| format!("{name}: "));
         for wrapped in wrap(&format!("{input}{}", finding.sentence), style.width) {
             let _ = writeln!(out, "{wrapped}");
@@ -143,7 +145,7 @@ fn findings(comparison: &Comparison, found: &[(usize, Finding)], style: &Style, 
             let _ = writeln!(out, "    {}", wrapped.trim_end());
         }
     }
-    more(found.len().saturating_sub(FINDINGS), "findings", style, out);
+    more(found.len().saturating_sub(most), "findings", style, out);
 }
 
 /// Cost, pressure, detail, fix and next step, where known.
@@ -351,7 +353,9 @@ fn single(body: &Body, style: &Style, out: &mut String) {
             grid.write(style, out);
             footnote(values.iter().flatten(), style, out);
         }
-        Body::Histogram { unit, slots, mean, total } => histogram::write(unit, slots, *mean, *total, out),
+        Body::Histogram { unit, slots, mean, total } => {
+            histogram::write(unit, slots, (*mean, *total), style.width, out)
+        }
     }
 }
 

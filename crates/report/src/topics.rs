@@ -1,0 +1,349 @@
+//! Topics of a report: which tables belong to a subject, and what of them people need not see.
+//!
+//! A topic has the tables of its subject in the order of the report. Rows of zeros, rows without a value and tables
+//! without one are omitted and counted. Pages are shown in MiB and numbers with three digits; `--all`, `--table` and the
+//! other formats have the exact values. The tables of published reports are in no topic: they repeat what is in others.
+
+use crate::compare::{CROSS_CHECK, Comparison, FINDINGS, JoinedBody, JoinedTable};
+use crate::model::{Body, Cell, Report, Table};
+use crate::units;
+use mmtwin_event::words::glob;
+
+/// A subject.
+#[derive(Clone, Copy, Debug)]
+pub struct Topic {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is about, in a few words.
+    pub about: &'static str,
+    /// Names of its tables, as patterns; a name after `!` is none of them.
+    tables: &'static [&'static str],
+}
+
+/// All topics.
+pub const TOPICS: &[Topic] = &[
+    Topic {
+        name: "reclaim",
+        about: "page reclaim, kswapd, direct reclaim, latency, slab, throttling",
+        tables: &[
+            "reclaim",
+            "reclaim-by-*",
+            "lru",
+            "latency",
+            "latency-direct",
+            "latency-kswapd",
+            "latency-cgroup*",
+            "latency-node",
+            "latency-other",
+            "process",
+            "kswapd",
+            "throttle",
+            "slab",
+        ],
+    },
+    Topic {
+        name: "cgroup",
+        about: "counters of cgroups and reclaim at their limits",
+        tables: &["cgroup", "latency-cgroup*"],
+    },
+    Topic { name: "psi", about: "pressure stall information", tables: &["pressure"] },
+    Topic {
+        name: "numa",
+        about: "NUMA balancing, placement, allocation by node",
+        tables: &["numa*", "migrate", "numastat", "placement"],
+    },
+    Topic { name: "vmalloc", about: "vmalloc areas, purges, traced functions", tables: &["vmalloc*", "calls*"] },
+    Topic {
+        name: "alloc",
+        about: "the page allocator, zones and watermarks, huge pages",
+        tables: &["alloc*", "zoneinfo", "thp"],
+    },
+    Topic { name: "compaction", about: "compaction and kcompactd", tables: &["compaction*", "kcompactd*"] },
+    Topic { name: "oom", about: "the OOM killer and its victims", tables: &["oom*"] },
+    Topic {
+        name: COUNTERS,
+        about: "the kernel's counters, cross-check, lost events",
+        tables: &[CROSS_CHECK, "vmstat", "node-vmstat", "numastat", "zoneinfo", "meminfo", "invariants", "lost-events"],
+    },
+    Topic { name: "findings", about: "all findings", tables: &[FINDINGS] },
+    Topic {
+        name: "workload",
+        about: "what the workload of a scenario achieved",
+        tables: &[
+            "workload",
+            "placement",
+            "latency-*",
+            "!latency-direct",
+            "!latency-kswapd",
+            "!latency-cgroup*",
+            "!latency-node",
+            "!latency-other",
+        ],
+    },
+];
+
+/// Tables of the reports of 2010, 2012 and 2018 and of the kernel's post-processing script.
+pub const HISTORIC: &[&str] = &[
+    "vmscan",
+    "congestion-wait",
+    "writepage",
+    "duration*",
+    "mmtests-*",
+    "vmstat-gain*",
+    "process-direct",
+    "process-kswapd",
+    "postprocess-*",
+];
+
+/// Name of the topic of counters.
+const COUNTERS: &str = "counters";
+
+/// The topic of a name.
+pub fn named(name: &str) -> Option<&'static Topic> {
+    TOPICS.iter().find(|topic| topic.name == name)
+}
+
+impl Topic {
+    /// True if a table belongs to it.
+    pub fn has(&self, table: &str) -> bool {
+        let excluded = |pattern: &&str| pattern.strip_prefix('!').is_some_and(|pattern| glob(pattern, table));
+        self.tables.iter().any(|pattern| glob(pattern, table)) && !self.tables.iter().any(|pattern| excluded(&pattern))
+    }
+}
+
+/// True if a table of the topic says anything but zero. Counters that every machine has are content of their own topic only.
+pub fn has_content(topic: &Topic, report: &Report) -> bool {
+    let everywhere =
+        |table: &str| topic.name != COUNTERS && named(COUNTERS).is_some_and(|counters| counters.has(table));
+    let says = |table: &Table| match &table.body {
+        Body::Metric(rows) => rows.iter().any(|row| tells(&row.value)),
+        body => body_tells(body),
+    };
+    let findings = topic.has(FINDINGS) && !report.findings.is_empty();
+    findings || report.tables.iter().any(|table| topic.has(&table.name) && !everywhere(&table.name) && says(table))
+}
+
+/// A value that is known and not zero.
+fn tells(cell: &Cell) -> bool {
+    match cell {
+        Cell::Text(text) => !text.is_empty(),
+        cell => cell.number().is_some_and(|number| number != 0.0),
+    }
+}
+
+/// The same for numbers only: words are labels.
+fn counts(cell: &Cell) -> bool {
+    !matches!(cell, Cell::Text(_)) && tells(cell)
+}
+
+fn body_tells(body: &Body) -> bool {
+    match body {
+        Body::Metric(rows) => rows.iter().any(|row| tells(&row.value)),
+        Body::List { rows, .. } | Body::Series { rows, .. } => rows.iter().any(|row| row_of_list_tells(row)),
+        Body::Matrix { values, .. } => values.iter().flatten().any(counts),
+        Body::Histogram { slots, .. } => slots.iter().any(|(_, _, count)| *count > 0),
+    }
+}
+
+/// The first column says what a row is about, such as a node: its number is no figure.
+fn row_of_list_tells(row: &[Cell]) -> bool {
+    row.len() < 2 || row.iter().skip(1).any(counts) || row.iter().skip(1).all(|cell| matches!(cell, Cell::Text(_)))
+}
+
+/// What was omitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Omitted {
+    /// Rows of zeros.
+    pub zeros: usize,
+    /// Rows without a known value.
+    pub unknown: usize,
+    /// Tables with neither.
+    pub tables: usize,
+}
+
+impl Omitted {
+    /// A line about it; `None` if nothing was omitted.
+    pub fn line(&self) -> Option<String> {
+        let counted =
+            |n: usize, one: &str, many: &str| (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { many }));
+        let parts = [
+            counted(self.zeros, "row of zeros", "rows of zeros"),
+            counted(self.unknown, "row without a value", "rows without a value"),
+            counted(self.tables, "table without a value", "tables without a value"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("{} omitted: --all", parts.join(", ")))
+    }
+}
+
+impl Comparison {
+    /// Keeps only the tables of a topic.
+    pub fn select_topic(&mut self, topic: &Topic) {
+        self.tables.retain(|table| topic.has(&table.name));
+        self.findings = self.findings.take().filter(|_| topic.has(FINDINGS));
+        self.cross_check = self.cross_check.take().filter(|_| topic.has(CROSS_CHECK));
+    }
+
+    /// Omits rows and tables that say nothing, and writes numbers for people.
+    pub fn for_people(&mut self) -> Omitted {
+        let mut omitted = Omitted::default();
+        for table in &mut self.tables {
+            omit_rows(&mut table.body, &mut omitted);
+            rounded(&mut table.body);
+        }
+        self.tables.retain(|table| {
+            let keep = has_rows(table);
+            omitted.tables += usize::from(!keep);
+            keep
+        });
+        omitted
+    }
+}
+
+fn omit_rows(body: &mut JoinedBody, omitted: &mut Omitted) {
+    let mut count = |known: bool| if known { omitted.zeros += 1 } else { omitted.unknown += 1 };
+    match body {
+        JoinedBody::Metric(rows) => rows.retain(|row| {
+            let keep = row.values.iter().any(|value| tells(&value.cell) || value.published.is_some());
+            if !keep {
+                count(row.values.iter().any(|value| value.cell.na().is_none()));
+            }
+            keep
+        }),
+        JoinedBody::Single { body: Body::List { rows, .. }, .. } => rows.retain(|row| {
+            let keep = row_of_list_tells(row);
+            if !keep {
+                count(row.iter().skip(1).any(|cell| cell.number().is_some()));
+            }
+            keep
+        }),
+        JoinedBody::Single { .. } => {}
+    }
+}
+
+fn has_rows(table: &JoinedTable) -> bool {
+    match &table.body {
+        JoinedBody::Metric(rows) => !rows.is_empty(),
+        JoinedBody::Single { body, .. } => body_tells(body),
+    }
+}
+
+/// Pages of which people think in bytes.
+const MIB: f64 = units::PAGE / (1 << 20) as f64;
+
+fn scaled(cell: &mut Cell, unit: &str) {
+    let factor = if unit.starts_with("pages") { MIB } else { 1.0 };
+    match cell {
+        Cell::Int(number) if factor != 1.0 => *cell = Cell::Float(units::rounded(*number as f64 * factor)),
+        Cell::Float(number) if number.is_finite() => *number = units::rounded(*number * factor),
+        _ => {}
+    }
+}
+
+/// The unit that a value in it is shown in.
+fn unit_for_people(unit: &str) -> &str {
+    match unit {
+        "pages" => "MiB",
+        "pages/s" => "MiB/s",
+        unit => unit,
+    }
+}
+
+fn rounded(body: &mut JoinedBody) {
+    match body {
+        JoinedBody::Metric(rows) => {
+            for row in rows {
+                for value in &mut row.values {
+                    scaled(&mut value.cell, &row.unit);
+                }
+                row.decimals = None;
+                row.unit = unit_for_people(&row.unit).to_owned().into();
+            }
+        }
+        JoinedBody::Single { body: Body::List { columns, rows } | Body::Series { columns, rows }, .. } => {
+            for (i, column) in columns.iter_mut().enumerate() {
+                rows.iter_mut().filter_map(|row| row.get_mut(i)).for_each(|cell| scaled(cell, column.unit));
+                column.unit = match column.unit {
+                    "pages" => "MiB",
+                    "pages/s" => "MiB/s",
+                    unit => unit,
+                };
+            }
+        }
+        JoinedBody::Single { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::single;
+    use crate::tables::{reclaim_tables, subject_tables};
+    use mmtwin_analysis::Analysis;
+
+    fn all() -> Vec<Table> {
+        let nothing = Analysis::default();
+        reclaim_tables(&nothing).into_iter().chain(subject_tables(&nothing)).collect()
+    }
+
+    #[test]
+    fn every_table_is_in_a_topic_or_historic_or_raw() {
+        // Averages and totals of PSI as the kernel has them; `pressure` is for people.
+        const RAW: [&str; 1] = ["psi"];
+        for table in all() {
+            let historic = HISTORIC.iter().any(|pattern| glob(pattern, &table.name));
+            let topics: Vec<&str> =
+                TOPICS.iter().filter(|topic| topic.has(&table.name)).map(|topic| topic.name).collect();
+            let raw = RAW.contains(&table.name.as_str());
+            assert_ne!(historic || raw, !topics.is_empty(), "{}: {topics:?}", table.name);
+        }
+    }
+
+    #[test]
+    fn every_topic_has_tables() {
+        let names: Vec<String> = all().into_iter().map(|table| table.name).collect();
+        for topic in TOPICS.iter().filter(|topic| !["findings", "workload"].contains(&topic.name)) {
+            assert!(names.iter().any(|name| topic.has(name)), "{}", topic.name);
+        }
+        let workload = named("workload").unwrap();
+        assert!(workload.has("latency-p-0-touch") && !workload.has("latency-direct"));
+    }
+
+    #[test]
+    fn zeros_and_unknown_values_are_omitted_and_counted() {
+        let row = |key: &str, unit: &'static str, value| crate::model::Metric {
+            key: key.into(),
+            label: key.into(),
+            unit: unit.into(),
+            better: crate::model::Better::Neutral,
+            gain: crate::model::Gain::None,
+            decimals: Some(2),
+            value,
+            published: None,
+        };
+        let na = Cell::Na(crate::model::Na::NotRecorded);
+        let rows = vec![
+            row("some", "pages", Cell::Int(12_345)),
+            row("none", "pages", Cell::Int(0)),
+            row("unknown", "", na.clone()),
+            row("rate", "pages/s", Cell::Float(1234.5)),
+        ];
+        let table = |name: &str, body| Table { name: name.into(), title: name.into(), note: String::new(), body };
+        let list = Body::List {
+            columns: Vec::new(),
+            rows: vec![vec![Cell::Int(1), Cell::Int(0)], vec![Cell::Int(0), Cell::Int(5)]],
+        };
+        let empty = Body::Metric(vec![row("n", "", na)]);
+        let tables = vec![table("a", Body::Metric(rows)), table("b", list), table("c", empty)];
+        let mut comparison = single(Report { tables, ..Report::default() });
+        let omitted = comparison.for_people();
+        assert_eq!(omitted, Omitted { zeros: 2, unknown: 2, tables: 1 });
+        let text = "2 rows of zeros, 2 rows without a value, 1 table without a value omitted: --all";
+        assert_eq!(omitted.line().as_deref(), Some(text));
+        let JoinedBody::Metric(rows) = &comparison.tables[0].body else { panic!("a table of rows") };
+        let shown: Vec<(&str, &Cell)> = rows.iter().map(|row| (row.unit.as_ref(), &row.values[0].cell)).collect();
+        assert_eq!(shown, [("MiB", &Cell::Float(48.2)), ("MiB/s", &Cell::Float(4.82))]);
+        assert_eq!(comparison.for_people(), Omitted::default());
+        assert_eq!(Omitted::default().line(), None);
+    }
+}
