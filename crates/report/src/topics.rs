@@ -67,7 +67,7 @@ pub const TOPICS: &[Topic] = &[
     },
     Topic { name: "findings", about: "all findings", tables: &[FINDINGS] },
     Topic {
-        name: "workload",
+        name: WORKLOAD,
         about: "what the workload of a scenario achieved",
         tables: &[
             "workload",
@@ -95,8 +95,9 @@ pub const HISTORIC: &[&str] = &[
     "postprocess-*",
 ];
 
-/// Name of the topic of counters.
+/// Topics of what every machine and every scenario has.
 const COUNTERS: &str = "counters";
+const WORKLOAD: &str = "workload";
 
 /// The topic of a name.
 pub fn named(name: &str) -> Option<&'static Topic> {
@@ -111,10 +112,13 @@ impl Topic {
     }
 }
 
-/// True if a table of the topic says anything but zero. Counters that every machine has are content of their own topic only.
+/// True if a table of the topic says anything but zero. What every machine or workload has, in topics of its own, is no
+/// content of another.
 pub fn has_content(topic: &Topic, report: &Report) -> bool {
-    let everywhere =
-        |table: &str| topic.name != COUNTERS && named(COUNTERS).is_some_and(|counters| counters.has(table));
+    let everywhere = |table: &str| {
+        let general = [COUNTERS, WORKLOAD].into_iter().filter(|name| *name != topic.name).filter_map(named);
+        general.into_iter().any(|other| other.has(table))
+    };
     let says = |table: &Table| match &table.body {
         Body::Metric(rows) => rows.iter().any(|row| tells(&row.value)),
         body => body_tells(body),
@@ -157,6 +161,8 @@ pub struct Omitted {
     pub zeros: usize,
     /// Rows without a known value.
     pub unknown: usize,
+    /// Columns of lists without a known value.
+    pub columns: usize,
     /// Tables with neither.
     pub tables: usize,
 }
@@ -169,6 +175,7 @@ impl Omitted {
         let parts = [
             counted(self.zeros, "row of zeros", "rows of zeros"),
             counted(self.unknown, "row without a value", "rows without a value"),
+            counted(self.columns, "column without a value", "columns without a value"),
             counted(self.tables, "table without a value", "tables without a value"),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -187,8 +194,14 @@ impl Comparison {
     /// Omits rows and tables that say nothing, and writes numbers for people.
     pub fn for_people(&mut self) -> Omitted {
         let mut omitted = Omitted::default();
+        if let Some(checks) = &mut self.cross_check {
+            let all = checks.len();
+            checks.retain(|(_, line)| line.difference().na().is_none());
+            omitted.unknown += all - checks.len();
+        }
         for table in &mut self.tables {
             omit_rows(&mut table.body, &mut omitted);
+            omit_columns(&mut table.body, &mut omitted);
             rounded(&mut table.body);
         }
         self.tables.retain(|table| {
@@ -218,6 +231,27 @@ fn omit_rows(body: &mut JoinedBody, omitted: &mut Omitted) {
             keep
         }),
         JoinedBody::Single { .. } => {}
+    }
+}
+
+/// Columns of a list of which nothing is known.
+fn omit_columns(body: &mut JoinedBody, omitted: &mut Omitted) {
+    let JoinedBody::Single { body: Body::List { columns, rows }, .. } = body else { return };
+    if rows.is_empty() {
+        return;
+    }
+    let known = |i: usize| rows.iter().any(|row| row.get(i).is_some_and(|cell| cell.na().is_none()));
+    let keep: Vec<bool> = (0..columns.len()).map(|i| i == 0 || known(i)).collect();
+    omitted.columns += keep.iter().filter(|keep| !**keep).count();
+    let kept = |i: &mut usize| {
+        *i += 1;
+        keep.get(*i - 1).copied().unwrap_or(true)
+    };
+    let mut at = 0;
+    columns.retain(|_| kept(&mut at));
+    for row in rows {
+        let mut at = 0;
+        row.retain(|_| kept(&mut at));
     }
 }
 
@@ -261,6 +295,14 @@ fn rounded(body: &mut JoinedBody) {
             }
         }
         JoinedBody::Single { body: Body::List { columns, rows } | Body::Series { columns, rows }, .. } => {
+            // A row may have a unit of its own.
+            if let Some(unit) = columns.iter().position(|column| column.key == "unit") {
+                for row in rows.iter_mut() {
+                    let Some(Cell::Text(of)) = row.get(unit).cloned() else { continue };
+                    row.iter_mut().for_each(|cell| scaled(cell, &of));
+                    row[unit] = Cell::Text(unit_for_people(&of).to_owned());
+                }
+            }
             for (i, column) in columns.iter_mut().enumerate() {
                 rows.iter_mut().filter_map(|row| row.get_mut(i)).for_each(|cell| scaled(cell, column.unit));
                 column.unit = match column.unit {
@@ -337,7 +379,7 @@ mod tests {
         let tables = vec![table("a", Body::Metric(rows)), table("b", list), table("c", empty)];
         let mut comparison = single(Report { tables, ..Report::default() });
         let omitted = comparison.for_people();
-        assert_eq!(omitted, Omitted { zeros: 2, unknown: 2, tables: 1 });
+        assert_eq!(omitted, Omitted { zeros: 2, unknown: 2, columns: 0, tables: 1 });
         let text = "2 rows of zeros, 2 rows without a value, 1 table without a value omitted: --all";
         assert_eq!(omitted.line().as_deref(), Some(text));
         let JoinedBody::Metric(rows) = &comparison.tables[0].body else { panic!("a table of rows") };

@@ -35,7 +35,7 @@ fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure
 /// The same, appended to a text.
 fn append(comparison: &mut Comparison, printing: &Printing, text: &mut Vec<u8>) -> Result<(), Failure> {
     let (format, brief, rows) = chosen_tables(comparison, printing)?;
-    let style = format::Style { width: terminal::width(), colour: colour(), brief, rows };
+    let style = format::Style { width: terminal::width(), colour: colour(), brief, rows, people: false };
     Ok(format::write(comparison, format, &style, text)?)
 }
 

@@ -7,10 +7,11 @@ use mmtwin::Analysed;
 use mmtwin_event::Times;
 use mmtwin_report::compare::{self, Comparison};
 use mmtwin_report::fail_on::FailOn;
+use mmtwin_report::format::{self, wrap};
+use mmtwin_report::model;
 use mmtwin_report::screen::{self, Subject};
 use mmtwin_report::tables::{historic, postprocess};
 use mmtwin_report::topics::{self, Topic};
-use mmtwin_report::{format, model};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::Options;
 use mmtwin_trace::recording::Recording;
@@ -87,17 +88,18 @@ pub(super) fn one_screen(subject: &Subject<'_>, text: &mut Vec<u8>) {
 }
 
 /// Appends tables for people, and what was omitted of them.
-pub(super) fn for_people(mut comparison: Comparison, text: &mut Vec<u8>) -> Result<(), Failure> {
+fn for_people(mut comparison: Comparison, text: &mut Vec<u8>) -> Result<(), Failure> {
     let nothing = comparison.findings.is_none() && comparison.cross_check.is_none();
     let omitted = comparison.for_people();
     let width = terminal::screen_width().max(screen::NARROWEST);
-    let style = format::Style { width, colour: colour(), rows: usize::MAX, brief: false };
+    let style = format::Style { width, colour: colour(), rows: usize::MAX, brief: false, people: true };
     format::write(&comparison, format::Format::Table, &style, text)?;
     if nothing && comparison.tables.is_empty() {
         writeln!(text, "\nNothing was recorded of it, or nothing happened.")?;
     }
     if let Some(line) = omitted.line() {
-        writeln!(text, "\n{line}")?;
+        writeln!(text)?;
+        wrap(&line, width).iter().try_for_each(|line| writeln!(text, "{line}"))?;
     }
     Ok(())
 }

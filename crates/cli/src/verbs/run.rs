@@ -1,7 +1,7 @@
 //! `mmtwin run`.
 
-use super::append;
-use super::report::{for_people, one_screen};
+use super::report::one_screen;
+use super::{append, colour};
 use crate::args::{Arm, Format, KernelFile, LabMode, Run};
 use crate::lab::on_lab;
 use crate::reading::analyse;
@@ -13,6 +13,7 @@ use mmtwin_event::results::Ending;
 use mmtwin_host::restore;
 use mmtwin_lab::Mode;
 use mmtwin_report::compare;
+use mmtwin_report::format::{self, Style, write};
 use mmtwin_report::model::Report;
 use mmtwin_report::screen::Subject;
 use mmtwin_scenario::{Scenario, load};
@@ -260,7 +261,9 @@ fn tables(analysed: &[Analysed], arguments: &Run) -> Result<(), Failure> {
                 // Of several runs what the workload achieved: medians.
                 comparison.tables.retain(|table| table.name == WORKLOAD);
                 comparison.cross_check = None;
-                for_people(comparison, &mut text)?;
+                let style = Style { width: terminal::screen_width(), colour: colour(), ..Style::default() };
+                write(&comparison, format::Format::Table, &style, &mut text)?;
+                writeln!(text, "\nmore: --all")?;
             }
         }
     }

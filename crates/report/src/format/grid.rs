@@ -68,8 +68,12 @@ pub(crate) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Lines of whole words, each at most `width` characters unless a word is longer. Line breaks in the text are kept.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+/// Narrower than this, long words are kept whole.
+const BREAKS_WORDS: usize = 20;
+
+/// Lines of at most `width` characters, broken between words, or within a word that is longer. Line breaks in the text are
+/// kept, control characters are escaped.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let mut line = String::new();
@@ -84,7 +88,17 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
         }
         lines.push(line);
     }
-    lines.iter().map(|line| clean(line)).collect()
+    let most = if width < BREAKS_WORDS { usize::MAX } else { width };
+    let mut broken = Vec::with_capacity(lines.len());
+    for line in lines.iter().map(|line| clean(line)) {
+        if length(&line) <= most {
+            broken.push(line);
+            continue;
+        }
+        let characters: Vec<char> = line.chars().collect();
+        broken.extend(characters.chunks(most).map(|part| part.iter().collect::<String>()));
+    }
+    broken
 }
 
 fn length(text: &str) -> usize {
@@ -124,7 +138,7 @@ pub(crate) struct Grid {
     pub(crate) columns: Vec<GridColumn>,
     /// The rows, as long as `columns`.
     pub(crate) rows: Vec<Vec<Entry>>,
-    /// How many leading columns every block repeats.
+    /// How many leading columns every block repeats at least.
     pub(crate) leading: usize,
 }
 
@@ -136,10 +150,14 @@ const SHORTEST_WORDS: usize = 16;
 impl Grid {
     /// Appends the grid to `out`.
     pub(crate) fn write(&self, style: &Style, out: &mut String) {
-        let longest_words = (style.width / 2).max(24);
-        let mut widths: Vec<usize> =
-            self.columns.iter().enumerate().map(|(i, c)| self.width(i, c, longest_words)).collect();
-        let blocks = self.blocks(&widths, style.width);
+        let widths = |longest_words| -> Vec<usize> {
+            self.columns.iter().enumerate().map(|(i, c)| self.width(i, c, longest_words)).collect()
+        };
+        let mut widths = Some(widths(usize::MAX))
+            .filter(|widths| self.total(widths) <= style.width)
+            .unwrap_or_else(|| widths((style.width / 2).max(24)));
+        let leading = self.identify(&widths, style.width);
+        let blocks = self.blocks(&widths, style.width, leading);
         self.shorten_words(&mut widths, &blocks, style.width);
         for (number, block) in blocks.iter().enumerate() {
             if number > 0 {
@@ -147,6 +165,12 @@ impl Grid {
             }
             self.write_block(block, &widths, style, out);
         }
+    }
+
+    /// Width of a line of all columns.
+    fn total(&self, widths: &[usize]) -> usize {
+        let gaps = self.columns.iter().skip(1).map(|column| if column.joined { 1 } else { GAP });
+        gaps.chain(widths.iter().copied()).fold(0, usize::saturating_add)
     }
 
     fn width(&self, index: usize, column: &GridColumn, longest_words: usize) -> usize {
@@ -170,13 +194,30 @@ impl Grid {
         }
     }
 
-    /// Indices of the columns of each block.
-    fn blocks(&self, widths: &[usize], limit: usize) -> Vec<Vec<usize>> {
+    /// How many leading columns it takes to tell the rows apart, if they leave half of the width to others.
+    fn identify(&self, widths: &[usize], limit: usize) -> usize {
+        let apart = |columns: &usize| {
+            let mut keys: Vec<Vec<&str>> = self
+                .rows
+                .iter()
+                .map(|row| row.iter().take(*columns).map(|entry| entry.text.as_str()).collect())
+                .collect();
+            keys.sort_unstable();
+            keys.windows(2).all(|pair| pair[0] != pair[1])
+        };
+        let narrow =
+            |columns: &usize| widths.iter().take(*columns).map(|width| width + GAP).sum::<usize>() <= limit / 2;
+        let enough = (self.leading..self.columns.len()).take_while(narrow).find(apart);
+        enough.unwrap_or(self.leading)
+    }
+
+    /// Indices of the columns of each block, which all begin with the same.
+    fn blocks(&self, widths: &[usize], limit: usize, leading: usize) -> Vec<Vec<usize>> {
         let needs = |index: usize| {
             let joined = self.columns.get(index).is_some_and(|c| c.joined);
             widths.get(index).copied().unwrap_or(0) + if joined { 1 } else { GAP }
         };
-        let leading: Vec<usize> = (0..self.leading.min(self.columns.len())).collect();
+        let leading: Vec<usize> = (0..leading.min(self.columns.len())).collect();
         let used: usize = leading.iter().map(|&i| needs(i)).sum();
         let mut blocks = vec![leading.clone()];
         let mut filled = used;
@@ -317,5 +358,6 @@ mod tests {
         assert_eq!(wrap("a verylongword b", 5), ["a", "verylongword", "b"]);
         assert_eq!(wrap("two\nlines", usize::MAX), ["two", "lines"]);
         assert_eq!(wrap("", 10), [] as [&str; 0]);
+        assert_eq!(wrap(&"x".repeat(45), 20), ["x".repeat(20), "x".repeat(20), "x".repeat(5)]);
     }
 }

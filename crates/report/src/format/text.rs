@@ -138,9 +138,8 @@ fn findings(comparison: &Comparison, found: &[(usize, Finding)], style: &Style, 
                 let _ = write!(last, "   {}", Tone::Strong.paint(&std::mem::take(&mut command), style));
             }
         }
-        if !command.is_empty() {
-            detail.push(Tone::Strong.paint(&command, style));
-        }
+        let below = wrap(&command, style.width.saturating_sub(4)).into_iter().filter(|line| !line.is_empty());
+        detail.extend(below.map(|line| Tone::Strong.paint(&line, style)));
         for wrapped in detail {
             let _ = writeln!(out, "    {}", wrapped.trim_end());
         }
@@ -359,6 +358,11 @@ fn single(body: &Body, style: &Style, out: &mut String) {
     }
 }
 
+/// The cells of a column as text.
+fn texts<'a>(cells: impl Iterator<Item = &'a Cell> + Clone, style: &Style) -> Vec<String> {
+    if style.people { cells.map(|cell| number::printed(cell, None)).collect() } else { number::aligned(cells) }
+}
+
 /// Stands for the end of a row that is too short.
 static MISSING: Cell = Cell::Na(Na::NotRecorded);
 
@@ -375,7 +379,7 @@ fn list(columns: &[Column], rows: &[Vec<Cell>], style: &Style, out: &mut String)
         let heading =
             if column.unit.is_empty() { column.label.clone() } else { format!("{} ({})", column.label, column.unit) };
         headings.push(if words { GridColumn::left(heading) } else { GridColumn::right(heading) });
-        for (line, (text, cell)) in lines.iter_mut().zip(number::aligned(cells.clone()).into_iter().zip(cells)) {
+        for (line, (text, cell)) in lines.iter_mut().zip(texts(cells.clone(), style).into_iter().zip(cells)) {
             line.push(Entry::new(text, if cell.na().is_some() { Tone::Faint } else { Tone::Plain }));
         }
     }

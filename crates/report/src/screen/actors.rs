@@ -3,7 +3,7 @@
 use super::strip::limit;
 use super::{Line, Subject, cut, parts_that_fit, time};
 use crate::format::grid::Tone;
-use crate::model::{Better, Body};
+use crate::model::{Better, Body, Metric};
 use crate::units;
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::reclaim::Process;
@@ -55,30 +55,34 @@ fn first(mut actors: Vec<Actor>, most: usize) -> Vec<Actor> {
     actors
 }
 
-/// What the workload of a scenario achieved: its rates, where it has any.
+/// What the workload of a scenario achieved: its rates, where it has any. What fills memory first says least.
 fn workload(subject: &Subject<'_>) -> Vec<Actor> {
     let table = subject.report.tables.iter().find(|table| table.name == "workload");
     let Some(Body::Metric(rows)) = table.map(|table| &table.body) else { return Vec::new() };
-    let rates = rows.iter().filter(|row| row.better == Better::Higher && row.unit == "/s");
-    let times = rows.iter().filter(|row| row.better == Better::Lower && row.unit == "ns");
-    let figure = |value: f64, unit: &str| match unit {
-        "ns" => units::time(value),
-        unit => format!("{}{unit}", units::count(value)),
-    };
-    let mut chosen: Vec<_> = rates.collect();
-    if chosen.is_empty() {
-        chosen = times.collect();
-    }
-    let actor = |row: &&crate::model::Metric| {
-        let value = row.value.number()?;
-        Some(Actor { name: String::new(), facts: vec![format!("{} {}", row.label, figure(value, &row.unit))] })
-    };
-    let mut actors: Vec<Actor> = chosen.iter().filter_map(actor).collect();
-    let more = actors.len().saturating_sub(WORK);
-    if let Some(last) = actors.get_mut(WORK - 1).filter(|_| more > 0) {
-        last.facts.push(format!("and {more} more figures"));
+    let rates: Vec<&Metric> = rows.iter().filter(|row| row.better == Better::Higher && row.unit == "/s").collect();
+    let times: Vec<&Metric> = rows.iter().filter(|row| row.better == Better::Lower && row.unit == "ns").collect();
+    let mut chosen = if rates.is_empty() { times } else { rates };
+    chosen.sort_by_key(|row| row.label.contains("/populate:"));
+    let more = chosen.len().saturating_sub(WORK);
+    let mut actors: Vec<Actor> = chosen.into_iter().take(WORK).filter_map(figure).collect();
+    if let Some(last) = actors.last_mut().filter(|_| more > 0) {
+        last.facts.push(format!("{more} more figures"));
     }
     actors
+}
+
+/// `boxed/0: zipf file: accesses per second` as `boxed/0: zipf file: 14,764 accesses/s`.
+fn figure(row: &Metric) -> Option<Actor> {
+    let value = row.value.number()?;
+    let value = if row.unit == "ns" { units::time(value) } else { units::count(value) };
+    let (of, what) = row.label.rsplit_once(": ").unwrap_or(("", &row.label));
+    let what = match (what.strip_suffix(" per second"), what.strip_prefix("time ")) {
+        (Some(things), _) => format!("{value} {things}/s"),
+        (None, Some(per)) => format!("{value} {per}"),
+        (None, None) => format!("{what} {value}"),
+    };
+    let fact = if of.is_empty() { what } else { format!("{of}: {what}") };
+    Some(Actor { name: String::new(), facts: vec![fact] })
 }
 
 /// Cgroups with counters, those with most pressure and most hits of their limit first.
@@ -86,13 +90,13 @@ fn cgroups(subject: &Subject<'_>) -> Vec<Actor> {
     let counters = &subject.analysis.counters;
     let mut all: Vec<(f64, u64, u64, Actor)> = Vec::new();
     for key in counters.keys("cgroup") {
-        let last = |names: [&str; 2]| names.iter().find_map(|name| counters.last("cgroup", key, name));
         let grown = |names: [&str; 2]| names.iter().find_map(|name| counters.delta("cgroup", key, name));
-        let usage = last(["memory.current", "memory.usage_in_bytes"]);
+        let series = ["memory.current", "memory.usage_in_bytes"].map(|name| counters.series("cgroup", key, name));
+        let usage = series.iter().flatten().filter_map(|(_, value)| *value).max();
         let mut facts = Vec::new();
         if let Some(usage) = usage {
             let of = limit(subject, key).map_or(String::new(), |limit| format!(" of {}", units::bytes(limit)));
-            facts.push(format!("{}{of}", units::bytes(usage as f64)));
+            facts.push(format!("up to {}{of}", units::bytes(usage as f64)));
         }
         let waited = counters.delta("cgroup", key, "memory.pressure.some_total");
         let share = waited.zip(counters.seconds("cgroup", key)).map(|(us, s)| us as f64 / 1e4 / s);
@@ -141,9 +145,9 @@ fn reclaimers(subject: &Subject<'_>) -> (Vec<Actor>, Vec<Actor>) {
     };
     let known = analysis.recorded.has(Kind::MmVmscanLruShrinkInactive);
     let pages = |of: &Tasks| {
-        let text =
-            format!("{} of {} scanned reclaimed", units::pages(of.reclaimed as f64), units::pages(of.scanned as f64));
-        known.then_some(text)
+        let figures = [(of.reclaimed, "reclaimed"), (of.scanned, "scanned")];
+        let text = |(pages, what): (u64, &str)| format!("{} {what}", units::pages(pages as f64));
+        figures.into_iter().filter(|_| known && of.scanned > 0).map(text).collect::<Vec<_>>()
     };
     let mut tasks: Vec<(String, Tasks)> = tasks.into_iter().collect();
     tasks.sort_by(|(a, x), (b, y)| (y.stalled, y.reclaimed).cmp(&(x.stalled, x.reclaimed)).then(a.cmp(b)));

@@ -11,7 +11,7 @@ const MOST: [usize; 3] = [2, 3, 2];
 const PARTS: usize = 2;
 
 pub(super) fn lines(subject: &Subject<'_>, width: usize) -> Vec<Line> {
-    let texts = [incomplete(subject), machine(subject), recorded(subject)];
+    let texts = [incomplete(subject), machine(subject, width), recorded(subject)];
     let tones = [Tone::Bad, Tone::Strong, Tone::Plain];
     let lines = texts.iter().zip(tones).zip(MOST);
     lines
@@ -34,23 +34,25 @@ fn incomplete(subject: &Subject<'_>) -> String {
 fn arm(arm: &str) -> &str {
     match arm {
         "twin" => "simulated by the twin",
-        "lab" => "real kernel in the lab",
-        "host" => "this kind of machine: host",
+        "lab" => "recorded in the lab",
+        "host" => "recorded on a host",
         "import" => "imported trace",
         other => other,
     }
 }
 
-fn machine(subject: &Subject<'_>) -> String {
+fn machine(subject: &Subject<'_>, width: usize) -> String {
     let (input, source) = (&subject.report.input, &subject.analysis.source);
-    let chosen = subject.chosen.map_or(String::new(), |how| format!(" ({how})"));
+    let short = (!subject.is_short(width)).then(|| format!("{} below", subject.name(width)));
+    let asides: Vec<String> = subject.chosen.map(str::to_owned).into_iter().chain(short).collect();
+    let asides = if asides.is_empty() { String::new() } else { format!(" ({})", asides.join(", ")) };
     let mut facts = vec![arm(&input.arm).to_owned()];
     facts.extend(input.kernel.as_ref().map(|kernel| format!("Linux {kernel}")));
     facts.extend((source.cpus > 0).then(|| units::counted(source.cpus.into(), "CPU")));
     facts.extend((source.nodes > 0).then(|| units::counted(source.nodes.into(), "node")));
     facts.extend(subject.about.memory.map(|kib| units::bytes(kib as f64 * 1024.0)));
     facts.retain(|fact| !fact.is_empty());
-    format!("{}{chosen}: {}", input.name, facts.join(", "))
+    format!("{}{asides}: {}", input.name, facts.join(", "))
 }
 
 fn recorded(subject: &Subject<'_>) -> String {

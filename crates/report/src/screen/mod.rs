@@ -57,20 +57,27 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// The name of the input in commands: REC stands for one that would fill the line.
-    fn name(&self) -> &str {
-        let name = &self.report.input.name;
-        if name.chars().count() > LONGEST_NAME { "REC" } else { name }
+    /// The name of the input in commands of a line of `width` characters: a word stands for one that would fill it.
+    fn name(&self, width: usize) -> &str {
+        match (self.is_short(width), self.kept) {
+            (true, _) => &self.report.input.name,
+            (false, true) => "REC",
+            (false, false) => "SCENARIO",
+        }
+    }
+
+    fn is_short(&self, width: usize) -> bool {
+        self.report.input.name.chars().count() <= width / 2 - 2
     }
 
     /// A command of a finding with that name.
-    fn command(&self, command: &str) -> String {
-        command.replace(self.report.input.name.as_str(), self.name())
+    fn command(&self, command: &str, width: usize) -> String {
+        match self.is_short(width) {
+            true => command.to_owned(),
+            false => command.replace(self.report.input.name.as_str(), self.name(width)),
+        }
     }
 }
-
-/// Longest name that commands repeat.
-const LONGEST_NAME: usize = 32;
 
 /// A line in one tone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,20 +116,10 @@ pub fn lines(subject: &Subject<'_>, style: &Style) -> Vec<String> {
     all
 }
 
-/// Lines of at most `width` characters: broken between words, and within words that are longer.
-fn fold(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    for line in wrap(text, width) {
-        let characters: Vec<char> = line.chars().collect();
-        lines.extend(characters.chunks(width.max(1)).map(|part| part.iter().collect::<String>()));
-    }
-    lines.retain(|line| !line.is_empty());
-    lines
-}
-
 /// At most `most` lines of a text; what is cut ends in a mark.
 fn at_most(text: &str, width: usize, most: usize) -> Vec<String> {
-    let mut lines = fold(text, width);
+    let mut lines = wrap(text, width);
+    lines.retain(|line| !line.is_empty());
     if lines.len() > most {
         lines.truncate(most);
         if let Some(last) = lines.last_mut() {

@@ -10,7 +10,7 @@ const HERE: [&str; 1] = ["findings"];
 pub(super) fn lines(subject: &Subject<'_>, width: usize) -> Vec<Line> {
     let topics = TOPICS.iter().filter(|topic| !HERE.contains(&topic.name) && has_content(topic, subject.report));
     let names: Vec<&str> = topics.map(|topic| topic.name).collect();
-    let name = subject.name();
+    let name = subject.name(width);
     let text = match (subject.kept, names.is_empty()) {
         (true, false) => format!("more: mmtwin report {name} TOPIC: {}; --all", names.join(", ")),
         (true, true) => format!("more: mmtwin report {name} --all"),

@@ -6,7 +6,7 @@
 use super::blocks::{self, Pick, levels, most, rates, sum};
 use super::time::{Range, counters_have_the_clock, range};
 use super::{Line, Subject, at_most, cut};
-use crate::format::grid::{Tone, clean};
+use crate::format::grid::Tone;
 use crate::units;
 use mmtwin_analysis::timeline::Timeline;
 use mmtwin_event::Kind;
@@ -17,8 +17,11 @@ const CGROUPS: usize = 2;
 const LABEL: usize = 20;
 /// Fewest blocks.
 const FEWEST: usize = 12;
-/// Blocks that are computed; what is printed is the range of as many as fit.
 const GAP: usize = 2;
+/// Most rows.
+const ROWS: usize = 8;
+/// What is added to the name of a cgroup for its memory pressure.
+const PSI: &str = " PSI some";
 
 /// One row of the strip.
 struct Row {
@@ -38,19 +41,18 @@ struct Strip<'a> {
 
 pub(super) fn lines(subject: &Subject<'_>, width: usize) -> Vec<Line> {
     let Some(range) = range(subject) else { return missing(subject, width) };
-    // Notes are as long with any number of parts, nearly: they decide how many blocks fit.
+    // Notes decide how many blocks fit, and depend on them a little.
     let labels = |rows: &[Row]| rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).min(LABEL);
     let notes = |rows: &[Row]| rows.iter().map(|row| row.note.chars().count()).max().unwrap_or(0);
     let mut parts = width;
-    let mut rows = Vec::new();
-    for _ in 0..3 {
-        rows = Strip { subject, range, parts }.rows();
+    let rows = loop {
+        let rows = Strip { subject, range, parts }.rows();
         let fits = width.saturating_sub(labels(&rows) + notes(&rows) + 2 * GAP).max(FEWEST);
-        if fits == parts {
-            break;
+        if parts <= fits {
+            break rows;
         }
         parts = fits;
-    }
+    };
     let mut lines = Vec::new();
     if !rows.is_empty() {
         let block = units::time(range.length() / parts as f64);
@@ -79,8 +81,12 @@ impl Strip<'_> {
         rows.extend(self.reclaimed());
         rows.extend(self.refaults());
         rows.extend(self.migrated());
-        rows.extend(self.cgroups());
-        rows.extend(self.free());
+        let mut cgroups = self.cgroups();
+        let free = self.free();
+        let room = ROWS.saturating_sub(rows.len() + usize::from(free.is_some()));
+        cgroups.truncate(room);
+        rows.extend(cgroups);
+        rows.extend(free);
         rows
     }
 
@@ -105,6 +111,14 @@ impl Strip<'_> {
     fn pressure(&self, label: &str, name: &str) -> Option<Row> {
         let shares = self.rates("psi", "", name).into_iter().map(|rate| Some(rate? / 1e4)).collect();
         self.row(label, shares, units::percent)
+    }
+
+    /// The same of a cgroup.
+    fn pressure_of(&self, cgroup: &str) -> Option<Row> {
+        let rates = self.rates("cgroup", cgroup, "memory.pressure.some_total");
+        let shares = rates.into_iter().map(|rate| Some(rate? / 1e4)).collect();
+        let label = cut(cgroup, LABEL - PSI.len());
+        self.row(&format!("{label}{PSI}"), shares, units::percent)
     }
 
     /// Events have the time of everything, samples that of the end of an interval.
@@ -162,10 +176,14 @@ impl Strip<'_> {
             let full = limit.map_or(peak, |limit| limit.max(peak));
             // Where there is no limit, size alone says little.
             let weight = limit.map_or(peak / 1e30, |limit| peak / limit.max(1.0));
-            rows.push((weight, Row { label: clean(key), values, full, note }));
+            rows.push((weight, Row { label: key.into(), values, full, note }));
         }
         rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        rows.into_iter().take(CGROUPS).map(|(_, row)| row).collect()
+        let mut rows: Vec<Row> = rows.into_iter().take(CGROUPS).map(|(_, row)| row).collect();
+        if let Some(first) = rows.first().and_then(|row| self.pressure_of(&row.label)) {
+            rows.insert(0, first);
+        }
+        rows
     }
 
     /// Free memory beside the sum of the low watermarks, where kswapd is woken.
@@ -211,7 +229,9 @@ fn missing(subject: &Subject<'_>, width: usize) -> Vec<Line> {
     let analysis = subject.analysis;
     let counters = &analysis.counters;
     let mut what = Vec::new();
-    if counters.keys("psi").is_empty() && subject.report.input.arm != "twin" {
+    let of_cgroup = |key: &&str| counters.delta("cgroup", key, "memory.pressure.some_total").is_some();
+    let pressure = !counters.keys("psi").is_empty() || counters.keys("cgroup").iter().any(of_cgroup);
+    if !pressure && subject.report.input.arm != "twin" {
         what.push("PSI");
     }
     if !counters.has_change("vmstat", "") {
@@ -226,10 +246,11 @@ fn missing(subject: &Subject<'_>, width: usize) -> Vec<Line> {
         return Vec::new();
     }
     let how = match subject.report.input.arm.as_str() {
-        "import" => " (`mmtwin record -- CMD` records all of it)",
+        "import" => " (`mmtwin record` has them)",
         "host" if what == ["PSI"] => " (boot with psi=1)",
+        "twin" | "lab" => " (`run.events` of the scenario chooses)",
         _ => "",
     };
     let text = format!("not recorded: {}{how}", what.join(", "));
-    at_most(&text, width, 1).into_iter().map(|text| Line::new(Tone::Faint, text)).collect()
+    at_most(&text, width, 2).into_iter().map(|text| Line::new(Tone::Faint, text)).collect()
 }

@@ -44,8 +44,8 @@ pub(super) fn lines(subject: &Subject<'_>, width: usize, room: usize) -> Vec<Lin
     }
     if shown < findings.len() {
         let command = match subject.kept {
-            true => format!("mmtwin report {} findings", subject.name()),
-            false => format!("mmtwin run {} --table findings", subject.name()),
+            true => format!("mmtwin report {} findings", subject.name(width)),
+            false => format!("mmtwin run {} --table findings", subject.name(width)),
         };
         let more = format!("{} more: {command}", findings.len() - shown);
         lines.extend(at_most(&more, width, 1).into_iter().map(|text| Line::new(Tone::Faint, text)));
@@ -67,13 +67,13 @@ fn block(subject: &Subject<'_>, finding: &Finding, width: usize) -> Vec<Line> {
     below(&cost.join("; "), Tone::Plain, COST);
     below(&finding.detail, Tone::Plain, DETAIL);
     if let Some(fix) = &finding.fix {
-        below(&format!("fix: {}", subject.command(fix)), Tone::Plain, FIX);
+        below(&format!("fix: {}", subject.command(fix, width)), Tone::Plain, FIX);
     }
     if let Some(next) = &finding.next {
-        below(&format!("why: {}", subject.command(next)), Tone::Faint, COMMAND);
+        below(&format!("why: {}", subject.command(next, width)), Tone::Faint, COMMAND);
     }
     if !finding.command.is_empty() {
-        below(&subject.command(&finding.command), Tone::Faint, COMMAND);
+        below(&subject.command(&finding.command, width), Tone::Faint, COMMAND);
     }
     lines
 }
