@@ -1,7 +1,7 @@
 //! The cgroups and processes that matter: one line each, at most [`MOST`].
 
 use super::strip::limit;
-use super::{Line, Subject, cut, parts_that_fit, time};
+use super::{Line, Subject, cut, parts_that_fit};
 use crate::format::grid::Tone;
 use crate::model::{Better, Body, Metric};
 use crate::units;
@@ -138,7 +138,8 @@ fn reclaimers(subject: &Subject<'_>) -> (Vec<Actor>, Vec<Actor>) {
             add(analysis, tasks.entry(task.name()).or_default(), task, process);
         }
     }
-    let elapsed = time::elapsed(subject);
+    // That of findings: the trace may be shorter than the command.
+    let elapsed = mmtwin_analysis::findings::elapsed(analysis).map(|ns| ns as f64);
     let share = |ns: u128| match elapsed {
         Some(elapsed) => format!("{} ({})", units::time(ns as f64), units::percent(ns as f64 * 100.0 / elapsed)),
         None => units::time(ns as f64),
