@@ -95,7 +95,7 @@ impl Line {
 /// The screen, line by line, without line breaks.
 pub fn lines(subject: &Subject<'_>, style: &Style) -> Vec<String> {
     let width = style.width.clamp(NARROWEST, WIDEST);
-    let mut sections = vec![
+    let mut sections = [
         header::lines(subject, width),
         Vec::new(),
         strip::lines(subject, width),
