@@ -15,8 +15,18 @@ pub const MAX_POINTS: usize = 256;
 /// come with 0, 1, ... for their order.
 const MIN_INTERVAL: u64 = 1_000;
 
-/// Sources whose counters are kept over time.
+/// Sources whose counters are all kept over time.
 const WATCHED: [&str; 3] = ["vmstat", "numastat", "numa_maps"];
+
+/// True for a counter that is kept over time. Of a cgroup, which has hundreds, those of a strip of time.
+fn is_watched(source: &str, name: &str) -> bool {
+    const USAGE: &[&str] = &["memory.current", "memory.max", "memory.usage_in_bytes", "memory.limit_in_bytes"];
+    match source {
+        "psi" => name.ends_with("_total"),
+        "cgroup" => USAGE.contains(&name) || name == "memory.pressure.some_total",
+        _ => WATCHED.contains(&source),
+    }
+}
 
 /// `nr_*` names that accumulate although the prefix says gauge.
 const ACCUMULATING_NR: &[&str] = &[
@@ -56,8 +66,9 @@ pub struct Sampled {
 /// Values of a source's counters over time.
 #[derive(Clone, Debug)]
 struct Series {
-    watched: bool,
-    /// Times, and values in the order of the names; names that appeared later are not in them.
+    /// Positions of the names that are kept.
+    kept: Vec<usize>,
+    /// Times, and values in the order of `kept`; names that appeared later are not in them.
     points: Vec<(u64, Vec<Option<u64>>)>,
     /// Rows between two kept points.
     stride: u64,
@@ -65,7 +76,7 @@ struct Series {
 
 impl Series {
     fn push(&mut self, row: u64, at: u64, values: &[Option<u64>]) {
-        if !self.watched || !row.is_multiple_of(self.stride) {
+        if self.kept.is_empty() || !row.is_multiple_of(self.stride) {
             return;
         }
         if self.points.len() == MAX_POINTS {
@@ -79,7 +90,8 @@ impl Series {
                 return;
             }
         }
-        self.points.push((at, values.to_vec()));
+        let kept = self.kept.iter().map(|&i| values.get(i).copied().flatten()).collect();
+        self.points.push((at, kept));
     }
 }
 
@@ -167,11 +179,13 @@ impl Counters {
         self.sampled(source, key).is_some_and(|s| s.rows > 1)
     }
 
-    /// A counter of `vmstat`, `numastat` or `numa_maps` over time: (nanoseconds of the trace clock, value), at most
-    /// [`MAX_POINTS`] and the last row.
+    /// A counter over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and the last row. Those of
+    /// `vmstat`, `numastat` and `numa_maps`, totals of `psi`, and usage, limit and memory pressure of `cgroup`; of others
+    /// nothing.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };
         let Some(i) = s.position(name) else { return Vec::new() };
+        let Some(i) = s.series.kept.iter().position(|kept| *kept == i) else { return Vec::new() };
         let at = |(at, values): &(u64, Vec<Option<u64>>)| (*at, values.get(i).copied().flatten());
         let mut points: Vec<_> = s.series.points.iter().map(at).collect();
         if points.last().is_some_and(|(at, _)| *at < s.last_at) {
@@ -197,8 +211,10 @@ impl Sampled {
             first_at: row.at,
             last_at: row.at,
             rows: 0,
-            series: Series { watched: WATCHED.contains(&row.source), points: Vec::new(), stride: 1 },
+            series: Series { kept: Vec::new(), points: Vec::new(), stride: 1 },
         };
+        let watched = row.names.iter().enumerate().filter(|(_, name)| is_watched(row.source, name));
+        sampled.series.kept = watched.map(|(i, _)| i).collect();
         sampled.sample();
         sampled
     }
@@ -214,6 +230,9 @@ impl Sampled {
                     self.names.push(name.clone());
                     self.first.push(None);
                     self.last.push(None);
+                    if is_watched(row.source, name) {
+                        self.series.kept.push(self.names.len() - 1);
+                    }
                     self.names.len() - 1
                 });
                 self.last[i] = *value;

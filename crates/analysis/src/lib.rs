@@ -27,6 +27,7 @@ pub mod tasks;
 pub mod testing;
 pub mod thp;
 pub mod throttle;
+pub mod timeline;
 pub mod vmalloc;
 pub mod waits;
 

@@ -9,6 +9,7 @@ mod progress;
 mod reading;
 mod shortened;
 mod signals;
+mod terminal;
 mod tidy;
 mod verbs;
 

@@ -27,6 +27,7 @@
 //!
 //! Complete programs are in `examples/`: `embed_twin`, `read_trace` and `compare_policies`.
 
+mod about;
 mod batches;
 mod compare;
 mod error;

@@ -1,11 +1,12 @@
 //! From an input to a report.
 
-use crate::Error;
+use crate::{Error, about};
 use mmtwin_analysis::Analysis;
 use mmtwin_event::manifest::State;
 use mmtwin_event::results::Results;
 use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source, Task};
 use mmtwin_report::model::{Finding, InputInfo, Report};
+use mmtwin_report::screen::About;
 use mmtwin_report::{findings, tables};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::{InputFile, Options};
@@ -83,6 +84,7 @@ impl Trace {
         let outcome = self.read(&mut analysis, progress)?;
         let recording = self.recording();
         Ok(Analysed {
+            about: recording.map_or_else(About::default, about::of_recording),
             analysis,
             outcome,
             results: recording.and_then(|recording| recording.results.clone()),
@@ -153,6 +155,8 @@ pub struct Analysed {
     pub scenario: Option<String>,
     /// The scenario itself, resolved.
     pub resolved: Option<serde_json::Value>,
+    /// What else the input says of itself.
+    pub about: About,
 }
 
 impl Analysed {

@@ -23,6 +23,7 @@ pub use writes::Writes;
 use crate::index::Index;
 use crate::losses::Losses;
 use crate::tasks::{Context, Open, Task};
+use crate::timeline::Timeline;
 use lists::Isolation;
 use mmtwin_event::value::ReclaimFlags;
 use mmtwin_event::vocabulary::*;
@@ -72,6 +73,10 @@ pub struct Reclaim {
     pub places: Places,
     by_nid: Index,
     nodes: Vec<Node>,
+    /// Pages reclaimed over time.
+    pub reclaimed_over_time: Timeline,
+    /// Nanoseconds over time that tasks stalled in reclaim, in total.
+    pub stalled_over_time: Timeline,
     /// Pages chosen from outside (madvise, DAMON) that went through reclaim.
     pub chosen: Batches,
     /// Direct reclaims begun while a kswapd was awake.
@@ -147,7 +152,7 @@ impl Reclaim {
         match ev.kind {
             Kind::MmVmscanLruIsolate => self.isolate(&Isolation::read(ev, self.mode_bits), task, true),
             Kind::MmVmscanMemcgIsolate => self.isolate(&Isolation::read_memcg(ev, self.mode_bits), task, false),
-            Kind::MmVmscanLruShrinkInactive => self.shrink_inactive(&ev.typed(), task),
+            Kind::MmVmscanLruShrinkInactive => self.shrink_inactive(ev.ts, &ev.typed(), task),
             Kind::MmVmscanLruShrinkActive => self.shrink_active(&ev.typed(), task),
             Kind::MmVmscanWriteFolio => {
                 let e: MmVmscanWriteFolio = ev.typed();
@@ -231,7 +236,8 @@ impl Reclaim {
     }
 
     #[inline]
-    fn shrink_inactive(&mut self, e: &MmVmscanLruShrinkInactive, task: &mut Task) {
+    fn shrink_inactive(&mut self, at: u64, e: &MmVmscanLruShrinkInactive, task: &mut Task) {
+        self.reclaimed_over_time.add(at, e.nr_reclaimed);
         let context = task.context;
         let file = Some(e.flags.has(ReclaimFlags::FILE));
         let sums = &mut self.contexts[context as usize].inactive;
@@ -331,6 +337,9 @@ impl Reclaim {
         }
         let ns = ev.ts.saturating_sub(open.begin);
         totals.took(open.order, ns);
+        if !nested {
+            self.stalled_over_time.add_interval(open.begin, ev.ts);
+        }
         let process = self.of(task);
         if !nested {
             process.stalls.add(ns);

@@ -77,6 +77,17 @@ pub struct Printing {
     pub format: Format,
 }
 
+/// How much text to print.
+#[derive(Args, Debug, Clone, Copy)]
+pub struct Amount {
+    /// Print all tables, with rows of zeros, exact values and the tables of published reports
+    #[arg(long, conflicts_with = "tables")]
+    pub all: bool,
+    /// Do not page what is longer than the terminal ($MMTWIN_PAGER, $PAGER, less)
+    #[arg(long)]
+    pub no_pager: bool,
+}
+
 /// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -91,20 +102,27 @@ pub enum Format {
 /// `mmtwin report`
 #[derive(Args, Debug)]
 #[command(after_help = "\
+Prints one screen: where, findings, a strip of time, who, and cross-checks.
+With a TOPIC as the last argument it prints the tables of one subject:
+reclaim, cgroup, psi, numa, vmalloc, alloc, compaction, oom, counters,
+findings or workload. A file of such a name is ./NAME.
+
 INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe,
 trace-cmd report; also .gz, .zst, .xz), a copied tracefs directory with raw
 pages (per_cpu/cpuN/trace_pipe_raw) and event formats, a directory or tar
-archive of a trace with /proc snapshots, or - for standard input.
+archive of a trace with /proc snapshots, or - for standard input. Without one
+it is the newest recording (*.mmt) of the current directory.
 
 Examples:
-  mmtwin report mmtwin.mmt
+  mmtwin report                                 the newest recording here
+  mmtwin report mmtwin.mmt reclaim              the tables of one topic
   mmtwin report trace.dat --table vmscan,reclaim-by-node
   mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
   mmtwin report trace.txt --style historic --table vmscan   as published
   trace-cmd report | mmtwin report -")]
 pub struct Report {
-    /// Recordings and traces
-    #[arg(required = true, value_name = "INPUT")]
+    /// Recordings and traces, then at most one topic; default: the newest recording here
+    #[arg(value_name = "INPUT|TOPIC")]
     pub inputs: Vec<OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
@@ -112,6 +130,9 @@ pub struct Report {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub amount: Amount,
     /// Layout of the published tables
     #[arg(long, value_enum, default_value_t = TableStyle::Modern)]
     pub style: TableStyle,

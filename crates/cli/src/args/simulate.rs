@@ -1,7 +1,7 @@
 //! Verbs of scenarios: to run, check, replay, reproduce and compare them with kernels.
 
-use super::Printing;
 use super::quantity::parse_time;
+use super::{Amount, Printing};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -61,6 +61,9 @@ pub struct Run {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub amount: Amount,
 }
 
 /// Options of the lab.

@@ -19,15 +19,28 @@ pub mod script;
 pub mod scrub;
 
 use crate::args::{Format, Printing};
-use crate::{Failure, say, status};
+use crate::{Failure, say, status, terminal};
 use mmtwin_report::compare::{Comparison, FINDINGS, single};
 use mmtwin_report::fail_on::Outcome;
 use mmtwin_report::format;
 use mmtwin_report::model::{Cell, Column, Finding, InputInfo, Report, Table};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 /// Prints a comparison as the arguments say.
 fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure> {
+    let (format, brief, rows) = chosen_tables(comparison, printing)?;
+    styled(|style, out| format::write(comparison, format, &format::Style { brief, rows, ..*style }, out))
+}
+
+/// The same, appended to a text.
+fn append(comparison: &mut Comparison, printing: &Printing, text: &mut Vec<u8>) -> Result<(), Failure> {
+    let (format, brief, rows) = chosen_tables(comparison, printing)?;
+    let style = format::Style { width: terminal::width(), colour: colour(), brief, rows, people: false };
+    Ok(format::write(comparison, format, &style, text)?)
+}
+
+/// Keeps the tables that the arguments name. Gives the format, whether to be brief, and the rows printed of a table.
+fn chosen_tables(comparison: &mut Comparison, printing: &Printing) -> Result<(format::Format, bool, usize), Failure> {
     if !printing.tables.is_empty() {
         comparison.select(&printing.tables).map_err(|e| Failure::Usage(e.to_string()))?;
     }
@@ -38,15 +51,19 @@ fn print(comparison: &mut Comparison, printing: &Printing) -> Result<(), Failure
     };
     // Whoever names a table wants all of it.
     let brief = printing.tables.is_empty();
-    let rows = if brief { format::Style::default().rows } else { usize::MAX };
-    styled(|style, out| format::write(comparison, format, &format::Style { brief, rows, ..*style }, out))
+    Ok((format, brief, if brief { format::Style::default().rows } else { usize::MAX }))
+}
+
+/// Whether standard output shows colours.
+fn colour() -> bool {
+    anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
 }
 
 /// Writes text to standard output, in its width and colours.
 fn styled(write: impl FnOnce(&format::Style, &mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
     let out = anstream::AutoStream::auto(std::io::stdout());
     let colour = out.current_choice() != anstream::ColorChoice::Never;
-    let style = format::Style { width: width(), colour, ..format::Style::default() };
+    let style = format::Style { width: terminal::width(), colour, ..format::Style::default() };
     // Styled text passes through the stream, which strips the styles where they are not wanted; buffered, because
     // rows are written in pieces.
     let mut out = std::io::BufWriter::new(out);
@@ -106,12 +123,6 @@ fn column(key: &str, label: &str, unit: &'static str) -> Column {
 /// A word as a cell.
 fn text(word: &str) -> Cell {
     Cell::Text(word.into())
-}
-
-/// Columns to print in: COLUMNS, else 120 on a terminal, else as wide as the text is.
-fn width() -> usize {
-    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c >= 40);
-    columns.unwrap_or(if std::io::stdout().is_terminal() { 120 } else { usize::MAX })
 }
 
 /// True if `name` matches one of the patterns `EVENT` or `SYSTEM:EVENT`, or if there are none.

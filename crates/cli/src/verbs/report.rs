@@ -1,32 +1,68 @@
 //! `mmtwin report`.
 
-use super::{print, reported};
-use crate::args::{Reading, Report, TableStyle};
-use crate::{Failure, reading, say, status};
+use super::{append, colour, reported};
+use crate::args::{Format, Reading, Report, TableStyle};
+use crate::{Failure, reading, say, status, terminal};
 use mmtwin::Analysed;
 use mmtwin_event::Times;
-use mmtwin_report::compare;
+use mmtwin_report::compare::{self, Comparison};
 use mmtwin_report::fail_on::FailOn;
+use mmtwin_report::format::{self, wrap};
+use mmtwin_report::model;
+use mmtwin_report::screen::{self, Subject};
 use mmtwin_report::tables::{historic, postprocess};
+use mmtwin_report::topics::{self, Topic};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::Options;
-use std::ffi::OsStr;
+use mmtwin_trace::recording::Recording;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Runs the verb.
 pub fn run(arguments: Report) -> Result<i32, Failure> {
+    let mut text = Vec::new();
+    let outcome = each(&arguments, &mut text);
+    // What was read before an error is shown too.
+    terminal::show(&text, !arguments.amount.no_pager)?;
+    outcome
+}
+
+/// Appends the reports of all inputs. Returns the exit status.
+fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
     let options = arguments.reading.options()?;
     let usage = |e: &dyn std::fmt::Display| Failure::Usage(e.to_string());
     let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose().map_err(|e| usage(&e))?;
+    let (mut inputs, topic) = inputs_and_topic(&arguments.inputs);
+    check(arguments, topic)?;
+    let chosen = if inputs.is_empty() {
+        inputs.push(newest(Path::new("."))?);
+        Some("newest recording here")
+    } else {
+        None
+    };
     let mut status = 0;
-    for name in &arguments.inputs {
+    for name in &inputs {
         let analysed = reading::analyse(name, &options)?;
-        let mut report = compare::single(analysed.report());
-        let outcome = fail_on.as_ref().map(|f| f.evaluate(&report)).transpose().map_err(|e| usage(&e))?;
-        match arguments.style {
-            TableStyle::Modern => print(&mut report, &arguments.printing)?,
-            TableStyle::Historic => print_historic(&analysed, &arguments.printing.tables)?,
+        let report = analysed.report();
+        let mut comparison = compare::single(report.clone());
+        let outcome = fail_on.as_ref().map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
+        let people = arguments.printing.format == Format::Table && arguments.printing.tables.is_empty();
+        match (arguments.style, topic) {
+            (TableStyle::Historic, _) => print_historic(&analysed, &arguments.printing.tables, text)?,
+            (_, Some(topic)) => {
+                comparison.select_topic(topic);
+                match arguments.printing.format {
+                    Format::Table if !arguments.amount.all => for_people(comparison, text)?,
+                    _ => append(&mut comparison, &arguments.printing, text)?,
+                }
+            }
+            _ if people && !arguments.amount.all => {
+                let (analysis, about) = (&analysed.analysis, &analysed.about);
+                one_screen(&Subject { analysis, report: &report, about, chosen, kept: true }, text);
+            }
+            _ => append(&mut comparison, &arguments.printing, text)?,
         }
         if let Some(outcome) = outcome {
             status = status.max(reported(&outcome));
@@ -37,6 +73,69 @@ pub fn run(arguments: Report) -> Result<i32, Failure> {
         }
     }
     Ok(status)
+}
+
+/// Appends one screen, after a blank line if it is not the first.
+pub(super) fn one_screen(subject: &Subject<'_>, text: &mut Vec<u8>) {
+    if !text.is_empty() {
+        text.push(b'\n');
+    }
+    let style = format::Style { width: terminal::screen_width(), colour: colour(), ..format::Style::default() };
+    for line in screen::lines(subject, &style) {
+        text.extend_from_slice(line.as_bytes());
+        text.push(b'\n');
+    }
+}
+
+/// Appends tables for people, and what was omitted of them.
+fn for_people(mut comparison: Comparison, text: &mut Vec<u8>) -> Result<(), Failure> {
+    let nothing = comparison.findings.is_none() && comparison.cross_check.is_none();
+    let omitted = comparison.for_people();
+    let width = terminal::screen_width().max(screen::NARROWEST);
+    let style = format::Style { width, colour: colour(), rows: usize::MAX, brief: false, people: true };
+    format::write(&comparison, format::Format::Table, &style, text)?;
+    if nothing && comparison.tables.is_empty() {
+        writeln!(text, "\nNothing was recorded of it, or nothing happened.")?;
+    }
+    if let Some(line) = omitted.line() {
+        writeln!(text)?;
+        wrap(&line, width).iter().try_for_each(|line| writeln!(text, "{line}"))?;
+    }
+    Ok(())
+}
+
+/// The inputs, and the topic if the last argument is the name of one.
+fn inputs_and_topic(arguments: &[OsString]) -> (Vec<OsString>, Option<&'static Topic>) {
+    let topic = arguments.last().and_then(|last| topics::named(last.to_str()?));
+    let inputs = &arguments[..arguments.len() - usize::from(topic.is_some())];
+    (inputs.to_vec(), topic)
+}
+
+/// Refuses what cannot be combined.
+fn check(arguments: &Report, topic: Option<&Topic>) -> Result<(), Failure> {
+    let Some(topic) = topic else { return Ok(()) };
+    let name = topic.name;
+    if !arguments.printing.tables.is_empty() {
+        return Err(Failure::Usage(format!("topic {name} and --table: specify one of them (a file is ./{name})")));
+    }
+    if arguments.style == TableStyle::Historic {
+        return Err(Failure::Usage(format!("topic {name} has no historic layout (a file is ./{name})")));
+    }
+    Ok(())
+}
+
+/// The recording of a directory that was begun last.
+fn newest(directory: &Path) -> Result<OsString, Failure> {
+    let entries = std::fs::read_dir(directory)?.filter_map(Result::ok).map(|entry| entry.path());
+    let recordings = entries.filter(|path| path.extension() == Some(OsStr::new("mmt")) && Recording::is_one(path));
+    let begun = recordings.filter_map(|path| {
+        let manifest = std::fs::metadata(path.join("manifest.json")).ok()?;
+        Some((manifest.modified().ok()?, path.file_name()?.to_owned()))
+    });
+    begun.max().map(|(_, name)| name).ok_or_else(|| {
+        let message = "no INPUT, and no recording (*.mmt) in this directory: `mmtwin record -- CMD` makes one";
+        Failure::Usage(message.into())
+    })
 }
 
 /// Why an input breaks a limit of lost events; `None`: it keeps it. A loss of unknown size breaks every limit.
@@ -52,9 +151,8 @@ fn too_many_lost(outcome: &Outcome, limit: u64) -> Option<String> {
 }
 
 /// The blocks of the published reports, and the kernel's post-processing script's output.
-fn print_historic(analysed: &Analysed, tables: &[String]) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    let report = analysed.report();
+fn print_historic(analysed: &Analysed, tables: &[String], out: &mut Vec<u8>) -> Result<(), Failure> {
+    let report: model::Report = analysed.report();
     let name = report.input.kernel.as_deref().unwrap_or(&report.input.name);
     if let Some(wanted) = tables.iter().find(|t| !historic::has(t) && *t != POSTPROCESS) {
         return Err(Failure::Usage(format!("table {wanted} has no historic layout")));

@@ -1,18 +1,21 @@
 //! `mmtwin run`.
 
-use super::print;
-use crate::args::{Arm, KernelFile, LabMode, Run};
+use super::report::one_screen;
+use super::{append, colour};
+use crate::args::{Arm, Format, KernelFile, LabMode, Run};
 use crate::lab::on_lab;
 use crate::reading::analyse;
 use crate::signals::Signals;
-use crate::{Failure, parallel, progress, say, status, tidy};
+use crate::{Failure, parallel, progress, say, status, terminal, tidy};
 use mmtwin::running::{LabOptions, access_trace, on_host, state_of};
 use mmtwin::{Analysed, Request, Simulated};
 use mmtwin_event::results::Ending;
 use mmtwin_host::restore;
 use mmtwin_lab::Mode;
 use mmtwin_report::compare;
+use mmtwin_report::format::{self, Style, write};
 use mmtwin_report::model::Report;
+use mmtwin_report::screen::Subject;
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
 use mmtwin_trace::recording::Writer;
@@ -240,12 +243,35 @@ fn tables(analysed: &[Analysed], arguments: &Run) -> Result<(), Failure> {
         report
     };
     let mut reports: Vec<Report> = analysed.iter().map(report).collect();
-    let mut comparison = match reports.len() {
-        1 => compare::single(reports.remove(0)),
-        _ => compare::compare(vec![(name(&arguments.scenario), reports)]),
-    };
-    print(&mut comparison, &arguments.printing)
+    let all = arguments.amount.all || !arguments.printing.tables.is_empty();
+    let mut text = Vec::new();
+    match (analysed, reports.as_slice()) {
+        ([analysed], [report]) if !all && arguments.printing.format == Format::Table => {
+            let (analysis, about, kept) = (&analysed.analysis, &analysed.about, arguments.output.is_some());
+            one_screen(&Subject { analysis, report, about, chosen: None, kept }, &mut text);
+        }
+        _ => {
+            let mut comparison = match reports.len() {
+                1 => compare::single(reports.remove(0)),
+                _ => compare::compare(vec![(name(&arguments.scenario), reports)]),
+            };
+            if all || arguments.printing.format != Format::Table {
+                append(&mut comparison, &arguments.printing, &mut text)?;
+            } else {
+                // Of several runs what the workload achieved: medians.
+                comparison.tables.retain(|table| table.name == WORKLOAD);
+                comparison.cross_check = None;
+                let style = Style { width: terminal::screen_width(), colour: colour(), ..Style::default() };
+                write(&comparison, format::Format::Table, &style, &mut text)?;
+                writeln!(text, "\nmore: --all")?;
+            }
+        }
+    }
+    Ok(terminal::show(&text, !arguments.amount.no_pager)?)
 }
+
+/// Name of the table of workload results.
+const WORKLOAD: &str = "workload";
 
 fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()

@@ -20,6 +20,7 @@ mod raw_pages;
 mod record;
 mod run;
 mod scenario;
+mod screen;
 mod sources;
 mod support;
 mod tracecmd;

@@ -28,7 +28,8 @@ pub fn transcript_in(scratch: &Path, name: &str, arguments: &[&str]) {
     golden(name, &text.replace(directory, "SCRATCH"));
 }
 
-fn golden(name: &str, text: &str) {
+/// Compares a text with the transcript of this name, or writes it.
+pub fn golden(name: &str, text: &str) {
     let path = root().join("tests/golden").join(format!("{name}.txt"));
     if std::env::var_os("MMTWIN_GOLDEN").is_some_and(|v| v == "write") {
         std::fs::write(&path, text).expect("a transcript is written");
@@ -55,7 +56,7 @@ fn golden(name: &str, text: &str) {
 
 #[test]
 fn report_of_a_trace_dat() {
-    transcript("report-dat", &["report", V6]);
+    transcript("report-dat", &["report", V6, "--all"]);
     transcript("report-csv", &["report", V6, "--format", "csv", "--table", "reclaim,process"]);
     transcript("report-json", &["report", V7, "--format", "json", "--table", "reclaim,latency-cgroup"]);
 }
@@ -194,6 +195,7 @@ fn errors() {
     transcript("error-counters-missing", &["report", V6, "--counters", "before,after"]);
     transcript("error-no-dat", &["report", "LICENSE-MIT"]);
     transcript("usage-no-input", &["report"]);
+    transcript("usage-no-input-of-topic", &["report", "numa"]);
     transcript("usage-one-input", &["compare", V6]);
     transcript("usage-unknown-option", &["report", V6, "--tabel", "reclaim"]);
     transcript("usage-unknown-verb", &["reprot", V6]);

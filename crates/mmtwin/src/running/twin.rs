@@ -1,10 +1,11 @@
 //! Running a scenario on the twin: one stream of events and counters, given to whoever wants it.
 
 use super::as_recorded::AsRecorded;
-use crate::{Analysed, Error};
+use crate::{Analysed, Error, about};
 use mmtwin_analysis::Analysis;
 use mmtwin_event::manifest::{End, Run, SCHEMA_VERSION};
 use mmtwin_event::{CounterRow, Event, Kind, NullSink, Order, Sink, Source, Task, era};
+use mmtwin_report::screen::About;
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::access::AccessTrace;
@@ -114,8 +115,10 @@ pub fn run(scenario: &Scenario, request: Request<'_>, progress: &mut dyn FnMut(u
     analysis.source.times = Some(ran.times);
     let outcome = Outcome { events: counting.0, ..Outcome::default() };
     let results = Some(ran.results.clone());
-    let (scenario, resolved) = (Some(scenario.hash()), Some(scenario.to_json()));
-    Ok(Simulated { analysed: Analysed { analysis, outcome, results, state: None, scenario, resolved }, ran })
+    let (scenario, resolved) = (Some(scenario.hash()), scenario.to_json());
+    let about = About { limits: about::limits(&resolved), ..About::default() };
+    let resolved = Some(resolved);
+    Ok(Simulated { analysed: Analysed { analysis, outcome, results, state: None, scenario, resolved, about }, ran })
 }
 
 fn options<'a>(scenario: &Scenario, request: &Request<'_>, progress: &'a mut dyn FnMut(u64)) -> Options<'a> {

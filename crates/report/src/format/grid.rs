@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// What a text stands for; a colour where there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     Plain,
     Strong,
     Faint,
@@ -28,7 +28,7 @@ impl Tone {
     }
 
     /// The text in this tone.
-    pub(super) fn paint(self, text: &str, style: &Style) -> String {
+    pub(crate) fn paint(self, text: &str, style: &Style) -> String {
         if style.colour && self != Tone::Plain && !text.is_empty() {
             let tone = self.style();
             format!("{}{text}{}", tone.render(), tone.render_reset())
@@ -40,27 +40,27 @@ impl Tone {
 
 /// One cell.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     text: String,
     tone: Tone,
 }
 
 impl Entry {
-    pub(super) fn new(text: impl AsRef<str>, tone: Tone) -> Entry {
+    pub(crate) fn new(text: impl AsRef<str>, tone: Tone) -> Entry {
         Entry { text: clean(text.as_ref()), tone }
     }
 
-    pub(super) fn plain(text: impl AsRef<str>) -> Entry {
+    pub(crate) fn plain(text: impl AsRef<str>) -> Entry {
         Entry::new(text, Tone::Plain)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 }
 
 /// Text without control characters: names in a trace must not steer the terminal.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() { cleaned.extend(c.escape_default()) } else { cleaned.push(c) }
@@ -68,8 +68,12 @@ pub(super) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Lines of whole words, each at most `width` characters unless a word is longer. Line breaks in the text are kept.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+/// Narrower than this, long words are kept whole.
+const BREAKS_WORDS: usize = 20;
+
+/// Lines of at most `width` characters, broken between words, or within a word that is longer. Line breaks in the text are
+/// kept, control characters are escaped.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let mut line = String::new();
@@ -84,7 +88,17 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
         }
         lines.push(line);
     }
-    lines.iter().map(|line| clean(line)).collect()
+    let most = if width < BREAKS_WORDS { usize::MAX } else { width };
+    let mut broken = Vec::with_capacity(lines.len());
+    for line in lines.iter().map(|line| clean(line)) {
+        if length(&line) <= most {
+            broken.push(line);
+            continue;
+        }
+        let characters: Vec<char> = line.chars().collect();
+        broken.extend(characters.chunks(most).map(|part| part.iter().collect::<String>()));
+    }
+    broken
 }
 
 fn length(text: &str) -> usize {
@@ -93,7 +107,7 @@ fn length(text: &str) -> usize {
 
 /// One column.
 #[derive(Clone, Debug)]
-pub(super) struct GridColumn {
+pub(crate) struct GridColumn {
     heading: String,
     right: bool,
     /// Belongs to the column before it: one blank between them, never split from it.
@@ -102,46 +116,61 @@ pub(super) struct GridColumn {
 
 impl GridColumn {
     /// A column of words.
-    pub(super) fn left(heading: impl AsRef<str>) -> GridColumn {
+    pub(crate) fn left(heading: impl AsRef<str>) -> GridColumn {
         GridColumn { heading: clean(heading.as_ref()), right: false, joined: false }
     }
 
     /// A column of numbers.
-    pub(super) fn right(heading: impl AsRef<str>) -> GridColumn {
+    pub(crate) fn right(heading: impl AsRef<str>) -> GridColumn {
         GridColumn { right: true, ..GridColumn::left(heading) }
     }
 
     /// The same, as part of the column before it.
-    pub(super) fn joined(self) -> GridColumn {
+    pub(crate) fn joined(self) -> GridColumn {
         GridColumn { joined: true, ..self }
     }
 }
 
 /// Rows and columns.
 #[derive(Clone, Debug)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     /// The columns.
-    pub(super) columns: Vec<GridColumn>,
+    pub(crate) columns: Vec<GridColumn>,
     /// The rows, as long as `columns`.
-    pub(super) rows: Vec<Vec<Entry>>,
-    /// How many leading columns every block repeats.
-    pub(super) leading: usize,
+    pub(crate) rows: Vec<Vec<Entry>>,
+    /// How many leading columns every block repeats at least.
+    pub(crate) leading: usize,
 }
 
 const GAP: usize = 2;
 
+/// Columns of words are not made narrower than this.
+const SHORTEST_WORDS: usize = 16;
+
 impl Grid {
     /// Appends the grid to `out`.
-    pub(super) fn write(&self, style: &Style, out: &mut String) {
-        let longest_words = (style.width / 2).max(24);
-        let widths: Vec<usize> =
-            self.columns.iter().enumerate().map(|(i, c)| self.width(i, c, longest_words)).collect();
-        for (number, block) in self.blocks(&widths, style.width).iter().enumerate() {
+    pub(crate) fn write(&self, style: &Style, out: &mut String) {
+        let widths = |longest_words| -> Vec<usize> {
+            self.columns.iter().enumerate().map(|(i, c)| self.width(i, c, longest_words)).collect()
+        };
+        let mut widths = Some(widths(usize::MAX))
+            .filter(|widths| self.total(widths) <= style.width)
+            .unwrap_or_else(|| widths((style.width / 2).max(24)));
+        let leading = self.identify(&widths, style.width);
+        let blocks = self.blocks(&widths, style.width, leading);
+        self.shorten_words(&mut widths, &blocks, style.width);
+        for (number, block) in blocks.iter().enumerate() {
             if number > 0 {
                 out.push('\n');
             }
             self.write_block(block, &widths, style, out);
         }
+    }
+
+    /// Width of a line of all columns.
+    fn total(&self, widths: &[usize]) -> usize {
+        let gaps = self.columns.iter().skip(1).map(|column| if column.joined { 1 } else { GAP });
+        gaps.chain(widths.iter().copied()).fold(0, usize::saturating_add)
     }
 
     fn width(&self, index: usize, column: &GridColumn, longest_words: usize) -> usize {
@@ -152,13 +181,43 @@ impl Grid {
         content.max(word)
     }
 
-    /// Indices of the columns of each block.
-    fn blocks(&self, widths: &[usize], limit: usize) -> Vec<Vec<usize>> {
+    /// Shortens words in blocks that are too wide although nothing more can be split from them.
+    fn shorten_words(&self, widths: &mut [usize], blocks: &[Vec<usize>], limit: usize) {
+        for block in blocks {
+            loop {
+                let gaps = block.iter().skip(1).map(|&i| if self.columns[i].joined { 1 } else { GAP }).sum::<usize>();
+                let excess = (block.iter().map(|&i| widths[i]).sum::<usize>() + gaps).saturating_sub(limit);
+                let words = block.iter().copied().filter(|&i| !self.columns[i].right && widths[i] > SHORTEST_WORDS);
+                let Some(widest) = words.max_by_key(|&i| widths[i]).filter(|_| excess > 0) else { break };
+                widths[widest] = (widths[widest] - excess.min(widths[widest])).max(SHORTEST_WORDS);
+            }
+        }
+    }
+
+    /// How many leading columns it takes to tell the rows apart, if they leave half of the width to others.
+    fn identify(&self, widths: &[usize], limit: usize) -> usize {
+        let apart = |columns: &usize| {
+            let mut keys: Vec<Vec<&str>> = self
+                .rows
+                .iter()
+                .map(|row| row.iter().take(*columns).map(|entry| entry.text.as_str()).collect())
+                .collect();
+            keys.sort_unstable();
+            keys.windows(2).all(|pair| pair[0] != pair[1])
+        };
+        let narrow =
+            |columns: &usize| widths.iter().take(*columns).map(|width| width + GAP).sum::<usize>() <= limit / 2;
+        let enough = (self.leading..self.columns.len()).take_while(narrow).find(apart);
+        enough.unwrap_or(self.leading)
+    }
+
+    /// Indices of the columns of each block, which all begin with the same.
+    fn blocks(&self, widths: &[usize], limit: usize, leading: usize) -> Vec<Vec<usize>> {
         let needs = |index: usize| {
             let joined = self.columns.get(index).is_some_and(|c| c.joined);
             widths.get(index).copied().unwrap_or(0) + if joined { 1 } else { GAP }
         };
-        let leading: Vec<usize> = (0..self.leading.min(self.columns.len())).collect();
+        let leading: Vec<usize> = (0..leading.min(self.columns.len())).collect();
         let used: usize = leading.iter().map(|&i| needs(i)).sum();
         let mut blocks = vec![leading.clone()];
         let mut filled = used;
@@ -299,5 +358,6 @@ mod tests {
         assert_eq!(wrap("a verylongword b", 5), ["a", "verylongword", "b"]);
         assert_eq!(wrap("two\nlines", usize::MAX), ["two", "lines"]);
         assert_eq!(wrap("", 10), [] as [&str; 0]);
+        assert_eq!(wrap(&"x".repeat(45), 20), ["x".repeat(20), "x".repeat(20), "x".repeat(5)]);
     }
 }

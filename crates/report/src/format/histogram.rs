@@ -4,9 +4,18 @@
 use std::fmt::Write;
 
 const BAR: usize = 40;
+/// Characters of a line besides bounds and bar.
+const BESIDES: usize = 18;
 
-/// Appends the slots and the line with average, total and count. Empty slots after the last count are omitted.
-pub(super) fn write(unit: &str, slots: &[(u64, u64, u64)], mean: Option<f64>, total: u64, out: &mut String) {
+/// Appends the slots, in `width` columns if they suffice, and the line with average, total and count. Empty slots after
+/// the last count are omitted.
+pub(super) fn write(
+    unit: &str,
+    slots: &[(u64, u64, u64)],
+    (mean, total): (Option<f64>, u64),
+    width: usize,
+    out: &mut String,
+) {
     let unit = match unit {
         "ns" => "nsecs",
         "us" => "usecs",
@@ -18,6 +27,7 @@ pub(super) fn write(unit: &str, slots: &[(u64, u64, u64)], mean: Option<f64>, to
     let largest = shown.iter().map(|(_, _, count)| *count).max().unwrap_or(0);
     let wide = shown.iter().any(|(_, high, _)| *high > u64::from(u32::MAX));
     let (bounds, bar) = if wide { (20, BAR / 2) } else { (10, BAR) };
+    let bar = bar.min(width.saturating_sub(2 * bounds + BESIDES)).max(1);
     if !shown.is_empty() {
         let heading = 2 * bounds + 4;
         let indent = heading - if wide { 29 } else { 19 };
@@ -39,7 +49,7 @@ mod tests {
 
     fn text(slots: &[(u64, u64, u64)], mean: Option<f64>) -> String {
         let mut out = String::new();
-        write("ns", slots, mean, 77, &mut out);
+        write("ns", slots, (mean, 77), usize::MAX, &mut out);
         out
     }
 

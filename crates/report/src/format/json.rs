@@ -428,7 +428,7 @@ mod tests {
             assert_parallel(&parsed(&comparison));
             for format in [crate::format::Format::Table, crate::format::Format::Csv] {
                 let mut out = Vec::new();
-                let style = crate::format::Style { width: 40, colour: true, rows: 2, brief: true };
+                let style = crate::format::Style { width: 40, colour: true, rows: 2, brief: true, people: true };
                 crate::format::write(&comparison, format, &style, &mut out).unwrap();
                 let text = String::from_utf8(out).unwrap();
                 prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{}", text);

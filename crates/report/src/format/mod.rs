@@ -2,7 +2,7 @@
 
 pub mod chain;
 mod csv;
-mod grid;
+pub(crate) mod grid;
 mod histogram;
 mod json;
 mod number;
@@ -11,6 +11,7 @@ mod samples;
 mod text;
 
 use crate::compare::Comparison;
+pub use grid::wrap;
 use std::io;
 
 /// A format.
@@ -35,11 +36,13 @@ pub struct Style {
     pub rows: usize,
     /// Omit tables without a known value; they are only named at the end.
     pub brief: bool,
+    /// Write each number of a list by itself, with the digits it has; else all of a column with the same decimals.
+    pub people: bool,
 }
 
 impl Default for Style {
     fn default() -> Style {
-        Style { width: 100, colour: false, rows: 20, brief: false }
+        Style { width: 100, colour: false, rows: 20, brief: false, people: false }
     }
 }
 
@@ -83,7 +86,7 @@ mod tests {
 
     #[test]
     fn narrow_and_coloured() {
-        let style = Style { width: 60, colour: true, rows: 2, brief: false };
+        let style = Style { width: 60, colour: true, rows: 2, ..Style::default() };
         assert_printed("compared_narrow", &printed(&compared(), Format::Table, &style));
     }
 

@@ -122,7 +122,9 @@ fn which(comparison: &Comparison, input: usize) -> Option<&str> {
 
 fn findings(comparison: &Comparison, found: &[(usize, Finding)], style: &Style, out: &mut String) {
     heading(if found.is_empty() { "Findings: none" } else { "Findings" }, style, out);
-    for (input, finding) in found.iter().take(FINDINGS) {
+    // Whoever wants all rows wants all findings.
+    let most = if style.rows == usize::MAX { usize::MAX } else { FINDINGS };
+    for (input, finding) in found.iter().take(most) {
         let input = which(comparison, *input).map_or(String::new(), |name| format!("{name}: "));
         for wrapped in wrap(&format!("{input}{}", finding.sentence), style.width) {
             let _ = writeln!(out, "{wrapped}");
@@ -136,14 +138,13 @@ fn findings(comparison: &Comparison, found: &[(usize, Finding)], style: &Style, 
                 let _ = write!(last, "   {}", Tone::Strong.paint(&std::mem::take(&mut command), style));
             }
         }
-        if !command.is_empty() {
-            detail.push(Tone::Strong.paint(&command, style));
-        }
+        let below = wrap(&command, style.width.saturating_sub(4)).into_iter().filter(|line| !line.is_empty());
+        detail.extend(below.map(|line| Tone::Strong.paint(&line, style)));
         for wrapped in detail {
             let _ = writeln!(out, "    {}", wrapped.trim_end());
         }
     }
-    more(found.len().saturating_sub(FINDINGS), "findings", style, out);
+    more(found.len().saturating_sub(most), "findings", style, out);
 }
 
 /// Cost, pressure, detail, fix and next step, where known.
@@ -351,8 +352,15 @@ fn single(body: &Body, style: &Style, out: &mut String) {
             grid.write(style, out);
             footnote(values.iter().flatten(), style, out);
         }
-        Body::Histogram { unit, slots, mean, total } => histogram::write(unit, slots, *mean, *total, out),
+        Body::Histogram { unit, slots, mean, total } => {
+            histogram::write(unit, slots, (*mean, *total), style.width, out)
+        }
     }
+}
+
+/// The cells of a column as text.
+fn texts<'a>(cells: impl Iterator<Item = &'a Cell> + Clone, style: &Style) -> Vec<String> {
+    if style.people { cells.map(|cell| number::printed(cell, None)).collect() } else { number::aligned(cells) }
 }
 
 /// Stands for the end of a row that is too short.
@@ -371,7 +379,7 @@ fn list(columns: &[Column], rows: &[Vec<Cell>], style: &Style, out: &mut String)
         let heading =
             if column.unit.is_empty() { column.label.clone() } else { format!("{} ({})", column.label, column.unit) };
         headings.push(if words { GridColumn::left(heading) } else { GridColumn::right(heading) });
-        for (line, (text, cell)) in lines.iter_mut().zip(number::aligned(cells.clone()).into_iter().zip(cells)) {
+        for (line, (text, cell)) in lines.iter_mut().zip(texts(cells.clone(), style).into_iter().zip(cells)) {
             line.push(Entry::new(text, if cell.na().is_some() { Tone::Faint } else { Tone::Plain }));
         }
     }

@@ -15,7 +15,7 @@ const ZONE: &[(&str, &str)] = &[
     ("present", "present"),
 ];
 
-/// `vmstat`, `node-vmstat`, `numastat`, `zoneinfo`, `meminfo`, `psi` and `cgroup`.
+/// `vmstat`, `node-vmstat`, `numastat`, `zoneinfo`, `meminfo`, `pressure`, `psi` and `cgroup`.
 pub fn tables(a: &Analysis) -> Vec<Table> {
     let c = &a.counters;
     vec![
@@ -24,6 +24,7 @@ pub fn tables(a: &Analysis) -> Vec<Table> {
         per_node(c, "numastat", "numastat", "NUMA allocation counters per node", true),
         zones(c),
         changes(c, "meminfo", "meminfo", "Changed values of /proc/meminfo"),
+        super::pressure::table(c),
         changes(c, "psi", "psi", "Pressure stall information (PSI)"),
         changes(c, "cgroup", "cgroup", "Changed cgroup counters"),
     ]

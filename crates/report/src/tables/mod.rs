@@ -21,6 +21,7 @@ pub mod numa;
 mod numa_health;
 mod numa_placement;
 pub mod postprocess;
+mod pressure;
 pub mod process;
 pub mod reclaim;
 pub mod slab;

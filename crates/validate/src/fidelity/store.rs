@@ -130,8 +130,8 @@ impl<T> Run<T> {
         for Zone { key, at, names, values } in &self.held.zones {
             analysis.counters(&CounterRow { source: "zoneinfo", key, names, values, at: *at });
         }
-        let (state, outcome) = (self.held.state.clone(), Default::default());
-        Ok(state_of(&Analysed { analysis, outcome, results: None, state, scenario: None, resolved: None })?)
+        let (state, outcome, about) = (self.held.state.clone(), Default::default(), Default::default());
+        Ok(state_of(&Analysed { analysis, outcome, results: None, state, scenario: None, resolved: None, about })?)
     }
 }
 

@@ -1,0 +1,186 @@
+//! The cgroups and processes that matter: one line each, at most [`MOST`].
+
+use super::strip::limit;
+use super::{Line, Subject, cut, parts_that_fit};
+use crate::format::grid::Tone;
+use crate::model::{Better, Body, Metric};
+use crate::units;
+use mmtwin_analysis::Analysis;
+use mmtwin_analysis::reclaim::Process;
+use mmtwin_analysis::tasks::Task;
+use mmtwin_event::Kind;
+use std::collections::BTreeMap;
+
+/// Most lines, and most of them of each kind.
+const MOST: usize = 6;
+const WORK: usize = 3;
+const CGROUPS: usize = 2;
+const KSWAPD: usize = 2;
+/// Longest name.
+const NAME: usize = 20;
+
+/// Who, and what is known of it, most important first.
+struct Actor {
+    name: String,
+    facts: Vec<String>,
+}
+
+pub(super) fn lines(subject: &Subject<'_>, width: usize) -> Vec<Line> {
+    let work = first(workload(subject), WORK);
+    let cgroups = first(cgroups(subject), CGROUPS);
+    let (mut processes, kswapds) = reclaimers(subject);
+    let kswapds = first(kswapds, KSWAPD);
+    let room = MOST.saturating_sub(work.len() + cgroups.len() + kswapds.len());
+    let more = processes.len().saturating_sub(room);
+    processes.truncate(room);
+    if let Some(last) = processes.last_mut().filter(|_| more > 0) {
+        last.facts.insert(1.min(last.facts.len()), format!("and {more} more"));
+    }
+    let all: Vec<Actor> = work.into_iter().chain(cgroups).chain(processes).chain(kswapds).collect();
+    // What has no name is a figure of its own: it takes the whole line.
+    let named = all.iter().filter(|actor| !actor.name.is_empty());
+    let longest = named.map(|actor| actor.name.chars().count()).max().unwrap_or(0).min(NAME);
+    let line = |actor: &Actor| {
+        if actor.name.is_empty() {
+            return Line::new(Tone::Plain, parts_that_fit(&actor.facts, width));
+        }
+        let facts = parts_that_fit(&actor.facts, width.saturating_sub(longest + 2));
+        Line::new(Tone::Plain, format!("{:<longest$}  {facts}", cut(&actor.name, longest)))
+    };
+    all.iter().map(line).collect()
+}
+
+fn first(mut actors: Vec<Actor>, most: usize) -> Vec<Actor> {
+    actors.truncate(most);
+    actors
+}
+
+/// What the workload of a scenario achieved: its rates, where it has any. What fills memory first says least.
+fn workload(subject: &Subject<'_>) -> Vec<Actor> {
+    let table = subject.report.tables.iter().find(|table| table.name == "workload");
+    let Some(Body::Metric(rows)) = table.map(|table| &table.body) else { return Vec::new() };
+    let rates: Vec<&Metric> = rows.iter().filter(|row| row.better == Better::Higher && row.unit == "/s").collect();
+    let times: Vec<&Metric> = rows.iter().filter(|row| row.better == Better::Lower && row.unit == "ns").collect();
+    let mut chosen = if rates.is_empty() { times } else { rates };
+    chosen.sort_by_key(|row| row.label.contains("/populate:"));
+    let more = chosen.len().saturating_sub(WORK);
+    let mut actors: Vec<Actor> = chosen.into_iter().take(WORK).filter_map(figure).collect();
+    if let Some(last) = actors.last_mut().filter(|_| more > 0) {
+        last.facts.push(format!("{more} more figures"));
+    }
+    actors
+}
+
+/// `boxed/0: zipf file: accesses per second` as `boxed/0: zipf file: 14,764 accesses/s`.
+fn figure(row: &Metric) -> Option<Actor> {
+    let value = row.value.number()?;
+    let value = if row.unit == "ns" { units::time(value) } else { units::count(value) };
+    let (of, what) = row.label.rsplit_once(": ").unwrap_or(("", &row.label));
+    let what = match (what.strip_suffix(" per second"), what.strip_prefix("time ")) {
+        (Some(things), _) => format!("{value} {things}/s"),
+        (None, Some(per)) => format!("{value} {per}"),
+        (None, None) => format!("{what} {value}"),
+    };
+    let fact = if of.is_empty() { what } else { format!("{of}: {what}") };
+    Some(Actor { name: String::new(), facts: vec![fact] })
+}
+
+/// Cgroups with counters, those with most pressure and most hits of their limit first.
+fn cgroups(subject: &Subject<'_>) -> Vec<Actor> {
+    let counters = &subject.analysis.counters;
+    let mut all: Vec<(f64, u64, u64, Actor)> = Vec::new();
+    for key in counters.keys("cgroup") {
+        let grown = |names: [&str; 2]| names.iter().find_map(|name| counters.delta("cgroup", key, name));
+        let series = ["memory.current", "memory.usage_in_bytes"].map(|name| counters.series("cgroup", key, name));
+        let usage = series.iter().flatten().filter_map(|(_, value)| *value).max();
+        let mut facts = Vec::new();
+        if let Some(usage) = usage {
+            let of = limit(subject, key).map_or(String::new(), |limit| format!(" of {}", units::bytes(limit)));
+            facts.push(format!("up to {}{of}", units::bytes(usage as f64)));
+        }
+        let waited = counters.delta("cgroup", key, "memory.pressure.some_total");
+        let share = waited.zip(counters.seconds("cgroup", key)).map(|(us, s)| us as f64 / 1e4 / s);
+        facts.extend(share.filter(|share| *share > 0.0).map(|share| format!("PSI some {}", units::percent(share))));
+        let kills = grown(["memory.events.oom_kill", "memory.oom_control.oom_kill"]).unwrap_or(0);
+        facts.extend((kills > 0).then(|| units::counted(kills, "OOM kill")));
+        let hits = grown(["memory.events.max", "memory.failcnt"]).unwrap_or(0);
+        facts.extend((hits > 0).then(|| format!("limit hit {}", units::counted(hits, "time"))));
+        let scanned = counters.delta("cgroup", key, "memory.stat.pgsteal").filter(|pages| *pages > 0);
+        facts.extend(scanned.map(|pages| format!("{} reclaimed", units::pages(pages as f64))));
+        if !facts.is_empty() {
+            all.push((share.unwrap_or(0.0), hits, usage.unwrap_or(0), Actor { name: key.into(), facts }));
+        }
+    }
+    all.sort_by(|a, b| b.0.total_cmp(&a.0).then((b.1, b.2).cmp(&(a.1, a.2))));
+    all.into_iter().map(|(.., actor)| actor).collect()
+}
+
+/// Tasks of one name.
+#[derive(Default)]
+struct Tasks {
+    pid: i32,
+    tasks: u64,
+    reclaims: u64,
+    stalled: u128,
+    awake: u128,
+    reclaimed: u64,
+    scanned: u64,
+}
+
+/// Those that stalled in reclaim, longest first, and the kswapds.
+fn reclaimers(subject: &Subject<'_>) -> (Vec<Actor>, Vec<Actor>) {
+    let analysis = subject.analysis;
+    let (mut tasks, mut kswapds): (BTreeMap<String, Tasks>, BTreeMap<String, Tasks>) = Default::default();
+    for (task, process) in analysis.reclaimers() {
+        if task.kswapd || process.kswapd.is_some() {
+            add(analysis, kswapds.entry(task.name()).or_default(), task, process);
+        } else if process.begins.iter().any(|n| *n > 0) || process.reclaimed.all > 0 {
+            add(analysis, tasks.entry(task.name()).or_default(), task, process);
+        }
+    }
+    // That of findings: the trace may be shorter than the command.
+    let elapsed = mmtwin_analysis::findings::elapsed(analysis).map(|ns| ns as f64);
+    let share = |ns: u128| match elapsed {
+        Some(elapsed) => format!("{} ({})", units::time(ns as f64), units::percent(ns as f64 * 100.0 / elapsed)),
+        None => units::time(ns as f64),
+    };
+    let known = analysis.recorded.has(Kind::MmVmscanLruShrinkInactive);
+    let pages = |of: &Tasks| {
+        let figures = [(of.reclaimed, "reclaimed"), (of.scanned, "scanned")];
+        let text = |(pages, what): (u64, &str)| format!("{} {what}", units::pages(pages as f64));
+        figures.into_iter().filter(|_| known && of.scanned > 0).map(text).collect::<Vec<_>>()
+    };
+    let mut tasks: Vec<(String, Tasks)> = tasks.into_iter().collect();
+    tasks.sort_by(|(a, x), (b, y)| (y.stalled, y.reclaimed).cmp(&(x.stalled, x.reclaimed)).then(a.cmp(b)));
+    let stalled = |(name, of): (String, Tasks)| {
+        let mut facts = Vec::new();
+        if of.stalled > 0 {
+            facts.push(format!("stalled {} in {}", share(of.stalled), units::counted(of.reclaims, "reclaim")));
+        } else if of.reclaims > 0 {
+            facts.push(units::counted(of.reclaims, "reclaim"));
+        }
+        facts.extend(pages(&of));
+        let name = if of.tasks > 1 { format!("{name} ({} tasks)", of.tasks) } else { format!("{name} ({})", of.pid) };
+        Actor { name, facts }
+    };
+    let mut kswapds: Vec<(String, Tasks)> =
+        kswapds.into_iter().filter(|(_, of)| of.awake > 0 || of.scanned > 0).collect();
+    kswapds.sort_by(|(a, x), (b, y)| (y.awake, y.reclaimed).cmp(&(x.awake, x.reclaimed)).then(a.cmp(b)));
+    let awake = |(name, of): (String, Tasks)| {
+        let mut facts = Vec::new();
+        facts.extend((of.awake > 0).then(|| format!("awake {}", share(of.awake))));
+        facts.extend(pages(&of));
+        Actor { name, facts }
+    };
+    (tasks.into_iter().map(stalled).collect(), kswapds.into_iter().map(awake).collect())
+}
+
+fn add(analysis: &Analysis, sum: &mut Tasks, task: &Task, process: &Process) {
+    sum.pid = task.pid;
+    sum.tasks += 1;
+    sum.reclaims += process.begins.iter().sum::<u64>();
+    sum.stalled += process.stalls.sum;
+    sum.awake += process.kswapd.as_ref().map_or(0, |kswapd| kswapd.awake_within(analysis.span));
+    sum.reclaimed = sum.reclaimed.saturating_add(process.reclaimed.all);
+    sum.scanned = sum.scanned.saturating_add(process.scanned.all);
+}
