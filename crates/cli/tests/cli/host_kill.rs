@@ -4,7 +4,7 @@
 //! By default a few kills, in mount namespaces in which the sysctl that is written is a plain file. MMTWIN_HOST_KILLS
 //! sets how many, and then the machine's own sysctl is written; MMTWIN_HOST_SEED sets the first seed.
 
-use super::support::{command, mmtwin, root, scratch, skipped};
+use super::support::{command, mmtwin, root, scratch, skipped, with_signals};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -128,7 +128,8 @@ impl Machine {
     /// Starts a run.
     fn start(&self) -> Run {
         let scenario = self.scenario();
-        let mut run = self.program(&["run".as_ref(), "--on".as_ref(), "host".as_ref(), scenario.as_os_str()]);
+        let run = self.program(&["run".as_ref(), "--on".as_ref(), "host".as_ref(), scenario.as_os_str()]);
+        let mut run = with_signals(&run);
         run.env("TMPDIR", self.folder.path());
         let said = fs::File::create(self.folder.path().join("said")).expect("a file");
         Run(run.stdout(Stdio::null()).stderr(said).spawn().expect("the program"))

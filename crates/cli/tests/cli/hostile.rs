@@ -1,7 +1,7 @@
 //! Inputs made or found that would take all memory, all time or all of the disk, and what else stands where a file
 //! should be. Address space is limited where memory is the question, so that a failure is one of the test alone.
 
-use super::support::{V6, command, gunzip, mmtwin, ok, recording, root, scratch};
+use super::support::{V6, command, gunzip, mmtwin, ok, recording, root, scratch, with_signals};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -132,8 +132,9 @@ fn archives_are_unpacked_within_bounds() {
 fn a_signal_removes_what_was_unpacked() {
     for signal in ["TERM", "HUP", "INT"] {
         let scratch = scratch();
-        let mut child = command(["report", "-"])
-            .env("TMPDIR", scratch.path())
+        let mut report = command(["report", "-"]);
+        report.env("TMPDIR", scratch.path());
+        let mut child = with_signals(&report)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

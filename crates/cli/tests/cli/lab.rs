@@ -1,6 +1,6 @@
 //! The lab from outside: what is missing or too small is named, and whatever happens, nothing is left behind.
 
-use crate::support::{command, root, scratch, skipped};
+use crate::support::{command, root, scratch, skipped, with_signals};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -143,19 +143,9 @@ fn a_machine_larger_than_the_host_is_refused() {
     assert!(message.contains("machine.node.cpus: 300 CPUs: a guest has at most 255"), "{message}");
 }
 
-/// Sends Ctrl-C after some time, and waits for the end. Tests that run in the background may have it ignored, which a
-/// program inherits until it takes note of signals itself.
+/// Sends Ctrl-C after some time, and waits for the end.
 fn interrupt(command: Command, after: Duration) -> (u32, Output) {
-    let mut told = Command::new("/usr/bin/env");
-    told.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => told.env(name, value),
-            None => told.env_remove(name),
-        };
-    }
-    told.current_dir(command.get_current_dir().unwrap_or(&root()));
-    let child = told.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
+    let child = with_signals(&command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
     let pid = child.id();
     // Until then it is `env`, which may have it ignored still.
     let begun = || fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("mmtwin"));

@@ -1,7 +1,7 @@
 //! `mmtwin record` on this machine. What needs tracefs, root or a memory cgroup reports it and is skipped without.
 
 use super::bad_input::damage_recording;
-use super::support::{cell, command, finding_keys, mmtwin, report_json, scratch, skipped, value};
+use super::support::{cell, command, finding_keys, mmtwin, report_json, scratch, skipped, value, with_signals};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -170,7 +170,8 @@ impl Drop for Recorder {
 /// A recorder that runs until it is reported to end; returns when its recording has pages and several samples.
 fn start(output: &Path) -> Recorder {
     let events = ["-e", "kmem:mm_page_alloc,kmem:mm_page_free", "-I", "100ms"];
-    let child = record(output, &events, "").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
+    let mut child = with_signals(&record(output, &events, ""));
+    let child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
     let (mut recorder, began) = (Recorder(Some(child)), Instant::now());
     let (mut grown, mut size) = (0, 0);
     let mut filled = || {

@@ -28,6 +28,22 @@ pub fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Comma
     command
 }
 
+/// A command on which signals have their usual effect: tests may run below `nohup` or in the background of a shell, which
+/// ignore some, and a program inherits that.
+pub fn with_signals(command: &Command) -> Command {
+    // By its path: a test may have a PATH of its own.
+    let mut usual = Command::new("/usr/bin/env");
+    usual.arg("--default-signal=HUP,INT,TERM").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => usual.env(name, value),
+            None => usual.env_remove(name),
+        };
+    }
+    usual.current_dir(command.get_current_dir().unwrap_or(&root())).stdin(Stdio::null());
+    usual
+}
+
 /// How a run ended.
 pub struct Run {
     pub status: i32,
