@@ -96,7 +96,10 @@ pub fn analysed(file: Result<InputFile, Error>) -> Result<(Analysed, u64), Error
     let (mut analysis, mut all) = (Analysis::default(), Everything::default());
     let outcome = input.read(&mut Both(&mut analysis, &mut all))?;
     let digest = all.digest(&outcome);
-    Ok((Analysed { analysis, outcome, results, state, scenario: None, resolved: None }, digest))
+    Ok((
+        Analysed { analysis, outcome, about: Default::default(), results, state, scenario: None, resolved: None },
+        digest,
+    ))
 }
 
 /// Reads an input and prints every table of it in a format.

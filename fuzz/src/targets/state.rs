@@ -57,6 +57,7 @@ pub fn run(input: &[u8]) -> Seen {
     let analysed = Analysed {
         analysis: Analysis::default(),
         outcome: Outcome::default(),
+        about: Default::default(),
         results: None,
         state: Some(state),
         scenario: None,

@@ -5,7 +5,8 @@ use super::words::{count, percent, size};
 use super::{Finding, Pressure, cgroup_limit, grade};
 use crate::Analysis;
 
-/// Percent of the limit in use, at the end or at most: it may have ended before the recording. The kernel charges in batches, so a cgroup at its limit is a little below.
+/// Percent of the limit in use, at the end or at most: its tasks may have ended before the recording. The kernel charges in
+/// batches, so a cgroup at its limit is a little below.
 const MIN_PERCENT: f64 = 95.0;
 /// Times that the limit was hit or `memory.high` exceeded: fewer are a start-up that reaches it once.
 const MIN_HITS: u64 = 100;
@@ -30,7 +31,10 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         size(limit),
         count(hits)
     );
-    let anon = cgroup.anon().map(|bytes| (bytes, bytes as f64 * 100.0 / limit.max(1) as f64));
+    // What is recorded last tells of the time at the limit only while it is still held there.
+    let percent_now = cgroup.usage()? as f64 * 100.0 / limit.max(1) as f64;
+    let anon = cgroup.anon().filter(|_| percent_now >= MIN_PERCENT);
+    let anon = anon.map(|bytes| (bytes, bytes as f64 * 100.0 / limit.max(1) as f64));
     if let Some((bytes, part)) = anon {
         sentence += &format!("; {} ({}) is anonymous or shared memory", size(bytes), percent(part));
     }
@@ -76,6 +80,25 @@ mod tests {
         let expected = "cgroup /web used 99 % of its limit of 100 MiB, which it hit 1,500 times; 90 MiB (90 %) is \
                         anonymous or shared memory";
         assert_eq!((f.sentence.as_str(), f.detail.as_str()), (expected, "an OOM kill is near unless it can swap"));
+    }
+
+    #[test]
+    fn memory_of_tasks_that_have_ended_is_not_told() {
+        let mut r = Recording::default();
+        let (limit, peak) = (100 << 20, 100 << 20);
+        r.counters(
+            "cgroup",
+            "/web",
+            &[
+                ("memory.max", limit, limit),
+                ("memory.current", 0, 1 << 20),
+                ("memory.peak", 0, peak),
+                ("memory.events.max", 0, 500),
+                ("memory.stat.anon", 0, 0),
+            ],
+        );
+        let sentence = check(&r.analysis).unwrap().sentence;
+        assert_eq!(sentence, "cgroup /web used 100 % of its limit of 100 MiB, which it hit 500 times");
     }
 
     #[test]
