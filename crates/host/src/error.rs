@@ -1,6 +1,6 @@
 //! What can stop a recording.
 
-use crate::workload::refuse::Refusals;
+use crate::workload::refusal::Refusals;
 use mmtwin_event::manifest::Exit;
 
 /// Why this machine could not be recorded as asked.

@@ -104,6 +104,11 @@ fn opened(ran: &RunOutcome) -> (Recording, Results, Seen) {
     (recording, results, seen)
 }
 
+/// A thread's faults are counted, so a few are of its stack and of the program, which the kernel may unmap.
+fn faults_of(pages: u64, faults: u64) -> bool {
+    (pages..=pages + 20).contains(&faults)
+}
+
 /// A process with a region of 64 MiB.
 fn heap(threads: u32) -> String {
     format!(
@@ -124,9 +129,10 @@ fn a_first_touch_of_every_page_is_a_fault_each() {
     let (recording, results, seen) = opened(&ran);
     assert_eq!(results.ending, Ending::Completed);
     let [first, again] = results.phases.as_slice() else { panic!("{:?}", results.phases) };
-    let of = |access: &AccessResult| (access.touches, access.faults, access.threads);
-    assert_eq!(of(&first.accesses[0]), (16384, 16384, 1));
-    assert_eq!(of(&again.accesses[0]), (20000, 0, 1));
+    let of = |access: &AccessResult| (access.touches, access.threads);
+    assert_eq!((of(&first.accesses[0]), of(&again.accesses[0])), ((16384, 1), (20000, 1)));
+    assert!(faults_of(16384, first.accesses[0].faults), "{} faults", first.accesses[0].faults);
+    assert!(faults_of(0, again.accesses[0].faults), "{} faults", again.accesses[0].faults);
     let latency = first.accesses[0].latency.as_ref().unwrap();
     assert_eq!(latency.slots.iter().map(|(_, count)| count).sum::<u64>(), 16384);
     assert!(latency.slots.iter().all(|(least, _)| *least == 0 || least.is_power_of_two()) && latency.mean > 0.0);
@@ -166,7 +172,7 @@ fn threads_touch_exactly_the_pages_of_their_programs() {
     assert_eq!([of(&phase.accesses[0]), of(&phase.accesses[1])], [("r".into(), 9000, 3), ("own".into(), 600, 2)]);
     // Two threads can fault on one page at the same moment, so there may be more faults than pages, not fewer.
     assert!(phase.accesses[0].faults >= touched[0] && phase.accesses[0].faults <= 9000);
-    assert_eq!(phase.accesses[1].faults, touched[1]);
+    assert!(faults_of(touched[1], phase.accesses[1].faults), "{} faults", phase.accesses[1].faults);
 }
 
 #[test]

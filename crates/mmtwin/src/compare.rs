@@ -1,6 +1,6 @@
 //! Traces and runs side by side.
 
-use crate::Analysed;
+use crate::{Analysed, scenarios};
 use mmtwin_report::compare::{Comparison, compare as join};
 use mmtwin_report::tables;
 
@@ -28,5 +28,10 @@ pub fn compare(columns: &[(&str, &[Analysed])]) -> Comparison {
         report.tables.extend(tables::reclaim::per_context(&analysed.analysis));
         report
     };
-    join(columns.iter().map(|(name, inputs)| (name.to_string(), inputs.iter().map(report).collect())).collect())
+    let reports = columns.iter().map(|(name, inputs)| (name.to_string(), inputs.iter().map(report).collect()));
+    let mut comparison = join(reports.collect());
+    if let Some(notes) = scenarios::notes(columns.iter().flat_map(|(_, inputs)| *inputs)) {
+        comparison.notes = notes;
+    }
+    comparison
 }

@@ -33,6 +33,7 @@ mod compare;
 mod error;
 mod reading;
 pub mod running;
+pub mod scenarios;
 
 /// The crate of the record batches.
 pub use arrow_array;

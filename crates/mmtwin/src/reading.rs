@@ -83,14 +83,17 @@ impl Trace {
         let mut analysis = Analysis::default();
         let outcome = self.read(&mut analysis, progress)?;
         let recording = self.recording();
+        let resolved = recording.and_then(|recording| recording.manifest.scenario.clone());
+        let today = resolved.as_ref().and_then(|value| mmtwin_scenario::from_json(value).ok());
+        let stored = recording.and_then(|recording| recording.manifest.scenario_hash.clone());
         Ok(Analysed {
             about: recording.map_or_else(About::default, about::of_recording),
             analysis,
             outcome,
             results: recording.and_then(|recording| recording.results.clone()),
             state: recording.and_then(|recording| recording.state.clone()),
-            scenario: recording.and_then(|recording| recording.manifest.scenario_hash.clone()),
-            resolved: recording.and_then(|recording| recording.manifest.scenario.clone()),
+            scenario: today.map(|scenario| scenario.hash()).or(stored),
+            resolved,
         })
     }
 
@@ -151,9 +154,9 @@ pub struct Analysed {
     pub results: Option<Results>,
     /// What the machine held when the workload began.
     pub state: Option<State>,
-    /// Hash of the scenario that ran.
+    /// Hash of the scenario that ran, with the keys of today: an older recording has that of the same scenario today.
     pub scenario: Option<String>,
-    /// The scenario itself, resolved.
+    /// The scenario itself, resolved, as it was recorded; [`scenarios::of_today`](crate::scenarios::of_today) translates it.
     pub resolved: Option<serde_json::Value>,
     /// What else the input says of itself.
     pub about: About,

@@ -3,8 +3,8 @@
 //! A refault alone says that a page was evicted and is used again. What it means depends on how long it was away
 //! (refault distance: pages evicted in between), on whether the kernel counted it to the working set (activation), and
 //! on whether somebody waited. Events of the page cache tell the distance; they are not recorded unless asked for.
-//! Otherwise it follows from two counters over time: if pages come back in the order in which they left, those that come back now left when as many had been evicted as have come back
-//! so far, and what was evicted since is their distance.
+//! Otherwise it follows from two counters over time: if pages come back in the order in which they left, those that come
+//! back now left when as many had been evicted as have come back so far, and what was evicted since is their distance.
 
 use super::cgroup::{Cgroup, at_its_limit, with_most_refaults};
 use super::words::{count, pages, percent, share, time};
@@ -68,7 +68,7 @@ pub struct Refaults<'a> {
     pub activated: Option<u64>,
     /// The cgroup that had most of them.
     pub cgroup: Option<Cgroup<'a>>,
-    /// Pages that memory, or the limit of the cgroup, can hold.
+    /// Pages that memory, or the limit of the cgroup, can hold; `None`: only cgroups reclaimed, and which is not known.
     pub capacity: Option<u64>,
     /// Pages evicted between a page's eviction and its return, on average.
     pub distance: Option<u64>,
@@ -89,11 +89,12 @@ impl<'a> Refaults<'a> {
         let freed = freed(a)?;
         let one = |name: &str| a.counters.vmstat(name);
         let most = with_most_refaults(a).filter(|(n, _)| n.saturating_mul(2) >= total).map(|(_, cgroup)| cgroup);
-        let cgroup = most.or_else(|| at_its_limit(a).filter(|_| reclaims_for_cgroups_only(a)));
+        let only_cgroups = reclaims_for_cgroups_only(a);
+        let cgroup = most.or_else(|| at_its_limit(a).filter(|_| only_cgroups));
         let limit = cgroup.and_then(|cgroup| cgroup.limit()).map(|bytes| bytes / 4096);
         let pressure = Pressure::of(a, cgroup.map(|cgroup| cgroup.key));
         let (refaulted, evicted) = (over_time(&a.counters, REFAULTS), over_time(&a.counters, FREED));
-        let capacity = limit.or_else(|| memory(&a.counters));
+        let capacity = limit.or_else(|| memory(&a.counters).filter(|_| !only_cgroups));
         // Where pages of files were seen to leave and to return, that is exact.
         let seen = a.filemap.distance().filter(|_| a.filemap.returned >= MIN_RETURNED);
         let (distance, away) = seen.or_else(|| distance(&refaulted, &evicted, capacity)).unzip();
@@ -343,6 +344,25 @@ mod tests {
             ]);
             r.counters("cgroup", "/box", &[("memory.events.max", 0, 3_139)]);
             assert_eq!(Refaults::of(&r.analysis).unwrap().cgroup.map(|cgroup| cgroup.key), of);
+        }
+    }
+
+    #[test]
+    fn a_cgroup_that_was_not_recorded_has_no_known_capacity() {
+        for (scanned, capacity) in [(0, None), (9, Some(5_000_000))] {
+            let mut r = Recording::default();
+            r.vmstat(&[
+                ("workingset_refault_file", 0, 90_000),
+                ("pgsteal_file", 0, 100_000),
+                ("pgscan_kswapd", 0, scanned),
+                ("allocstall_normal", 0, 0),
+                ("nr_inactive_anon", 0, 0),
+                ("nr_active_anon", 0, 0),
+                ("nr_inactive_file", 0, 0),
+                ("nr_active_file", 0, 0),
+                ("nr_free_pages", 5_000_000, 5_000_000),
+            ]);
+            assert_eq!(Refaults::of(&r.analysis).unwrap().capacity, capacity);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Files behind regions: made by the recorder before the run, without a name, so that nothing is left behind however
 //! the run ends. Workers open them as `/proc/PID/fd/N`.
 
-use super::refuse::Refusal;
+use super::refusal::Refusal;
 use super::worker;
 use crate::Error;
 use mmtwin_scenario::Scenario;

@@ -1,7 +1,7 @@
 //! What a real machine is spared, though its kernel would take it: values of sysctls with which it would hardly run on,
 //! and more threads and locked memory than leave it room. Guests may have all of them.
 
-use super::refuse::Refusal;
+use super::refusal::Refusal;
 use super::worker;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::units::Bytes;

@@ -22,6 +22,7 @@ mod oom;
 mod pace;
 mod placement;
 mod policy;
+pub mod refusal;
 pub mod refuse;
 mod run;
 mod settings;

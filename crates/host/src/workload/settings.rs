@@ -1,7 +1,7 @@
 //! What a run changes of the machine, put back when it ends, however it does: cgroups, and what actions set.
 
 use super::Arm;
-use super::refuse::Refusal;
+use super::refusal::Refusal;
 use super::worker;
 use crate::cgroup::{Mount, Version, mounts};
 use crate::restore::{Change, Changes};

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use mmtwin::Analysed;
+use mmtwin::scenarios::{differences, of_today};
 use mmtwin_report::fidelity::{self, Fidelity, Observed};
 use mmtwin_scenario::units::Time;
 use serde_json::Value;
@@ -25,9 +26,8 @@ pub fn of_sides(sides: &[Vec<Analysed>]) -> Result<Option<Fidelity>, Error> {
     let mut runs = kernel.iter().chain(twin);
     let Some(base) = runs.next() else { return Ok(None) };
     if let Some(other) = runs.find(|run| run.scenario != base.scenario) {
-        let mut found = Vec::new();
-        let value = |run: &Analysed| run.resolved.clone().unwrap_or_default();
-        differences(&value(base), &value(other), String::new(), &mut found);
+        let value = |run: &Analysed| of_today(run.resolved.as_ref().unwrap_or_default());
+        let mut found = differences(&value(base), &value(other));
         let more = found.len().checked_sub(SHOWN).filter(|more| *more > 0);
         found.truncate(SHOWN);
         let more = more.map_or_else(String::new, |more| format!("\n  and {more} more"));
@@ -45,40 +45,13 @@ pub fn of_sides(sides: &[Vec<Analysed>]) -> Result<Option<Fidelity>, Error> {
     Ok(Some(fidelity::compare(&observed(kernel), &observed(twin), &[])))
 }
 
-/// Where two resolved scenarios differ, but for what does not decide a run.
-fn differences(a: &Value, b: &Value, path: String, found: &mut Vec<String>) {
-    if ["title", "machine.name", "machine.figure", "run.seed"].contains(&path.as_str()) {
-        return;
-    }
-    let below = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) => {
-            let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
-            keys.sort();
-            keys.dedup();
-            for key in keys {
-                let side = |object: &serde_json::Map<String, Value>| object.get(key).cloned().unwrap_or_default();
-                differences(&side(a), &side(b), below(key), found);
-            }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                differences(a, b, below(&format!("#{i}")), found);
-            }
-        }
-        _ if a == b => {}
-        _ => found.push(format!("{path}: {a} against {b}")),
-    }
-}
-
 /// Where a scenario differs from what a guest was asked for when it was recorded. How fast the machine is decides
 /// nothing there, nor what a bundle says of its kernel, and what scenarios could not say then it was not asked for.
 pub(super) fn asked_of_guest(recorded: &Value, today: &Value) -> Vec<String> {
     let (mut recorded, mut today) = (recorded.clone(), today.clone());
     forget_new(&recorded, &mut today);
     [&mut recorded, &mut today].into_iter().for_each(round);
-    let mut found = Vec::new();
-    differences(&recorded, &today, String::new(), &mut found);
+    let mut found = differences(&recorded, &today);
     let disks = [
         "machine.disk.bandwidth",
         "machine.disk.queue_depth",
@@ -147,14 +120,5 @@ mod tests {
             "process.#0.threads: 1 against null",
         ];
         assert_eq!(asked_of_guest(&recorded, &today), found);
-    }
-
-    #[test]
-    fn differences_have_their_place() {
-        let a = json!({"kernel": {"thp": "never", "hz": 250}, "process": [{"threads": 1}], "run": {"seed": 1}});
-        let b = json!({"kernel": {"thp": "always", "hz": 250}, "process": [{"threads": 2}], "run": {"seed": 2}});
-        let mut found = Vec::new();
-        differences(&a, &b, String::new(), &mut found);
-        assert_eq!(found, ["kernel.thp: \"never\" against \"always\"", "process.#0.threads: 1 against 2"]);
     }
 }
