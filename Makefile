@@ -84,7 +84,8 @@ fidelity-refresh: build lab
 	$(BIN) fidelity --refresh --write-docs $(ARGS)
 	git diff --stat -- docs/fidelity.md docs/fidelity scenarios/fidelity
 
-# Tests that boot several guests each: runs that are equal byte by byte, disks of any latency on every kernel.
+# Tests with guests that take long: runs that are equal byte by byte, disks of any latency, modules that come and go, the
+# older kernel's purge.
 lab-again: setup
 	$(CARGO) test --package mmtwin-lab -- --ignored
 

@@ -130,10 +130,10 @@ build_dm_delay() {
 build_agent() {
     command -v cargo >/dev/null || { lacking "mmtwin-agent: it needs cargo"; return 0; }
     target=x86_64-unknown-linux-gnu
-    if RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --profile agent \
+    if RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --profile golden \
         --package mmtwin-host --bin mmtwin-agent --target "$target" --target-dir target/agent; then
         # By what is in it: one built elsewhere may be newer and not this tree's.
-        built=target/agent/$target/agent/mmtwin-agent
+        built=target/agent/$target/golden/mmtwin-agent
         cmp -s "$built" "$lab/mmtwin-agent" || { cp "$built" "$lab/mmtwin-agent.$$" && mv "$lab/mmtwin-agent.$$" "$lab/mmtwin-agent"; }
     else
         lacking "mmtwin-agent: it could not be built"

@@ -134,7 +134,7 @@ fn two_runs_are_equal(release: &str) {
 }
 
 #[test]
-#[ignore = "several guests: make lab-again"]
+#[ignore = "guests that take long: make lab-again"]
 fn files_and_swap_of_6_1_are_equal_byte_by_byte() {
     two_runs_are_equal("6.1");
 }
@@ -145,6 +145,7 @@ fn files_and_swap_of_6_12_are_equal_byte_by_byte() {
 }
 
 #[test]
+#[ignore = "guests that take long: make lab-again"]
 fn synchronous_devices_are_memory_itself() {
     let directory = tempfile::tempdir().expect("directory");
     let sets = ["machine.disk.latency=\"0 ns\"", "machine.swap.synchronous=true"];
@@ -216,7 +217,7 @@ fn a_disk_is_as_slow_as_asked() {
 }
 
 #[test]
-#[ignore = "several guests: make lab-again"]
+#[ignore = "guests that take long: make lab-again"]
 fn a_disk_is_as_slow_as_asked_on_every_kernel() {
     let directory = tempfile::tempdir().expect("directory");
     for release in ["6.1", "6.12"] {

@@ -148,7 +148,7 @@ fn memory_without_cpus_is_a_lower_tier() {
 }
 
 #[test]
-#[ignore = "several guests: make lab-again"]
+#[ignore = "guests that take long: make lab-again"]
 fn two_exact_runs_are_equal_byte_by_byte() {
     let Some(bench) = Bench::new("6.1", Mode::Exact) else { return };
     let scenario = scenario(FOUR_NODES, "6.1", "");

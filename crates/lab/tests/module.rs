@@ -229,6 +229,7 @@ fn areas_are_purged_per_node_on_the_newer_kernel() {
 }
 
 #[test]
+#[ignore = "guests that take long: make lab-again"]
 fn areas_are_purged_by_one_pass_on_the_older_kernel() {
     let Some((phase, seen)) = vmalloc("6.1", "[]") else { return };
     assert!(seen.purges.is_empty(), "it has no such event");
@@ -239,6 +240,7 @@ fn areas_are_purged_by_one_pass_on_the_older_kernel() {
 }
 
 #[test]
+#[ignore = "guests that take long: make lab-again"]
 fn a_test_that_would_last_longer_ends_with_its_phase() {
     let Some(guest) = guest("6.12", Mode::Smp) else { return };
     let (results, _) = run(
@@ -259,7 +261,7 @@ fn a_test_that_would_last_longer_ends_with_its_phase() {
 }
 
 #[test]
-#[ignore = "several guests: make lab-again"]
+#[ignore = "guests that take long: make lab-again"]
 fn two_exact_runs_are_equal_byte_by_byte() {
     let Some(guest) = guest("6.12", Mode::Exact) else { return };
     let workload = "[[process]]\nname = \"p\"\nthreads = 4\n\
@@ -281,6 +283,7 @@ fn two_exact_runs_are_equal_byte_by_byte() {
 }
 
 #[test]
+#[ignore = "guests that take long: make lab-again"]
 fn modules_that_come_and_go_purge_areas() {
     let cycle = "[[process]]\nname = \"cycle\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"module-cycle\"\n\
                  name = \"xfs\"\ncount = 5\n";

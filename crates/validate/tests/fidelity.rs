@@ -10,7 +10,7 @@ use mmtwin_validate::fidelity::difference::{CHANGES, summary};
 use mmtwin_validate::fidelity::{Cell, Guests, Judge, Judged, SEEDS, cells, files, page};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The run that is repeated in every test: scenario, kernel, mode and seed.
 const REPEATED: (&str, &str, Mode, u64) = ("first-touch", "6.1", Mode::Exact, 1);
@@ -29,16 +29,16 @@ fn all() -> Vec<Cell> {
 fn judged(all: &[Cell]) -> Vec<Judged> {
     let judge = Judge::new(all).unwrap_or_else(|error| panic!("{error}"));
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let one =
-        |(number, cell): (usize, &Cell)| (number, judge.judge(cell).unwrap_or_else(|error| panic!("{cell}: {error}")));
-    let part = |worker| all.iter().enumerate().skip(worker).step_by(workers).map(one).collect::<Vec<_>>();
+    let next = AtomicUsize::new(0);
+    let part = || {
+        let mine =
+            std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < all.len()));
+        let one =
+            |number| (number, judge.judge(&all[number]).unwrap_or_else(|error| panic!("{}: {error}", all[number])));
+        mine.map(one).collect::<Vec<(usize, Judged)>>()
+    };
     let mut judged: Vec<(usize, Judged)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers)
-            .map(|worker| {
-                let part = &part;
-                scope.spawn(move || part(worker))
-            })
-            .collect();
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(part)).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("a worker")).collect()
     });
     judged.sort_by_key(|(number, _)| *number);
