@@ -39,7 +39,7 @@ test:
 compile:
 	$(CARGO) test --workspace --no-run --quiet
 
-# Before a release, some ten minutes: what `make test` does a part of, or not at all. `kills` and `inject` take longer.
+# Before a release: what `make test` does a part of, or not at all. `kills` and `inject` take longest.
 test-release: golden golden-v3 fidelity-again lab-again
 
 # The examples' digests in a build without assertions, optimised as a release; in `make test` they are compared in one

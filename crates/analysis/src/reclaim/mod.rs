@@ -1,9 +1,9 @@
 //! Page reclaim from the vmscan events: who reclaimed, on whose behalf, from where, and how long it took.
 //!
-//! Rules (2.6.36 to 6.18): a task is in direct, cgroup, soft-limit or node reclaim between the start and the end
+//! Rules (2.6.36 to 6.18): a task is in direct, cgroup, soft-limit or node reclaim between the begin and the end
 //! event, soft-limit reclaim may be nested in direct reclaim or kswapd; a kswapd is always in its own context; every
 //! event in between belongs to the context of the task that wrote it. A begin that follows a begin means that an end
-//! was lost; an end without a start, or with lost events on its CPU since, has no known duration.
+//! was lost; an end without a begin, or with lost events on its CPU since, has no known duration.
 //! kswapd is awake from its first wake to its sleep, further wakes in between are order re-wakeups.
 //! Not covered: the multi-generational LRU, whose aging and eviction have no events of their own.
 //! Validated: sums equal the kernel's pgscan and pgsteal counters on traces without losses.

@@ -46,23 +46,25 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
     for name in &inputs {
         let analysed = reading::analyse(name, &options)?;
         let report = analysed.report();
-        let mut comparison = compare::single(report.clone());
-        let outcome = fail_on.as_ref().map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
         let people = arguments.printing.format == Format::Table && arguments.printing.tables.is_empty();
-        match (arguments.style, topic) {
-            (TableStyle::Historic, _) => print_historic(&analysed, &arguments.printing.tables, text)?,
-            (_, Some(topic)) => {
+        // A screen is made of the report itself.
+        let of_screen = (people && !arguments.amount.all && topic.is_none()).then(|| report.clone());
+        let mut comparison = compare::single(report);
+        let outcome = fail_on.as_ref().map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
+        match (arguments.style, topic, &of_screen) {
+            (TableStyle::Historic, ..) => print_historic(&analysed, &arguments.printing.tables, text)?,
+            (_, Some(topic), _) => {
                 comparison.select_topic(topic);
                 match arguments.printing.format {
                     Format::Table if !arguments.amount.all => for_people(comparison, text)?,
                     _ => append(&mut comparison, &arguments.printing, text)?,
                 }
             }
-            _ if people && !arguments.amount.all => {
+            (_, None, Some(report)) => {
                 let (analysis, about) = (&analysed.analysis, &analysed.about);
-                one_screen(&Subject { analysis, report: &report, about, chosen, kept: true }, text);
+                one_screen(&Subject { analysis, report, about, chosen, kept: true }, text);
             }
-            _ => append(&mut comparison, &arguments.printing, text)?,
+            (_, None, None) => append(&mut comparison, &arguments.printing, text)?,
         }
         if let Some(outcome) = outcome {
             status = status.max(reported(&outcome));
