@@ -119,33 +119,37 @@ impl Invariants {
         }
     }
 
-    /// Takes an event by a task that is in some reclaim.
+    /// Takes a batch of inactive pages, shrunk by a task in a reclaim context.
     #[inline]
-    pub fn event(&mut self, ev: &Event<'_>, context: Context) {
+    pub fn shrink_inactive(&mut self, at: u64, e: &MmVmscanLruShrinkInactive, context: Context) {
+        let (scanned, reclaimed) = match context {
+            Context::Kswapd => (Sum::KswapdScanned, Sum::KswapdReclaimed),
+            Context::Direct | Context::Node => (Sum::DirectScanned, Sum::DirectReclaimed),
+            Context::Memcg | Context::MemcgSoftlimit => (Sum::CgroupScanned, Sum::CgroupReclaimed),
+            Context::Other => (Sum::OtherScanned, Sum::OtherReclaimed),
+        };
+        self.add(at, scanned, e.nr_scanned);
+        self.add(at, reclaimed, e.nr_reclaimed);
+    }
+
+    /// Takes an isolation from an LRU list by a task in a reclaim context.
+    #[inline]
+    pub fn isolate(&mut self, at: u64, e: &MmVmscanLruIsolate, context: Context) {
+        if e.lru.is_some_and(|lru| !lru.is_active()) {
+            let isolated = match context {
+                Context::Kswapd => Sum::KswapdIsolated,
+                Context::Direct | Context::Node => Sum::DirectIsolated,
+                Context::Memcg | Context::MemcgSoftlimit => Sum::CgroupIsolated,
+                Context::Other => Sum::OtherIsolated,
+            };
+            self.add(at, isolated, e.nr_scanned);
+        }
+    }
+
+    /// Takes a kswapd wakeup or a migration; other events are ignored.
+    #[inline]
+    pub fn event(&mut self, ev: &Event<'_>) {
         match ev.kind {
-            Kind::MmVmscanLruShrinkInactive => {
-                let e: MmVmscanLruShrinkInactive = ev.typed();
-                let (scanned, reclaimed) = match context {
-                    Context::Kswapd => (Sum::KswapdScanned, Sum::KswapdReclaimed),
-                    Context::Direct | Context::Node => (Sum::DirectScanned, Sum::DirectReclaimed),
-                    Context::Memcg | Context::MemcgSoftlimit => (Sum::CgroupScanned, Sum::CgroupReclaimed),
-                    Context::Other => (Sum::OtherScanned, Sum::OtherReclaimed),
-                };
-                self.add(ev.ts, scanned, e.nr_scanned);
-                self.add(ev.ts, reclaimed, e.nr_reclaimed);
-            }
-            Kind::MmVmscanLruIsolate => {
-                let e: MmVmscanLruIsolate = ev.typed();
-                if e.lru.is_some_and(|lru| !lru.is_active()) {
-                    let isolated = match context {
-                        Context::Kswapd => Sum::KswapdIsolated,
-                        Context::Direct | Context::Node => Sum::DirectIsolated,
-                        Context::Memcg | Context::MemcgSoftlimit => Sum::CgroupIsolated,
-                        Context::Other => Sum::OtherIsolated,
-                    };
-                    self.add(ev.ts, isolated, e.nr_scanned);
-                }
-            }
             Kind::MmVmscanKswapdWake => self.add(ev.ts, Sum::KswapdWakes, 1),
             Kind::MmMigratePages => {
                 let e: MmMigratePages = ev.typed();

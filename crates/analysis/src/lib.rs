@@ -156,9 +156,18 @@ impl Sink for Analysis {
         self.recorded.saw(ev.kind);
         self.span.hold(ev.ts);
         match ev.kind {
-            MmVmscanLruIsolate
-            | MmVmscanMemcgIsolate
-            | MmVmscanLruShrinkInactive
+            // The two most frequent events, each decoded once.
+            MmVmscanLruIsolate => {
+                let (e, task) = (ev.typed(), self.tasks.of(ev));
+                self.reclaim.isolate(&e, task);
+                self.invariants.isolate(ev.ts, &e, task.context);
+            }
+            MmVmscanLruShrinkInactive => {
+                let (e, task) = (ev.typed(), self.tasks.of(ev));
+                self.reclaim.shrink_inactive(ev.ts, &e, task);
+                self.invariants.shrink_inactive(ev.ts, &e, task.context);
+            }
+            MmVmscanMemcgIsolate
             | MmVmscanLruShrinkActive
             | MmVmscanWriteFolio
             | MmVmscanReclaimPages
@@ -173,9 +182,8 @@ impl Sink for Analysis {
             | MmVmscanKswapdWake
             | MmVmscanKswapdSleep
             | MmVmscanWakeupKswapd => {
-                let task = self.tasks.of(ev);
-                self.reclaim.event(ev, task, &self.losses);
-                self.invariants.event(ev, task.context);
+                self.reclaim.event(ev, self.tasks.of(ev), &self.losses);
+                self.invariants.event(ev);
             }
             MmShrinkSlabStart | MmShrinkSlabEnd => self.slab.event(ev, self.tasks.of(ev)),
             MmVmscanThrottled | BalanceDirtyPages => self.throttle.event(ev, self.tasks.of(ev)),
@@ -197,9 +205,8 @@ impl Sink for Analysis {
             | MmCompactionKcompactdWake
             | CompactRetry => self.compaction.event(ev, self.tasks.of(ev)),
             MmMigratePages => {
-                let task = self.tasks.of(ev);
-                self.numa.event(ev, task);
-                self.invariants.event(ev, task.context);
+                self.numa.event(ev, self.tasks.of(ev));
+                self.invariants.event(ev);
             }
             MmNumaMigrateRatelimit
             | SchedMoveNuma

@@ -70,7 +70,7 @@ impl Trace {
     ///
     /// # Errors
     /// If nothing of it can be read.
-    pub fn read(&mut self, sink: &mut dyn Sink, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
+    pub fn read<S: Sink + ?Sized>(&mut self, sink: &mut S, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
         let input = self.file.input(&self.options)?;
         Ok(input.read(&mut Counted { sink, progress, events: 0 })?)
     }
@@ -107,13 +107,13 @@ impl Trace {
 const STEP: u64 = 1 << 18;
 
 /// Passes a stream on and tells how far it is.
-struct Counted<'s> {
-    sink: &'s mut dyn Sink,
+struct Counted<'s, S: ?Sized> {
+    sink: &'s mut S,
     progress: &'s mut dyn FnMut(u64),
     events: u64,
 }
 
-impl Sink for Counted<'_> {
+impl<S: Sink + ?Sized> Sink for Counted<'_, S> {
     fn start(&mut self, source: &Source) {
         self.sink.start(source);
     }

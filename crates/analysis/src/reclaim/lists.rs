@@ -4,7 +4,6 @@
 //! `isolate_mode` 0 inactive, 1 active, 2 both; 3.2 to 3.4 the bits 1 inactive, 2 active (3.3 adds `file`). From 3.5
 //! until `lru` came the mode says nothing about it: then only the shrink event that follows tells inactive pages.
 
-use mmtwin_event::Event;
 use mmtwin_event::vocabulary::{MmVmscanLruIsolate, MmVmscanMemcgIsolate};
 
 /// What an isolation was made from.
@@ -107,10 +106,9 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Reads an isolation. `bits`: the kernel is 3.2, whose modes are bits although it has no `file`.
+    /// Of the event. `bits`: the kernel is 3.2, whose modes are bits although it has no `file`.
     #[inline]
-    pub fn read(ev: &Event<'_>, bits: bool) -> Isolation {
-        let e: MmVmscanLruIsolate = ev.typed();
+    pub fn of(e: &MmVmscanLruIsolate, bits: bool) -> Isolation {
         let list = match e.lru {
             Some(lru) => List::ALL.get(lru.0 as usize).copied().filter(|_| lru.0 < 5).unwrap_or(List::Unknown),
             None => List::of_mode(e.isolate_mode, e.file, e.contig_taken.is_some(), bits || e.file.is_some()),
@@ -119,9 +117,8 @@ impl Isolation {
         Isolation { list, requested, scanned, skipped, taken }
     }
 
-    /// Reads an isolation for a cgroup, an event of its own until 3.x.
-    pub fn read_memcg(ev: &Event<'_>, bits: bool) -> Isolation {
-        let e: MmVmscanMemcgIsolate = ev.typed();
+    /// Of an isolation for a cgroup, an event of its own until 3.x.
+    pub fn of_memcg(e: &MmVmscanMemcgIsolate, bits: bool) -> Isolation {
         let list = List::of_mode(e.isolate_mode, e.file, e.contig_taken.is_some(), bits || e.file.is_some());
         let (requested, scanned, taken) = (e.nr_requested, e.nr_scanned, e.nr_taken);
         Isolation { list, requested, scanned, skipped: None, taken }
@@ -173,7 +170,7 @@ mod tests {
         let made = fields
             .iter()
             .fold(EventBuilder::new(Kind::MmVmscanLruIsolate), |made, (name, value)| made.set(name, *value));
-        Isolation::read(&made.event(), bits).list
+        Isolation::of(&made.event().typed(), bits).list
     }
 
     #[test]

@@ -147,12 +147,12 @@ impl Reclaim {
         self.listed.iter().filter(move |listed| Some(listed.process) == position)
     }
 
-    /// Takes one vmscan event, but slab and throttling.
+    /// Takes one vmscan event, but those of [`Reclaim::isolate`], [`Reclaim::shrink_inactive`], slab and throttling.
     pub fn event(&mut self, ev: &Event<'_>, task: &mut Task, losses: &Losses) {
         match ev.kind {
-            Kind::MmVmscanLruIsolate => self.isolate(&Isolation::read(ev, self.mode_bits), task, true),
-            Kind::MmVmscanMemcgIsolate => self.isolate(&Isolation::read_memcg(ev, self.mode_bits), task, false),
-            Kind::MmVmscanLruShrinkInactive => self.shrink_inactive(ev.ts, &ev.typed(), task),
+            Kind::MmVmscanMemcgIsolate => {
+                self.isolated(&Isolation::of_memcg(&ev.typed(), self.mode_bits), task);
+            }
             Kind::MmVmscanLruShrinkActive => self.shrink_active(&ev.typed(), task),
             Kind::MmVmscanWriteFolio => {
                 let e: MmVmscanWriteFolio = ev.typed();
@@ -221,11 +221,12 @@ impl Reclaim {
         self.processes.len() as u32
     }
 
+    /// Takes an isolation from an LRU list.
     #[inline]
-    fn isolate(&mut self, one: &Isolation, task: &mut Task, global: bool) {
-        self.reported.note(Detail::Skipped, one.skipped.is_some());
-        self.contexts[task.context as usize].isolated[one.list as usize].add(one);
-        if global && one.list.counts_as_scanned() {
+    pub fn isolate(&mut self, e: &MmVmscanLruIsolate, task: &mut Task) {
+        let one = Isolation::of(e, self.mode_bits);
+        self.isolated(&one, task);
+        if one.list.counts_as_scanned() {
             let file = match one.list {
                 List::InactiveAnon => Some(false),
                 List::InactiveFile => Some(true),
@@ -236,7 +237,14 @@ impl Reclaim {
     }
 
     #[inline]
-    fn shrink_inactive(&mut self, at: u64, e: &MmVmscanLruShrinkInactive, task: &mut Task) {
+    fn isolated(&mut self, one: &Isolation, task: &Task) {
+        self.reported.note(Detail::Skipped, one.skipped.is_some());
+        self.contexts[task.context as usize].isolated[one.list as usize].add(one);
+    }
+
+    /// Takes a batch of inactive pages that was shrunk at a time of the trace clock.
+    #[inline]
+    pub fn shrink_inactive(&mut self, at: u64, e: &MmVmscanLruShrinkInactive, task: &mut Task) {
         self.reclaimed_over_time.add(at, e.nr_reclaimed);
         let context = task.context;
         let file = Some(e.flags.has(ReclaimFlags::FILE));

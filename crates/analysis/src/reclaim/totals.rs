@@ -28,25 +28,26 @@ pub enum Detail {
     Skipped,
 }
 
-impl Detail {
-    const COUNT: usize = Detail::Skipped as usize + 1;
-}
-
 /// Which details the events of this input have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reported([Option<bool>; Detail::COUNT]);
+pub struct Reported {
+    /// A bit for each detail that an event could have had.
+    possible: u16,
+    /// A bit for each detail that an event had.
+    reported: u16,
+}
 
 impl Reported {
     /// Takes note of whether an event has a detail.
     #[inline]
     pub(crate) fn note(&mut self, detail: Detail, reported: bool) {
-        let known = &mut self.0[detail as usize];
-        *known = Some(reported | known.unwrap_or(false));
+        self.possible |= 1 << detail as u16;
+        self.reported |= u16::from(reported) << detail as u16;
     }
 
     /// False if there were events that could have a detail, and none had it.
     pub fn has(self, detail: Detail) -> bool {
-        self.0[detail as usize] != Some(false)
+        (self.possible & !self.reported) >> detail as u16 & 1 == 0
     }
 }
 

@@ -1,7 +1,7 @@
 //! All CPUs of a recording as one stream, handed to a sink.
 //!
 //! Instead of a heap over CPUs, the entries of a short span of time are gathered CPU by CPU (sequential reads) and
-//! sorted by time (a few counting skips 8 bytes per entry). The span adapts so that it holds some thousand
+//! sorted by time (a few counting passes over 8 bytes per entry). The span adapts so that it holds some thousand
 //! entries: they and their records stay in the second-level cache. So the cost per event hardly depends on the number
 //! of CPUs. A span is not even sorted if the sink needs only order within tasks and no task changed its CPU in it:
 //! then CPU after CPU is handed over as it was read, which is most spans of most recordings.
