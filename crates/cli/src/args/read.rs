@@ -10,24 +10,25 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   mmtwin record -- make -j8                        until the command ends; exits with its status
-  mmtwin record -o web.mmt --cgroup /web           until Ctrl-C, with the counters of a cgroup
+  mmtwin record -o web.mmt --cgroup '/web,/db/*'   until Ctrl-C, with the counters of cgroups
   mmtwin record -e 'vmscan:*' -e migrate:mm_migrate_pages -I 100ms -- ./app
 
 The recording is a directory. It can be read while it is written and after a
 kill -9. Events are traced in a tracefs instance of mmtwin's own, which is
 removed at the end, or by the next recording after a crash.")]
 pub struct Record {
-    /// Directory to write
-    #[arg(short, long, value_name = "REC", default_value = "mmtwin.mmt")]
-    pub output: PathBuf,
+    /// Directory to write; default: mmtwin.mmt, or where that exists mmtwin-2.mmt and so on
+    #[arg(short, long, value_name = "REC")]
+    pub output: Option<PathBuf>,
     /// Events to record: SYSTEM:EVENT with wildcards * and ?, repeated or comma-separated
     #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
     pub events: Vec<String>,
     /// Interval between counter samples (100ms, 1s, 1m); 0 samples only at start and end
     #[arg(short = 'I', long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub interval: std::time::Duration,
-    /// Also sample the counters of this cgroup (path below the cgroup mount)
-    #[arg(long, value_name = "PATH")]
+    /// Also sample the counters of these cgroups: paths below the cgroup mount, with wildcards *, ?, [] within a name
+    /// and ** across names, repeated or comma-separated
+    #[arg(long, value_name = "PATHS", value_delimiter = ',')]
     pub cgroup: Vec<String>,
     /// Ring-buffer size per CPU (4M, 65536K)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -38,7 +39,7 @@ pub struct Record {
     /// Exit with status 4 if more than N events are lost
     #[arg(long, value_name = "N")]
     pub max_lost: Option<u64>,
-    /// Replace an existing recording
+    /// Replace an existing recording: that of -o, or mmtwin.mmt
     #[arg(short, long)]
     pub force: bool,
     /// Record the arguments of the command; by default only its program is recorded
@@ -47,6 +48,9 @@ pub struct Record {
     /// Replace names of tasks, cgroups, files, modules and of this host by pseudonyms, as `mmtwin scrub` does
     #[arg(long)]
     pub private: bool,
+    /// Print only what goes wrong: not what is recorded, nor how the recording went
+    #[arg(short, long)]
+    pub quiet: bool,
     /// Command to run
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -180,9 +184,9 @@ Examples:
   mmtwin script mmtwin.mmt -e 'vmscan:*' --since 4856.34 --until 4856.35
   mmtwin script trace.dat --style trace-cmd        exactly as `trace-cmd report` prints it")]
 pub struct Script {
-    /// Recording or trace
+    /// Recording or trace; default: the newest recording here
     #[arg(value_name = "INPUT")]
-    pub input: PathBuf,
+    pub input: Option<PathBuf>,
     /// Only these events: EVENT or SYSTEM:EVENT with * and ?
     #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
     pub events: Vec<String>,
@@ -216,9 +220,9 @@ Examples:
   mmtwin scrub old.mmt -o old-s.mmt --names names.json      the same pseudonyms in both,
   mmtwin scrub new.mmt -o new-s.mmt --names names.json      and a table of names and pseudonyms: do not share it")]
 pub struct Scrub {
-    /// Recording to read
+    /// Recording to read; default: the newest recording here
     #[arg(value_name = "REC")]
-    pub input: PathBuf,
+    pub input: Option<PathBuf>,
     /// Recording to write
     #[arg(short, long, value_name = "SHAREABLE")]
     pub output: PathBuf,
@@ -242,9 +246,9 @@ Examples:
   mmtwin convert trace.dat -o old.dat --dat-version 6
   mmtwin convert trace.txt -o events.parquet")]
 pub struct Convert {
-    /// Recording or trace
+    /// Recording or trace; default: the newest recording here
     #[arg(value_name = "INPUT")]
-    pub input: PathBuf,
+    pub input: Option<PathBuf>,
     /// Output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,

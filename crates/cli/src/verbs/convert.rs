@@ -12,14 +12,14 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Runs the verb.
-pub fn run(arguments: Convert) -> Result<i32, Failure> {
+pub fn run(mut arguments: Convert) -> Result<i32, Failure> {
+    let source = &reading::named_or_newest(arguments.input.take())?;
     let output = &arguments.output;
     let target = match arguments.to {
         Some(target) => target,
         None => target_of(output)
             .ok_or_else(|| Failure::Usage(format!("{}: unknown output format; specify --to", output.display())))?,
     };
-    let source = arguments.input.as_path();
     if output::same(source, output) {
         return Err(Failure::Error(format!("{}: is the input and is not overwritten", output.display())));
     }
@@ -29,7 +29,7 @@ pub fn run(arguments: Convert) -> Result<i32, Failure> {
         Target::Parquet => ParquetWriter::check(output, force)?,
     }
     tidy::on_signals()?;
-    let mut file = reading::open(&arguments.input)?;
+    let mut file = reading::open(source)?;
     let input = file.input(&Options::default())?;
     let outcome = match target {
         Target::Text => text(input, output, FileOutput::open(output, force, mode)?)?,

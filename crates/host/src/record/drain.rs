@@ -34,6 +34,8 @@ pub struct Drain {
     entries: Vec<Entry>,
     files: PageFiles,
     bytes: u64,
+    /// Events that were written.
+    written: u64,
     /// Bytes that may still be written.
     room: u64,
     /// Nothing more is written, only counted.
@@ -77,6 +79,7 @@ impl Drain {
             entries: Vec::new(),
             files,
             bytes: 0,
+            written: 0,
             room: u64::MAX,
             closed: false,
         })
@@ -96,6 +99,11 @@ impl Drain {
     /// Bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Events written so far.
+    pub fn events(&self) -> u64 {
+        self.written
     }
 
     /// Bytes that may be written from now on.
@@ -166,12 +174,13 @@ impl Drain {
         self.closed |= written < length;
         self.bytes += written as u64;
         self.room -= written as u64;
-        self.events(i, 0, written)?;
+        self.find(i, 0, written)?;
         for entry in self.entries.iter().filter(|e| e.len != Entry::LOST) {
             tasks.saw(entry.common.pid);
+            self.written += 1;
         }
         if written < length {
-            self.events(i, written, length)?;
+            self.find(i, written, length)?;
             self.readers[i].unwritten += self.entries.iter().filter(|e| e.len != Entry::LOST).count() as u64;
         }
         result
@@ -211,7 +220,7 @@ impl Drain {
     }
 
     /// Finds the events in a part of the buffer.
-    fn events(&mut self, i: usize, from: usize, to: usize) -> Result<(), Error> {
+    fn find(&mut self, i: usize, from: usize, to: usize) -> Result<(), Error> {
         let reader = &self.readers[i];
         let pages = SlicePages::new(&reader.name, 0, &self.buffer[from..to], self.reading.layout.page_size);
         let mut cursor = Cursor::new(CpuStream { cpu: reader.cpu, pages: Box::new(pages) });

@@ -13,6 +13,7 @@ use mmtwin_event::results::Results;
 use mmtwin_trace::recording::Writer;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::process::Rlimit;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Ring buffers are emptied at least this often, so that a killed recorder loses little, unless they are left alone.
@@ -44,12 +45,17 @@ pub(crate) struct Session {
     largest_sample: u64,
     /// CPUs of the manifest, for the size of its end.
     cpus: u64,
+    /// Keys of the cgroups that are sampled.
+    cgroups: Vec<String>,
     /// Limit of open files before it was raised.
     files: Option<Rlimit>,
     /// What was written and lost, once tracing is over.
     page_bytes: u64,
+    written: u64,
     events: Option<usize>,
     losses: Vec<Losses>,
+    /// Time of the first sample of the counters.
+    begun: u64,
     /// Time of the last sample of the counters.
     sampled: u64,
     /// Time of the end, once it is reached.
@@ -72,6 +78,7 @@ impl Session {
             Err(why) => (None, Some(why)),
         };
         let files = descriptors::raise();
+        let cgroups = said.counters.cgroups.clone();
         let cpus = evidence.cpus.len() as u64;
         let size = tracing::buffer_size(buffer, evidence.memory, evidence.cpus.len());
         let tracer = plan.map(|plan| Tracer::create(plan, size, &mut writer)).transpose()?;
@@ -93,9 +100,9 @@ impl Session {
             evidence,
             ..said
         })?;
-        let tasks = Tasks::new(tracer.as_ref().map(|t| t.tracefs.join("saved_cmdlines")));
+        let tasks = Tasks::new(tracer.as_ref().map(|t| t.tracefs.path().join("saved_cmdlines")));
         let notes = tracer.as_ref().map(|t| t.notes.clone()).unwrap_or_default();
-        let (ticks, tick, [next_tick, cpu_before, sampled, stopped]) = (true, FIRST_TICK, [0; 4]);
+        let (ticks, tick, [next_tick, cpu_before, begun, sampled, stopped]) = (true, FIRST_TICK, [0; 5]);
         let session = Session {
             notes,
             writer,
@@ -110,14 +117,32 @@ impl Session {
             max_size: u64::MAX,
             largest_sample: 0,
             cpus,
+            cgroups,
             files,
             page_bytes: 0,
+            written: 0,
             events: None,
             losses: Vec::new(),
+            begun,
             sampled,
             stopped,
         };
         Ok(session)
+    }
+
+    /// Enabled events; `None`: counters only.
+    pub fn enabled(&self) -> Option<&[String]> {
+        self.tracer.as_ref().map(|tracer| &tracer.manifest.events[..])
+    }
+
+    /// tracefs is mounted for this recording alone.
+    pub fn has_own_tracefs(&self) -> bool {
+        self.tracer.as_ref().is_some_and(|tracer| tracer.tracefs.is_private())
+    }
+
+    /// Keys of the cgroups that are sampled.
+    pub fn cgroups(&self) -> &[String] {
+        &self.cgroups
     }
 
     /// From now on the recording gets no larger than this many bytes.
@@ -171,6 +196,15 @@ impl Session {
         Ok(())
     }
 
+    /// The same under another name, where the one that was asked for is taken.
+    ///
+    /// # Errors
+    /// If it cannot have the name.
+    pub fn publish_as(&mut self, name: &Path) -> Result<(), Error> {
+        self.writer.rename(name)?;
+        self.publish()
+    }
+
     /// From now on a ring buffer is emptied only when a part of it is full: to empty it takes pages of its CPU's node,
     /// which are not to be missing there. Where the kernel does not say when a part is full, nothing changes.
     pub fn leave_buffers_alone(&mut self) {
@@ -186,6 +220,7 @@ impl Session {
         }
         self.next_tick = clock::now() + self.tick.as_nanos() as u64;
         fold_per_cpu_counters();
+        self.begun = clock::now();
         self.sample()
     }
 
@@ -298,6 +333,7 @@ impl Session {
         // Its files are closed, or it could not be removed.
         let drain = self.drain.take();
         self.page_bytes = drain.as_ref().map_or(0, Drain::bytes);
+        self.written = drain.as_ref().map_or(0, Drain::events);
         if let Ok(losses) = &losses {
             let unwritten = |cpu| drain.as_ref().map_or(0, |drain| drain.unwritten(cpu));
             self.losses = losses.iter().map(|l| Losses { unwritten: unwritten(l.cpu), ..*l }).collect();
@@ -326,15 +362,19 @@ impl Session {
     pub fn cut(&mut self, said: End) -> Result<Outcome, Error> {
         let released = self.release();
         let end = self.writer.end(self.described(said))?;
-        released.map(|()| Outcome { end, events: self.events, signal: None, full: false })
+        released.map(|()| self.outcome(end))
+    }
+
+    fn outcome(&self, end: End) -> Outcome {
+        let elapsed = self.stopped.saturating_sub(self.begun);
+        Outcome { end, events: self.events, written: self.written, elapsed, ..Outcome::default() }
     }
 
     /// Writes the end, of which `said` has what the caller knows: exit and times.
     pub fn finish(mut self, said: End) -> Result<Outcome, Error> {
         self.release()?;
-        let (end, events) = (self.described(said), self.events);
-        let end = self.writer.finish(end)?;
-        Ok(Outcome { end, events, signal: None, full: false })
+        let (end, outcome) = (self.described(said), self.outcome(End::default()));
+        Ok(Outcome { end: self.writer.finish(end)?, ..outcome })
     }
 }
 

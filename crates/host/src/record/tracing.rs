@@ -2,6 +2,7 @@
 
 use super::{name, parse_losses};
 use crate::instance::Instance;
+use crate::tracefs::Tracefs;
 use crate::{Error, clock, events};
 use mmtwin_event::manifest::{Losses, Tracing};
 use mmtwin_trace::Place;
@@ -10,7 +11,7 @@ use mmtwin_trace::recording::Writer;
 use mmtwin_trace::ring::{PageLayout, described_size};
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A ring buffer wakes the recorder when this part of it is full: the rest has to hold what comes until it runs.
 const WAKE_AT_PERCENT: &str = "25";
@@ -22,7 +23,7 @@ const ALL: u64 = 1 << 30;
 
 /// What will be traced.
 pub struct Plan {
-    tracefs: PathBuf,
+    tracefs: Tracefs,
     events: Vec<String>,
 }
 
@@ -34,16 +35,15 @@ impl Plan {
 }
 
 /// Chooses events. Changes nothing.
-pub fn plan(tracefs: &Path, patterns: &[String]) -> Result<Plan, Error> {
-    let path = tracefs.join("available_events");
+pub fn plan(tracefs: Tracefs, patterns: &[String]) -> Result<Plan, Error> {
+    let path = tracefs.path().join("available_events");
     let text = fs::read_to_string(&path).map_err(|e| Error::io(name(&path), e))?;
     let available: Vec<String> = text.lines().map(String::from).collect();
     let events = match patterns {
         [] => events::default_events(&available),
         patterns => events::choose(patterns, &available)?,
     };
-
-    Ok(Plan { tracefs: tracefs.into(), events })
+    Ok(Plan { tracefs, events })
 }
 
 /// Ring buffer per CPU in bytes: as the user wants, or half a percent of `memory` (kB) for all CPUs together.
@@ -58,8 +58,8 @@ pub fn buffer_size(wanted: Option<u64>, memory: Option<u64>, cpus: usize) -> u64
 pub struct Tracer {
     /// The instance.
     pub instance: Instance,
-    /// Where tracefs is.
-    pub tracefs: PathBuf,
+    /// Where tracefs is; it outlives the instance.
+    pub tracefs: Tracefs,
     /// What the manifest says of it.
     pub manifest: Tracing,
     /// Layout of its pages.
@@ -77,7 +77,8 @@ impl Tracer {
     /// Makes the instance, sets it up and writes the formats to the recording.
     pub fn create(plan: Plan, buffer: u64, writer: &mut Writer) -> Result<Tracer, Error> {
         let Plan { tracefs, events } = plan;
-        let (instance, removed) = Instance::create(&tracefs)?;
+        let at = tracefs.path();
+        let (instance, removed) = Instance::create(at)?;
         let mut notes: Vec<String> =
             removed.iter().map(|n| format!("removed the tracing instance {n} of an earlier recording")).collect();
         instance.set("trace_clock", clock::TRACE_CLOCK)?;
@@ -92,11 +93,11 @@ impl Tracer {
             }
         }
         let (big_endian, long_size) = (cfg!(target_endian = "big"), size_of::<usize>() as u8);
-        let header_page = header(&tracefs.join("events/header_page"))?;
-        let place = Place::file(&name(&tracefs.join("events/header_page")));
+        let header_page = header(&at.join("events/header_page"))?;
+        let place = Place::file(&name(&at.join("events/header_page")));
         let sub_buffer = sub_buffer(&instance, &header_page);
         let layout = PageLayout::parse(&header_page, sub_buffer as usize, big_endian, &place)?;
-        let common = write_formats(&tracefs, &enabled, &header_page, writer, Formats::new(big_endian, long_size))?;
+        let common = write_formats(at, &enabled, &header_page, writer, Formats::new(big_endian, long_size))?;
         let manifest =
             Tracing { sub_buffer, buffer, big_endian, long_size, cpus: cpus(instance.path())?, events: enabled };
         Ok(Tracer { instance, tracefs, manifest, layout, common, wakes_at_fill, notes })

@@ -58,13 +58,13 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     let directory = options.files.as_deref().unwrap_or(parent);
     let mut refused = refusals(scenario, options.arm, &evidence::collect(), directory);
     refused.extend(settings::refusals(scenario));
-    let plan = match (scenario.run.events.as_slice(), tracefs::find()) {
+    let plan = match (scenario.run.events.as_slice(), tracefs::open()) {
         ([], _) => Err("the scenario has no events".to_string()),
         (patterns, Ok(tracefs)) => {
-            let plan = record::plan(&tracefs, patterns)?;
+            let plan = record::plan(tracefs, patterns)?;
             if plan.is_empty() { Err("the scenario has no events of this kernel".to_string()) } else { Ok(plan) }
         }
-        (_, Err(tracefs::Obstacle { what, fix })) => {
+        (_, Err(tracefs::Obstacle { what, fix, .. })) => {
             refused.push(Refusal::Tracing { what: what.clone(), fix });
             Err(what)
         }

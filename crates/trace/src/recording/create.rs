@@ -100,6 +100,14 @@ impl Writer {
         Ok(left)
     }
 
+    /// Chooses another name, before it has its name.
+    ///
+    /// # Errors
+    /// As of [`Writer::check`].
+    pub fn rename(&mut self, path: &Path) -> Result<(), Error> {
+        self.folder.rename(path)
+    }
+
     /// Writes `manifest.json`. From then on the directory is a recording.
     pub fn manifest(&mut self, manifest: &Manifest) -> Result<(), Error> {
         let private = self.private.as_mut().map(|p| p.manifest(manifest));
