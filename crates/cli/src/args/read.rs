@@ -1,6 +1,6 @@
 //! Verbs that record, read and explain.
 
-use super::quantity::{parse_size, parse_stamp, parse_time};
+use super::quantity::{parse_compression, parse_size, parse_stamp, parse_time};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,6 +30,12 @@ pub struct Record {
     /// and ** across names, repeated or comma-separated
     #[arg(long, value_name = "PATHS", value_delimiter = ',')]
     pub cgroup: Vec<String>,
+    /// Record the kernel's stack where tasks begin to reclaim, to compact or to wait: `report REC stacks` shows them
+    #[arg(short = 'g', long)]
+    pub stacks: bool,
+    /// Compress the events of the recording: zstd, or zstd:LEVEL with a level from 1 (default) to 22
+    #[arg(long, value_name = "zstd[:LEVEL]", value_parser = parse_compression)]
+    pub compress: Option<i32>,
     /// Ring-buffer size per CPU (4M, 65536K)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub buffer: Option<u64>,

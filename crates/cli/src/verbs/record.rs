@@ -23,6 +23,8 @@ pub fn run(arguments: Record) -> Result<i32, Failure> {
         cgroups: arguments.cgroup,
         buffer: arguments.buffer,
         max_size: arguments.max_size,
+        stacks: arguments.stacks,
+        compress: arguments.compress,
         force: arguments.force,
         arguments: arguments.arguments,
         private: arguments.private,
@@ -52,7 +54,13 @@ pub fn run(arguments: Record) -> Result<i32, Failure> {
 fn began(begun: &Begun<'_>) -> [String; 2] {
     let events = match begun.events {
         None | Some([]) => "no events".to_string(),
-        Some(events) => format!("{} ({})", units::counted(events.len() as u64, "event"), systems(events)),
+        Some(events) => {
+            let stacks = match begun.stacks {
+                0 => String::new(),
+                stacks => format!(", {stacks} with stacks"),
+            };
+            format!("{} ({}){stacks}", units::counted(events.len() as u64, "event"), systems(events))
+        }
     };
     let counters = match begun.interval {
         Some(interval) => format!("counters every {interval:?}"),
@@ -117,6 +125,7 @@ mod tests {
         let begun = Begun {
             output: Path::new("r.mmt"),
             events: Some(&names),
+            stacks: 2,
             interval: Some(std::time::Duration::from_millis(500)),
             cgroups: &cgroups,
             until_signal: true,
@@ -126,7 +135,7 @@ mod tests {
             began(&begun),
             [
                 "recording to r.mmt; Ctrl-C ends it",
-                "6 events (b, a, c, d, 1 more system), counters every 500ms, cgroup /web and 1 more"
+                "6 events (b, a, c, d, 1 more system), 2 with stacks, counters every 500ms, cgroup /web and 1 more"
             ]
         );
         let counters = Begun { events: None, interval: None, cgroups: &[], until_signal: false, ..begun };

@@ -4,16 +4,19 @@
 //! signal comes; then it moves whole sub-buffers to their files. Counters are read immediately before the command
 //! starts and after it ends. `session` is the recording itself, whatever is recorded; `tracing` sets up an own
 //! instance, `drain` moves pages, `descriptors` sees to open files, `tasks` finds the names of the tasks in them, `command`
-//! runs the command and takes signals, `numbered` chooses a name where the user did not.
+//! runs the command and takes signals, `numbered` chooses a name where the user did not, `addresses` says which symbols
+//! are needed, `stacks` asks for the kernel's stacks.
 //!
 //! The recording gets its name when the command has started: whatever fails before leaves nothing, and what was to be
 //! replaced as it was. What fails later ends the recording; tracing is released at once, and the command is waited for.
 
+mod addresses;
 mod command;
 mod descriptors;
 mod drain;
 mod numbered;
 mod session;
+pub mod stacks;
 mod tasks;
 mod tracing;
 
@@ -21,7 +24,7 @@ use crate::sample::Sampler;
 use crate::{Error, cgroup, clock, tracefs};
 pub(crate) use command::Signals;
 pub use command::ignored;
-pub(crate) use session::{Samples, Session};
+pub(crate) use session::{Samples, Session, Ways};
 pub use tracing::buffer_size;
 pub(crate) use tracing::plan;
 
@@ -54,6 +57,10 @@ pub struct Options {
     pub buffer: Option<u64>,
     /// Largest recording in bytes; `None`: as large as it gets.
     pub max_size: Option<u64>,
+    /// Record the kernel's stack with the events of [`stacks::EVENTS`].
+    pub stacks: bool,
+    /// Compress the pages of events, with this level of zstd.
+    pub compress: Option<i32>,
     /// Replace an existing recording.
     pub force: bool,
     /// Keep the command's arguments, which may hold secrets, in the manifest.
@@ -73,6 +80,8 @@ pub struct Begun<'a> {
     pub output: &'a Path,
     /// Enabled events as `system:event`; `None`: counters only.
     pub events: Option<&'a [String]>,
+    /// How many of them are recorded with the kernel's stack.
+    pub stacks: usize,
     /// Time between samples of the counters; `None`: only at start and end.
     pub interval: Option<Duration>,
     /// Keys of the cgroups that are sampled.
@@ -160,7 +169,8 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     if options.private {
         writer.hide_names(Names::default(), cfg!(target_endian = "big"), size_of::<usize>() as u8);
     }
-    let mut session = Session::create(writer, plan, options.buffer, sampler, manifest)?;
+    let ways = Ways { stacks: options.stacks, compress: options.compress };
+    let mut session = Session::create(writer, plan, options.buffer, sampler, ways, manifest)?;
     session.notes.iter().for_each(|n| say(n));
     session.begin()?;
     if let Some(bytes) = options.max_size {
@@ -172,8 +182,8 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     if let Some(begun) = options.begun {
         let (events, cgroups) = (session.enabled(), session.cgroups());
         let until_signal = options.command.is_empty();
-        let (interval, own_tracefs) = (options.interval, session.has_own_tracefs());
-        begun(&Begun { output: &output, events, interval, cgroups, until_signal, own_tracefs });
+        let (interval, own_tracefs, stacks) = (options.interval, session.has_own_tracefs(), session.stacks());
+        begun(&Begun { output: &output, events, stacks, interval, cgroups, until_signal, own_tracefs });
     }
     run(session, options, output, &mut signals, say)
 }

@@ -24,6 +24,15 @@ const FIRST_TICK: Duration = Duration::from_millis(8);
 /// Least bytes of events that a recording of limited size must have room for.
 const LEAST_ROOM: u64 = 64 << 10;
 
+/// How events are recorded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ways {
+    /// With the kernel's stack, where an event should have one.
+    pub stacks: bool,
+    /// Pages compressed, with this level of zstd.
+    pub compress: Option<i32>,
+}
+
 /// A recording that runs.
 pub(crate) struct Session {
     /// What the user may want to know; it goes into the end of the recording too.
@@ -70,6 +79,7 @@ impl Session {
         plan: Result<Plan, String>,
         buffer: Option<u64>,
         sampler: Sampler,
+        ways: Ways,
         said: Manifest,
     ) -> Result<Session, Error> {
         let evidence = evidence::collect();
@@ -81,8 +91,8 @@ impl Session {
         let cgroups = said.counters.cgroups.clone();
         let cpus = evidence.cpus.len() as u64;
         let size = tracing::buffer_size(buffer, evidence.memory, evidence.cpus.len());
-        let tracer = plan.map(|plan| Tracer::create(plan, size, &mut writer)).transpose()?;
-        let drain = tracer.as_ref().map(|tracer| Drain::open(tracer, &writer)).transpose()?;
+        let mut tracer = plan.map(|plan| Tracer::create(plan, size, ways.stacks, &mut writer)).transpose()?;
+        let drain = tracer.as_mut().map(|tracer| Drain::open(tracer, &writer, ways.compress)).transpose()?;
         writer.run(&Run {
             schema_version: SCHEMA_VERSION,
             started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
@@ -133,6 +143,11 @@ impl Session {
     /// Enabled events; `None`: counters only.
     pub fn enabled(&self) -> Option<&[String]> {
         self.tracer.as_ref().map(|tracer| &tracer.manifest.events[..])
+    }
+
+    /// Events that are recorded with the kernel's stack.
+    pub fn stacks(&self) -> usize {
+        self.tracer.as_ref().map_or(0, |tracer| tracer.manifest.stacks.len())
     }
 
     /// tracefs is mounted for this recording alone.
@@ -330,6 +345,13 @@ impl Session {
         let Some(tracer) = self.tracer.take() else { return Ok(()) };
         self.events = Some(tracer.manifest.events.len());
         let losses = tracer.losses();
+        let addresses = self.drain.as_ref().and_then(Drain::addresses);
+        let narrowed = addresses.map_or(Ok(()), |addresses| {
+            let newer = tracer.newer_functions();
+            self.writer.narrow_symbols(newer.as_ref().map(|text| text.as_bytes()), &addresses)
+        });
+        // All symbols are as good, only larger.
+        self.notes.extend(narrowed.err().map(|error| error.to_string()));
         // Its files are closed, or it could not be removed.
         let drain = self.drain.take();
         self.page_bytes = drain.as_ref().map_or(0, Drain::bytes);
