@@ -107,10 +107,8 @@ pub struct Source {
     pub lru_gen: bool,
     /// Address to symbol, sorted by address: (address, name).
     pub kallsyms: std::sync::Arc<Vec<(u64, String)>>,
-    /// Numbers of its records are big endian.
-    pub big_endian: bool,
-    /// Size of the recorded kernel's `long` in bytes; 0 if unknown.
-    pub long_size: u8,
+    /// What records of the kernel's stack look like; `None`: it can have none.
+    pub stack: Option<crate::stack::StackRecord>,
     /// Events with which the kernel recorded its stack, as `system:event`; empty if none or unknown.
     pub stacks: Vec<String>,
 }

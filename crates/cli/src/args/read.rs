@@ -114,8 +114,8 @@ pub enum Format {
 #[command(after_help = "\
 Prints one screen: where, findings, a strip of time, who, and cross-checks.
 With a TOPIC as the last argument it prints the tables of one subject:
-reclaim, cgroup, psi, numa, vmalloc, alloc, compaction, oom, counters,
-findings or workload. A file of such a name is ./NAME.
+reclaim, cgroup, psi, numa, vmalloc, alloc, stacks, compaction, oom,
+counters, findings or workload. A file of such a name is ./NAME.
 
 INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe,
 trace-cmd report; also .gz, .zst, .xz), a copied tracefs directory with raw
@@ -245,12 +245,13 @@ pub struct Scrub {
 #[command(after_help = "\
 The name of OUT selects the format: .dat is trace.dat, .txt (also .gz, .zst)
 is ftrace text, a name ending in .parquet or / is a directory of Parquet files,
-one per event.
+one per event, .folded has the kernel stacks for programs that draw flame graphs.
 
 Examples:
   mmtwin convert mmtwin.mmt -o trace.dat                  opens in trace-cmd and KernelShark
   mmtwin convert trace.dat -o old.dat --dat-version 6
-  mmtwin convert trace.txt -o events.parquet")]
+  mmtwin convert trace.txt -o events.parquet
+  mmtwin convert mmtwin.mmt -o waits.folded --weight waited   of record -g")]
 pub struct Convert {
     /// Recording or trace; default: the newest recording here
     #[arg(value_name = "INPUT")]
@@ -267,6 +268,9 @@ pub struct Convert {
     /// Compression of a trace.dat of version 7
     #[arg(long, value_enum, default_value_t = Compression::None)]
     pub compression: Compression,
+    /// What a line of folded stacks counts
+    #[arg(long, value_enum, default_value_t = Weight::Count)]
+    pub weight: Weight,
     /// Replace an existing OUT
     #[arg(short, long)]
     pub force: bool,
@@ -281,6 +285,17 @@ pub enum Target {
     Text,
     /// Directory of Parquet files
     Parquet,
+    /// Kernel stacks, one line each: `task;outermost;...;innermost;event N`
+    Folded,
+}
+
+/// What a line of folded stacks counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Weight {
+    /// How often
+    Count,
+    /// Microseconds waited
+    Waited,
 }
 
 /// Compression of a trace.dat.

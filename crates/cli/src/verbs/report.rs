@@ -10,6 +10,7 @@ use mmtwin_report::fail_on::FailOn;
 use mmtwin_report::format::{self, wrap};
 use mmtwin_report::model;
 use mmtwin_report::screen::{self, Subject};
+use mmtwin_report::stacks;
 use mmtwin_report::tables::{historic, postprocess};
 use mmtwin_report::topics::{self, Topic};
 use mmtwin_trace::Outcome;
@@ -58,6 +59,11 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
             (_, Some(topic), _) => {
                 comparison.select_topic(topic);
                 match arguments.printing.format {
+                    Format::Table if topic.name == topics::STACKS && !arguments.amount.all => {
+                        let width = terminal::screen_width().max(screen::NARROWEST);
+                        let lines = stacks::lines(&analysed.analysis, &name.to_string_lossy(), width);
+                        lines.iter().try_for_each(|line| writeln!(text, "{line}"))?;
+                    }
                     Format::Table if !arguments.amount.all => for_people(comparison, text)?,
                     _ => append(&mut comparison, &arguments.printing, text)?,
                 }

@@ -4,6 +4,7 @@
 //! killed can be read; at the end those that nothing points to are dropped. An address is a field as wide as a `long`
 //! of an event whose text prints a symbol, or an entry of a stack, if it lies where the kernel has functions.
 
+use mmtwin_event::stack::{KERNEL_STACK, StackRecord};
 use mmtwin_trace::format::{Format, Formats, Storage};
 use rustc_hash::FxHashSet;
 
@@ -16,8 +17,8 @@ const CACHED: usize = 256;
 enum Places {
     /// At these offsets.
     Fields(Vec<usize>),
-    /// From this offset to the end.
-    Stack(usize),
+    /// All of a stack.
+    Stack(StackRecord),
 }
 
 /// The addresses seen so far.
@@ -44,7 +45,10 @@ impl Addresses {
         for format in formats.iter() {
             let id = usize::from(format.id);
             places.resize_with(places.len().max(id + 1), || None);
-            places[id] = places_of(format, long);
+            places[id] = match format.system.as_str() {
+                "ftrace" => formats.stack_record().filter(|_| format.name == KERNEL_STACK).map(Places::Stack),
+                _ => fields_of(format, long),
+            };
         }
         let (seen, recent) = (FxHashSet::default(), [0; CACHED]);
         Addresses { places, long, big_endian, code: first..=last, seen, recent }
@@ -55,10 +59,9 @@ impl Addresses {
     pub fn saw(&mut self, id: u16, record: &[u8]) {
         match self.places.get(usize::from(id)) {
             None | Some(None) => {}
-            Some(Some(Places::Stack(from))) => {
-                let (from, long, big_endian) = (*from, self.long, self.big_endian);
-                let callers = record.get(from..).unwrap_or_default().chunks_exact(long);
-                callers.for_each(|bytes| self.note(number(bytes, big_endian)));
+            Some(Some(Places::Stack(stack))) => {
+                let stack = *stack;
+                stack.addresses(record).for_each(|address| self.note(address));
             }
             Some(Some(Places::Fields(offsets))) => {
                 for i in 0..offsets.len() {
@@ -95,11 +98,8 @@ fn number(bytes: &[u8], big_endian: bool) -> u64 {
     if big_endian { digits.fold(0, |n, b| n << 8 | b) } else { digits.rev().fold(0, |n, b| n << 8 | b) }
 }
 
-fn places_of(format: &Format, long: usize) -> Option<Places> {
-    if format.system == "ftrace" {
-        let caller = format.fields.iter().find(|field| field.name == "caller" && format.name == "kernel_stack");
-        return caller.map(|field| Places::Stack(field.offset as usize));
-    }
+/// Fields as wide as an address of a format that prints symbols.
+fn fields_of(format: &Format, long: usize) -> Option<Places> {
     if !prints_symbols(&format.text) {
         return None;
     }

@@ -114,8 +114,7 @@ impl Tracer {
         }
         let addresses = functions.map(|text| Addresses::new(&formats, &text));
         let (modules, common) = (loaded_modules(), formats.common());
-        let own = formats.iter().filter(|f| f.system == "ftrace" && f.name.ends_with("_stack")).map(|f| f.id);
-        let stack_ids = own.collect();
+        let stack_ids = formats.iter().filter(|format| format.is_stack()).map(|format| format.id).collect();
         let manifest = Tracing {
             sub_buffer,
             buffer,

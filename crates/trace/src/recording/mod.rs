@@ -177,8 +177,7 @@ impl Recording {
             enabled: Some(self.manifest.tracing.as_ref().map(|t| t.events.clone()).unwrap_or_default()),
             lru_gen: evidence.files.get(LRU_GEN).is_some_and(|mask| is_on(mask)),
             kallsyms: self.kallsyms.clone(),
-            big_endian: self.manifest.tracing.as_ref().is_some_and(|tracing| tracing.big_endian),
-            long_size: self.manifest.tracing.as_ref().map_or(0, |tracing| tracing.long_size),
+            stack: self.formats.stack_record(),
             stacks: self.manifest.tracing.as_ref().map(|tracing| tracing.stacks.clone()).unwrap_or_default(),
         }
     }
