@@ -22,6 +22,7 @@ pub mod oom;
 pub mod reclaim;
 pub mod recorded;
 pub mod slab;
+pub mod stacks;
 pub mod tasks;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -45,6 +46,7 @@ use oom::Oom;
 use reclaim::Reclaim;
 use recorded::Recorded;
 use slab::Slab;
+use stacks::Stacks;
 use tasks::Tasks;
 use thp::Thp;
 use throttle::Throttle;
@@ -75,6 +77,8 @@ pub struct Analysis {
     pub compaction: Compaction,
     /// Slab shrinking.
     pub slab: Slab,
+    /// From where tasks began to reclaim and to wait.
+    pub stacks: Stacks,
     /// Throttling.
     pub throttle: Throttle,
     /// The page allocator.
@@ -135,6 +139,7 @@ impl Sink for Analysis {
         self.recorded.start(source);
         self.reclaim.start(source);
         self.invariants.start(source);
+        self.stacks.start(source);
     }
 
     fn task(&mut self, task: &mmtwin_event::Task<'_>) {
@@ -155,6 +160,7 @@ impl Sink for Analysis {
         use Kind::*;
         self.recorded.saw(ev.kind);
         self.span.hold(ev.ts);
+        self.stacks.event(ev, &mut self.tasks);
         match ev.kind {
             // The two most frequent events, each decoded once.
             MmVmscanLruIsolate => {

@@ -4,7 +4,9 @@ use crate::{Failure, progress, say};
 use mmtwin::{Analysed, Trace};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::{InputFile, Options};
-use std::ffi::OsStr;
+use mmtwin_trace::recording::Recording;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 /// Opens an input. What is taken of a directory of several things is said.
 pub fn open(name: impl AsRef<OsStr>) -> Result<InputFile, Failure> {
@@ -18,6 +20,37 @@ pub fn open_trace(name: impl AsRef<OsStr>, options: &Options) -> Result<Trace, F
     let trace = Trace::open_with(&name, options.clone())?;
     say_taken(trace.name(), trace.taken());
     Ok(trace)
+}
+
+/// The input that is named, or the newest recording here, which is said.
+pub fn named_or_newest(input: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    input.map_or_else(
+        || {
+            let newest = newest(Path::new("."))?;
+            say_newest(&newest);
+            Ok(newest.into())
+        },
+        Ok,
+    )
+}
+
+/// Says which recording was taken.
+pub fn say_newest(name: &OsStr) {
+    say(&format!("reading {}, the newest recording here", name.to_string_lossy()));
+}
+
+/// The recording of a directory that was begun last.
+pub fn newest(directory: &Path) -> Result<OsString, Failure> {
+    let entries = std::fs::read_dir(directory)?.filter_map(Result::ok).map(|entry| entry.path());
+    let recordings = entries.filter(|path| path.extension() == Some(OsStr::new("mmt")) && Recording::is_one(path));
+    let begun = recordings.filter_map(|path| {
+        let manifest = std::fs::metadata(path.join("manifest.json")).ok()?;
+        Some((manifest.modified().ok()?, path.file_name()?.to_owned()))
+    });
+    begun.max().map(|(_, name)| name).ok_or_else(|| {
+        let message = "no INPUT, and no recording (*.mmt) in this directory: `mmtwin record -- CMD` makes one";
+        Failure::Usage(message.into())
+    })
 }
 
 fn say_taken(name: &str, taken: Option<&str>) {

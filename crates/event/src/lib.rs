@@ -14,6 +14,7 @@ mod release;
 pub mod results;
 pub mod rules;
 pub mod sink;
+pub mod stack;
 pub mod value;
 pub mod vocabulary;
 pub mod words;

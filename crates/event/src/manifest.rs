@@ -74,6 +74,9 @@ pub struct Tracing {
     pub cpus: Vec<u32>,
     /// Enabled events as `system:event`, sorted.
     pub events: Vec<String>,
+    /// Those of them with which the kernel records its stack (`record -g`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<String>,
 }
 
 /// How counters were sampled.

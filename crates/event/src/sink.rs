@@ -107,6 +107,10 @@ pub struct Source {
     pub lru_gen: bool,
     /// Address to symbol, sorted by address: (address, name).
     pub kallsyms: std::sync::Arc<Vec<(u64, String)>>,
+    /// What records of the kernel's stack look like; `None`: it can have none.
+    pub stack: Option<crate::stack::StackRecord>,
+    /// Events with which the kernel recorded its stack, as `system:event`; empty if none or unknown.
+    pub stacks: Vec<String>,
 }
 
 impl Source {

@@ -72,20 +72,67 @@ fn parse_mounts(text: &str) -> Vec<Mount> {
     mounts
 }
 
-/// The directory of a cgroup given as a path below its mount (`/web`), or as the directory itself. The key is the
-/// path below the mount.
-pub fn find(path: &str, mounts: &[Mount]) -> Result<(String, PathBuf), Error> {
+/// Most cgroups that are looked at.
+const MAX_CGROUPS: usize = 1 << 16;
+/// Cgroups that a message names.
+const NAMED: usize = 8;
+
+/// Keys and directories of the cgroups that a path names: below the mount (`/web`), or a directory itself, with the
+/// wildcards `*`, `?` and `[]` within a name and `**` across names. The key is the path below the mount.
+pub fn find(path: &str, mounts: &[Mount]) -> Result<Vec<(String, PathBuf)>, Error> {
     let mut tried = Vec::new();
     for mount in mounts {
         let below = Path::new(path).strip_prefix(&mount.path).unwrap_or(Path::new(path.trim_start_matches('/')));
         let directory = mount.path.join(below);
         if directory.join("memory.stat").is_file() {
-            return Ok((format!("/{}", below.display()), directory));
+            return Ok(vec![(format!("/{}", below.display()), directory)]);
+        }
+        let found = matching(path, &format!("/{}", below.display()), mount)?;
+        if !found.is_empty() {
+            return Ok(found);
         }
         tried.push(directory.display().to_string());
     }
     let tried = if tried.is_empty() { "a mount; none found".into() } else { tried.join(", ") };
-    Err(Error::Cgroup { path: path.into(), tried })
+    Err(Error::Cgroup { path: path.into(), tried, there: there(mounts) })
+}
+
+/// Those of a mount that fit a pattern; none if it has no wildcards.
+fn matching(asked: &str, pattern: &str, mount: &Mount) -> Result<Vec<(String, PathBuf)>, Error> {
+    if !pattern.contains(['*', '?', '[']) {
+        return Ok(Vec::new());
+    }
+    let fail = |e: glob::PatternError| Error::CgroupPattern { pattern: asked.into(), message: e.msg.into() };
+    let fits = glob::Pattern::new(pattern).map_err(fail)?;
+    let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::new() };
+    Ok(all(mount).into_iter().filter(|(key, _)| fits.matches_with(key, options)).collect())
+}
+
+/// The cgroups of a mount with the memory controller, by key, the root first.
+fn all(mount: &Mount) -> Vec<(String, PathBuf)> {
+    let (mut found, mut waiting) = (Vec::new(), vec![mount.path.clone()]);
+    while let Some(directory) = waiting.pop().filter(|_| found.len() < MAX_CGROUPS) {
+        let below = fs::read_dir(&directory).into_iter().flatten().flatten();
+        waiting.extend(below.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()));
+        if directory.join("memory.stat").is_file() {
+            let key = directory.strip_prefix(&mount.path).unwrap_or(&directory).display().to_string();
+            found.push((format!("/{key}"), directory));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What there is, for a message: the uppermost first.
+fn there(mounts: &[Mount]) -> String {
+    let keys = mounts.iter().map(all).find(|all| !all.is_empty()).unwrap_or_default();
+    let mut keys: Vec<String> = keys.into_iter().map(|(key, _)| key).filter(|key| key != "/").collect();
+    keys.sort_by_key(|key| (key.matches('/').count(), key.clone()));
+    match keys.len() {
+        0 => "there are none but the root, /".into(),
+        1..=NAMED => format!("there are {}", keys.join(", ")),
+        more => format!("there are {} and {} more", keys[..NAMED].join(", "), more - NAMED),
+    }
 }
 
 /// The memory cgroup in a text of `/proc/PID/cgroup`.
@@ -127,10 +174,35 @@ proc /proc proc rw 0 0
         fs::create_dir(&web).unwrap();
         let mounts = [Mount { path: root.path().into(), version: Version::V2 }];
         let error = find("/web", &mounts).unwrap_err().to_string();
-        assert!(error.contains(web.to_str().unwrap()), "{error}");
+        assert!(error.contains(web.to_str().unwrap()) && error.ends_with("there are none but the root, /"), "{error}");
         fs::write(web.join("memory.stat"), "anon 1\n").unwrap();
         for path in ["/web", "web", web.to_str().unwrap()] {
-            assert_eq!(find(path, &mounts).unwrap(), ("/web".to_string(), web.clone()));
+            assert_eq!(find(path, &mounts).unwrap(), [("/web".to_string(), web.clone())]);
         }
+    }
+
+    #[test]
+    fn cgroups_are_found_by_patterns() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["docker/a1", "docker/a2", "docker/b1/in", "web"] {
+            fs::create_dir_all(root.path().join(name)).unwrap();
+        }
+        for name in ["docker", "docker/a1", "docker/a2", "docker/b1", "docker/b1/in", "web"] {
+            fs::write(root.path().join(name).join("memory.stat"), "").unwrap();
+        }
+        let mounts = [Mount { path: root.path().into(), version: Version::V1 }];
+        let keys = |pattern: &str| {
+            find(pattern, &mounts).map(|found| found.into_iter().map(|(key, _)| key).collect::<Vec<_>>())
+        };
+        assert_eq!(keys("/docker/*").unwrap(), ["/docker/a1", "/docker/a2", "/docker/b1"]);
+        assert_eq!(keys("docker/a[2-9]").unwrap(), ["/docker/a2"]);
+        assert_eq!(keys("/docker/**/in").unwrap(), ["/docker/b1/in"]);
+        assert_eq!(keys(root.path().join("w*").to_str().unwrap()).unwrap(), ["/web"]);
+        let error = keys("/db*").unwrap_err().to_string();
+        assert!(
+            error.ends_with("there are /docker, /web, /docker/a1, /docker/a2, /docker/b1, /docker/b1/in"),
+            "{error}"
+        );
+        assert!(keys("/docker/[").unwrap_err().to_string().contains("`/docker/[`"));
     }
 }

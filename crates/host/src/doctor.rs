@@ -1,7 +1,7 @@
 //! What this machine supports, and a suggested fix for what is missing.
 
 use crate::events::DEFAULT;
-use crate::tracefs::Obstacle;
+use crate::tracefs::{Obstacle, Tracefs};
 use crate::{cgroup, evidence, tracefs};
 use mmtwin_event::manifest::Evidence;
 use mmtwin_event::words::glob;
@@ -38,9 +38,9 @@ pub struct Check {
 pub fn examine() -> Vec<Check> {
     let evidence = evidence::collect();
     let mut checks = vec![kernel(&evidence)];
-    let tracefs = tracefs::find();
+    let tracefs = tracefs::open();
     checks.push(access(&tracefs));
-    if let Ok(tracefs) = &tracefs {
+    if let Ok(tracefs) = tracefs.as_ref().map(Tracefs::path) {
         let available = fs::read_to_string(tracefs.join("available_events")).unwrap_or_default();
         checks.extend(mechanisms(&available));
         checks.push(clocks(&fs::read_to_string(tracefs.join("trace_clock")).unwrap_or_default()));
@@ -70,10 +70,13 @@ fn kernel(evidence: &Evidence) -> Check {
     check("kernel", "release", status, found, fix)
 }
 
-fn access(tracefs: &Result<std::path::PathBuf, Obstacle>) -> Check {
+fn access(tracefs: &Result<Tracefs, Obstacle>) -> Check {
     match tracefs {
-        Ok(path) => check("events", "tracefs", Status::Ok, path.to_string_lossy(), None),
-        Err(Obstacle { what, fix }) => {
+        Ok(tracefs) if tracefs.is_private() => {
+            check("events", "tracefs", Status::Ok, "not mounted: each recording mounts it for itself alone", None)
+        }
+        Ok(tracefs) => check("events", "tracefs", Status::Ok, tracefs.path().to_string_lossy(), None),
+        Err(Obstacle { what, fix, .. }) => {
             check("events", "tracefs", Status::Missing, format!("{what}: counters only"), Some(fix))
         }
     }

@@ -26,12 +26,22 @@ pub enum Error {
         nearest: Option<String>,
     },
     /// A cgroup that does not exist, or has no memory controller.
-    #[error("no memory cgroup `{path}`: looked for {tried}")]
+    #[error("no memory cgroup `{path}`: looked for {tried}; {there}")]
     Cgroup {
         /// As the user wrote it.
         path: String,
         /// Directories that were tried.
         tried: String,
+        /// What there is, in words.
+        there: String,
+    },
+    /// A pattern of cgroups that cannot be read.
+    #[error("pattern of cgroups `{pattern}`: {message}")]
+    CgroupPattern {
+        /// As the user wrote it.
+        pattern: String,
+        /// What is wrong.
+        message: String,
     },
     /// The command could not be started.
     #[error("cannot start `{command}`: {source}")]

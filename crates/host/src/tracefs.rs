@@ -1,7 +1,14 @@
 //! Finding tracefs, and what it takes to use it.
+//!
+//! Where it is not mounted, a recorder mounts it for itself: a mount that is attached nowhere, which only its file
+//! descriptor reaches. Nobody else sees it, started commands neither (the descriptor closes when they are executed),
+//! and it is gone with the process, however that ends. A mount namespace of the recorder's own would do the same, but
+//! commands would have to leave it again, with the working and root directories that they had.
 
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Where tracefs usually is; the first one that is a tracefs is used. Below debugfs since 4.1, and the only place of
@@ -15,6 +22,55 @@ pub struct Obstacle {
     pub what: String,
     /// A command, or a sentence if no command helps.
     pub fix: String,
+    /// The kernel has tracefs, but it is mounted nowhere.
+    pub unmounted: bool,
+}
+
+/// A tracefs that can be used, mounted as long as this lives.
+#[derive(Debug)]
+pub struct Tracefs {
+    path: PathBuf,
+    mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Where it is, for this process.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// It is mounted for this process alone.
+    pub fn is_private(&self) -> bool {
+        self.mount.is_some()
+    }
+}
+
+/// tracefs, mounted for this process alone where it is not mounted.
+pub fn open() -> Result<Tracefs, Obstacle> {
+    let obstacle = match find() {
+        Ok(path) => return Ok(Tracefs { path, mount: None }),
+        Err(obstacle) if !obstacle.unmounted => return Err(obstacle),
+        Err(obstacle) => obstacle,
+    };
+    match mount() {
+        Ok(mount) => {
+            let path = format!("/proc/self/fd/{}", mount.as_raw_fd()).into();
+            Ok(Tracefs { path, mount: Some(mount) })
+        }
+        Err(e) => {
+            let what = format!("{}, and to mount it for this recording alone takes CAP_SYS_ADMIN ({e})", obstacle.what);
+            Err(Obstacle { what, ..obstacle })
+        }
+    }
+}
+
+/// A mount that is attached nowhere (Linux 5.2 and later).
+fn mount() -> rustix::io::Result<OwnedFd> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes =
+        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 /// The directory of tracefs, if this process can make an instance there.
@@ -36,11 +92,12 @@ fn find_in(places: &[&Path], user: u32) -> Result<PathBuf, Obstacle> {
     Err(if known {
         let mounted = format!("sudo mount -t tracefs tracefs {}", PLACES[0]);
         let fix = if user == 0 { mounted } else { format!("{mounted}; then {RECORD_AS_ROOT}") };
-        Obstacle { what: "tracefs is not mounted".into(), fix }
+        Obstacle { what: "tracefs is not mounted".into(), fix, unmounted: true }
     } else {
         Obstacle {
             what: "this kernel has no tracefs".into(),
             fix: "a kernel built with CONFIG_TRACING and CONFIG_EVENT_TRACING".into(),
+            unmounted: false,
         }
     })
 }
@@ -60,7 +117,7 @@ fn denied(place: &Path, user: u32) -> Obstacle {
              memory (kprobe_events); back with uid=0"
         ),
     };
-    Obstacle { what: format!("user {user} has no access to {place}"), fix }
+    Obstacle { what: format!("user {user} has no access to {place}"), fix, unmounted: false }
 }
 
 fn writable(path: &Path) -> bool {
@@ -86,6 +143,7 @@ mod tests {
         for handed_over in ["all of tracing", "all processes and users", "kprobe_events", "back with uid=0"] {
             assert!(obstacle.fix[remount..].contains(handed_over), "{handed_over}: {obstacle:?}");
         }
+        assert!(!obstacle.unmounted, "it is there");
         assert!(!find_in(&[&no, &yes], 0).unwrap_err().fix.contains("sudo"), "root has nobody to ask");
     }
 }

@@ -16,6 +16,7 @@ pub mod model;
 pub mod people;
 mod renamed;
 pub mod screen;
+pub mod stacks;
 pub mod statistics;
 mod suggest;
 pub mod tables;

@@ -57,6 +57,11 @@ pub const TOPICS: &[Topic] = &[
         about: "the page allocator, zones and watermarks, huge pages",
         tables: &["alloc*", "zoneinfo", "thp"],
     },
+    Topic {
+        name: STACKS,
+        about: "kernel stacks where tasks begin to reclaim or to wait (record -g)",
+        tables: &[STACKS],
+    },
     Topic { name: "compaction", about: "compaction and kcompactd", tables: &["compaction*", "kcompactd*"] },
     Topic { name: "oom", about: "the OOM killer and its victims", tables: &["oom*"] },
     Topic {
@@ -93,6 +98,9 @@ pub const HISTORIC: &[&str] = &[
     "process-kswapd",
     "postprocess-*",
 ];
+
+/// The topic whose table is printed as stacks.
+pub const STACKS: &str = "stacks";
 
 /// Topics of what every machine and every scenario has.
 const COUNTERS: &str = "counters";

@@ -37,6 +37,17 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| "too large".to_string())
 }
 
+/// A way to compress, as the level of zstd: `zstd`, `zstd:9`.
+pub(super) fn parse_compression(text: &str) -> Result<i32, String> {
+    let bad = || "expected zstd or zstd:LEVEL, with a level from 1 to 22".to_string();
+    let level = match text.split_once(':') {
+        None if text == "zstd" => 1,
+        Some(("zstd", level)) => level.parse().map_err(|_| bad())?,
+        _ => return Err(bad()),
+    };
+    if (1..=22).contains(&level) { Ok(level) } else { Err(bad()) }
+}
+
 /// Seconds of the trace clock as text, to nanoseconds without floating point.
 pub(super) fn parse_stamp(text: &str) -> Result<u64, String> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -67,5 +78,7 @@ mod tests {
         assert_eq!(parse_stamp("7").unwrap(), 7_000_000_000);
         assert!(parse_stamp("1.0000000001").is_err());
         assert!(parse_stamp("x").is_err());
+        assert_eq!((parse_compression("zstd"), parse_compression("zstd:9")), (Ok(1), Ok(9)));
+        assert!(["zstd:0", "zstd:23", "gzip", "zstd:"].iter().all(|text| parse_compression(text).is_err()));
     }
 }

@@ -1,6 +1,6 @@
 //! Verbs that record, read and explain.
 
-use super::quantity::{parse_size, parse_stamp, parse_time};
+use super::quantity::{parse_compression, parse_size, parse_stamp, parse_time};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,25 +10,32 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   mmtwin record -- make -j8                        until the command ends; exits with its status
-  mmtwin record -o web.mmt --cgroup /web           until Ctrl-C, with the counters of a cgroup
+  mmtwin record -o web.mmt --cgroup '/web,/db/*'   until Ctrl-C, with the counters of cgroups
   mmtwin record -e 'vmscan:*' -e migrate:mm_migrate_pages -I 100ms -- ./app
 
 The recording is a directory. It can be read while it is written and after a
 kill -9. Events are traced in a tracefs instance of mmtwin's own, which is
 removed at the end, or by the next recording after a crash.")]
 pub struct Record {
-    /// Directory to write
-    #[arg(short, long, value_name = "REC", default_value = "mmtwin.mmt")]
-    pub output: PathBuf,
+    /// Directory to write; default: mmtwin.mmt, or where that exists mmtwin-2.mmt and so on
+    #[arg(short, long, value_name = "REC")]
+    pub output: Option<PathBuf>,
     /// Events to record: SYSTEM:EVENT with wildcards * and ?, repeated or comma-separated
     #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
     pub events: Vec<String>,
     /// Interval between counter samples (100ms, 1s, 1m); 0 samples only at start and end
     #[arg(short = 'I', long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub interval: std::time::Duration,
-    /// Also sample the counters of this cgroup (path below the cgroup mount)
-    #[arg(long, value_name = "PATH")]
+    /// Also sample the counters of these cgroups: paths below the cgroup mount, with wildcards *, ?, [] within a name
+    /// and ** across names, repeated or comma-separated
+    #[arg(long, value_name = "PATHS", value_delimiter = ',')]
     pub cgroup: Vec<String>,
+    /// Record the kernel's stack where tasks begin to reclaim, to compact or to wait: `report REC stacks` shows them
+    #[arg(short = 'g', long)]
+    pub stacks: bool,
+    /// Compress the events of the recording: zstd, or zstd:LEVEL with a level from 1 (default) to 22
+    #[arg(long, value_name = "zstd[:LEVEL]", value_parser = parse_compression)]
+    pub compress: Option<i32>,
     /// Ring-buffer size per CPU (4M, 65536K)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub buffer: Option<u64>,
@@ -38,7 +45,7 @@ pub struct Record {
     /// Exit with status 4 if more than N events are lost
     #[arg(long, value_name = "N")]
     pub max_lost: Option<u64>,
-    /// Replace an existing recording
+    /// Replace an existing recording: that of -o, or mmtwin.mmt
     #[arg(short, long)]
     pub force: bool,
     /// Record the arguments of the command; by default only its program is recorded
@@ -47,6 +54,9 @@ pub struct Record {
     /// Replace names of tasks, cgroups, files, modules and of this host by pseudonyms, as `mmtwin scrub` does
     #[arg(long)]
     pub private: bool,
+    /// Print only what goes wrong: not what is recorded, nor how the recording went
+    #[arg(short, long)]
+    pub quiet: bool,
     /// Command to run
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -104,8 +114,8 @@ pub enum Format {
 #[command(after_help = "\
 Prints one screen: where, findings, a strip of time, who, and cross-checks.
 With a TOPIC as the last argument it prints the tables of one subject:
-reclaim, cgroup, psi, numa, vmalloc, alloc, compaction, oom, counters,
-findings or workload. A file of such a name is ./NAME.
+reclaim, cgroup, psi, numa, vmalloc, alloc, stacks, compaction, oom,
+counters, findings or workload. A file of such a name is ./NAME.
 
 INPUT is a recording, a trace.dat (v6, v7), ftrace text (trace, trace_pipe,
 trace-cmd report; also .gz, .zst, .xz), a copied tracefs directory with raw
@@ -180,9 +190,9 @@ Examples:
   mmtwin script mmtwin.mmt -e 'vmscan:*' --since 4856.34 --until 4856.35
   mmtwin script trace.dat --style trace-cmd        exactly as `trace-cmd report` prints it")]
 pub struct Script {
-    /// Recording or trace
+    /// Recording or trace; default: the newest recording here
     #[arg(value_name = "INPUT")]
-    pub input: PathBuf,
+    pub input: Option<PathBuf>,
     /// Only these events: EVENT or SYSTEM:EVENT with * and ?
     #[arg(short, long = "event", value_name = "EVENTS", value_delimiter = ',')]
     pub events: Vec<String>,
@@ -216,9 +226,9 @@ Examples:
   mmtwin scrub old.mmt -o old-s.mmt --names names.json      the same pseudonyms in both,
   mmtwin scrub new.mmt -o new-s.mmt --names names.json      and a table of names and pseudonyms: do not share it")]
 pub struct Scrub {
-    /// Recording to read
+    /// Recording to read; default: the newest recording here
     #[arg(value_name = "REC")]
-    pub input: PathBuf,
+    pub input: Option<PathBuf>,
     /// Recording to write
     #[arg(short, long, value_name = "SHAREABLE")]
     pub output: PathBuf,
@@ -235,16 +245,17 @@ pub struct Scrub {
 #[command(after_help = "\
 The name of OUT selects the format: .dat is trace.dat, .txt (also .gz, .zst)
 is ftrace text, a name ending in .parquet or / is a directory of Parquet files,
-one per event.
+one per event, .folded has the kernel stacks for programs that draw flame graphs.
 
 Examples:
   mmtwin convert mmtwin.mmt -o trace.dat                  opens in trace-cmd and KernelShark
   mmtwin convert trace.dat -o old.dat --dat-version 6
-  mmtwin convert trace.txt -o events.parquet")]
+  mmtwin convert trace.txt -o events.parquet
+  mmtwin convert mmtwin.mmt -o waits.folded --weight waited   of record -g")]
 pub struct Convert {
-    /// Recording or trace
+    /// Recording or trace; default: the newest recording here
     #[arg(value_name = "INPUT")]
-    pub input: PathBuf,
+    pub input: Option<PathBuf>,
     /// Output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
@@ -257,6 +268,9 @@ pub struct Convert {
     /// Compression of a trace.dat of version 7
     #[arg(long, value_enum, default_value_t = Compression::None)]
     pub compression: Compression,
+    /// What a line of folded stacks counts
+    #[arg(long, value_enum, default_value_t = Weight::Count)]
+    pub weight: Weight,
     /// Replace an existing OUT
     #[arg(short, long)]
     pub force: bool,
@@ -271,6 +285,17 @@ pub enum Target {
     Text,
     /// Directory of Parquet files
     Parquet,
+    /// Kernel stacks, one line each: `task;outermost;...;innermost;event N`
+    Folded,
+}
+
+/// What a line of folded stacks counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Weight {
+    /// How often
+    Count,
+    /// Microseconds waited
+    Waited,
 }
 
 /// Compression of a trace.dat.

@@ -1,8 +1,10 @@
 //! `mmtwin convert`.
 
-use crate::args::{Compression, Convert, Target};
+use crate::args::{Compression, Convert, Target, Weight};
 use crate::tidy;
 use crate::{Failure, reading};
+use mmtwin_analysis::Analysis;
+use mmtwin_report::stacks;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::dat::{Codec, DatWriter, Version};
 use mmtwin_trace::input::{Input, Options};
@@ -12,29 +14,30 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Runs the verb.
-pub fn run(arguments: Convert) -> Result<i32, Failure> {
+pub fn run(mut arguments: Convert) -> Result<i32, Failure> {
+    let source = &reading::named_or_newest(arguments.input.take())?;
     let output = &arguments.output;
     let target = match arguments.to {
         Some(target) => target,
         None => target_of(output)
             .ok_or_else(|| Failure::Usage(format!("{}: unknown output format; specify --to", output.display())))?,
     };
-    let source = arguments.input.as_path();
     if output::same(source, output) {
         return Err(Failure::Error(format!("{}: is the input and is not overwritten", output.display())));
     }
     let (force, mode) = (arguments.force, output::mode_of(source));
     match target {
-        Target::Text | Target::Dat => FileOutput::check(output, force)?,
+        Target::Text | Target::Dat | Target::Folded => FileOutput::check(output, force)?,
         Target::Parquet => ParquetWriter::check(output, force)?,
     }
     tidy::on_signals()?;
-    let mut file = reading::open(&arguments.input)?;
+    let mut file = reading::open(source)?;
     let input = file.input(&Options::default())?;
     let outcome = match target {
         Target::Text => text(input, output, FileOutput::open(output, force, mode)?)?,
         Target::Dat => dat(input, output, FileOutput::open(output, force, mode)?, version(&arguments))?,
         Target::Parquet => parquet(input, output, force, mode)?,
+        Target::Folded => folded(input, FileOutput::open(output, force, mode)?, weight(&arguments))?,
     };
     reading::warn(&outcome);
     Ok(0)
@@ -46,6 +49,8 @@ fn target_of(output: &Path) -> Option<Target> {
     let stem = [".gz", ".zst"].iter().find_map(|s| name.strip_suffix(s)).unwrap_or(name);
     if stem.ends_with(".dat") {
         Some(Target::Dat)
+    } else if name.ends_with(".folded") {
+        Some(Target::Folded)
     } else if stem.ends_with(".txt") {
         Some(Target::Text)
     } else if stem.ends_with(".parquet") || stem.ends_with('/') {
@@ -101,6 +106,24 @@ fn dat(input: Input<'_>, output: &Path, to: FileOutput, version: Version) -> Res
     let written = writer.close(&output.to_string_lossy(), &mut BufWriter::new(to.file()))?;
     to.commit()?;
     outcome.warnings.append(written.left_out);
+    Ok(outcome)
+}
+
+fn weight(arguments: &Convert) -> stacks::Weight {
+    match arguments.weight {
+        Weight::Count => stacks::Weight::Count,
+        Weight::Waited => stacks::Weight::Waited,
+    }
+}
+
+fn folded(input: Input<'_>, to: FileOutput, weight: stacks::Weight) -> Result<Outcome, Failure> {
+    let (mut analysis, name) = (Analysis::default(), input.source.name.clone());
+    let outcome = input.read(&mut analysis)?;
+    let lines = stacks::folded(&analysis, weight);
+    if lines.is_empty() {
+        return Err(Failure::Error(format!("{name}: no stacks with such a weight were recorded: mmtwin record -g")));
+    }
+    to.write(lines.iter().map(|line| format!("{line}\n")).collect::<String>().as_bytes())?;
     Ok(outcome)
 }
 

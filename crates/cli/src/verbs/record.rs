@@ -2,22 +2,34 @@
 
 use crate::args::Record;
 use crate::{Failure, say, status};
-use mmtwin_host::record::{Options, record};
+use mmtwin_host::record::{Begun, Options, Outcome, record};
+use mmtwin_report::units;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where a recording goes that the user does not name.
+const DEFAULT_OUTPUT: &str = "mmtwin.mmt";
+/// Systems of events that are named when a recording begins.
+const SYSTEMS: usize = 4;
 
 /// Runs the verb.
 pub fn run(arguments: Record) -> Result<i32, Failure> {
     mmtwin_host::restore::recover(&mut say);
     let options = Options {
-        output: arguments.output,
+        numbered: arguments.output.is_none() && !arguments.force,
+        output: arguments.output.unwrap_or_else(|| DEFAULT_OUTPUT.into()),
         events: arguments.events,
         interval: Some(arguments.interval).filter(|i| !i.is_zero()),
         cgroups: arguments.cgroup,
         buffer: arguments.buffer,
         max_size: arguments.max_size,
+        stacks: arguments.stacks,
+        compress: arguments.compress,
         force: arguments.force,
         arguments: arguments.arguments,
         private: arguments.private,
         command: arguments.command,
+        begun: (!arguments.quiet).then_some(|begun: &Begun<'_>| began(begun).iter().for_each(|line| say(line))),
     };
     let outcome = record(&options, &mut say)?;
     let lost = outcome.lost();
@@ -27,9 +39,122 @@ pub fn run(arguments: Record) -> Result<i32, Failure> {
     if let Some(why) = &outcome.end.stopped {
         say(&format!("the recording ended early: {why}"));
     }
+    if !arguments.quiet {
+        say(&ended(&outcome));
+        say(&format!("next: mmtwin report {}", outcome.output.display()));
+    }
     match outcome.status() {
         0 if outcome.full => Ok(status::FULL),
         0 if arguments.max_lost.is_some_and(|limit| lost > limit) => Ok(status::LOST),
         status => Ok(status),
+    }
+}
+
+/// Where to, what ends it, and what is recorded.
+fn began(begun: &Begun<'_>) -> [String; 2] {
+    let events = match begun.events {
+        None | Some([]) => "no events".to_string(),
+        Some(events) => {
+            let stacks = match begun.stacks {
+                0 => String::new(),
+                stacks => format!(", {stacks} with stacks"),
+            };
+            format!("{} ({}){stacks}", units::counted(events.len() as u64, "event"), systems(events))
+        }
+    };
+    let counters = match begun.interval {
+        Some(interval) => format!("counters every {interval:?}"),
+        None => "counters at start and end".to_string(),
+    };
+    let cgroups = match begun.cgroups {
+        [] => String::new(),
+        [one] => format!(", cgroup {one}"),
+        [one, rest @ ..] => format!(", cgroup {one} and {} more", rest.len()),
+    };
+    let own = if begun.own_tracefs { "; tracefs is mounted for this recording alone" } else { "" };
+    let end = if begun.until_signal { "; Ctrl-C ends it" } else { "" };
+    [format!("recording to {}{end}", Path::display(begun.output)), format!("{events}, {counters}{cgroups}{own}")]
+}
+
+/// Systems of events, those with most events first.
+fn systems(events: &[String]) -> String {
+    let mut counts = BTreeMap::new();
+    events.iter().filter_map(|e| e.split_once(':')).for_each(|(system, _)| *counts.entry(system).or_insert(0u64) += 1);
+    let mut systems: Vec<_> = counts.into_iter().collect();
+    systems.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let mut names: Vec<String> = systems.iter().take(SYSTEMS).map(|(name, _)| name.to_string()).collect();
+    if systems.len() > SYSTEMS {
+        names.push(units::counted((systems.len() - SYSTEMS) as u64, "more system"));
+    }
+    names.join(", ")
+}
+
+/// How it went: events, losses, size, and what recording cost.
+fn ended(outcome: &Outcome) -> String {
+    let cost = &outcome.end.cost;
+    let bytes = cost.page_bytes + cost.counter_bytes + cost.other_bytes;
+    let lost = match outcome.lost() {
+        0 => "none lost".to_string(),
+        lost => format!("{} lost", units::count(lost as f64)),
+    };
+    let events = match outcome.events {
+        None => "counters only".to_string(),
+        Some(_) => format!("{}, {lost}", units::counted(outcome.written, "event")),
+    };
+    let share = match outcome.elapsed {
+        0 => "n/a".to_string(),
+        elapsed => units::percent(100.0 * cost.cpu_time_recording as f64 / elapsed as f64),
+    };
+    let (size, [elapsed, cpu]) =
+        (units::bytes(bytes as f64), [outcome.elapsed, cost.cpu_time_recording].map(|ns| units::time(ns as f64)));
+    format!(
+        "{}: {events}, {size} in {elapsed}; recording took {cpu} of CPU time ({share} of one CPU)",
+        outcome.output.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mmtwin_event::manifest::{Cost, End, Losses};
+
+    #[test]
+    fn a_recording_says_what_it_records() {
+        let names = ["a:1", "b:1", "b:2", "c:1", "d:1", "e:1"].map(String::from);
+        let cgroups = ["/web", "/db"].map(String::from);
+        let begun = Begun {
+            output: Path::new("r.mmt"),
+            events: Some(&names),
+            stacks: 2,
+            interval: Some(std::time::Duration::from_millis(500)),
+            cgroups: &cgroups,
+            until_signal: true,
+            own_tracefs: false,
+        };
+        assert_eq!(
+            began(&begun),
+            [
+                "recording to r.mmt; Ctrl-C ends it",
+                "6 events (b, a, c, d, 1 more system), 2 with stacks, counters every 500ms, cgroup /web and 1 more"
+            ]
+        );
+        let counters = Begun { events: None, interval: None, cgroups: &[], until_signal: false, ..begun };
+        assert_eq!(began(&counters), ["recording to r.mmt", "no events, counters at start and end"]);
+    }
+
+    #[test]
+    fn a_recording_says_how_it_went() {
+        let cost = Cost { cpu_time_recording: 20_000_000, page_bytes: 4 << 20, ..Cost::default() };
+        let losses = vec![Losses { overrun: 7, ..Losses::default() }];
+        let end = End { cost, losses, ..End::default() };
+        let outcome = Outcome {
+            output: "r.mmt".into(),
+            end,
+            events: Some(3),
+            written: 18_410,
+            elapsed: 2_000_000_000,
+            ..Outcome::default()
+        };
+        assert_eq!(ended(&outcome), "r.mmt: 18,410 events, 7 lost, 4.00 MiB in 2.00 s; recording took 1 % of one CPU");
     }
 }

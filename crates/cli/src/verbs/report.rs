@@ -10,11 +10,11 @@ use mmtwin_report::fail_on::FailOn;
 use mmtwin_report::format::{self, wrap};
 use mmtwin_report::model;
 use mmtwin_report::screen::{self, Subject};
+use mmtwin_report::stacks;
 use mmtwin_report::tables::{historic, postprocess};
 use mmtwin_report::topics::{self, Topic};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::Options;
-use mmtwin_trace::recording::Recording;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -37,7 +37,11 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
     let (mut inputs, topic) = inputs_and_topic(&arguments.inputs);
     check(arguments, topic)?;
     let chosen = if inputs.is_empty() {
-        inputs.push(newest(Path::new("."))?);
+        let newest = reading::newest(Path::new("."))?;
+        if arguments.amount.all || topic.is_some() || !people(arguments) {
+            reading::say_newest(&newest);
+        }
+        inputs.push(newest);
         Some("newest recording here")
     } else {
         None
@@ -46,9 +50,8 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
     for name in &inputs {
         let analysed = reading::analyse(name, &options)?;
         let report = analysed.report();
-        let people = arguments.printing.format == Format::Table && arguments.printing.tables.is_empty();
         // A screen is made of the report itself.
-        let of_screen = (people && !arguments.amount.all && topic.is_none()).then(|| report.clone());
+        let of_screen = (people(arguments) && !arguments.amount.all && topic.is_none()).then(|| report.clone());
         let mut comparison = compare::single(report);
         let outcome = fail_on.as_ref().map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
         match (arguments.style, topic, &of_screen) {
@@ -56,6 +59,11 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
             (_, Some(topic), _) => {
                 comparison.select_topic(topic);
                 match arguments.printing.format {
+                    Format::Table if topic.name == topics::STACKS && !arguments.amount.all => {
+                        let width = terminal::screen_width().max(screen::NARROWEST);
+                        let lines = stacks::lines(&analysed.analysis, &name.to_string_lossy(), width);
+                        lines.iter().try_for_each(|line| writeln!(text, "{line}"))?;
+                    }
                     Format::Table if !arguments.amount.all => for_people(comparison, text)?,
                     _ => append(&mut comparison, &arguments.printing, text)?,
                 }
@@ -75,6 +83,11 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
         }
     }
     Ok(status)
+}
+
+/// Whether the report is for people: text, and no table of their choice.
+fn people(arguments: &Report) -> bool {
+    arguments.printing.format == Format::Table && arguments.printing.tables.is_empty()
 }
 
 /// Appends one screen, after a blank line if it is not the first.
@@ -124,20 +137,6 @@ fn check(arguments: &Report, topic: Option<&Topic>) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("topic {name} has no historic layout (a file is ./{name})")));
     }
     Ok(())
-}
-
-/// The recording of a directory that was begun last.
-fn newest(directory: &Path) -> Result<OsString, Failure> {
-    let entries = std::fs::read_dir(directory)?.filter_map(Result::ok).map(|entry| entry.path());
-    let recordings = entries.filter(|path| path.extension() == Some(OsStr::new("mmt")) && Recording::is_one(path));
-    let begun = recordings.filter_map(|path| {
-        let manifest = std::fs::metadata(path.join("manifest.json")).ok()?;
-        Some((manifest.modified().ok()?, path.file_name()?.to_owned()))
-    });
-    begun.max().map(|(_, name)| name).ok_or_else(|| {
-        let message = "no INPUT, and no recording (*.mmt) in this directory: `mmtwin record -- CMD` makes one";
-        Failure::Usage(message.into())
-    })
 }
 
 /// Why an input breaks a limit of lost events; `None`: it keeps it. A loss of unknown size breaks every limit.

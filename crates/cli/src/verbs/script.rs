@@ -11,7 +11,7 @@ use std::io::Write;
 
 /// Runs the verb.
 pub fn run(arguments: Script) -> Result<i32, Failure> {
-    let mut file = reading::open(&arguments.input)?;
+    let mut file = reading::open(reading::named_or_newest(arguments.input)?)?;
     let input = file.input(&Options::default())?;
     let style = match arguments.style {
         LineStyle::Kernel => TextStyle::Kernel(Columns::of_release(input.source.kernel.as_deref()), None),

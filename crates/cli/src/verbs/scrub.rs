@@ -1,7 +1,7 @@
 //! `mmtwin scrub`.
 
 use crate::args::Scrub;
-use crate::{Failure, say};
+use crate::{Failure, reading, say};
 use mmtwin_trace::output::FileOutput;
 use mmtwin_trace::private::{LEFT, Names, Scrubbed, scrub};
 use std::fs;
@@ -14,7 +14,8 @@ pub fn run(arguments: &Scrub) -> Result<i32, Failure> {
         Some(path) => read_names(path)?,
         None => Names::default(),
     };
-    let scrubbed = scrub(&arguments.input, &arguments.output, names, arguments.force)?;
+    let input = reading::named_or_newest(arguments.input.clone())?;
+    let scrubbed = scrub(&input, &arguments.output, names, arguments.force)?;
     if let Some(path) = &arguments.names {
         write_names(path, &scrubbed.names)?;
     }

@@ -4,13 +4,14 @@
 //! because the pids in them are wanted; that costs a copy, far less than the system calls. After tracing `read`
 //! gives the rest, the partly filled last sub-buffer too.
 
+use super::addresses::Addresses;
 use super::descriptors::{self, PagesOpen};
 use super::name;
 use super::tasks::Tasks;
 use super::tracing::Tracer;
 use crate::Error;
 use mmtwin_trace::Warnings;
-use mmtwin_trace::recording::{PageFiles, Writer};
+use mmtwin_trace::recording::{Packer, PageFiles, Writer};
 use mmtwin_trace::ring::page::{Cursor, Entry, Reading};
 use mmtwin_trace::ring::{CpuStream, SlicePages, TimeMap};
 use rustix::event::{PollFd, PollFlags};
@@ -34,10 +35,16 @@ pub struct Drain {
     entries: Vec<Entry>,
     files: PageFiles,
     bytes: u64,
+    /// Events that were written.
+    written: u64,
     /// Bytes that may still be written.
     room: u64,
     /// Nothing more is written, only counted.
     closed: bool,
+    packer: Option<Packer>,
+    addresses: Option<Addresses>,
+    /// Ids of the records that are stacks, which are no events.
+    stack_ids: Vec<u16>,
 }
 
 struct Reader {
@@ -53,9 +60,10 @@ struct Reader {
 }
 
 impl Drain {
-    /// Opens the buffers of `tracer` and files for their pages.
-    pub fn open(tracer: &Tracer, writer: &Writer) -> Result<Drain, Error> {
-        let (mut readers, files) = (Vec::new(), writer.page_files()?);
+    /// Opens the buffers of `tracer` and files for their pages, compressed with this level of zstd if there is one.
+    pub fn open(tracer: &mut Tracer, writer: &Writer, compress: Option<i32>) -> Result<Drain, Error> {
+        let packer = compress.map(Packer::new).transpose().map_err(|e| Error::io("zstd", e))?;
+        let (mut readers, files) = (Vec::new(), writer.page_files(packer.is_some())?);
         let open = descriptors::plan(tracer.manifest.cpus.len())?;
         for &cpu in &tracer.manifest.cpus {
             let path = tracer.instance.path().join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
@@ -77,8 +85,12 @@ impl Drain {
             entries: Vec::new(),
             files,
             bytes: 0,
+            written: 0,
             room: u64::MAX,
             closed: false,
+            packer,
+            addresses: tracer.addresses.take(),
+            stack_ids: tracer.stack_ids.clone(),
         })
     }
 
@@ -96,6 +108,16 @@ impl Drain {
     /// Bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Addresses of code in what was written, ascending; `None`: they are not known.
+    pub fn addresses(&self) -> Option<Vec<u64>> {
+        self.addresses.as_ref().map(Addresses::sorted)
+    }
+
+    /// Events written so far.
+    pub fn events(&self) -> u64 {
+        self.written
     }
 
     /// Bytes that may be written from now on.
@@ -137,50 +159,75 @@ impl Drain {
     /// error is returned.
     pub fn flush(&mut self, tasks: &mut Tasks, writer: &mut Writer) -> Result<(), Error> {
         let size = self.reading.layout.page_size;
+        let most = self.buffer.len() / size * size;
         let mut result = Ok(());
         for i in 0..self.readers.len() {
+            let mut filled = 0;
             loop {
                 let reader = &self.readers[i];
-                let read = match (&reader.raw).read(&mut self.buffer[..size]) {
+                let page = filled..filled + size;
+                let read = match (&reader.raw).read(&mut self.buffer[page.clone()]) {
                     Ok(0) => break,
                     Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                     Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                     other => other.map_err(|e| Error::io(&reader.name, e))?,
                 };
                 // What follows the kernel's data in a short read is padding of the page.
-                self.buffer[read..size].fill(0);
-                result = result.and(self.keep(i, size, tasks, writer));
+                self.buffer[page][read..].fill(0);
+                filled += size;
+                if filled == most {
+                    result = result.and(self.keep(i, filled, tasks, writer));
+                    filled = 0;
+                }
+            }
+            if filled > 0 {
+                result = result.and(self.keep(i, filled, tasks, writer));
             }
         }
         result
     }
 
-    /// Writes the first `length` bytes of the buffer to the file of a CPU, as far as there is room, notes the pids in
-    /// them and counts the events of what is not written.
+    /// Writes the first `length` bytes of the buffer to the file of a CPU, as far as there is room, notes the pids and
+    /// addresses in them and counts the events of what is not written.
     fn keep(&mut self, i: usize, length: usize, tasks: &mut Tasks, writer: &mut Writer) -> Result<(), Error> {
         writer.prepare_pages(&mut self.buffer[..length], &self.reading.layout);
-        let size = self.reading.layout.page_size;
-        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
-        let fits = if self.closed { 0 } else { length.min(room) / size * size };
-        let (written, result) = self.write(i, fits);
+        let (written, result) = if self.closed { (0, Ok(())) } else { self.write(i, length) };
         self.closed |= written < length;
-        self.bytes += written as u64;
-        self.room -= written as u64;
-        self.events(i, 0, written)?;
+        self.find(i, 0, written)?;
         for entry in self.entries.iter().filter(|e| e.len != Entry::LOST) {
             tasks.saw(entry.common.pid);
+            self.written += u64::from(!self.stack_ids.contains(&entry.common.id));
+            if let Some(addresses) = &mut self.addresses {
+                // Offsets are within the part of the buffer, which was one chunk.
+                let record = self.buffer.get(entry.offset as usize..).and_then(|rest| rest.get(..entry.len as usize));
+                addresses.saw(entry.common.id, record.unwrap_or_default());
+            }
         }
         if written < length {
-            self.events(i, written, length)?;
-            self.readers[i].unwritten += self.entries.iter().filter(|e| e.len != Entry::LOST).count() as u64;
+            self.find(i, written, length)?;
+            let is_event = |e: &&Entry| e.len != Entry::LOST && !self.stack_ids.contains(&e.common.id);
+            self.readers[i].unwritten += self.entries.iter().filter(is_event).count() as u64;
         }
         result
     }
 
-    /// Appends the first `length` bytes of the buffer to the file of a CPU. Returns the bytes of whole pages that are
-    /// in it then.
+    /// Appends the first `length` bytes of the buffer to the file of a CPU, whole pages as far as there is room; all or
+    /// none of them in a frame. Returns how many bytes of the buffer are in it then.
     fn write(&mut self, i: usize, length: usize) -> (usize, Result<(), Error>) {
-        if length == 0 {
+        let size = self.reading.layout.page_size;
+        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
+        let is_frame = self.packer.is_some();
+        let (bytes, fits) = match &mut self.packer {
+            Some(packer) => match packer.pack(&self.buffer[..length]) {
+                Ok(frame) => (frame, if frame.len() <= room { length } else { 0 }),
+                Err(error) => return (0, Err(Error::io("zstd", error))),
+            },
+            None => {
+                let fits = length.min(room) / size * size;
+                (&self.buffer[..fits], fits)
+            }
+        };
+        if fits == 0 {
             return (0, Ok(()));
         }
         let reader = &mut self.readers[i];
@@ -196,22 +243,26 @@ impl Drain {
             },
         };
         let mut file = file;
-        let Err(error) = file.write_all(&self.buffer[..length]) else {
-            reader.length += length as u64;
-            return (length, Ok(()));
+        let (stays, result) = match file.write_all(bytes) {
+            Ok(()) => (bytes.len(), Ok(())),
+            Err(error) => {
+                // Part of it may be there; of that the whole pages stay, or nothing of a frame.
+                let grown = file.metadata().map_or(0, |meta| meta.len().saturating_sub(reader.length));
+                let unit = if is_frame { bytes.len() } else { size } as u64;
+                let whole = grown.min(bytes.len() as u64) / unit * unit;
+                // If this fails too, a reader leaves the incomplete rest out.
+                let _ = file.set_len(reader.length + whole);
+                (whole as usize, Err(Error::io(format!("pages of CPU {}", reader.cpu), error)))
+            }
         };
-        // Part of it may be there; of that the whole pages stay.
-        let grown = file.metadata().map_or(0, |meta| meta.len().saturating_sub(reader.length));
-        let size = self.reading.layout.page_size as u64;
-        let whole = grown.min(length as u64) / size * size;
-        // If this fails too, a reader leaves the incomplete rest out.
-        let _ = file.set_len(reader.length + whole);
-        reader.length += whole;
-        (whole as usize, Err(Error::io(format!("pages of CPU {}", reader.cpu), error)))
+        reader.length += stays as u64;
+        self.bytes += stays as u64;
+        self.room -= stays as u64;
+        (if is_frame && stays > 0 { fits } else { stays }, result)
     }
 
     /// Finds the events in a part of the buffer.
-    fn events(&mut self, i: usize, from: usize, to: usize) -> Result<(), Error> {
+    fn find(&mut self, i: usize, from: usize, to: usize) -> Result<(), Error> {
         let reader = &self.readers[i];
         let pages = SlicePages::new(&reader.name, 0, &self.buffer[from..to], self.reading.layout.page_size);
         let mut cursor = Cursor::new(CpuStream { cpu: reader.cpu, pages: Box::new(pages) });

@@ -4,15 +4,19 @@
 //! signal comes; then it moves whole sub-buffers to their files. Counters are read immediately before the command
 //! starts and after it ends. `session` is the recording itself, whatever is recorded; `tracing` sets up an own
 //! instance, `drain` moves pages, `descriptors` sees to open files, `tasks` finds the names of the tasks in them, `command`
-//! runs the command and takes signals.
+//! runs the command and takes signals, `numbered` chooses a name where the user did not, `addresses` says which symbols
+//! are needed, `stacks` asks for the kernel's stacks.
 //!
 //! The recording gets its name when the command has started: whatever fails before leaves nothing, and what was to be
 //! replaced as it was. What fails later ends the recording; tracing is released at once, and the command is waited for.
 
+mod addresses;
 mod command;
 mod descriptors;
 mod drain;
+mod numbered;
 mod session;
+pub mod stacks;
 mod tasks;
 mod tracing;
 
@@ -20,7 +24,7 @@ use crate::sample::Sampler;
 use crate::{Error, cgroup, clock, tracefs};
 pub(crate) use command::Signals;
 pub use command::ignored;
-pub(crate) use session::{Samples, Session};
+pub(crate) use session::{Samples, Session, Ways};
 pub use tracing::buffer_size;
 pub(crate) use tracing::plan;
 
@@ -41,16 +45,22 @@ use std::time::Duration;
 pub struct Options {
     /// Directory to write.
     pub output: PathBuf,
+    /// Where `output` is taken, go on with numbers: `NAME-2.mmt` and so on.
+    pub numbered: bool,
     /// Events as `system:event` with `*` and `?`; empty: [`crate::events::DEFAULT`].
     pub events: Vec<String>,
     /// Time between samples of the counters; `None`: only at start and end.
     pub interval: Option<Duration>,
-    /// Cgroups to sample: paths below the mount, or directories.
+    /// Cgroups to sample: paths below the mount, or directories, with wildcards.
     pub cgroups: Vec<String>,
     /// Ring buffer per CPU in bytes; `None`: by the machine's memory.
     pub buffer: Option<u64>,
     /// Largest recording in bytes; `None`: as large as it gets.
     pub max_size: Option<u64>,
+    /// Record the kernel's stack with the events of [`stacks::EVENTS`].
+    pub stacks: bool,
+    /// Compress the pages of events, with this level of zstd.
+    pub compress: Option<i32>,
     /// Replace an existing recording.
     pub force: bool,
     /// Keep the command's arguments, which may hold secrets, in the manifest.
@@ -59,15 +69,42 @@ pub struct Options {
     pub private: bool,
     /// Command and its arguments; empty: record until SIGINT, SIGTERM or SIGHUP.
     pub command: Vec<OsString>,
+    /// Is told what is recorded, before the command starts.
+    pub begun: Option<fn(&Begun<'_>)>,
+}
+
+/// What a recording that begins records, and where to.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun<'a> {
+    /// Directory that is written.
+    pub output: &'a Path,
+    /// Enabled events as `system:event`; `None`: counters only.
+    pub events: Option<&'a [String]>,
+    /// How many of them are recorded with the kernel's stack.
+    pub stacks: usize,
+    /// Time between samples of the counters; `None`: only at start and end.
+    pub interval: Option<Duration>,
+    /// Keys of the cgroups that are sampled.
+    pub cgroups: &'a [String],
+    /// Recording until a signal, not until a command ends.
+    pub until_signal: bool,
+    /// tracefs is not mounted on this machine, and is for this recording alone.
+    pub own_tracefs: bool,
 }
 
 /// How a recording went.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
+    /// Directory that was written.
+    pub output: PathBuf,
     /// What was written to `end.json`.
     pub end: End,
     /// Number of enabled events; `None`: counters only.
     pub events: Option<usize>,
+    /// Events that were written.
+    pub written: u64,
+    /// Nanoseconds from the first sample to the last.
+    pub elapsed: u64,
     /// The signal that ended the recording itself, rather than its command.
     pub signal: Option<i32>,
     /// The recording ended because it was as large as it may be.
@@ -96,17 +133,21 @@ impl Outcome {
 pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, Error> {
     // Before there is anything that would be left behind.
     let mut signals = Signals::take()?;
-    Writer::check(&options.output, options.force)?;
+    let output = if options.numbered { numbered::next(&options.output) } else { options.output.clone() };
+    Writer::check(&output, options.force)?;
     let mounts = cgroup::mounts();
     let mut sampler = Sampler::new();
     let mut cgroups = Vec::new();
     for path in &options.cgroups {
-        let (key, directory) = cgroup::find(path, &mounts)?;
-        sampler.add_cgroup(&key, &directory);
-        cgroups.push(key);
+        for (key, directory) in cgroup::find(path, &mounts)? {
+            if !cgroups.contains(&key) {
+                sampler.add_cgroup(&key, &directory);
+                cgroups.push(key);
+            }
+        }
     }
-    let plan = match tracefs::find() {
-        Ok(tracefs) => match (tracing::plan(&tracefs, &options.events)?, options.events.first()) {
+    let plan = match tracefs::open() {
+        Ok(tracefs) => match (tracing::plan(tracefs, &options.events)?, options.events.first()) {
             (plan, Some(pattern)) if plan.is_empty() => {
                 return Err(Error::Event { pattern: pattern.clone(), nearest: None });
             }
@@ -124,11 +165,12 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
         command: (!command.is_empty()).then_some(command),
         ..Manifest::default()
     };
-    let mut writer = Writer::create(&options.output, options.force)?;
+    let mut writer = Writer::create(&output, options.force)?;
     if options.private {
         writer.hide_names(Names::default(), cfg!(target_endian = "big"), size_of::<usize>() as u8);
     }
-    let mut session = Session::create(writer, plan, options.buffer, sampler, manifest)?;
+    let ways = Ways { stacks: options.stacks, compress: options.compress };
+    let mut session = Session::create(writer, plan, options.buffer, sampler, ways, manifest)?;
     session.notes.iter().for_each(|n| say(n));
     session.begin()?;
     if let Some(bytes) = options.max_size {
@@ -137,7 +179,13 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     if let Some(&signal) = signals.pending().first() {
         return Err(Error::Interrupted { signal });
     }
-    run(session, options, &mut signals, say)
+    if let Some(begun) = options.begun {
+        let (events, cgroups) = (session.enabled(), session.cgroups());
+        let until_signal = options.command.is_empty();
+        let (interval, own_tracefs, stacks) = (options.interval, session.has_own_tracefs(), session.stacks());
+        begun(&Begun { output: &output, events, stacks, interval, cgroups, until_signal, own_tracefs });
+    }
+    run(session, options, output, &mut signals, say)
 }
 
 /// Why a recording ends.
@@ -155,6 +203,7 @@ enum Why {
 fn run(
     mut session: Session,
     options: &Options,
+    mut output: PathBuf,
     signals: &mut Signals,
     say: &mut dyn FnMut(&str),
 ) -> Result<Outcome, Error> {
@@ -164,7 +213,14 @@ fn run(
         command => Some(Child::start(command, session.files())?),
     };
     let begun = session.notes.len();
-    if let Err(error) = session.publish() {
+    let mut published = session.publish();
+    // Another recording may have taken the name meanwhile.
+    while published.is_err() && options.numbered && output.exists() {
+        output = numbered::next(&options.output);
+        published = session.publish_as(&output);
+        session.notes.push(format!("the name was taken meanwhile: recording to {}", output.display()));
+    }
+    if let Err(error) = published {
         if let Some(mut child) = child {
             child.kill();
             child.take()?;
@@ -202,9 +258,9 @@ fn run(
         end.times = Some(Times { user, system, elapsed: elapsed as f64 / 1e9 });
     }
     match why {
-        Why::Ended => session.finish(end),
-        Why::Signal(signal) => Ok(Outcome { signal: Some(signal), ..session.finish(end)? }),
-        Why::Full => Ok(Outcome { full: true, ..session.finish(end)? }),
+        Why::Ended => Ok(Outcome { output, ..session.finish(end)? }),
+        Why::Signal(signal) => Ok(Outcome { output, signal: Some(signal), ..session.finish(end)? }),
+        Why::Full => Ok(Outcome { output, full: true, ..session.finish(end)? }),
         Why::Failed(cause) => {
             let exit = end.exit;
             // Where even this cannot be written, what was written before says that it was cut.
@@ -321,7 +377,7 @@ mod tests {
     #[test]
     fn status_is_the_commands() {
         let status =
-            |exit, signal| Outcome { end: End { exit, ..End::default() }, events: None, signal, full: false }.status();
+            |exit, signal| Outcome { end: End { exit, ..End::default() }, signal, ..Outcome::default() }.status();
         assert_eq!(status(Some(Exit::Code(7)), None), 7);
         assert_eq!(status(Some(Exit::Signal(9)), None), 137);
         assert_eq!(status(None, None), 0);

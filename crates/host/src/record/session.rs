@@ -13,6 +13,7 @@ use mmtwin_event::results::Results;
 use mmtwin_trace::recording::Writer;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::process::Rlimit;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Ring buffers are emptied at least this often, so that a killed recorder loses little, unless they are left alone.
@@ -22,6 +23,15 @@ const FIRST_TICK: Duration = Duration::from_millis(8);
 
 /// Least bytes of events that a recording of limited size must have room for.
 const LEAST_ROOM: u64 = 64 << 10;
+
+/// How events are recorded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ways {
+    /// With the kernel's stack, where an event should have one.
+    pub stacks: bool,
+    /// Pages compressed, with this level of zstd.
+    pub compress: Option<i32>,
+}
 
 /// A recording that runs.
 pub(crate) struct Session {
@@ -44,12 +54,17 @@ pub(crate) struct Session {
     largest_sample: u64,
     /// CPUs of the manifest, for the size of its end.
     cpus: u64,
+    /// Keys of the cgroups that are sampled.
+    cgroups: Vec<String>,
     /// Limit of open files before it was raised.
     files: Option<Rlimit>,
     /// What was written and lost, once tracing is over.
     page_bytes: u64,
+    written: u64,
     events: Option<usize>,
     losses: Vec<Losses>,
+    /// Time of the first sample of the counters.
+    begun: u64,
     /// Time of the last sample of the counters.
     sampled: u64,
     /// Time of the end, once it is reached.
@@ -64,6 +79,7 @@ impl Session {
         plan: Result<Plan, String>,
         buffer: Option<u64>,
         sampler: Sampler,
+        ways: Ways,
         said: Manifest,
     ) -> Result<Session, Error> {
         let evidence = evidence::collect();
@@ -72,10 +88,11 @@ impl Session {
             Err(why) => (None, Some(why)),
         };
         let files = descriptors::raise();
+        let cgroups = said.counters.cgroups.clone();
         let cpus = evidence.cpus.len() as u64;
         let size = tracing::buffer_size(buffer, evidence.memory, evidence.cpus.len());
-        let tracer = plan.map(|plan| Tracer::create(plan, size, &mut writer)).transpose()?;
-        let drain = tracer.as_ref().map(|tracer| Drain::open(tracer, &writer)).transpose()?;
+        let mut tracer = plan.map(|plan| Tracer::create(plan, size, ways.stacks, &mut writer)).transpose()?;
+        let drain = tracer.as_mut().map(|tracer| Drain::open(tracer, &writer, ways.compress)).transpose()?;
         writer.run(&Run {
             schema_version: SCHEMA_VERSION,
             started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
@@ -93,9 +110,9 @@ impl Session {
             evidence,
             ..said
         })?;
-        let tasks = Tasks::new(tracer.as_ref().map(|t| t.tracefs.join("saved_cmdlines")));
+        let tasks = Tasks::new(tracer.as_ref().map(|t| t.tracefs.path().join("saved_cmdlines")));
         let notes = tracer.as_ref().map(|t| t.notes.clone()).unwrap_or_default();
-        let (ticks, tick, [next_tick, cpu_before, sampled, stopped]) = (true, FIRST_TICK, [0; 4]);
+        let (ticks, tick, [next_tick, cpu_before, begun, sampled, stopped]) = (true, FIRST_TICK, [0; 5]);
         let session = Session {
             notes,
             writer,
@@ -110,14 +127,37 @@ impl Session {
             max_size: u64::MAX,
             largest_sample: 0,
             cpus,
+            cgroups,
             files,
             page_bytes: 0,
+            written: 0,
             events: None,
             losses: Vec::new(),
+            begun,
             sampled,
             stopped,
         };
         Ok(session)
+    }
+
+    /// Enabled events; `None`: counters only.
+    pub fn enabled(&self) -> Option<&[String]> {
+        self.tracer.as_ref().map(|tracer| &tracer.manifest.events[..])
+    }
+
+    /// Events that are recorded with the kernel's stack.
+    pub fn stacks(&self) -> usize {
+        self.tracer.as_ref().map_or(0, |tracer| tracer.manifest.stacks.len())
+    }
+
+    /// tracefs is mounted for this recording alone.
+    pub fn has_own_tracefs(&self) -> bool {
+        self.tracer.as_ref().is_some_and(|tracer| tracer.tracefs.is_private())
+    }
+
+    /// Keys of the cgroups that are sampled.
+    pub fn cgroups(&self) -> &[String] {
+        &self.cgroups
     }
 
     /// From now on the recording gets no larger than this many bytes.
@@ -171,6 +211,15 @@ impl Session {
         Ok(())
     }
 
+    /// The same under another name, where the one that was asked for is taken.
+    ///
+    /// # Errors
+    /// If it cannot have the name.
+    pub fn publish_as(&mut self, name: &Path) -> Result<(), Error> {
+        self.writer.rename(name)?;
+        self.publish()
+    }
+
     /// From now on a ring buffer is emptied only when a part of it is full: to empty it takes pages of its CPU's node,
     /// which are not to be missing there. Where the kernel does not say when a part is full, nothing changes.
     pub fn leave_buffers_alone(&mut self) {
@@ -186,6 +235,7 @@ impl Session {
         }
         self.next_tick = clock::now() + self.tick.as_nanos() as u64;
         fold_per_cpu_counters();
+        self.begun = clock::now();
         self.sample()
     }
 
@@ -295,9 +345,17 @@ impl Session {
         let Some(tracer) = self.tracer.take() else { return Ok(()) };
         self.events = Some(tracer.manifest.events.len());
         let losses = tracer.losses();
+        let addresses = self.drain.as_ref().and_then(Drain::addresses);
+        let narrowed = addresses.map_or(Ok(()), |addresses| {
+            let newer = tracer.newer_functions();
+            self.writer.narrow_symbols(newer.as_ref().map(|text| text.as_bytes()), &addresses)
+        });
+        // All symbols are as good, only larger.
+        self.notes.extend(narrowed.err().map(|error| error.to_string()));
         // Its files are closed, or it could not be removed.
         let drain = self.drain.take();
         self.page_bytes = drain.as_ref().map_or(0, Drain::bytes);
+        self.written = drain.as_ref().map_or(0, Drain::events);
         if let Ok(losses) = &losses {
             let unwritten = |cpu| drain.as_ref().map_or(0, |drain| drain.unwritten(cpu));
             self.losses = losses.iter().map(|l| Losses { unwritten: unwritten(l.cpu), ..*l }).collect();
@@ -326,15 +384,19 @@ impl Session {
     pub fn cut(&mut self, said: End) -> Result<Outcome, Error> {
         let released = self.release();
         let end = self.writer.end(self.described(said))?;
-        released.map(|()| Outcome { end, events: self.events, signal: None, full: false })
+        released.map(|()| self.outcome(end))
+    }
+
+    fn outcome(&self, end: End) -> Outcome {
+        let elapsed = self.stopped.saturating_sub(self.begun);
+        Outcome { end, events: self.events, written: self.written, elapsed, ..Outcome::default() }
     }
 
     /// Writes the end, of which `said` has what the caller knows: exit and times.
     pub fn finish(mut self, said: End) -> Result<Outcome, Error> {
         self.release()?;
-        let (end, events) = (self.described(said), self.events);
-        let end = self.writer.finish(end)?;
-        Ok(Outcome { end, events, signal: None, full: false })
+        let (end, outcome) = (self.described(said), self.outcome(End::default()));
+        Ok(Outcome { end: self.writer.finish(end)?, ..outcome })
     }
 }
 

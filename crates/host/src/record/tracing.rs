@@ -1,7 +1,9 @@
 //! Setting an own instance up to record, and what of tracefs goes into the recording.
 
-use super::{name, parse_losses};
+use super::addresses::{Addresses, prints_symbols};
+use super::{name, parse_losses, stacks};
 use crate::instance::Instance;
+use crate::tracefs::Tracefs;
 use crate::{Error, clock, events};
 use mmtwin_event::manifest::{Losses, Tracing};
 use mmtwin_trace::Place;
@@ -10,7 +12,7 @@ use mmtwin_trace::recording::Writer;
 use mmtwin_trace::ring::{PageLayout, described_size};
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A ring buffer wakes the recorder when this part of it is full: the rest has to hold what comes until it runs.
 const WAKE_AT_PERCENT: &str = "25";
@@ -22,7 +24,7 @@ const ALL: u64 = 1 << 30;
 
 /// What will be traced.
 pub struct Plan {
-    tracefs: PathBuf,
+    tracefs: Tracefs,
     events: Vec<String>,
 }
 
@@ -34,16 +36,15 @@ impl Plan {
 }
 
 /// Chooses events. Changes nothing.
-pub fn plan(tracefs: &Path, patterns: &[String]) -> Result<Plan, Error> {
-    let path = tracefs.join("available_events");
+pub fn plan(tracefs: Tracefs, patterns: &[String]) -> Result<Plan, Error> {
+    let path = tracefs.path().join("available_events");
     let text = fs::read_to_string(&path).map_err(|e| Error::io(name(&path), e))?;
     let available: Vec<String> = text.lines().map(String::from).collect();
     let events = match patterns {
         [] => events::default_events(&available),
         patterns => events::choose(patterns, &available)?,
     };
-
-    Ok(Plan { tracefs: tracefs.into(), events })
+    Ok(Plan { tracefs, events })
 }
 
 /// Ring buffer per CPU in bytes: as the user wants, or half a percent of `memory` (kB) for all CPUs together.
@@ -58,8 +59,8 @@ pub fn buffer_size(wanted: Option<u64>, memory: Option<u64>, cpus: usize) -> u64
 pub struct Tracer {
     /// The instance.
     pub instance: Instance,
-    /// Where tracefs is.
-    pub tracefs: PathBuf,
+    /// Where tracefs is; it outlives the instance.
+    pub tracefs: Tracefs,
     /// What the manifest says of it.
     pub manifest: Tracing,
     /// Layout of its pages.
@@ -69,15 +70,22 @@ pub struct Tracer {
     /// Waiting on a buffer returns when a part of it is full. Without `buffer_percent` (before 5.0) it would return
     /// at the first event.
     pub wakes_at_fill: bool,
+    /// Addresses that events hold; `None`: none of them does, or the kernel hides its symbols.
+    pub addresses: Option<Addresses>,
+    /// Ids of the records that are stacks, which are no events.
+    pub stack_ids: Vec<u16>,
+    /// `/proc/modules` when the symbols were read.
+    modules: Option<String>,
     /// What the user may want to know.
     pub notes: Vec<String>,
 }
 
 impl Tracer {
-    /// Makes the instance, sets it up and writes the formats to the recording.
-    pub fn create(plan: Plan, buffer: u64, writer: &mut Writer) -> Result<Tracer, Error> {
+    /// Makes the instance, sets it up, with stacks if wanted, and writes the formats to the recording.
+    pub fn create(plan: Plan, buffer: u64, with_stacks: bool, writer: &mut Writer) -> Result<Tracer, Error> {
         let Plan { tracefs, events } = plan;
-        let (instance, removed) = Instance::create(&tracefs)?;
+        let at = tracefs.path();
+        let (instance, removed) = Instance::create(at)?;
         let mut notes: Vec<String> =
             removed.iter().map(|n| format!("removed the tracing instance {n} of an earlier recording")).collect();
         instance.set("trace_clock", clock::TRACE_CLOCK)?;
@@ -91,15 +99,37 @@ impl Tracer {
                 Err(error) => notes.push(format!("{event} is not recorded: {error}")),
             }
         }
+        let (stacks, said) = if with_stacks { stacks::enable(&instance, &enabled) } else { Default::default() };
+        notes.extend(said);
         let (big_endian, long_size) = (cfg!(target_endian = "big"), size_of::<usize>() as u8);
-        let header_page = header(&tracefs.join("events/header_page"))?;
-        let place = Place::file(&name(&tracefs.join("events/header_page")));
+        let header_page = header(&at.join("events/header_page"))?;
+        let place = Place::file(&name(&at.join("events/header_page")));
         let sub_buffer = sub_buffer(&instance, &header_page);
         let layout = PageLayout::parse(&header_page, sub_buffer as usize, big_endian, &place)?;
-        let common = write_formats(&tracefs, &enabled, &header_page, writer, Formats::new(big_endian, long_size))?;
-        let manifest =
-            Tracing { sub_buffer, buffer, big_endian, long_size, cpus: cpus(instance.path())?, events: enabled };
-        Ok(Tracer { instance, tracefs, manifest, layout, common, wakes_at_fill, notes })
+        let mut formats = Formats::new(big_endian, long_size);
+        let has_symbols = write_formats(at, &enabled, &header_page, writer, &mut formats)? || !stacks.is_empty();
+        let functions = if has_symbols { functions() } else { None };
+        if let Some(text) = &functions {
+            writer.text("kallsyms", text.as_bytes())?;
+        }
+        let addresses = functions.map(|text| Addresses::new(&formats, &text));
+        let (modules, common) = (loaded_modules(), formats.common());
+        let stack_ids = formats.iter().filter(|format| format.is_stack()).map(|format| format.id).collect();
+        let manifest = Tracing {
+            sub_buffer,
+            buffer,
+            big_endian,
+            long_size,
+            cpus: cpus(instance.path())?,
+            events: enabled,
+            stacks,
+        };
+        Ok(Tracer { instance, tracefs, manifest, layout, common, wakes_at_fill, addresses, modules, stack_ids, notes })
+    }
+
+    /// The kernel's functions, if they may be others than at the start.
+    pub fn newer_functions(&self) -> Option<String> {
+        if loaded_modules() == self.modules { None } else { functions() }
     }
 
     /// What the kernel lost, by CPU.
@@ -128,15 +158,15 @@ fn cpus(instance: &Path) -> Result<Vec<u32>, Error> {
     Ok(cpus)
 }
 
-/// Writes what is needed to read the pages: headers, formats of the enabled events and of tracing's own, and symbols
-/// if an event prints any. Returns where records have their common fields.
+/// Writes what is needed to read the pages: headers, formats of the enabled events and of tracing's own, and strings.
+/// Returns whether an event prints symbols.
 fn write_formats(
     tracefs: &Path,
     enabled: &[String],
     header_page: &str,
     writer: &mut Writer,
-    mut formats: Formats,
-) -> Result<Common, Error> {
+    formats: &mut Formats,
+) -> Result<bool, Error> {
     writer.text("header_page", header_page.as_bytes())?;
     if let Ok(text) = header(&tracefs.join("events/header_event")) {
         writer.text("header_event", text.as_bytes())?;
@@ -156,15 +186,21 @@ fn write_formats(
         };
         writer.format(system, leaf, text.as_bytes())?;
         formats.add(system, &text, &Place::file(&name(&path)))?;
-        symbols |= is_enabled && ["%pS", "%ps", "%pF", "%pf", "%pB"].iter().any(|p| text.contains(p));
-    }
-    if symbols && let Some(text) = functions() {
-        writer.text("kallsyms", text.as_bytes())?;
+        symbols |= is_enabled && prints_symbols(&text);
     }
     if let Some(text) = fs::read(tracefs.join("printk_formats")).ok().filter(|t| !t.is_empty()) {
         writer.text("printk_formats", &text)?;
     }
-    Ok(formats.common())
+    Ok(symbols)
+}
+
+/// Names and places of modules: what changes the kernel's functions.
+fn loaded_modules() -> Option<String> {
+    let text = fs::read_to_string("/proc/modules").ok()?;
+    // The counts of users in between change at any time.
+    let line =
+        |line: &str| format!("{:?} {:?}\n", line.split(' ').next(), line.rsplit(' ').find(|w| w.starts_with("0x")));
+    Some(text.lines().map(line).collect())
 }
 
 /// Functions of `/proc/kallsyms`; `None` if the kernel hides addresses from this user.

@@ -73,7 +73,7 @@ pub fn recover(say: &mut dyn FnMut(&str)) {
 
 /// Removes tracing instances of recorders that were killed, as every recorder of events does before it makes its own.
 pub fn remove_instances(say: &mut dyn FnMut(&str)) {
-    for name in tracefs::find().ok().and_then(|tracefs| instance::clean(&tracefs).ok()).unwrap_or_default() {
+    for name in tracefs::open().ok().and_then(|tracefs| instance::clean(tracefs.path()).ok()).unwrap_or_default() {
         say(&format!("removed the tracing instance {name} of an earlier recording"));
     }
 }

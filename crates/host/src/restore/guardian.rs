@@ -73,7 +73,7 @@ pub fn guardian() -> i32 {
     let mut say = |line: &str| drop(writeln!(io::stderr(), "mmtwin: {line}"));
     let settled = settle(journal, true, &mut say);
     // The run's instance has lost its owner.
-    let _ = tracefs::find().map(|tracefs| instance::clean(&tracefs));
+    let _ = tracefs::open().map(|tracefs| instance::clean(tracefs.path()));
     match settled {
         Ok(()) => 0,
         Err(error) => {

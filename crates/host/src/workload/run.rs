@@ -9,7 +9,7 @@ use super::refuse::refusals;
 use super::settings::{self, Settings};
 use super::team::Member;
 use super::{Arm, aside, placement, refuse, state, worker};
-use crate::record::{self, Samples, Session, Signals, times_of};
+use crate::record::{self, Samples, Session, Signals, Ways, times_of};
 use crate::sample::Sampler;
 use crate::{Error, clock, evidence, tracefs};
 use mmtwin_event::Times;
@@ -58,13 +58,13 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     let directory = options.files.as_deref().unwrap_or(parent);
     let mut refused = refusals(scenario, options.arm, &evidence::collect(), directory);
     refused.extend(settings::refusals(scenario));
-    let plan = match (scenario.run.events.as_slice(), tracefs::find()) {
+    let plan = match (scenario.run.events.as_slice(), tracefs::open()) {
         ([], _) => Err("the scenario has no events".to_string()),
         (patterns, Ok(tracefs)) => {
-            let plan = record::plan(&tracefs, patterns)?;
+            let plan = record::plan(tracefs, patterns)?;
             if plan.is_empty() { Err("the scenario has no events of this kernel".to_string()) } else { Ok(plan) }
         }
-        (_, Err(tracefs::Obstacle { what, fix })) => {
+        (_, Err(tracefs::Obstacle { what, fix, .. })) => {
             refused.push(Refusal::Tracing { what: what.clone(), fix });
             Err(what)
         }
@@ -89,7 +89,7 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
     };
     let writer = Writer::create(&options.output, options.force)?;
     let buffer = options.buffer.or(scenario.run.buffer.map(|buffer| buffer.0));
-    let session = Session::create(writer, plan, buffer, sampler, manifest);
+    let session = Session::create(writer, plan, buffer, sampler, Ways::default(), manifest);
     let result = session.and_then(|session| {
         session.notes.iter().for_each(|note| say(note));
         with(session, scenario, &mut settings, &backing, directory)

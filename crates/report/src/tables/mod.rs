@@ -25,6 +25,7 @@ mod pressure;
 pub mod process;
 pub mod reclaim;
 pub mod slab;
+pub mod stacks;
 pub mod throttle;
 pub mod vmalloc;
 pub mod vmscan;
@@ -49,7 +50,7 @@ pub fn reclaim_tables(analysis: &Analysis) -> Vec<Table> {
 
 /// The tables of everything but reclaim, in the order of the report.
 pub fn subject_tables(analysis: &Analysis) -> Vec<Table> {
-    let mut tables = vec![throttle::table(analysis), slab::table(analysis)];
+    let mut tables = vec![throttle::table(analysis), slab::table(analysis), stacks::table(analysis)];
     tables.extend(compaction::tables(analysis));
     tables.extend(numa::tables(analysis));
     tables.extend(alloc::tables(analysis));

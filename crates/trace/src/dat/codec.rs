@@ -73,7 +73,7 @@ impl Codec {
 }
 
 /// Decompresses pieces; it keeps what can be used again between them.
-pub(super) enum Expander {
+pub(crate) enum Expander {
     None,
     Zlib(flate2::Decompress),
     Zstd(zstd::bulk::Decompressor<'static>),

@@ -32,6 +32,7 @@ mod sink;
 mod spool;
 mod write;
 
+pub(crate) use codec::Expander;
 pub use codec::{Codec, MAX_PIECE};
 pub use copy::copy;
 pub use meta::{CpuStat, FormatText, Meta, Opt};

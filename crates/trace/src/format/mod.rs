@@ -32,6 +32,7 @@ pub use symbols::Symbols;
 
 use crate::{Error, Place};
 use expr::PrintText;
+use mmtwin_event::stack::{KERNEL_STACK, StackRecord};
 use mmtwin_event::{Kind, Layout};
 use native::Native;
 use plugin::Plugin;
@@ -180,6 +181,13 @@ impl Formats {
         self.long_size
     }
 
+    /// What records of the kernel's stack look like; `None`: there is no format of them.
+    pub fn stack_record(&self) -> Option<StackRecord> {
+        let format = self.list.iter().find(|f| f.system == "ftrace" && f.name == KERNEL_STACK)?;
+        let offset = u16::try_from(format.fields.iter().find(|f| f.name == "caller")?.offset).ok()?;
+        Some(StackRecord { offset, long_size: self.long_size, big_endian: self.big_endian })
+    }
+
     /// Gives the symbols of the recorded kernel, sorted by address (see [`symbols::parse_kallsyms`]).
     pub fn set_symbols(&mut self, kallsyms: Arc<Vec<(u64, String)>>) {
         self.symbols.set_kallsyms(kallsyms);
@@ -228,6 +236,11 @@ impl Style {
 }
 
 impl Format {
+    /// Its records are stacks of the event before them, and no events of their own.
+    pub fn is_stack(&self) -> bool {
+        self.kind == Kind::Other && self.system == "ftrace" && matches!(self.name.as_str(), KERNEL_STACK | "user_stack")
+    }
+
     /// Prints the payload of a record: what follows `event: `. `formats` are those this format belongs to.
     pub fn print(&self, formats: &Formats, raw: &[u8], style: Style, out: &mut Out) {
         self.print_record(formats, raw, style, false, out);

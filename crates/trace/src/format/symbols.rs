@@ -84,19 +84,41 @@ impl Symbols {
 /// because the reader had no right to see it. As trace-cmd does, absolute symbols (`A`) and names with `$` are left
 /// out: they are no addresses of code.
 pub fn parse_kallsyms(text: &[u8]) -> Vec<(u64, String)> {
-    let mut symbols = Vec::new();
-    for line in text.split(|&b| b == b'\n') {
-        let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|w| !w.is_empty());
-        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
-        let address = std::str::from_utf8(address).ok().and_then(|a| u64::from_str_radix(a, 16).ok());
-        let Some(address) = address.filter(|&a| a != 0) else { continue };
-        if matches!(kind, b"A" | b"a") || name.starts_with(b"$") {
-            continue;
-        }
-        symbols.push((address, String::from_utf8_lossy(name).into_owned()));
-    }
+    let lines = text.split(|&b| b == b'\n').filter_map(parse_line);
+    let mut symbols: Vec<_> =
+        lines.map(|(address, name)| (address, String::from_utf8_lossy(name).into_owned())).collect();
     symbols.sort_by_key(|s: &(u64, String)| s.0);
     symbols
+}
+
+/// Address and name of a line that [`parse_kallsyms`] takes.
+fn parse_line(line: &[u8]) -> Option<(u64, &[u8])> {
+    let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|w| !w.is_empty());
+    let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
+    let address = u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok().filter(|&a| a != 0)?;
+    (!matches!(kind, b"A" | b"a") && !name.starts_with(b"$")).then_some((address, name))
+}
+
+/// The lines of a `kallsyms` text that some addresses need, ascending: for each all names of the symbol that holds it,
+/// and the next symbol, which gives it its size. A reader finds of these addresses what it would find in the whole text.
+pub fn needed(text: &[u8], addresses: &[u64]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive(|&b| b == b'\n') {
+        lines.extend(parse_line(line).map(|(address, _)| (address, at, line.len())));
+        at += line.len();
+    }
+    lines.sort_by_key(|&(address, at, _)| (address, at));
+    let mut kept = Vec::new();
+    for &address in addresses {
+        let after = lines.partition_point(|line| line.0 <= address);
+        let Some(&(start, ..)) = lines[..after].last() else { continue };
+        let first = lines[..after].partition_point(|line| line.0 < start);
+        kept.extend(first..(after + 1).min(lines.len()));
+    }
+    kept.sort_unstable();
+    kept.dedup();
+    kept.iter().flat_map(|&i| &text[lines[i].1..][..lines[i].2]).copied().collect()
 }
 
 /// Parses `printk_formats`: lines `0xADDRESS : "string"`, with `\n`, `\t`, `\"` and `\\` escaped.
@@ -149,6 +171,26 @@ mod tests {
         assert_eq!(symbols.find_bisecting(0x141), None);
         assert_eq!(symbols.address("b3"), Some(0x110));
         assert_eq!(symbols.address("per_cpu"), None);
+    }
+
+    #[test]
+    fn the_needed_symbols_answer_as_all_do() {
+        let text =
+            b"110 T b1\n100 t a\n110 T b2 [mod]\n0 T hidden\n118 A per_cpu\n120 t c\n128 d $d\n130 t d\n140 T last\n";
+        let symbols = |text: &[u8]| {
+            let mut symbols = Symbols::default();
+            symbols.set_kallsyms(Arc::new(parse_kallsyms(text)));
+            symbols
+        };
+        for addresses in [&[0x111u64][..], &[0x100, 0x13f], &[0x150], &[0x10, 0x111, 0x119], &[0x12f, 0x130]] {
+            let kept = needed(text, addresses);
+            assert!(kept.len() < text.len(), "{addresses:?}");
+            for &address in addresses {
+                assert_eq!(symbols(&kept).find(address), symbols(text).find(address), "{address:x} of {addresses:?}");
+            }
+        }
+        assert_eq!(needed(text, &[0x111]), b"110 T b1\n110 T b2 [mod]\n120 t c\n");
+        assert_eq!(needed(text, &[]), b"");
     }
 
     #[test]

@@ -264,7 +264,7 @@ impl<'a> Input<'a> {
         kallsyms: Arc<Vec<(u64, String)>>,
     ) -> Input<'a> {
         let (kernel, cpus, clock) = (meta.kernel(), meta.cpus, meta.clock());
-        let source = Source { kernel, cpus, clock, kallsyms, ..import(name) };
+        let source = Source { kernel, cpus, clock, kallsyms, stack: formats.stack_record(), ..import(name) };
         let origin = Some(Origin::of(&meta, &buffers));
         let body = Body::Pages(Box::new(Traced { meta, buffers }), formats.clone());
         Input { formats: Some(formats), origin, ..Input::of_source(source, body) }

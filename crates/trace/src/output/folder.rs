@@ -90,6 +90,17 @@ impl Folder {
         &self.to
     }
 
+    /// Chooses another name beside the first one, before it has its name.
+    ///
+    /// # Errors
+    /// As of [`Folder::check`].
+    pub fn rename(&mut self, name: &Path) -> Result<(), Error> {
+        let to = place(name)?;
+        self.old = look(name, &to, self.force, self.kind)?;
+        (self.name, self.to) = (name.into(), to);
+        Ok(())
+    }
+
     /// Gives it its name. What had the name until now is removed. Returns what could not be removed, in a sentence.
     ///
     /// # Errors

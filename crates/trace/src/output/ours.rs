@@ -79,9 +79,13 @@ fn part(directory: &Path, of: &str, found: &mut Vec<PathBuf>) -> io::Result<Opti
         let (name, path, kind) = (entry.file_name(), entry.path(), entry.file_type()?);
         let name = name.to_string_lossy();
         let known = match of {
-            "cpu" => name.strip_suffix(".pages").is_some_and(|n| n.parse::<u32>().is_ok()),
+            "cpu" => {
+                let number =
+                    name.strip_suffix(".pages").or_else(|| name.strip_suffix(crate::recording::packed::SUFFIX));
+                number.is_some_and(|n| n.parse::<u32>().is_ok())
+            }
             "counters" => name.ends_with(".arrows"),
-            _ => TEXTS.contains(&name.as_ref()),
+            _ => TEXTS.contains(&name.strip_suffix(".tmp").unwrap_or(&name)),
         };
         if of == "formats" && kind.is_dir() {
             for entry in list(&path)? {

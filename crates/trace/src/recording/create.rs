@@ -6,6 +6,7 @@
 
 use super::counters_write::CounterWriter;
 use crate::Error;
+use crate::format::symbols;
 use crate::output::{Folder, Kind};
 use crate::private::{Names, Private};
 use crate::ring::PageLayout;
@@ -38,6 +39,7 @@ pub struct Writer {
 pub struct PageFiles {
     directory: OwnedFd,
     name: PathBuf,
+    suffix: &'static str,
 }
 
 impl Writer {
@@ -100,6 +102,14 @@ impl Writer {
         Ok(left)
     }
 
+    /// Chooses another name, before it has its name.
+    ///
+    /// # Errors
+    /// As of [`Writer::check`].
+    pub fn rename(&mut self, path: &Path) -> Result<(), Error> {
+        self.folder.rename(path)
+    }
+
     /// Writes `manifest.json`. From then on the directory is a recording.
     pub fn manifest(&mut self, manifest: &Manifest) -> Result<(), Error> {
         let private = self.private.as_mut().map(|p| p.manifest(manifest));
@@ -136,6 +146,40 @@ impl Writer {
         }
     }
 
+    /// Keeps of `kallsyms` only what these addresses, ascending, need; of `text`, if there is a newer one. Without any
+    /// the file goes.
+    ///
+    /// # Errors
+    /// If it cannot be read or written; it is as it was then.
+    pub fn narrow_symbols(&mut self, text: Option<&[u8]>, addresses: &[u64]) -> Result<(), Error> {
+        let path = self.folder.path().join("formats/kallsyms");
+        let shown = self.name(Path::new("formats/kallsyms"));
+        let fail = |e| Error::io(&shown, e);
+        let before = match fs::read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            read => read.map_err(fail)?,
+        };
+        let newer = match (text, &mut self.private) {
+            (Some(text), Some(private)) => private.text("kallsyms", text),
+            (text, _) => text.map(<[u8]>::to_vec),
+        };
+        let needed = symbols::needed(newer.as_ref().unwrap_or(&before), addresses);
+        if needed.is_empty() {
+            fs::remove_file(&path).map_err(fail)?;
+        } else {
+            let unfinished = self.unfinished("formats/kallsyms");
+            let mut file = file(&unfinished, &unfinished)?;
+            let written = file.write_all(&needed).and_then(|()| fs::rename(&unfinished, &path));
+            written.map_err(|e| {
+                // What is left of it is no file of a recording.
+                let _ = fs::remove_file(&unfinished);
+                fail(e)
+            })?;
+        }
+        self.other_bytes = self.other_bytes + needed.len() as u64 - before.len() as u64;
+        Ok(())
+    }
+
     /// Writes the format of an event.
     pub fn format(&mut self, system: &str, event: &str, text: &[u8]) -> Result<(), Error> {
         if let Some(private) = &mut self.private {
@@ -148,21 +192,21 @@ impl Writer {
         self.write(&system.join(event), text)
     }
 
-    /// The files for ring-buffer pages.
+    /// The files for ring-buffer pages, or for frames of them ([`super::Packer`]).
     ///
     /// # Errors
     /// If their directory cannot be opened.
-    pub fn page_files(&self) -> Result<PageFiles, Error> {
+    pub fn page_files(&self, packed: bool) -> Result<PageFiles, Error> {
         let name = self.folder.name().join("cpu");
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = open(self.folder.path().join("cpu"), flags, Mode::empty());
         let directory = directory.map_err(|e| Error::io(&name.to_string_lossy(), e.into()))?;
-        Ok(PageFiles { directory, name })
+        Ok(PageFiles { directory, name, suffix: if packed { super::packed::SUFFIX } else { ".pages" } })
     }
 
     /// Makes the file that takes the ring-buffer pages of a CPU.
     pub fn pages(&self, cpu: u32) -> Result<File, Error> {
-        self.page_files()?.create(cpu)
+        self.page_files(false)?.create(cpu)
     }
 
     /// Appends what is known of tasks.
@@ -302,7 +346,7 @@ impl PageFiles {
     }
 
     fn open(&self, cpu: u32, how: OFlags) -> Result<File, Error> {
-        let leaf = format!("{cpu}.pages");
+        let leaf = format!("{cpu}{}", self.suffix);
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW | how;
         let file = openat(&self.directory, &leaf, flags, Mode::RUSR | Mode::WUSR);
         file.map(File::from).map_err(|e| Error::io(&self.name.join(leaf).to_string_lossy(), e.into()))

@@ -82,7 +82,7 @@ impl EventWriter {
         events.sort();
         let cpus = manifest.evidence.cpus.clone();
         let layout = PageLayout::little_endian_64(PAGE);
-        let page_files = writer.page_files()?;
+        let page_files = writer.page_files(false)?;
         let open = |&number: &u32| -> Result<Cpu, Error> {
             let name = path.join("cpu").join(format!("{number}.pages")).to_string_lossy().into_owned();
             let file = Some(page_files.create(number)?).filter(|_| cpus.len() <= MOST_OPEN);
@@ -90,7 +90,8 @@ impl EventWriter {
         };
         let files = cpus.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let buffer = PAGE as u64;
-        manifest.tracing = Some(Tracing { sub_buffer: buffer, buffer, big_endian: false, long_size: 8, cpus, events });
+        manifest.tracing =
+            Some(Tracing { sub_buffer: buffer, buffer, long_size: 8, cpus, events, ..Tracing::default() });
         writer.manifest(&manifest)?;
         let (functions, source, rows) = Default::default();
         Ok(EventWriter { writer, formats, functions, page_files, cpus: files, source, at: 0, rows, failed: None })

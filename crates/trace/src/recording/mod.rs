@@ -8,23 +8,26 @@ mod counters_write;
 mod create;
 mod events;
 mod origin;
+pub(crate) mod packed;
 mod sizes;
 
 pub use counters_read::{CounterStream, Counters, SampledRow};
 pub use counters_write::CounterWriter;
 pub use create::{PageFiles, Writer};
 pub use events::EventWriter;
+pub use packed::Packer;
 pub use sizes::sizes;
 
 use crate::files;
 use crate::format::{self, Formats, symbols};
 use crate::map::{Mapped, map};
-use crate::ring::{CpuStream, PageLayout, SlicePages, TimeMap, merge};
+use crate::ring::{CpuStream, PageLayout, Pages, SlicePages, TimeMap, merge};
 use crate::{Error, Outcome, Place, Warnings};
 use mmtwin_event::manifest::{End, Manifest, Node, Run, SCHEMA_VERSION, State, TaskLine, Tracing};
 use mmtwin_event::results::Results;
 use mmtwin_event::{Sink, Source, Task};
 use origin::Texts;
+use packed::PackedPages;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::fs;
@@ -74,6 +77,9 @@ struct CpuPages {
     cpu: u32,
     file: String,
     map: Mapped,
+    /// Bytes of whole sub-buffers, or of whole frames of them.
+    whole: usize,
+    packed: bool,
 }
 
 struct CounterFile {
@@ -171,6 +177,8 @@ impl Recording {
             enabled: Some(self.manifest.tracing.as_ref().map(|t| t.events.clone()).unwrap_or_default()),
             lru_gen: evidence.files.get(LRU_GEN).is_some_and(|mask| is_on(mask)),
             kallsyms: self.kallsyms.clone(),
+            stack: self.formats.stack_record(),
+            stacks: self.manifest.tracing.as_ref().map(|tracing| tracing.stacks.clone()).unwrap_or_default(),
         }
     }
 
@@ -183,9 +191,12 @@ impl Recording {
     pub fn streams<'a>(&'a self) -> Vec<CpuStream<'a>> {
         let Some(layout) = &self.layout else { return Vec::new() };
         let stream = |p: &'a CpuPages| {
-            let whole = p.map.len() / layout.page_size * layout.page_size;
-            let pages = SlicePages::new(&p.file, 0, &p.map[..whole], layout.page_size);
-            CpuStream { cpu: p.cpu, pages: Box::new(pages) }
+            let (bytes, size) = (&p.map[..p.whole], layout.page_size);
+            let pages: Box<dyn Pages<'a> + 'a> = match p.packed {
+                true => Box::new(PackedPages::new(&p.file, bytes, size)),
+                false => Box::new(SlicePages::new(&p.file, 0, bytes, size)),
+            };
+            CpuStream { cpu: p.cpu, pages }
         };
         self.pages.iter().map(stream).collect()
     }
@@ -294,7 +305,10 @@ fn map_pages(
                 cut.push(cpu);
             }
         };
-        let path = path.join("cpu").join(format!("{cpu}.pages"));
+        let plain = path.join("cpu").join(format!("{cpu}.pages"));
+        let compressed = path.join("cpu").join(format!("{cpu}{}", packed::SUFFIX));
+        let packed = !plain.exists() && compressed.exists();
+        let path = if packed { compressed } else { plain };
         let file = path.to_string_lossy().into_owned();
         let opened = match files::open(&path) {
             Ok(Some(opened)) => opened,
@@ -310,18 +324,21 @@ fn map_pages(
             }
         };
         let Some(map) = map(&file, &opened)? else { continue };
-        let rest = map.len() as u64 % tracing.sub_buffer;
-        if rest != 0 {
-            let place = Place::offset(&file, map.len() as u64 - rest);
-            warnings.cut(|| place, "the last page is incomplete and skipped: the recording was truncated");
+        let size = usize::try_from(tracing.sub_buffer).unwrap_or(usize::MAX).max(1);
+        let whole = if packed { packed::whole(&map, size) } else { map.len() / size * size };
+        if whole != map.len() {
+            let what = if packed { "frame of pages" } else { "page" };
+            let message = format!("the last {what} is incomplete and skipped: the recording was truncated");
+            warnings.cut(|| Place::offset(&file, whole as u64), &message);
             lacks();
         }
-        pages.push(CpuPages { cpu, file, map });
+        pages.push(CpuPages { cpu, file, map, whole, packed });
     }
     // What nothing lists is not read in silence.
     for path in entries(&path.join("cpu"))? {
         let leaf = leaf(&path);
-        if !tracing.cpus.iter().any(|cpu| leaf == format!("{cpu}.pages")) {
+        let names = |cpu: &u32| leaf == format!("{cpu}.pages") || leaf == format!("{cpu}{}", packed::SUFFIX);
+        if !tracing.cpus.iter().any(names) {
             let message = "a file that is not that of a CPU of the manifest is skipped";
             warnings.add(|| Place::file(&path.to_string_lossy()), message);
         }

@@ -55,9 +55,10 @@ pub(super) fn check(
         if there.unwrap_or(0) >= written && there.is_some() {
             continue;
         }
-        let cpu: Option<u32> = name.strip_prefix("cpu/").and_then(|n| n.strip_suffix(".pages")?.parse().ok());
-        cut.extend(cpu);
-        let page = tracing.filter(|_| cpu.is_some()).map_or(1, |tracing| tracing.sub_buffer.max(1));
+        let pages = name.strip_prefix("cpu/").and_then(|n| n.strip_suffix(".pages"));
+        let packed = name.strip_prefix("cpu/").and_then(|n| n.strip_suffix(super::packed::SUFFIX));
+        cut.extend(pages.or(packed).and_then(|cpu| cpu.parse::<u32>().ok()));
+        let page = tracing.filter(|_| pages.is_some()).map_or(1, |tracing| tracing.sub_buffer.max(1));
         let unit = if page == 1 { "bytes" } else { "pages" };
         let file = directory.join(name).to_string_lossy().into_owned();
         match there {

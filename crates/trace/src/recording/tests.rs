@@ -50,6 +50,7 @@ fn manifest() -> Manifest {
         long_size: 8,
         cpus: vec![0, 1],
         events: vec!["vmscan:mm_vmscan_kswapd_sleep".into()],
+        stacks: Vec::new(),
     };
     Manifest {
         schema_version: SCHEMA_VERSION,

@@ -171,9 +171,11 @@ fn hand_over<'e>(
         let raw = &ahead[..entry.len as usize];
         let common = entry.common;
         let (mut kind, mut name, mut fields) = (Kind::Other, "unknown", Fields::Untyped);
+        let mut is_stack = false;
         match formats.get(common.id) {
             Some(f) => {
                 name = &f.name;
+                is_stack = f.is_stack();
                 if f.kind != Kind::Other && raw.len() >= f.size {
                     kind = f.kind;
                     fields = Fields::Record(&f.layout, ahead);
@@ -187,8 +189,8 @@ fn hand_over<'e>(
                 outcome.warnings.add(|| cursor.place(entry), message);
             }
         }
-        outcome.events += 1;
-        outcome.untyped += u64::from(kind == Kind::Other);
+        outcome.events += u64::from(!is_stack);
+        outcome.untyped += u64::from(kind == Kind::Other && !is_stack);
         sink.event(&Event {
             ts: entry.ts,
             cpu,
