@@ -4,11 +4,12 @@
 //! signal comes; then it moves whole sub-buffers to their files. Counters are read immediately before the command
 //! starts and after it ends. `session` is the recording itself, whatever is recorded; `tracing` sets up an own
 //! instance, `drain` moves pages, `descriptors` sees to open files, `tasks` finds the names of the tasks in them, `command`
-//! runs the command and takes signals.
+//! runs the command and takes signals, `cgroups` finds those that matter.
 //!
 //! The recording gets its name when the command has started: whatever fails before leaves nothing, and what was to be
 //! replaced as it was. What fails later ends the recording; tracing is released at once, and the command is waited for.
 
+mod cgroups;
 mod command;
 mod descriptors;
 mod drain;
@@ -99,11 +100,12 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     Writer::check(&options.output, options.force)?;
     let mounts = cgroup::mounts();
     let mut sampler = Sampler::new();
-    let mut cgroups = Vec::new();
+    let (mut cgroups, mut directories) = (Vec::new(), Vec::new());
     for path in &options.cgroups {
         let (key, directory) = cgroup::find(path, &mounts)?;
         sampler.add_cgroup(&key, &directory);
         cgroups.push(key);
+        directories.push(directory);
     }
     let plan = match tracefs::find() {
         Ok(tracefs) => match (tracing::plan(&tracefs, &options.events)?, options.events.first()) {
@@ -130,6 +132,12 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     }
     let mut session = Session::create(writer, plan, options.buffer, sampler, manifest)?;
     session.notes.iter().for_each(|n| say(n));
+    let mut found = cgroups::Cgroups::new(&mounts, &directories);
+    if !options.command.is_empty() {
+        // The command begins where its parent is.
+        found.iter_mut().for_each(|found| found.command(std::process::id()));
+    }
+    session.find_cgroups(found);
     session.begin()?;
     if let Some(bytes) = options.max_size {
         session.limit_size(bytes)?;
@@ -163,6 +171,7 @@ fn run(
         [] => None,
         command => Some(Child::start(command, session.files())?),
     };
+    child.iter().for_each(|child| session.command_runs(child.id()));
     let begun = session.notes.len();
     if let Err(error) = session.publish() {
         if let Some(mut child) = child {

@@ -1,6 +1,7 @@
 //! A recording that runs: ring buffers that are emptied, counters that are sampled, tasks that are named.
 
 use super::Outcome;
+use super::cgroups::{Cgroups, Found};
 use super::descriptors;
 use super::drain::Drain;
 use super::tasks::Tasks;
@@ -33,6 +34,8 @@ pub(crate) struct Session {
     drain: Option<Drain>,
     tracer: Option<Tracer>,
     tasks: Tasks,
+    /// Finds cgroups that are sampled unasked.
+    cgroups: Option<Cgroups>,
     /// Buffers are emptied now and then, not only when they have to be.
     ticks: bool,
     tick: Duration,
@@ -103,6 +106,7 @@ impl Session {
             drain,
             tracer,
             tasks,
+            cgroups: None,
             ticks,
             tick,
             next_tick,
@@ -118,6 +122,31 @@ impl Session {
             stopped,
         };
         Ok(session)
+    }
+
+    /// From now on cgroups that matter are sampled too.
+    pub fn find_cgroups(&mut self, cgroups: Option<Cgroups>) {
+        self.cgroups = cgroups;
+    }
+
+    /// The command runs as this process.
+    pub fn command_runs(&mut self, pid: u32) {
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.command(pid);
+        }
+    }
+
+    /// Samples cgroups that were found from now on, and writes what they counted when the recording began.
+    fn add_cgroups(&mut self, found: Vec<Found>) -> Result<(), Error> {
+        let at = self.cgroups.as_ref().map_or(self.sampled, Cgroups::started);
+        for Found { key, directory, first } in found {
+            self.sampler.add_cgroup(&key, &directory);
+            // At the start the sample itself follows.
+            if at < self.sampled && !first.names.is_empty() {
+                self.writer.counters("cgroup", at, &[first])?;
+            }
+        }
+        Ok(())
     }
 
     /// From now on the recording gets no larger than this many bytes.
@@ -192,6 +221,8 @@ impl Session {
     /// Takes a sample of the counters.
     pub fn sample(&mut self) -> Result<(), Error> {
         self.sampled = clock::now();
+        let found = self.cgroups.as_mut().map_or_else(Vec::new, |cgroups| cgroups.look(self.sampled));
+        self.add_cgroups(found)?;
         let (at, writer) = (self.sampled, &mut self.writer);
         let before = writer.bytes();
         let mut result = Ok(());
@@ -235,6 +266,8 @@ impl Session {
         let lines = self.tasks.look_up(now);
         self.name_tasks(lines)?;
         if now >= self.next_tick {
+            let found = self.cgroups.as_mut().and_then(Cgroups::of_command);
+            self.add_cgroups(found.into_iter().collect())?;
             self.tick = (self.tick * 2).min(TICK);
             self.next_tick = now + self.tick.as_nanos() as u64;
         }
@@ -314,7 +347,10 @@ impl Session {
         let cpu_time = clock::own_cpu_time();
         let page_bytes = self.page_bytes;
         let cost = Cost { cpu_time, cpu_time_recording: cpu_time - self.cpu_before, page_bytes, ..Cost::default() };
-        let (losses, notes) = (self.losses.clone(), self.notes.clone());
+        let (losses, mut notes) = (self.losses.clone(), self.notes.clone());
+        notes.extend(self.cgroups.as_ref().map(Cgroups::omitted).filter(|n| *n > 0).map(|n| {
+            format!("{n} more cgroups hit their limits or stalled; --cgroup records the counters of one of them")
+        }));
         End { schema_version: SCHEMA_VERSION, end: self.stopped, losses, cost, notes, ..said }
     }
 
