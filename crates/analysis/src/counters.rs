@@ -50,7 +50,8 @@ pub struct Counters {
 pub struct Sampled {
     /// Names, in order of appearance.
     pub names: Vec<String>,
-    /// Values of the first row, parallel to `names`; `None` if the counter was not in it.
+    /// Values of the first row, parallel to `names`; `None` if the counter was not in it. Of a cgroup each counter's own
+    /// first value.
     pub first: Vec<Option<u64>>,
     /// Values of the last row, likewise.
     pub last: Vec<Option<u64>>,
@@ -237,6 +238,11 @@ impl Sampled {
                 });
                 self.last[i] = *value;
             }
+        }
+        if row.source == "cgroup" {
+            // Of a cgroup that is found later, the begin has what it counted then of a few things; the growth of others
+            // is that since it was found.
+            self.first.iter_mut().zip(&self.last).for_each(|(first, last)| *first = first.or(*last));
         }
         self.sample();
     }

@@ -125,6 +125,19 @@ impl Span {
 }
 
 impl Analysis {
+    /// Says after the last event that they were a part of an input: of this stretch of time, in nanoseconds of the trace
+    /// clock, in which events of these kinds happened, of whomever. Times of the whole command, and sums that only whole
+    /// recordings have equal, are not known then.
+    pub fn is_part_of(&mut self, window: Option<(u64, u64)>, kinds: &[Kind]) {
+        if let Some((from, to)) = window {
+            self.span.hold(from);
+            self.span.hold(to);
+        }
+        kinds.iter().for_each(|kind| self.recorded.enable(*kind));
+        self.source.times = None;
+        self.invariants = Invariants::default();
+    }
+
     /// Everybody who had to do with reclaim, with what he did, in order of appearance; last those who are counted
     /// together, as the task [`tasks::OTHERS`].
     pub fn reclaimers(&self) -> impl Iterator<Item = (&tasks::Task, &reclaim::Process)> {

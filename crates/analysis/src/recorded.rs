@@ -26,6 +26,11 @@ impl Recorded {
         }
     }
 
+    /// Takes note that events of a kind would have been recorded.
+    pub fn enable(&mut self, kind: Kind) {
+        self.enabled[kind as usize] = true;
+    }
+
     /// Counts an event.
     #[inline]
     pub fn saw(&mut self, kind: Kind) {

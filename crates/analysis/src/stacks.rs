@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn stacks_belong_to_the_event_before_and_last_until_its_end() {
         let mut a = analysis();
-        let mut event = |a: &mut Analysis, kind, cpu, pid, at| {
+        let event = |a: &mut Analysis, kind, cpu, pid, at| {
             a.event(&EventBuilder::new(kind).cpu(cpu).pid(pid).comm(b"dd").at(at).event());
         };
         use Kind::*;

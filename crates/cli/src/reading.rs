@@ -1,7 +1,8 @@
 //! Reading inputs, with what must be said of them on standard error.
 
+use crate::args::{Filtering, Window};
 use crate::{Failure, progress, say};
-use mmtwin::{Analysed, Trace};
+use mmtwin::{Analysed, Filter, Trace};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::{InputFile, Options};
 use mmtwin_trace::recording::Recording;
@@ -53,6 +54,27 @@ pub fn newest(directory: &Path) -> Result<OsString, Failure> {
     })
 }
 
+impl Filtering {
+    /// The filter that it asks for.
+    pub fn filter(&self) -> Result<Filter, Failure> {
+        let Filtering { cgroups, processes, nodes, window } = self.clone();
+        Ok(Filter { cgroups, processes, nodes, ..window.filter()? })
+    }
+}
+
+impl Window {
+    /// The filter that it asks for.
+    pub fn filter(&self) -> Result<Filter, Failure> {
+        if let (Some(from), Some(to)) = (self.from, self.to)
+            && from > to
+        {
+            return Err(Failure::Usage(format!("--from {from:?} is after --to {to:?}")));
+        }
+        let [from, to] = [self.from, self.to].map(|time| time.map(|time| time.as_nanos() as u64));
+        Ok(Filter { from, to, ..Filter::default() })
+    }
+}
+
 fn say_taken(name: &str, taken: Option<&str>) {
     if let Some(taken) = taken {
         say(&format!("{name}: reading {taken}"));
@@ -61,7 +83,12 @@ fn say_taken(name: &str, taken: Option<&str>) {
 
 /// Reads and analyses an input, with progress and warnings.
 pub fn analyse(name: impl AsRef<OsStr>, options: &Options) -> Result<Analysed, Failure> {
-    let mut trace = open_trace(&name, options)?;
+    analyse_part(name, options, &Filter::default())
+}
+
+/// The same for a part of an input.
+pub fn analyse_part(name: impl AsRef<OsStr>, options: &Options, filter: &Filter) -> Result<Analysed, Failure> {
+    let mut trace = open_trace(&name, options)?.only(filter.clone());
     let name = name.as_ref().to_string_lossy();
     let analysed = progress::events(&name, |progress| trace.analyse(progress))?;
     warn(&analysed.outcome);

@@ -3,8 +3,10 @@
 //! Nothing here does input or output. [`vocabulary`] lists every typed event once, under one name for all
 //! kernels from 2.6.36 on; [`event`] is how readers hand an event over; [`sink`] is who takes it; [`era`] knows
 //! how the kernels of each era laid events out and printed them; [`manifest`] is what a recording says of itself;
-//! [`counters`] reads the kernel's statistics files; [`KernelRelease`] is what releases are compared by.
+//! [`counters`] reads the kernel's statistics files; [`container`] names cgroups; [`KernelRelease`] is what releases
+//! are compared by.
 
+pub mod container;
 pub mod counters;
 pub mod era;
 pub mod event;

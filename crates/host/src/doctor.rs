@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn no_access_comes_with_its_cure() {
-        let obstacle = Obstacle { what: "may not".into(), fix: "do this".into() };
+        let obstacle = Obstacle { what: "may not".into(), fix: "do this".into(), unmounted: false };
         let check = access(&Err(obstacle));
         assert_eq!((check.status, check.fix.as_deref()), (Status::Missing, Some("do this")));
     }

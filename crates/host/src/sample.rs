@@ -148,7 +148,7 @@ fn one(key: &str, fill: impl Fn(&mut Row, &mut Vec<Problem>), problems: &mut Vec
 }
 
 /// The text of a file, in a buffer that is used again.
-fn read<'a>(buffer: &'a mut Vec<u8>, path: &Path) -> Option<&'a str> {
+pub(crate) fn read<'a>(buffer: &'a mut Vec<u8>, path: &Path) -> Option<&'a str> {
     buffer.clear();
     File::open(path).ok()?.read_to_end(buffer).ok()?;
     std::str::from_utf8(buffer).ok()

@@ -15,6 +15,7 @@ pub(crate) fn of_recording(recording: &Recording) -> About {
         start: Some(*start),
         end: recording.end.as_ref().map(|end| end.end),
         limits: scenario.as_ref().map_or_else(BTreeMap::new, limits),
+        filter: None,
     }
 }
 

@@ -12,6 +12,16 @@ pub enum Error {
     /// An input could not be read, or an output not be written.
     #[error(transparent)]
     Trace(#[from] mmtwin_trace::Error),
+    /// A filter lets nothing of an input through.
+    #[error("{input}: nothing matches {filter}; it has{there}")]
+    NothingMatches {
+        /// The input.
+        input: String,
+        /// The filter, in words.
+        filter: String,
+        /// What the input has, in lines.
+        there: String,
+    },
     /// A scenario has faults; all that were found.
     #[error(transparent)]
     Scenario(#[from] mmtwin_scenario::Faults),

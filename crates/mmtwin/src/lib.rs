@@ -3,6 +3,7 @@
 //! - [`Trace::open`] reads what a kernel recorded, in any of the usual formats, and [`Analysed::report`] says what happened.
 //! - [`Scenario::load`] reads a machine, a kernel and a workload out of a file, and [`run`] runs them on the *twin*, a
 //!   simulated kernel. [`running`] also has the other arms: this machine, and real kernels in QEMU.
+//! - [`Filter`] reads a part of a trace: some tasks, cgroups or nodes, or a stretch of time.
 //! - [`compare`] puts traces and runs side by side, the baseline first.
 //! - [`batches`] are the tables of a report or comparison as Arrow record batches; [`mmtwin_report::format`] writes them
 //!   as text, JSON and CSV.
@@ -31,6 +32,7 @@ mod about;
 mod batches;
 mod compare;
 mod error;
+mod filter;
 mod reading;
 pub mod running;
 pub mod scenarios;
@@ -40,6 +42,7 @@ pub use arrow_array;
 pub use batches::{Batch, batches};
 pub use compare::compare;
 pub use error::Error;
+pub use filter::{Extent, Filter};
 /// Statistics and findings.
 pub use mmtwin_analysis as analysis;
 /// Events, counters, and who takes them.

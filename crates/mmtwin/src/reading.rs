@@ -1,5 +1,6 @@
 //! From an input to a report.
 
+use crate::filter::{Extent, Filter, Seen};
 use crate::{Error, about};
 use mmtwin_analysis::Analysis;
 use mmtwin_event::manifest::State;
@@ -33,6 +34,7 @@ pub struct Trace {
     name: String,
     file: InputFile,
     options: Options,
+    filter: Filter,
 }
 
 impl Trace {
@@ -50,7 +52,12 @@ impl Trace {
     /// As [`Trace::open`].
     pub fn open_with(name: impl AsRef<OsStr>, options: Options) -> Result<Trace, Error> {
         let file = InputFile::open(&name)?;
-        Ok(Trace { name: name.as_ref().to_string_lossy().into_owned(), file, options })
+        Ok(Trace { name: name.as_ref().to_string_lossy().into_owned(), file, options, filter: Filter::default() })
+    }
+
+    /// The same, of which only a part is read.
+    pub fn only(self, filter: Filter) -> Trace {
+        Trace { filter, ..self }
     }
 
     /// Of a directory or archive that is no recording: what of it is read, in words.
@@ -69,10 +76,26 @@ impl Trace {
     /// file can be read once.
     ///
     /// # Errors
-    /// If nothing of it can be read.
+    /// If nothing of it can be read, or the filter lets nothing through.
     pub fn read<S: Sink + ?Sized>(&mut self, sink: &mut S, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
+        let extent = Extent::of(&self.file);
         let input = self.file.input(&self.options)?;
-        Ok(input.read(&mut Counted { sink, progress, events: 0 })?)
+        self.filter.read(input, extent, &mut Counted { sink, progress, events: 0 })
+    }
+
+    /// The same, with what was seen of the whole if only a part is read.
+    fn read_part(
+        &mut self,
+        sink: &mut dyn Sink,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(Outcome, Option<Seen>), Error> {
+        if self.filter.is_empty() {
+            return Ok((self.read(sink, progress)?, None));
+        }
+        let extent = Extent::of(&self.file);
+        let input = self.file.input(&self.options)?;
+        let (outcome, seen) = self.filter.read_part(input, extent, &mut Counted { sink, progress, events: 0 })?;
+        Ok((outcome, Some(seen)))
     }
 
     /// Reads all of it into statistics, of which [`Analysed::report`] makes tables. `progress` as in [`Trace::read`].
@@ -81,16 +104,24 @@ impl Trace {
     /// As [`Trace::read`].
     pub fn analyse(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Analysed, Error> {
         let mut analysis = Analysis::default();
-        let outcome = self.read(&mut analysis, progress)?;
+        let (outcome, seen) = self.read_part(&mut analysis, progress)?;
         let recording = self.recording();
+        let mut about = recording.map_or_else(About::default, about::of_recording);
+        if let Some(seen) = &seen {
+            analysis.is_part_of(seen.window, &seen.kinds);
+            (about.start, about.end) = seen.window.unzip();
+            about.filter = Some(self.filter.note());
+        }
+        // What a workload achieved is known of all of it.
+        let results = recording.and_then(|recording| recording.results.clone()).filter(|_| seen.is_none());
         let resolved = recording.and_then(|recording| recording.manifest.scenario.clone());
         let today = resolved.as_ref().and_then(|value| mmtwin_scenario::from_json(value).ok());
         let stored = recording.and_then(|recording| recording.manifest.scenario_hash.clone());
         Ok(Analysed {
-            about: recording.map_or_else(About::default, about::of_recording),
+            about,
             analysis,
             outcome,
-            results: recording.and_then(|recording| recording.results.clone()),
+            results,
             state: recording.and_then(|recording| recording.state.clone()),
             scenario: today.map(|scenario| scenario.hash()).or(stored),
             resolved,
@@ -167,8 +198,12 @@ impl Analysed {
     pub fn report(&self) -> Report {
         let source = &self.analysis.source;
         let incomplete = cuts(&self.outcome, &source.name);
-        let mut cross_check = tables::cross_check::reclaim(&self.analysis);
-        cross_check.extend(tables::cross_check::subjects(&self.analysis));
+        let mut cross_check = Vec::new();
+        // Counters and events of a part are not those of the same things.
+        if self.about.filter.is_none() {
+            cross_check.extend(tables::cross_check::reclaim(&self.analysis));
+            cross_check.extend(tables::cross_check::subjects(&self.analysis));
+        }
         let mut all = self.results.as_ref().map_or_else(Vec::new, tables::workload::tables);
         all.extend(tables::reclaim_tables(&self.analysis));
         all.extend(tables::subject_tables(&self.analysis));
@@ -189,6 +224,7 @@ impl Analysed {
                     && self.analysis.recorded.is_empty()
                     && !self.analysis.counters.is_empty(),
                 scenario: self.scenario.clone(),
+                filter: self.about.filter.clone(),
             },
             findings: found,
             cross_check,

@@ -40,6 +40,8 @@ pub struct InputInfo {
     pub counters_only: bool,
     /// Hash of the scenario it ran, if it ran one.
     pub scenario: Option<String>,
+    /// What part of it was read, in a sentence; `None`: all of it.
+    pub filter: Option<String>,
 }
 
 /// One verdict.

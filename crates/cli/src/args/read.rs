@@ -76,6 +76,36 @@ pub struct Reading {
     pub recorded: Vec<String>,
 }
 
+/// What part of an input to read.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Part of the input")]
+pub struct Filtering {
+    /// Only tasks and counters of these cgroups and those below them: path, container or unit, with * and ?
+    #[arg(long = "cgroup", value_name = "CGROUP", value_delimiter = ',')]
+    pub cgroups: Vec<String>,
+    /// Only these processes, with their threads: name with * and ?, or id
+    #[arg(long = "process", value_name = "NAME|PID", value_delimiter = ',')]
+    pub processes: Vec<String>,
+    /// Only events and counters of these NUMA nodes
+    #[arg(long = "node", value_name = "N", value_delimiter = ',')]
+    pub nodes: Vec<u32>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub window: Window,
+}
+
+/// What time of an input to read.
+#[derive(Args, Debug, Clone, Copy, Default)]
+#[command(next_help_heading = "Part of the input")]
+pub struct Window {
+    /// Only from this time after the start (500ms, 2s, 1m)
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub from: Option<std::time::Duration>,
+    /// Only up to this time after the start
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub to: Option<std::time::Duration>,
+}
+
 /// How to print tables.
 #[derive(Args, Debug, Clone)]
 pub struct Printing {
@@ -127,6 +157,8 @@ Examples:
   mmtwin report                                 the newest recording here
   mmtwin report mmtwin.mmt reclaim              the tables of one topic
   mmtwin report trace.dat --table vmscan,reclaim-by-node
+  mmtwin report mmtwin.mmt --process 'redis*' --from 2s --to 4s
+  mmtwin report mmtwin.mmt --cgroup '/docker/*' reclaim
   mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
   mmtwin report trace.txt --style historic --table vmscan   as published
   trace-cmd report | mmtwin report -")]
@@ -152,6 +184,9 @@ pub struct Report {
     /// Exit with status 3 if a row matches the expression, such as 'invariants.violated > 0'
     #[arg(long, value_name = "EXPR")]
     pub fail_on: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub filtering: Filtering,
 }
 
 /// Layouts of published tables.
@@ -180,6 +215,9 @@ pub struct Compare {
     /// Exit with status 3 if a row matches the expression
     #[arg(long, value_name = "EXPR")]
     pub fail_on: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub filtering: Filtering,
 }
 
 /// `mmtwin script`
@@ -205,6 +243,9 @@ pub struct Script {
     /// Line layout
     #[arg(long, value_enum, default_value_t = LineStyle::Kernel)]
     pub style: LineStyle,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub filtering: Filtering,
 }
 
 /// Layouts of event lines.
@@ -274,6 +315,9 @@ pub struct Convert {
     /// Replace an existing OUT
     #[arg(short, long)]
     pub force: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub filtering: Filtering,
 }
 
 /// Output formats of `convert`.
@@ -346,6 +390,9 @@ pub struct Explain {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub window: Window,
 }
 
 /// A number, decimal or with 0x.

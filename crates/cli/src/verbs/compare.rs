@@ -15,10 +15,11 @@ use std::path::Path;
 pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let usage = |e: &dyn std::fmt::Display| Failure::Usage(e.to_string());
     let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose().map_err(|e| usage(&e))?;
+    let filter = arguments.filtering.filter()?;
     let (mut names, mut sides) = (Vec::new(), Vec::new());
     for argument in &arguments.inputs {
         let column = ColumnArgument::parse(argument, |name| Path::new(name).exists()).map_err(|e| usage(&e))?;
-        let side = column.inputs.iter().map(|input| reading::analyse(input, &Options::default()));
+        let side = column.inputs.iter().map(|input| reading::analyse_part(input, &Options::default(), &filter));
         sides.push(side.collect::<Result<Vec<Analysed>, _>>()?);
         names.push(column.name);
     }

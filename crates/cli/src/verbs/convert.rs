@@ -3,7 +3,9 @@
 use crate::args::{Compression, Convert, Target, Weight};
 use crate::tidy;
 use crate::{Failure, reading};
+use mmtwin::{Extent, Filter};
 use mmtwin_analysis::Analysis;
+use mmtwin_event::Sink;
 use mmtwin_report::stacks;
 use mmtwin_trace::Outcome;
 use mmtwin_trace::dat::{Codec, DatWriter, Version};
@@ -30,9 +32,11 @@ pub fn run(mut arguments: Convert) -> Result<i32, Failure> {
         Target::Text | Target::Dat | Target::Folded => FileOutput::check(output, force)?,
         Target::Parquet => ParquetWriter::check(output, force)?,
     }
+    let filter = arguments.filtering.filter()?;
     tidy::on_signals()?;
     let mut file = reading::open(source)?;
-    let input = file.input(&Options::default())?;
+    let extent = Extent::of(&file);
+    let input = Part { input: file.input(&Options::default())?, filter, extent };
     let outcome = match target {
         Target::Text => text(input, output, FileOutput::open(output, force, mode)?)?,
         Target::Dat => dat(input, output, FileOutput::open(output, force, mode)?, version(&arguments))?,
@@ -69,40 +73,53 @@ fn version(arguments: &Convert) -> Version {
     if arguments.dat_version == 6 { Version::V6 } else { Version::V7(codec) }
 }
 
-fn text(input: Input<'_>, output: &Path, to: FileOutput) -> Result<Outcome, Failure> {
+/// An input, and what of it is converted.
+struct Part<'a> {
+    input: Input<'a>,
+    filter: Filter,
+    extent: Extent,
+}
+
+impl Part<'_> {
+    fn read(self, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
+        Ok(self.filter.read(self.input, self.extent, sink)?)
+    }
+}
+
+fn text(part: Part<'_>, output: &Path, to: FileOutput) -> Result<Outcome, Failure> {
     let name = output.to_string_lossy();
-    let columns = Columns::of_release(input.source.kernel.as_deref());
-    let style = TextStyle::Kernel(columns, Some(Header { entries: None, cpus: input.source.cpus }));
+    let columns = Columns::of_release(part.input.source.kernel.as_deref());
+    let style = TextStyle::Kernel(columns, Some(Header { entries: None, cpus: part.input.source.cpus }));
     let failed = |e: std::io::Error| mmtwin_trace::Error::io(&name, e);
     let file = to.file();
     // What a compressor keeps until its end can fail too.
     let outcome = match output.extension().and_then(|e| e.to_str()) {
         Some("gz") => {
             let packed = flate2::write::GzEncoder::new(file, flate2::Compression::default());
-            let (outcome, packed) = lines(input, packed, &name, style)?;
+            let (outcome, packed) = lines(part, packed, &name, style)?;
             packed.finish().map_err(failed)?;
             outcome
         }
         Some("zst") => {
-            let (outcome, packed) = lines(input, zstd::Encoder::new(file, 3).map_err(failed)?, &name, style)?;
+            let (outcome, packed) = lines(part, zstd::Encoder::new(file, 3).map_err(failed)?, &name, style)?;
             packed.finish().map_err(failed)?;
             outcome
         }
-        _ => lines(input, file, &name, style)?.0,
+        _ => lines(part, file, &name, style)?.0,
     };
     to.commit()?;
     Ok(outcome)
 }
 
-fn lines<W: Write>(input: Input<'_>, to: W, name: &str, style: TextStyle) -> Result<(Outcome, W), Failure> {
-    let mut writer = TextWriter::new(to, name, style, input.formats.clone());
-    let outcome = input.read(&mut writer)?;
+fn lines<W: Write>(part: Part<'_>, to: W, name: &str, style: TextStyle) -> Result<(Outcome, W), Failure> {
+    let mut writer = TextWriter::new(to, name, style, part.input.formats.clone());
+    let outcome = part.read(&mut writer)?;
     Ok((outcome, writer.close()?))
 }
 
-fn dat(input: Input<'_>, output: &Path, to: FileOutput, version: Version) -> Result<Outcome, Failure> {
-    let mut writer = DatWriter::new(version, input.origin.clone(), &to.spool())?;
-    let mut outcome = input.read(&mut writer)?;
+fn dat(part: Part<'_>, output: &Path, to: FileOutput, version: Version) -> Result<Outcome, Failure> {
+    let mut writer = DatWriter::new(version, part.input.origin.clone(), &to.spool())?;
+    let mut outcome = part.read(&mut writer)?;
     let written = writer.close(&output.to_string_lossy(), &mut BufWriter::new(to.file()))?;
     to.commit()?;
     outcome.warnings.append(written.left_out);
@@ -116,9 +133,9 @@ fn weight(arguments: &Convert) -> stacks::Weight {
     }
 }
 
-fn folded(input: Input<'_>, to: FileOutput, weight: stacks::Weight) -> Result<Outcome, Failure> {
-    let (mut analysis, name) = (Analysis::default(), input.source.name.clone());
-    let outcome = input.read(&mut analysis)?;
+fn folded(part: Part<'_>, to: FileOutput, weight: stacks::Weight) -> Result<Outcome, Failure> {
+    let (mut analysis, name) = (Analysis::default(), part.input.source.name.clone());
+    let outcome = part.read(&mut analysis)?;
     let lines = stacks::folded(&analysis, weight);
     if lines.is_empty() {
         return Err(Failure::Error(format!("{name}: no stacks with such a weight were recorded: mmtwin record -g")));
@@ -127,9 +144,9 @@ fn folded(input: Input<'_>, to: FileOutput, weight: stacks::Weight) -> Result<Ou
     Ok(outcome)
 }
 
-fn parquet(input: Input<'_>, output: &Path, force: bool, mode: u32) -> Result<Outcome, Failure> {
-    let mut writer = ParquetWriter::create(output, input.formats.clone(), force, mode)?;
-    let outcome = input.read(&mut writer)?;
+fn parquet(part: Part<'_>, output: &Path, force: bool, mode: u32) -> Result<Outcome, Failure> {
+    let mut writer = ParquetWriter::create(output, part.input.formats.clone(), force, mode)?;
+    let outcome = part.read(&mut writer)?;
     writer.close()?;
     Ok(outcome)
 }

@@ -32,6 +32,7 @@ pub fn run(arguments: Report) -> Result<i32, Failure> {
 /// Appends the reports of all inputs. Returns the exit status.
 fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
     let options = arguments.reading.options()?;
+    let filter = arguments.filtering.filter()?;
     let usage = |e: &dyn std::fmt::Display| Failure::Usage(e.to_string());
     let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose().map_err(|e| usage(&e))?;
     let (mut inputs, topic) = inputs_and_topic(&arguments.inputs);
@@ -48,7 +49,7 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
     };
     let mut status = 0;
     for name in &inputs {
-        let analysed = reading::analyse(name, &options)?;
+        let analysed = reading::analyse_part(name, &options, &filter)?;
         let report = analysed.report();
         // A screen is made of the report itself.
         let of_screen = (people(arguments) && !arguments.amount.all && topic.is_none()).then(|| report.clone());

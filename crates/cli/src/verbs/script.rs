@@ -11,7 +11,9 @@ use std::io::Write;
 
 /// Runs the verb.
 pub fn run(arguments: Script) -> Result<i32, Failure> {
+    let part = arguments.filtering.filter()?;
     let mut file = reading::open(reading::named_or_newest(arguments.input)?)?;
+    let extent = mmtwin::Extent::of(&file);
     let input = file.input(&Options::default())?;
     let style = match arguments.style {
         LineStyle::Kernel => TextStyle::Kernel(Columns::of_release(input.source.kernel.as_deref()), None),
@@ -25,7 +27,7 @@ pub fn run(arguments: Script) -> Result<i32, Failure> {
     let (since, until) = (arguments.since.unwrap_or(0), arguments.until.unwrap_or(u64::MAX));
     let mut filter =
         Filter { writer, since, until, patterns: arguments.events, systems, known: BTreeMap::new(), calls: 0 };
-    let outcome = input.read(&mut filter)?;
+    let outcome = part.read(input, extent, &mut filter)?;
     let calls = filter.calls;
     drop(filter.writer.close()?);
     reading::warn(&outcome);

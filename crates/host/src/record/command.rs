@@ -78,6 +78,11 @@ impl Child {
         Ok(Child { process, pid })
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// It has ended. What `/proc` has of it can be read until [`Child::take`].
     pub fn has_ended(&self) -> Result<bool, Error> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

@@ -4,13 +4,14 @@
 //! signal comes; then it moves whole sub-buffers to their files. Counters are read immediately before the command
 //! starts and after it ends. `session` is the recording itself, whatever is recorded; `tracing` sets up an own
 //! instance, `drain` moves pages, `descriptors` sees to open files, `tasks` finds the names of the tasks in them, `command`
-//! runs the command and takes signals, `numbered` chooses a name where the user did not, `addresses` says which symbols
-//! are needed, `stacks` asks for the kernel's stacks.
+//! runs the command and takes signals, `cgroups` finds those that matter, `numbered` chooses a name where the user did not,
+//! `addresses` says which symbols are needed, `stacks` asks for the kernel's stacks.
 //!
 //! The recording gets its name when the command has started: whatever fails before leaves nothing, and what was to be
 //! replaced as it was. What fails later ends the recording; tracing is released at once, and the command is waited for.
 
 mod addresses;
+mod cgroups;
 mod command;
 mod descriptors;
 mod drain;
@@ -137,12 +138,13 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     Writer::check(&output, options.force)?;
     let mounts = cgroup::mounts();
     let mut sampler = Sampler::new();
-    let mut cgroups = Vec::new();
+    let (mut cgroups, mut directories) = (Vec::new(), Vec::new());
     for path in &options.cgroups {
         for (key, directory) in cgroup::find(path, &mounts)? {
             if !cgroups.contains(&key) {
                 sampler.add_cgroup(&key, &directory);
                 cgroups.push(key);
+                directories.push(directory);
             }
         }
     }
@@ -172,6 +174,12 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     let ways = Ways { stacks: options.stacks, compress: options.compress };
     let mut session = Session::create(writer, plan, options.buffer, sampler, ways, manifest)?;
     session.notes.iter().for_each(|n| say(n));
+    let mut found = cgroups::Cgroups::new(&mounts, &directories);
+    if !options.command.is_empty() {
+        // The command begins where its parent is.
+        found.iter_mut().for_each(|found| found.command(std::process::id()));
+    }
+    session.find_cgroups(found);
     session.begin()?;
     if let Some(bytes) = options.max_size {
         session.limit_size(bytes)?;
@@ -212,6 +220,7 @@ fn run(
         [] => None,
         command => Some(Child::start(command, session.files())?),
     };
+    child.iter().for_each(|child| session.command_runs(child.id()));
     let begun = session.notes.len();
     let mut published = session.publish();
     // Another recording may have taken the name meanwhile.

@@ -1,6 +1,7 @@
 //! A recording that runs: ring buffers that are emptied, counters that are sampled, tasks that are named.
 
 use super::Outcome;
+use super::cgroups::{Cgroups, Found};
 use super::descriptors;
 use super::drain::Drain;
 use super::tasks::Tasks;
@@ -43,6 +44,8 @@ pub(crate) struct Session {
     drain: Option<Drain>,
     tracer: Option<Tracer>,
     tasks: Tasks,
+    /// Finds cgroups that are sampled unasked.
+    finder: Option<Cgroups>,
     /// Buffers are emptied now and then, not only when they have to be.
     ticks: bool,
     tick: Duration,
@@ -120,6 +123,7 @@ impl Session {
             drain,
             tracer,
             tasks,
+            finder: None,
             ticks,
             tick,
             next_tick,
@@ -158,6 +162,31 @@ impl Session {
     /// Keys of the cgroups that are sampled.
     pub fn cgroups(&self) -> &[String] {
         &self.cgroups
+    }
+
+    /// From now on cgroups that matter are sampled too.
+    pub fn find_cgroups(&mut self, finder: Option<Cgroups>) {
+        self.finder = finder;
+    }
+
+    /// The command runs as this process.
+    pub fn command_runs(&mut self, pid: u32) {
+        if let Some(finder) = &mut self.finder {
+            finder.command(pid);
+        }
+    }
+
+    /// Samples cgroups that were found from now on, and writes what they counted when the recording began.
+    fn add_cgroups(&mut self, found: Vec<Found>) -> Result<(), Error> {
+        let at = self.finder.as_ref().map_or(self.sampled, Cgroups::started);
+        for Found { key, directory, first } in found {
+            self.sampler.add_cgroup(&key, &directory);
+            // At the start the sample itself follows.
+            if at < self.sampled && !first.names.is_empty() {
+                self.writer.counters("cgroup", at, &[first])?;
+            }
+        }
+        Ok(())
     }
 
     /// From now on the recording gets no larger than this many bytes.
@@ -242,6 +271,8 @@ impl Session {
     /// Takes a sample of the counters.
     pub fn sample(&mut self) -> Result<(), Error> {
         self.sampled = clock::now();
+        let found = self.finder.as_mut().map_or_else(Vec::new, |cgroups| cgroups.look(self.sampled));
+        self.add_cgroups(found)?;
         let (at, writer) = (self.sampled, &mut self.writer);
         let before = writer.bytes();
         let mut result = Ok(());
@@ -285,6 +316,8 @@ impl Session {
         let lines = self.tasks.look_up(now);
         self.name_tasks(lines)?;
         if now >= self.next_tick {
+            let found = self.finder.as_mut().and_then(Cgroups::of_command);
+            self.add_cgroups(found.into_iter().collect())?;
             self.tick = (self.tick * 2).min(TICK);
             self.next_tick = now + self.tick.as_nanos() as u64;
         }
@@ -372,7 +405,10 @@ impl Session {
         let cpu_time = clock::own_cpu_time();
         let page_bytes = self.page_bytes;
         let cost = Cost { cpu_time, cpu_time_recording: cpu_time - self.cpu_before, page_bytes, ..Cost::default() };
-        let (losses, notes) = (self.losses.clone(), self.notes.clone());
+        let (losses, mut notes) = (self.losses.clone(), self.notes.clone());
+        notes.extend(self.finder.as_ref().map(Cgroups::omitted).filter(|n| *n > 0).map(|n| {
+            format!("{n} more cgroups hit their limits or stalled; --cgroup records the counters of one of them")
+        }));
         End { schema_version: SCHEMA_VERSION, end: self.stopped, losses, cost, notes, ..said }
     }
 

@@ -5,7 +5,8 @@
 //! inputs          [{name, column, arm, kernel, lost_events, events, scenario}]; column is an index into a metric
 //!                 table's columns: several inputs of one column are runs of it. lost_events is null where it is not
 //!                 known, and then lost_at_least is what was counted, if anything was; incomplete, only where parts of
-//!                 an input are missing, lists them with their positions
+//!                 an input are missing, lists them with their positions; filter, only where a part of an input was read,
+//!                 says which
 //! notes           what to know before comparing, sentences
 //! findings        [{input, key, severity, sentence, detail, command}], worst first; null if not selected
 //! cross_check     [{input, key, label, events, counters, difference, na}]; null if not selected
@@ -66,6 +67,8 @@ struct InputJson<'a> {
     scenario: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     incomplete: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -238,6 +241,7 @@ fn input(input: &Input) -> InputJson<'_> {
         events: Some(info.events).filter(|_| !info.counters_only),
         scenario: info.scenario.as_deref(),
         incomplete: &info.incomplete,
+        filter: info.filter.as_deref(),
     }
 }
 

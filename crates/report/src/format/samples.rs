@@ -79,6 +79,7 @@ fn report(name: &str, direct: u64, stalled: f64) -> Report {
             events: 123_456,
             counters_only: false,
             scenario: None,
+            filter: None,
         },
         findings: vec![
             finding("numa", 20, "hint faults are 40 % remote.", ""),

@@ -83,6 +83,7 @@ fn inputs(comparison: &Comparison, style: &Style, out: &mut String) {
             });
         }
         facts.push(incomplete(&info.incomplete));
+        facts.extend(info.filter.clone());
         facts.retain(|fact| !fact.is_empty());
         let heading = comparison.columns.get(*column).filter(|name| columns > 1 && **name != info.name);
         let heading = heading.map_or(String::new(), |name| format!("{name} = "));

@@ -4,15 +4,16 @@ use super::{Line, Subject, at_most, time};
 use crate::format::grid::Tone;
 use crate::units;
 
-/// Most lines of the part that says what is missing, of the machine, and of the command.
-const MOST: [usize; 3] = [2, 3, 2];
+/// Most lines of the part that says what is missing, of the machine, of the command, and of what was read.
+const MOST: [usize; 4] = [2, 3, 2, 2];
 
 /// Missing parts of the input that are named.
 const PARTS: usize = 2;
 
 pub(super) fn lines(subject: &Subject<'_>, width: usize) -> Vec<Line> {
-    let texts = [incomplete(subject), machine(subject, width), recorded(subject)];
-    let tones = [Tone::Bad, Tone::Strong, Tone::Plain];
+    let filter = subject.report.input.filter.clone().unwrap_or_default();
+    let texts = [incomplete(subject), machine(subject, width), recorded(subject), filter];
+    let tones = [Tone::Bad, Tone::Strong, Tone::Plain, Tone::Strong];
     let lines = texts.iter().zip(tones).zip(MOST);
     lines
         .flat_map(|((text, tone), most)| at_most(text, width, most).into_iter().map(move |l| Line::new(tone, l)))

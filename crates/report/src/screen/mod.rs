@@ -39,6 +39,8 @@ pub struct About {
     pub end: Option<u64>,
     /// Memory limits of cgroups in bytes that are not among the counters.
     pub limits: BTreeMap<String, u64>,
+    /// What part of the input was read, in a sentence; `None`: all of it.
+    pub filter: Option<String>,
 }
 
 /// What a screen is about.

@@ -2,7 +2,8 @@
 //!
 //! Columns: `time` (u64, nanoseconds of the trace clock), `key` (utf8), then one nullable u64 per counter. A sample
 //! is one record batch, written with one call, so a killed recorder leaves whole batches and at most part of one.
-//! When a counter appears that the file has no column for, a new file `SOURCE.1.arrows` begins with all of them.
+//! When a counter appears that the file has no column for, a new file `SOURCE.1.arrows` begins with all of them; so it
+//! does when a sample is older than the one before it, for times in a file ascend.
 
 use super::create::append;
 use crate::Error;
@@ -34,6 +35,8 @@ struct Stream {
     schema: Arc<Schema>,
     columns: Vec<String>,
     number: u32,
+    /// Time of the last sample.
+    at: u64,
 }
 
 impl CounterWriter {
@@ -68,7 +71,7 @@ impl CounterWriter {
             }
             missing
         };
-        if known.is_none() || !missing.is_empty() {
+        if known.is_none_or(|stream| at < stream.at) || !missing.is_empty() {
             let columns = known.iter().flat_map(|s| &s.columns).chain(missing).cloned().collect();
             let number = known.map_or(0, |s| s.number + 1);
             let stream = Stream::create(&self.directory, &self.name, source, number, columns)?;
@@ -104,7 +107,7 @@ impl Stream {
         let ipc = IpcWriteOptions::try_new(8, false, MetadataVersion::V5)
             .and_then(|options| StreamWriter::try_new_with_options(Vec::new(), &schema, options))
             .map_err(|e| arrow(&name, e))?;
-        Ok(Stream { name, file, length: 0, ipc, schema, columns, number })
+        Ok(Stream { name, file, length: 0, ipc, schema, columns, number, at: 0 })
     }
 
     fn write(&mut self, at: u64, rows: &[Row]) -> Result<u64, Error> {
@@ -119,6 +122,7 @@ impl Stream {
             };
             arrays.push(Arc::new(UInt64Array::from_iter(rows.iter().map(value))));
         }
+        self.at = at;
         RecordBatch::try_new(self.schema.clone(), arrays)
             .and_then(|batch| self.ipc.write(&batch))
             .map_err(|e| arrow(&self.name, e))?;
