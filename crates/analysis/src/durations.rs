@@ -19,6 +19,7 @@ pub struct Durations {
 
 impl Durations {
     /// Adds a duration.
+    #[inline]
     pub fn add(&mut self, ns: u64) {
         let bucket = bucket(ns);
         if bucket >= self.buckets.len() {

@@ -93,7 +93,7 @@ impl<'a> Stored<'a> {
     }
 
     /// The run as pages.
-    pub fn pages(&self, page_size: usize) -> Box<dyn Pages<'a> + 'a> {
+    pub fn pages(&self, page_size: usize) -> Box<dyn Pages<'a> + Send + 'a> {
         match self.codec {
             Codec::None => Box::new(SlicePages::new(self.file, self.offset, self.raw(), page_size)),
             _ => Box::new(Chunks::new(self.clone(), (CHUNK_PAGES * page_size).clamp(CHUNK, MAX_PIECE))),

@@ -192,7 +192,7 @@ impl Recording {
         let Some(layout) = &self.layout else { return Vec::new() };
         let stream = |p: &'a CpuPages| {
             let (bytes, size) = (&p.map[..p.whole], layout.page_size);
-            let pages: Box<dyn Pages<'a> + 'a> = match p.packed {
+            let pages: Box<dyn Pages<'a> + Send + 'a> = match p.packed {
                 true => Box::new(PackedPages::new(&p.file, bytes, size)),
                 false => Box::new(SlicePages::new(&p.file, 0, bytes, size)),
             };

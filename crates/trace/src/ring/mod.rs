@@ -27,7 +27,7 @@ pub struct CpuStream<'a> {
     /// Logical CPU number.
     pub cpu: u32,
     /// Its pages.
-    pub pages: Box<dyn Pages<'a> + 'a>,
+    pub pages: Box<dyn Pages<'a> + Send + 'a>,
 }
 
 /// The layout of a sub-buffer, from the text of `events/header_page`.

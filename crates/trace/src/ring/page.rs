@@ -8,6 +8,38 @@ use super::{CpuStream, PageLayout, TimeMap};
 use crate::format::{Common, CommonFields};
 use crate::{Error, Place, Warnings};
 use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A run of sub-buffers that entries point into; a copy shares its bytes.
+#[derive(Clone, Debug)]
+pub enum Chunk<'a> {
+    /// A part of a mapped file.
+    Plain(&'a [u8]),
+    /// Decompressed.
+    Unpacked(Arc<Vec<u8>>),
+}
+
+impl Deref for Chunk<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Chunk::Plain(bytes) => bytes,
+            Chunk::Unpacked(bytes) => bytes,
+        }
+    }
+}
+
+impl<'a> From<Cow<'a, [u8]>> for Chunk<'a> {
+    fn from(bytes: Cow<'a, [u8]>) -> Chunk<'a> {
+        match bytes {
+            Cow::Borrowed(bytes) => Chunk::Plain(bytes),
+            Cow::Owned(bytes) => Chunk::Unpacked(Arc::new(bytes)),
+        }
+    }
+}
 
 /// A record found in a page, or a loss before a page.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +116,7 @@ pub struct Cursor<'a> {
     /// Logical CPU number.
     pub cpu: u32,
     /// Chunks that entries handed out since the last [`Cursor::release`] may point into.
-    pub chunks: Vec<Cow<'a, [u8]>>,
+    pub chunks: Vec<Chunk<'a>>,
     /// Where decoding stands.
     pub position: Position,
     stream: CpuStream<'a>,
@@ -108,7 +140,7 @@ impl<'a> Cursor<'a> {
         let chunks = &self.chunks[entry.chunk as usize..];
         place_of(
             &self.stream,
-            matches!(chunks[0], Cow::Borrowed(_)),
+            matches!(chunks[0], Chunk::Plain(_)),
             chunks.iter().map(|c| c.len()).sum(),
             entry.offset as usize,
         )
@@ -143,7 +175,7 @@ impl<'a> Cursor<'a> {
             if p.chunk >= self.chunks.len() {
                 let next = if self.exhausted { Ok(None) } else { self.stream.pages.next_chunk() };
                 match next {
-                    Ok(Some(chunk)) => self.chunks.push(chunk),
+                    Ok(Some(chunk)) => self.chunks.push(chunk.into()),
                     // A damaged run is stepped over; the provider continues behind it or ends.
                     Err(Error::Malformed { place, message }) => warnings.cut(|| place, &message),
                     Err(error) => return Err(error),
@@ -154,7 +186,7 @@ impl<'a> Cursor<'a> {
                 }
                 continue;
             }
-            let plain = matches!(self.chunks[p.chunk], Cow::Borrowed(_));
+            let plain = matches!(self.chunks[p.chunk], Chunk::Plain(_));
             let chunk: &[u8] = &self.chunks[p.chunk];
             // The records of the current page.
             while p.at < p.end {

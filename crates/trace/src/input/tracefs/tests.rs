@@ -45,7 +45,7 @@ fn lay_out(top: &Path, dat: &DatFile<'_>) {
     for buffer in &dat.buffers {
         let Content::Pages(cpus) = &buffer.content else { panic!("pages") };
         for cpu in cpus {
-            let mut pages: Box<dyn Pages<'_>> = cpu.stored.pages(buffer.page_size as usize);
+            let mut pages: Box<dyn Pages<'_> + Send> = cpu.stored.pages(buffer.page_size as usize);
             let mut bytes = Vec::new();
             while let Some(chunk) = pages.next_chunk().unwrap() {
                 bytes.extend_from_slice(&chunk);
