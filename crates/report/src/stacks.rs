@@ -55,7 +55,7 @@ pub fn lines(analysis: &Analysis, name: &str, width: usize) -> Vec<String> {
         let waited = if stack.timed > 0 { units::time(stack.waited as f64) } else { "n/a".into() };
         let times = units::counted(stack.count, "time");
         lines.push(String::new());
-        lines.extend(wrap(&format!("{waited} in {times}: {}  ({})", stack.event_name(), named(tasks)), width));
+        lines.extend(wrap(&format!("{waited} in {times}: {} ({})", stack.event_name(), named(tasks)), width));
         let functions = wrap(&stack.functions.join(" < "), width.saturating_sub(4));
         lines.extend(functions.into_iter().map(|line| format!("    {line}")));
     }
@@ -148,10 +148,10 @@ mod tests {
         let expected = "\
 r: 3 stacks, 2 different; 6.00 us waited in 3 of them
 
-4.00 us in 2 times: mm_vmscan_memcg_reclaim_begin  (dd, tar)
+4.00 us in 2 times: mm_vmscan_memcg_reclaim_begin (dd, tar)
     charge < read
 
-2.00 us in 1 time: mm_vmscan_memcg_reclaim_begin  (dd)
+2.00 us in 1 time: mm_vmscan_memcg_reclaim_begin (dd)
     charge < write";
         assert_eq!(lines(&analysis(), "r", 80).join("\n"), expected);
         assert_eq!(lines(&Analysis::default(), "r", 80), ["r: no stacks were recorded: mmtwin record -g"]);

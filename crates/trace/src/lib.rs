@@ -32,7 +32,7 @@ pub struct Outcome {
     pub events: u64,
     /// Of those, events that the vocabulary has no type for.
     pub untyped: u64,
-    /// Stack traces met in a text and omitted: they belong to the events before them.
+    /// Stack traces: they belong to the events before them and are no events. Those of a text are omitted.
     pub stacks: u64,
     /// What was wrong and stepped over.
     pub warnings: Warnings,

@@ -18,6 +18,7 @@ mod perl;
 mod privacy;
 mod raw_pages;
 mod record;
+mod record_stacks;
 mod record_talk;
 mod run;
 mod scenario;

@@ -14,10 +14,10 @@ pub fn tracefs(test: &str) -> Option<PathBuf> {
 }
 
 /// A memory cgroup with a limit of 64 MiB, removed at the end.
-struct Cgroup(PathBuf);
+pub struct Cgroup(pub PathBuf);
 
 impl Cgroup {
-    fn new(test: &str) -> Option<Cgroup> {
+    pub fn new(test: &str) -> Option<Cgroup> {
         for mount in mmtwin_host::cgroup::mounts() {
             let path = mount.path.join(format!("mmtwin-cli-{}-{test}", std::process::id()));
             if fs::create_dir(&path).is_err() {

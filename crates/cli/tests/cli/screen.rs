@@ -68,13 +68,14 @@ fn topics_fit_the_width() {
     let scratch = scratch();
     let mut samples = unpacked(scratch.path());
     samples.extend(["tests/data/host-6.18.dat".into(), PathBuf::from(recording("writeback-6.18"))]);
-    const TOPICS: [&str; 11] = [
+    const TOPICS: [&str; 12] = [
         "reclaim",
         "cgroup",
         "psi",
         "numa",
         "vmalloc",
         "alloc",
+        "stacks",
         "compaction",
         "oom",
         "counters",

@@ -447,4 +447,6 @@ fn optional<T: DeserializeOwned>(path: &Path, warnings: &mut Warnings) -> Option
 #[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
+mod packed_tests;
+#[cfg(test)]
 mod tests;

@@ -76,6 +76,11 @@ pub(super) fn end() -> End {
 
 /// A recording of two CPUs with three pages, two sources of counters and two tasks.
 pub(super) fn written(end: Option<End>) -> (TempDir, PathBuf) {
+    written_so(end, false)
+}
+
+/// The same, its pages in frames or as they are.
+pub(super) fn written_so(end: Option<End>, packed: bool) -> (TempDir, PathBuf) {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("r.mmt");
     let mut w = Writer::create(&path, false).unwrap();
@@ -87,8 +92,13 @@ pub(super) fn written(end: Option<End>) -> (TempDir, PathBuf) {
     w.counters("vmstat", 100, &[row("", &[("pgfault", Some(1)), ("pgfree", None)])]).unwrap();
     let nodes = |n| [row("0", &[("numa_hit", Some(n))]), row("1", &[("numa_hit", Some(u64::MAX))])];
     w.counters("numastat", 101, &nodes(5)).unwrap();
-    io::Write::write_all(&mut w.pages(0).unwrap(), &[page(110, 41), page(200, 41)].concat()).unwrap();
-    io::Write::write_all(&mut w.pages(1).unwrap(), &page(112, 42)).unwrap();
+    let (files, mut packer) = (w.page_files(packed).unwrap(), Packer::new(1).unwrap());
+    for (cpu, pages) in [(0, vec![page(110, 41), page(200, 41)]), (1, vec![page(112, 42)])] {
+        let mut file = files.create(cpu).unwrap();
+        for page in pages {
+            io::Write::write_all(&mut file, if packed { packer.pack(&page).unwrap() } else { &page }).unwrap();
+        }
+    }
     w.counters("numastat", 300, &nodes(6)).unwrap();
     // A column appears.
     w.counters("vmstat", 301, &[row("", &[("pgfault", Some(4)), ("new", Some(9)), ("pgfree", Some(2))])]).unwrap();

@@ -270,6 +270,7 @@ impl Span<'_> {
                     fields = Fields::Record(&f.layout, ahead);
                 }
             }
+            outcome.stacks += u64::from(is_stack);
             outcome.events += u64::from(!is_stack);
             outcome.untyped += u64::from(kind == Kind::Other && !is_stack);
             sink.event(&Event {
