@@ -11,6 +11,7 @@ use std::path::PathBuf;
 Examples:
   mmtwin record -- make -j8                        until the command ends; exits with its status
   mmtwin record -o web.mmt --cgroup '/web,/db/*'   until Ctrl-C, with the counters of cgroups
+  mmtwin record -g --compress zstd -- ./app        with kernel stacks (`report REC stacks`), compressed
   mmtwin record -e 'vmscan:*' -e migrate:mm_migrate_pages -I 100ms -- ./app
 
 The recording is a directory. It can be read while it is written and after a

@@ -38,11 +38,11 @@ fn a_cut_file_gives_the_whole_frames_before() {
 
 #[test]
 fn symbols_are_narrowed_to_what_is_needed() {
-    let root = tempfile::tempdir().unwrap();
     let text = b"ffffffff81000000 T a\nffffffff81000100 T b\nffffffff81000200 T c\nffffffff81000300 T d [mod]\n";
     let narrowed = |newer: Option<&[u8]>, addresses: &[u64], private: bool| {
+        let root = tempfile::tempdir().unwrap();
         let path = root.path().join("r.mmt");
-        let mut writer = Writer::create(&path, true).unwrap();
+        let mut writer = Writer::create(&path, false).unwrap();
         if private {
             writer.hide_names(Default::default(), false, 8);
         }
