@@ -69,3 +69,21 @@ fn cgroups_that_do_not_exist_are_refused_with_what_there_is() {
         assert!(err.contains("there are ") || err.contains("none found"), "{err}");
     }
 }
+
+#[test]
+fn recorders_that_start_at_once_have_names_of_their_own() {
+    let scratch = scratch();
+    let start = |_| {
+        let arguments = ["record", "-q", "-I", "0", "--", "sleep", "0.3"];
+        command(arguments).current_dir(scratch.path()).stderr(std::process::Stdio::piped()).spawn().expect("a recorder")
+    };
+    let recorders: Vec<_> = (0..4).map(start).collect();
+    for recorder in recorders {
+        let run = recorder.wait_with_output().expect("its end");
+        assert!(run.status.success(), "{}", said(&run));
+    }
+    let names = std::fs::read_dir(scratch.path()).expect("recordings").flatten();
+    let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    assert_eq!(names, ["mmtwin-2.mmt", "mmtwin-3.mmt", "mmtwin-4.mmt", "mmtwin.mmt"]);
+}
