@@ -12,6 +12,9 @@ const DEFAULT_OUTPUT: &str = "mmtwin.mmt";
 /// Systems of events that are named when a recording begins.
 const SYSTEMS: usize = 4;
 
+/// Nanoseconds below which no share of a CPU is told.
+const SHORT: u64 = 1_000_000_000;
+
 /// Runs the verb.
 pub fn run(arguments: Record) -> Result<i32, Failure> {
     mmtwin_host::restore::recover(&mut say);
@@ -101,16 +104,16 @@ fn ended(outcome: &Outcome) -> String {
         None => "counters only".to_string(),
         Some(_) => format!("{}, {lost}", units::counted(outcome.written, "event")),
     };
-    let share = match outcome.elapsed {
-        0 => "n/a".to_string(),
-        elapsed => units::percent(100.0 * cost.cpu_time_recording as f64 / elapsed as f64),
+    let total = units::time(cost.cpu_time as f64);
+    // In a short one the start and the end are most of it, whatever it would take for longer.
+    let took = if outcome.elapsed < SHORT {
+        format!("{total} of CPU time with start and end")
+    } else {
+        let share = units::percent(100.0 * cost.cpu_time_recording as f64 / outcome.elapsed as f64);
+        format!("{share} of one CPU, {total} of CPU time with start and end")
     };
-    let (size, [elapsed, cpu]) =
-        (units::bytes(bytes as f64), [outcome.elapsed, cost.cpu_time_recording].map(|ns| units::time(ns as f64)));
-    format!(
-        "{}: {events}, {size} in {elapsed}; recording took {cpu} of CPU time ({share} of one CPU)",
-        outcome.output.display()
-    )
+    let (size, elapsed) = (units::bytes(bytes as f64), units::time(outcome.elapsed as f64));
+    format!("{}: {events}, {size} in {elapsed}; recording took {took}", outcome.output.display())
 }
 
 #[cfg(test)]
@@ -144,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_recording_says_how_it_went() {
-        let cost = Cost { cpu_time_recording: 20_000_000, page_bytes: 4 << 20, ..Cost::default() };
+        let cost =
+            Cost { cpu_time: 30_000_000, cpu_time_recording: 20_000_000, page_bytes: 4 << 20, ..Cost::default() };
         let losses = vec![Losses { overrun: 7, ..Losses::default() }];
         let end = End { cost, losses, ..End::default() };
         let outcome = Outcome {
@@ -155,6 +159,11 @@ mod tests {
             elapsed: 2_000_000_000,
             ..Outcome::default()
         };
-        assert_eq!(ended(&outcome), "r.mmt: 18,410 events, 7 lost, 4.00 MiB in 2.00 s; recording took 1 % of one CPU");
+        let short = ended(&Outcome { elapsed: 20_000_000, ..outcome.clone() });
+        assert!(short.ends_with("in 20.0 ms; recording took 30.0 ms of CPU time with start and end"), "{short}");
+        assert_eq!(
+            ended(&outcome),
+            "r.mmt: 18,410 events, 7 lost, 4.00 MiB in 2.00 s; recording took 1.00 % of one CPU, 30.0 ms of CPU time with start and end"
+        );
     }
 }

@@ -24,7 +24,7 @@ fn a_recording_says_what_it_does_and_how_it_went() {
     assert!(lines.contains(&"mmtwin: recording to mmtwin.mmt"), "{err}");
     assert!(lines.iter().any(|l| l.contains("counters at start and end")), "{err}");
     let end = lines.iter().find(|l| l.starts_with("mmtwin: mmtwin.mmt: ")).expect("how it went");
-    for part in ["MiB in ", "recording took ", " of one CPU"] {
+    for part in ["MiB in ", "recording took ", " of CPU time with start and end"] {
         assert!(end.contains(part) || end.replace("KiB", "MiB").contains(part), "{end}");
     }
     assert_eq!(lines.last(), Some(&"mmtwin: next: mmtwin report mmtwin.mmt"), "{err}");

@@ -51,6 +51,8 @@ pub(crate) struct Session {
     tick: Duration,
     next_tick: u64,
     cpu_before: u64,
+    /// CPU time when all events were written; what describes them comes after that.
+    cpu_after: Option<u64>,
     /// Largest recording in bytes.
     max_size: u64,
     /// Bytes of the largest sample so far.
@@ -128,6 +130,7 @@ impl Session {
             tick,
             next_tick,
             cpu_before,
+            cpu_after: None,
             max_size: u64::MAX,
             largest_sample: 0,
             cpus,
@@ -360,6 +363,7 @@ impl Session {
         });
         let lines = self.tasks.finish(clock::now());
         let named = self.name_tasks(lines);
+        self.cpu_after = Some(clock::own_cpu_time());
         sampled.and(off).and(flushed).and(named)
     }
 
@@ -404,7 +408,8 @@ impl Session {
     fn described(&self, said: End) -> End {
         let cpu_time = clock::own_cpu_time();
         let page_bytes = self.page_bytes;
-        let cost = Cost { cpu_time, cpu_time_recording: cpu_time - self.cpu_before, page_bytes, ..Cost::default() };
+        let cpu_time_recording = self.cpu_after.unwrap_or(cpu_time).saturating_sub(self.cpu_before);
+        let cost = Cost { cpu_time, cpu_time_recording, page_bytes, ..Cost::default() };
         let (losses, mut notes) = (self.losses.clone(), self.notes.clone());
         notes.extend(self.finder.as_ref().map(Cgroups::omitted).filter(|n| *n > 0).map(|n| {
             format!("{n} more cgroups hit their limits or stalled; --cgroup records the counters of one of them")
