@@ -5,6 +5,7 @@
 //! and it is gone with the process, however that ends. A mount namespace of the recorder's own would do the same, but
 //! commands would have to leave it again, with the working and root directories that they had.
 
+use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs;
 use std::io;
@@ -58,8 +59,16 @@ pub fn open() -> Result<Tracefs, Obstacle> {
             Ok(Tracefs { path, mount: Some(mount) })
         }
         Err(e) => {
-            let what = format!("{}, and to mount it for this recording alone takes CAP_SYS_ADMIN ({e})", obstacle.what);
-            Err(Obstacle { what, ..obstacle })
+            let why = match e {
+                Errno::PERM | Errno::ACCESS => "takes CAP_SYS_ADMIN".to_string(),
+                Errno::NOSYS => "takes Linux 5.2".to_string(),
+                other => format!("is refused ({other})"),
+            };
+            let what = format!("{}, and to mount it for this recording alone {why}", obstacle.what);
+            // Root without the right is in a container: the mount is to be made outside of it.
+            let is_root = rustix::process::geteuid().is_root();
+            let fix = if is_root { obstacle.fix } else { RECORD_AS_ROOT.into() };
+            Err(Obstacle { what, fix, unmounted: true })
         }
     }
 }
