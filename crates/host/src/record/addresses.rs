@@ -84,6 +84,11 @@ impl Addresses {
         }
     }
 
+    /// Number of them.
+    pub fn count(&self) -> usize {
+        self.seen.len()
+    }
+
     /// All of them, ascending.
     pub fn sorted(&self) -> Vec<u64> {
         let mut sorted: Vec<u64> = self.seen.iter().copied().collect();

@@ -115,6 +115,11 @@ impl Drain {
         self.addresses.as_ref().map(Addresses::sorted)
     }
 
+    /// Number of those addresses.
+    pub fn address_count(&self) -> usize {
+        self.addresses.as_ref().map_or(0, Addresses::count)
+    }
+
     /// Events written so far.
     pub fn events(&self) -> u64 {
         self.written

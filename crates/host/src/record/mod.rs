@@ -171,7 +171,8 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     if options.private {
         writer.hide_names(Names::default(), cfg!(target_endian = "big"), size_of::<usize>() as u8);
     }
-    let ways = Ways { stacks: options.stacks, compress: options.compress };
+    let symbols_last = options.max_size.is_some();
+    let ways = Ways { stacks: options.stacks, compress: options.compress, symbols_last };
     let mut session = Session::create(writer, plan, options.buffer, sampler, ways, manifest)?;
     session.notes.iter().for_each(|n| say(n));
     let mut found = cgroups::Cgroups::new(&mounts, &directories);

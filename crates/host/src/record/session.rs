@@ -22,6 +22,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// The first time is sooner, and then half as often each time: tasks of a short command are found while they live.
 const FIRST_TICK: Duration = Duration::from_millis(8);
 
+/// Bytes for the symbols of one address, generously: its own and the next one.
+const SYMBOL_BYTES: u64 = 256;
+
 /// Least bytes of events that a recording of limited size must have room for.
 const LEAST_ROOM: u64 = 64 << 10;
 
@@ -32,6 +35,8 @@ pub(crate) struct Ways {
     pub stacks: bool,
     /// Pages compressed, with this level of zstd.
     pub compress: Option<i32>,
+    /// Symbols are written at the end only: all that a kernel has would take the room of events.
+    pub symbols_last: bool,
 }
 
 /// A recording that runs.
@@ -96,7 +101,7 @@ impl Session {
         let cgroups = said.counters.cgroups.clone();
         let cpus = evidence.cpus.len() as u64;
         let size = tracing::buffer_size(buffer, evidence.memory, evidence.cpus.len());
-        let mut tracer = plan.map(|plan| Tracer::create(plan, size, ways.stacks, &mut writer)).transpose()?;
+        let mut tracer = plan.map(|plan| Tracer::create(plan, size, ways, &mut writer)).transpose()?;
         let drain = tracer.as_mut().map(|tracer| Drain::open(tracer, &writer, ways.compress)).transpose()?;
         writer.run(&Run {
             schema_version: SCHEMA_VERSION,
@@ -219,9 +224,10 @@ impl Session {
         self.writer.bytes() + self.drain.as_ref().map_or(self.page_bytes, Drain::bytes)
     }
 
-    /// Bytes that the end takes: the last sample, the ends of the streams of counters, and `end.json`.
+    /// Bytes that the end takes: the last sample, the ends of the streams of counters, symbols, and `end.json`.
     fn last_bytes(&self) -> u64 {
-        2 * self.largest_sample + 4096 + self.end_bytes()
+        let addresses = self.drain.as_ref().map_or(0, Drain::address_count) as u64;
+        2 * self.largest_sample + 4096 + addresses * SYMBOL_BYTES + self.end_bytes()
     }
 
     /// Bytes of `end.json`, generously.
@@ -385,9 +391,10 @@ impl Session {
         let addresses = self.drain.as_ref().and_then(Drain::addresses);
         let narrowed = addresses.map_or(Ok(()), |addresses| {
             let newer = tracer.newer_functions();
-            self.writer.narrow_symbols(newer.as_ref().map(|text| text.as_bytes()), &addresses)
+            let most = self.max_size.saturating_sub(self.bytes() + self.end_bytes());
+            self.writer.narrow_symbols(newer.as_ref().map(|text| text.as_bytes()), &addresses, most)
         });
-        // All symbols are as good, only larger.
+        // All symbols are as good, only larger; without any, addresses are shown.
         self.notes.extend(narrowed.err().map(|error| error.to_string()));
         // Its files are closed, or it could not be removed.
         let drain = self.drain.take();

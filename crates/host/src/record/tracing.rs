@@ -1,7 +1,7 @@
 //! Setting an own instance up to record, and what of tracefs goes into the recording.
 
 use super::addresses::{Addresses, prints_symbols};
-use super::{name, parse_losses, stacks};
+use super::{Ways, name, parse_losses, stacks};
 use crate::instance::Instance;
 use crate::tracefs::Tracefs;
 use crate::{Error, clock, events};
@@ -74,15 +74,15 @@ pub struct Tracer {
     pub addresses: Option<Addresses>,
     /// Ids of the records that are stacks, which are no events.
     pub stack_ids: Vec<u16>,
-    /// `/proc/modules` when the symbols were read.
+    /// `/proc/modules` when the symbols were written; `None`: they were not.
     modules: Option<String>,
     /// What the user may want to know.
     pub notes: Vec<String>,
 }
 
 impl Tracer {
-    /// Makes the instance, sets it up, with stacks if wanted, and writes the formats to the recording.
-    pub fn create(plan: Plan, buffer: u64, with_stacks: bool, writer: &mut Writer) -> Result<Tracer, Error> {
+    /// Makes the instance, sets it up, and writes the formats to the recording.
+    pub fn create(plan: Plan, buffer: u64, ways: Ways, writer: &mut Writer) -> Result<Tracer, Error> {
         let Plan { tracefs, events } = plan;
         let at = tracefs.path();
         let (instance, removed) = Instance::create(at)?;
@@ -99,7 +99,7 @@ impl Tracer {
                 Err(error) => notes.push(format!("{event} is not recorded: {error}")),
             }
         }
-        let (stacks, said) = if with_stacks { stacks::enable(&instance, &enabled) } else { Default::default() };
+        let (stacks, said) = if ways.stacks { stacks::enable(&instance, &enabled) } else { Default::default() };
         notes.extend(said);
         let (big_endian, long_size) = (cfg!(target_endian = "big"), size_of::<usize>() as u8);
         let header_page = header(&at.join("events/header_page"))?;
@@ -109,11 +109,13 @@ impl Tracer {
         let mut formats = Formats::new(big_endian, long_size);
         let has_symbols = write_formats(at, &enabled, &header_page, writer, &mut formats)? || !stacks.is_empty();
         let functions = if has_symbols { functions() } else { None };
-        if let Some(text) = &functions {
+        if let (Some(text), false) = (&functions, ways.symbols_last) {
             writer.text("kallsyms", text.as_bytes())?;
         }
         let addresses = functions.map(|text| Addresses::new(&formats, &text));
-        let (modules, common) = (loaded_modules(), formats.common());
+        // What the recording has no symbols of at its end has to be looked up then.
+        let modules = if ways.symbols_last { None } else { loaded_modules() };
+        let common = formats.common();
         let stack_ids = formats.iter().filter(|format| format.is_stack()).map(|format| format.id).collect();
         let manifest = Tracing {
             sub_buffer,
@@ -127,9 +129,9 @@ impl Tracer {
         Ok(Tracer { instance, tracefs, manifest, layout, common, wakes_at_fill, addresses, modules, stack_ids, notes })
     }
 
-    /// The kernel's functions, if they may be others than at the start.
+    /// The kernel's functions, if the recording does not have them or they may be others than at the start.
     pub fn newer_functions(&self) -> Option<String> {
-        if loaded_modules() == self.modules { None } else { functions() }
+        if self.modules.is_some() && loaded_modules() == self.modules { None } else { functions() }
     }
 
     /// What the kernel lost, by CPU.

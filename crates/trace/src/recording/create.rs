@@ -147,25 +147,32 @@ impl Writer {
     }
 
     /// Keeps of `kallsyms` only what these addresses, ascending, need; of `text`, if there is a newer one. Without any
-    /// the file goes.
+    /// the file goes, and if there is none and they need more than `most` bytes, none is made.
     ///
     /// # Errors
     /// If it cannot be read or written; it is as it was then.
-    pub fn narrow_symbols(&mut self, text: Option<&[u8]>, addresses: &[u64]) -> Result<(), Error> {
+    pub fn narrow_symbols(&mut self, text: Option<&[u8]>, addresses: &[u64], most: u64) -> Result<(), Error> {
         let path = self.folder.path().join("formats/kallsyms");
         let shown = self.name(Path::new("formats/kallsyms"));
         let fail = |e| Error::io(&shown, e);
         let before = match fs::read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            read => read.map_err(fail)?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            read => Some(read.map_err(fail)?),
         };
         let newer = match (text, &mut self.private) {
             (Some(text), Some(private)) => private.text("kallsyms", text),
             (text, _) => text.map(<[u8]>::to_vec),
         };
-        let needed = symbols::needed(newer.as_ref().unwrap_or(&before), addresses);
+        let Some(all) = newer.as_ref().or(before.as_ref()) else { return Ok(()) };
+        let needed = symbols::needed(all, addresses);
+        let length = before.as_ref().map_or(0, Vec::len);
+        if length == 0 && needed.len() as u64 > most {
+            return Err(fail(io::Error::new(io::ErrorKind::FileTooLarge, "no room for the names of functions")));
+        }
         if needed.is_empty() {
-            fs::remove_file(&path).map_err(fail)?;
+            if before.is_some() {
+                fs::remove_file(&path).map_err(fail)?;
+            }
         } else {
             let unfinished = self.unfinished("formats/kallsyms");
             let mut file = file(&unfinished, &unfinished)?;
@@ -176,7 +183,7 @@ impl Writer {
                 fail(e)
             })?;
         }
-        self.other_bytes = self.other_bytes + needed.len() as u64 - before.len() as u64;
+        self.other_bytes = self.other_bytes + needed.len() as u64 - length as u64;
         Ok(())
     }
 
