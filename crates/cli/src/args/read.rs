@@ -303,7 +303,7 @@ pub struct Convert {
     pub output: PathBuf,
     /// Format of OUT, if its name does not select it
     #[arg(long, value_enum)]
-    pub to: Option<Target>,
+    pub format: Option<Target>,
     /// Version of a trace.dat
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(6..=7))]
     pub dat_version: u8,
