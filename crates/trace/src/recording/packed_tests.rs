@@ -44,7 +44,9 @@ fn narrowed(text: Option<&[u8]>, newer: Option<&[u8]>, addresses: &[u64], privat
     if private {
         writer.hide_names(Default::default(), false, 8);
     }
-    text.map(|text| writer.text("kallsyms", text).unwrap());
+    if let Some(text) = text {
+        writer.text("kallsyms", text).unwrap();
+    }
     assert!(text.is_some() || newer.is_none() || writer.narrow_symbols(newer, addresses, 10).is_err(), "no room");
     writer.narrow_symbols(newer, addresses, 1000).unwrap();
     let bytes = writer.bytes();
