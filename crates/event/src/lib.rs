@@ -15,6 +15,7 @@ pub mod names;
 mod release;
 pub mod results;
 pub mod rules;
+mod schema;
 pub mod sink;
 pub mod stack;
 pub mod value;

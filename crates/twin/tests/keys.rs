@@ -7,8 +7,10 @@ mod bases;
 mod schema;
 #[path = "keys/tables.rs"]
 mod tables;
+#[path = "keys/workloads.rs"]
+mod workloads;
 
-use mmtwin_event::{Event, Sink};
+use mmtwin_event::NullSink;
 use mmtwin_scenario::Scenario;
 use mmtwin_twin::build::manifest;
 use mmtwin_twin::engine::{Options, State, kinds, run};
@@ -58,12 +60,6 @@ fn cases(table: &str) -> impl Iterator<Item = Case<'_>> {
     })
 }
 
-struct Nobody;
-
-impl Sink for Nobody {
-    fn event(&mut self, _: &Event<'_>) {}
-}
-
 /// Digest of events and counters, their number, and the results.
 type Left = (u64, u64, String);
 
@@ -75,8 +71,8 @@ fn scenario(base: &str, sets: &[String]) -> Result<Scenario, String> {
 }
 
 fn left(scenario: &Scenario) -> Result<Left, String> {
-    let mut nobody = Nobody;
-    let mut hashing = Hashing::new(&mut nobody, None);
+    let mut null = NullSink;
+    let mut hashing = Hashing::new(&mut null, None);
     let options = Options {
         state: State::default(),
         explicit: false,

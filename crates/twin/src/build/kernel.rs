@@ -8,10 +8,10 @@ use crate::mm::{reclaim, writeback};
 use crate::page_alloc::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
 use crate::sched::FairRules;
 use crate::time::Ns;
-use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
+use crate::vmstat::{Design, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    Balanced, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry, Files,
+    Balanced, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry,
     HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc, Pageblocks,
     Pageset, References, ScanBalance, ShrinkSlab, SyncPass, Thp, Threshold, Vmstat, Watermarks, Writeback,
     WritebackPages,
@@ -242,16 +242,7 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
         threshold: fixed.filter(|_| signed),
         stat_interval: u64::from(of.sysctl.vm_stat_interval) * NS_PER_S,
         hz: of.hz,
-        dialect: match files {
-            Files::V2_6_36 => Dialect::V2_6_36,
-            Files::V3_3 => Dialect::V3_3,
-            Files::V3_5 => Dialect::V3_5,
-            Files::V4_13 => Dialect::V4_13,
-            Files::V4_14 => Dialect::Series,
-            Files::V6_1 => Dialect::V6_1,
-            Files::V6_12 => Dialect::V6_12,
-            Files::V6_18 => Dialect::V6_18,
-        },
+        dialect: files,
     })
 }
 

@@ -4,7 +4,7 @@
 //! built. Other zone counters (free pages) have the differentials of [`Differential`] in every release.
 
 pub mod closed_form;
-mod dialect;
+pub mod dialect;
 mod differential;
 mod event;
 mod in_zone;
