@@ -1,5 +1,5 @@
-//! What of a scenario the twin cannot do: refused where results would be wrong without it, noted where it is a
-//! mechanism that simply does not happen.
+//! Parts of a scenario that are not modelled: refused where results would be wrong without them, noted where a
+//! mechanism is absent.
 
 use super::BuildError;
 use super::kernel::by_zone;
@@ -27,7 +27,7 @@ const WRITABLE: [&str; 10] = [
 /// Longest time that a scenario may name: virtual time is counted in picoseconds, 64 bits of which are 213 days.
 const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
 
-/// Refuses what is not modelled; notes, in sentences, what does not happen.
+/// Refuses scenarios that are not modelled; returns notes, in sentences, on absent mechanisms.
 ///
 /// # Errors
 /// The first thing that is not modelled, or all keys that no mechanism reads.
@@ -106,7 +106,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     Ok(notes)
 }
 
-/// True if all page frames of a zone are those of such zones.
+/// True if all page frames of a zone belong to such zones.
 fn lies_in_its_kind(zone: &Zone) -> bool {
     let kind = match zone.kind {
         say::ZoneKind::Dma => ZoneKind::Dma,
@@ -131,7 +131,7 @@ fn longest(process: &Process) -> u64 {
     phases.chain([process.start.0]).max().unwrap_or(0)
 }
 
-/// The order of the blocks that an action asks for.
+/// The order of the blocks that an action allocates.
 fn order_of(action: &Action) -> Option<u32> {
     match action.kind {
         ActionKind::PageLoop { order, .. } | ActionKind::PageHog { order, .. } => Some(order),

@@ -33,7 +33,7 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
         watermarks,
         min_free_kbytes_max,
         max_order,
-        // Of vmalloc, whose costs are measured with it; refused where it differs.
+        // Batch size of vmalloc, whose costs are measured with it; other values are refused.
         bulk: _,
         fallback_steal,
         fallback_keeps_type,
@@ -171,7 +171,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         skip_limit: said.skip_limit.into(),
         stats_flush: Ns::from(said.stats_flush_ms) * 1_000_000,
         writes_dirty_files: said.dirty_pages != DirtyPages::Never,
-        // These follow from the lists: what is not modelled otherwise is refused ([`crate::build::refuse`]).
+        // These follow from the lists: other values are not modelled and refused ([`crate::build::refuse`]).
         new_anon_active: by_zone.is_some(),
         workingset: by_zone.is_none(),
         congestion: by_zone.is_some(),

@@ -1,9 +1,9 @@
 //! Keys that no mechanism reads: refused at their place where a scenario gives them a value that the twin does not have.
 //!
-//! What a bundle or a preset says is true of the kernel or the machine and is not refused, as long as nobody asks for
-//! another value: then a run would come out as if it had not been asked. A value that the twin has anyway is taken. The
-//! tables are taken apart without `..`, so that a new key does not compile until it is read or refused. Checked by
-//! `tests/keys.rs`, which goes through all keys of the schema.
+//! Values of a bundle or a preset are true of the kernel or the machine and are not refused. A value given by a
+//! scenario is refused if the run would ignore it, and accepted if it is the twin's own. The tables are destructured
+//! without `..`, so that a new key does not compile until it is read or refused. Checked by `tests/keys.rs` with all
+//! keys of the schema.
 
 use super::kernel::by_zone;
 use mmtwin_scenario::kernel::{
@@ -37,11 +37,11 @@ struct Keys<'a> {
     faults: Vec<Fault>,
 }
 
-/// Who else can do it.
+/// Another arm or mechanism that supports it.
 const OTHERS: &str = "--on lab and --on host write it";
 
 impl Keys<'_> {
-    /// A key may be given only if the twin does what it says; `does` is what the twin does.
+    /// A key is accepted only with the twin's value; `does` is that value.
     fn only(&mut self, key: &str, done: bool, does: &str) {
         self.refuse(key, done, does, "the twin has no other rule");
     }

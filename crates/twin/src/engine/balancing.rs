@@ -22,7 +22,7 @@ use mmtwin_event::value::{Bytes, Hex, Str};
 use mmtwin_event::vocabulary::NumaMapping;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Picoseconds in which what the scheduler knows of a thread's past counts half: 32 ms.
+/// Half-life of a thread's runtime average, in picoseconds: 32 ms.
 const HALF_LIFE: f64 = 32e9;
 
 /// NUMA balancing of a run.
@@ -38,9 +38,9 @@ pub(crate) struct Balancing {
     ticked: Ps,
     /// By thread: CPU time at the last tick.
     before: Vec<Ps>,
-    /// By process: what the phases that have ended have cost.
+    /// By process: cost of the phases that have ended.
     told: Vec<BalancingTime>,
-    /// By thread: what it touches of its process's image all the time.
+    /// By thread: pages of its process's image that it accesses all the time.
     pub(super) image: Vec<Vec<(usize, Unit)>>,
 }
 
@@ -54,7 +54,7 @@ impl Balancing {
 }
 
 impl Engine<'_> {
-    /// Says where each process has its regions.
+    /// Writes the addresses of the regions of each process as events.
     pub(super) fn numa_mappings(&mut self, at: Ns) {
         if !self.kernel.probe.on(Kind::NumaMapping) {
             return;
@@ -101,7 +101,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What NUMA balancing has cost a process since this was last asked.
+    /// Cost of NUMA balancing for a process since the last call.
     pub(super) fn numa_time(&mut self, process: usize) -> Option<BalancingTime> {
         let Balancing { numa, told, .. } = self.balancing.as_mut()?;
         let spent = self.processes[process].threads.clone().map(|thread| numa.tasks[thread].spent);
@@ -135,7 +135,7 @@ impl Engine<'_> {
         task.into_iter().for_each(|task| task.exec += time);
     }
 
-    /// The tick of all CPUs at the end of an epoch; who is due scans.
+    /// The tick of all CPUs at the end of an epoch; threads whose scan is due scan.
     pub(super) fn numa_tick(&mut self, clock: Ps) {
         let workload = self.workload_threads();
         let Some(Balancing { numa, ticked, before, .. }) = &mut self.balancing else { return };
@@ -167,7 +167,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Ids of the living threads, and what `/proc/PID/sched` says of each.
+    /// Ids of the living threads, and the text of `/proc/PID/sched` of each.
     pub(super) fn numa_tasks(&self, of: std::ops::Range<usize>) -> Vec<(i32, String)> {
         let Some(Balancing { numa, .. }) = &self.balancing else { return Vec::new() };
         let living = numa.tasks.iter().take(self.workload_threads()).enumerate();
@@ -178,7 +178,7 @@ impl Engine<'_> {
         living.map(text).collect()
     }
 
-    /// What NUMA balancing leaves for the results.
+    /// Notes of NUMA balancing for the results.
     pub(super) fn numa_notes(&self) -> Vec<String> {
         let divided = self.balancing.as_ref().map_or(0, |of| of.numa.divided_by_zero);
         let note = format!(

@@ -11,7 +11,7 @@ use crate::time::{PS_PER_NS, Ps};
 use mmtwin_event::results::Attempt;
 
 impl Engine<'_> {
-    /// Goes on with so many attempts, so far apart, until a time.
+    /// Continues with this many attempts, at this interval, until a time.
     pub(super) fn high_alloc(
         &mut self,
         thread: usize,

@@ -17,12 +17,12 @@ use crate::time::{PS_PER_NS, Ps};
 use crate::workload::accessor::{AccessProgress, Accessor};
 use std::collections::BTreeMap;
 
-/// Parts of an epoch whose faults a thread comes to at once.
+/// Parts of an epoch; a thread handles the faults of a part at once.
 const SLICES: Ps = 8;
-/// Random numbers for images of processes: objects apart from those of pools.
+/// Random numbers for images of processes: objects distinct from those of pools.
 const IMAGE: u64 = 1 << 63;
 
-/// A first touch that is to come.
+/// A drawn first access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub at: Ps,
@@ -30,11 +30,11 @@ pub(super) struct Pending {
     pub unit: Unit,
 }
 
-/// The touches that an access of a thread is to make: thread, place in its list, touches.
+/// Expected accesses of a stream: thread, place in the thread's list, number of accesses.
 type Share = ((usize, usize), u64);
 
 impl Engine<'_> {
-    /// An epoch begins: what will be touched is drawn.
+    /// An epoch begins: draws the first accesses of marked pages.
     pub(super) fn numa_begin_epoch(&mut self, clock: Ps, end: Ps) {
         if self.balancing.is_none() {
             return;
@@ -49,10 +49,10 @@ impl Engine<'_> {
         }
     }
 
-    /// Draws the first touches of marked pages of the time from `clock` to `end`.
+    /// Draws the first accesses to marked pages in the time from `clock` to `end`.
     fn draw(&mut self, clock: Ps, end: Ps) {
         let Some(Balancing { pending, image, .. }) = &mut self.balancing else { return };
-        // What will be touched of programs' images, when and by whom.
+        // Pages of programs' images that will be accessed, with time and thread.
         let mut found: Vec<(usize, Unit, Ps, usize)> = Vec::new();
         let mut paces = vec![0; self.memory.mappings.len()];
         let mut by_pool: BTreeMap<usize, (usize, Vec<Share>)> = BTreeMap::new();
@@ -61,7 +61,7 @@ impl Engine<'_> {
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
             let from = if runs { self.kernel.clock(at.caller.cpu).max(clock) } else { clock };
             if runs {
-                // Every turn touches all of it, so the first of those who share a page is any of them.
+                // Every turn accesses all of it, so any thread that shares a page can be the first.
                 let random = self.memory.hint_random.of(IMAGE | thread as u64);
                 for (number, &(mapping, unit)) in (0..).zip(&image[thread]) {
                     if self.memory.mappings[mapping].has(unit) {
@@ -71,7 +71,7 @@ impl Engine<'_> {
                 }
             }
             let sleeps = accessor.list.iter().any(|access| access.touching.sleep > 0);
-            // Who sleeps between touches wakes within the time.
+            // A thread that sleeps between accesses wakes within the time.
             let wakes = sleeps && !self.queues.holds(at.caller.cpu, thread);
             if accessor.explicit || accessor.pace <= 0.0 || !(runs || wakes) {
                 continue;
@@ -119,7 +119,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Runs a thread's touches of memory with its hinting faults.
+    /// Runs a thread's memory accesses with its hinting faults.
     pub(super) fn touch(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
         let slice = self.scenario.run.epoch.0 * PS_PER_NS / SLICES;
         loop {
@@ -145,7 +145,7 @@ impl Engine<'_> {
         self.touch_unmarked(thread, until)
     }
 
-    /// The same up to the next drawn fault; explicit touches have their faults here.
+    /// The same up to the next drawn fault; explicit accesses have their faults here.
     fn touch_unmarked(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
         loop {
             let at = &mut self.threads[thread];
@@ -164,7 +164,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A thread touches a marked page; true if it is on another CPU afterwards.
+    /// A thread accesses a marked page; true if it is on another CPU afterwards.
     fn hint_fault(&mut self, thread: usize, mapping: usize, unit: Unit) -> Result<bool, RunError> {
         let Some(Balancing { numa, .. }) = &mut self.balancing else { return Ok(false) };
         if !self.memory.mappings[mapping].has(unit) {
@@ -195,7 +195,7 @@ impl Engine<'_> {
         Ok(true)
     }
 
-    /// A thread does something else: what it was to touch waits for others again.
+    /// A thread has another activity: its drawn pages wait for other threads again.
     pub(super) fn numa_forget(&mut self, thread: usize) {
         let Some(balancing) = &mut self.balancing else { return };
         let of = &mut self.threads[thread];
@@ -210,7 +210,7 @@ impl Engine<'_> {
     }
 }
 
-/// Units that a thread has not come to wait for others again.
+/// Units that a thread has not reached wait for other threads again.
 fn forget_ahead(accessor: Option<&mut Accessor>, memory: &mut AccessState) {
     let Some(accessor) = accessor else { return };
     accessor.forget_ahead(|mapping, unit| {

@@ -1,7 +1,9 @@
-//! The kernel's threads in a run: kswapd and kcompactd of each node, those that write back, who is woken, and where they run.
+//! The kernel's threads in a run: kswapd and kcompactd of each node, the threads of writeback, their wakeups and their
+//! CPUs.
 //!
-//! They are threads behind the workload's, and share CPUs with those as the scheduler has it ([`crate::sched`]), or, where
-//! zones are reclaimed, take them at once and share them by ticks. Each is a state machine that goes on from batch to batch.
+//! They follow the workload's threads in the list, and share CPUs with those by the scheduler's rules
+//! ([`crate::sched`]), or, where zones are reclaimed, preempt at once and share CPUs by ticks. Each is a state machine
+//! that advances by batches.
 
 use super::RunError;
 use super::main_loop::{Engine, Step};
@@ -60,7 +62,7 @@ impl Engine<'_> {
         self.threads.len() - self.kernel_threads().count()
     }
 
-    /// A node's memory is reclaimed or compacted: time goes in small steps.
+    /// A node's memory is reclaimed or compacted: time advances in small steps.
     pub(super) fn reclaims(&self) -> bool {
         let works = |&(_, thread): &(usize, usize)| self.queues.holds(self.threads[thread].caller.cpu, thread);
         self.kswapds.iter().chain(&self.kcompactds).any(works)
@@ -95,7 +97,7 @@ impl Engine<'_> {
         Step::On
     }
 
-    /// Does what a step of a CPU wants done, whose clock may be behind `now` if it was idle.
+    /// Applies the effects of a step of a CPU, whose clock may be behind `now` if it was idle.
     pub(super) fn process_effects(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
         let at = self.kernel.clock(cpu).max(now);
         let effects = self.kernel.take_effects(&mut self.memory);

@@ -1,8 +1,8 @@
 //! Moves of threads between CPUs, with NUMA balancing on: by load balancing, by `task_numa_migrate`, and at wakeup.
 //!
 //! CPUs balance in order of their number at the end of an epoch, within the node and then over the machine
-//! (`load_balance`, [`crate::sched`]). A thread that moves keeps its place in the queue. At wakeup a thread goes to its own CPU or, if that
-//! is busy, to an idle one of the same node.
+//! (`load_balance`, [`crate::sched`]). A thread that moves keeps its place in the queue. At wakeup a thread is placed
+//! on its own CPU or, if that is busy, on an idle one of the same node.
 
 use super::RunError;
 use super::balancing::Balancing;
@@ -21,7 +21,7 @@ const COMM: usize = 15;
 const DEFAULT_PRIO: i32 = 120;
 
 impl Engine<'_> {
-    /// The tick goes on: CPUs pull threads from those that have more.
+    /// Load balancing at the tick: CPUs pull threads from busier ones.
     pub(super) fn numa_balance(&mut self, clock: Ps) -> Result<(), RunError> {
         for cpu in 0..self.queues.cpus() as u32 {
             for level in [Level::Node, Level::Machine] {
@@ -43,7 +43,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// A thread goes to another CPU, with its place in the queue.
+    /// A thread moves to another CPU, with its place in the queue.
     pub(super) fn move_thread(&mut self, thread: usize, to: u32) -> Result<(), RunError> {
         let from = self.cpu_of(thread);
         let (at, runs) = (self.kernel.clock(from), self.queues.holds(from, thread));
@@ -64,7 +64,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// What a thread and its statistics know of its CPU, from a time on if its CPU is idle, whose clock may be behind.
+    /// Sets the CPU of a thread and of its statistics; from `since` on if its CPU is idle, whose clock may be behind.
     pub(crate) fn set_cpu(&mut self, thread: usize, cpu: u32, since: Ns) {
         if let (Some(recorder), Some(balancing)) = (self.recorder(), &mut self.balancing)
             && recorder == thread

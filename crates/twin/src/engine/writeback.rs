@@ -1,9 +1,9 @@
-//! Writing back in a run: the flusher's thread and the one that ends writes, who wakes them, and when.
+//! Writeback in a run: the flusher's thread and the one that ends writes, and their wakeups.
 //!
-//! Both run wherever there is room, as workers of unbound queues do, and share their CPUs by ticks. Before 6.7 dm-delay,
-//! which makes a disk of the lab slow, ends requests on the CPU where its timer is set: that of who gives an idle disk a
-//! request, and from then on its own. The flusher also wakes by itself. When that is first due is not known of a kernel
-//! that has been running, so it is drawn by the seed.
+//! Both run on any free CPU, as workers of unbound workqueues do, and share their CPUs by ticks. Before 6.7 dm-delay,
+//! which makes a disk of the lab slow, ends requests on the CPU where its timer is set: the CPU that submits a request
+//! to an idle disk, and from then on its own. The flusher also wakes periodically. The time of the first such wakeup is
+//! not known for a kernel that has been running, so it is drawn by the seed.
 
 use super::RunError;
 use super::main_loop::{Due, Engine};
@@ -67,7 +67,7 @@ impl Engine<'_> {
         self.kernel.set_dirty_limits();
     }
 
-    /// Does what writeback wants done after a step of a CPU.
+    /// Applies the effects of writeback after a step of a CPU.
     pub(super) fn process_writeback(&mut self, cpu: u32, at: Ps, effects: &Effects) -> Result<(), RunError> {
         let ends = &effects.submitted;
         if let Some(of) = &mut self.writeback_threads

@@ -77,7 +77,7 @@ impl AccessState {
         Ok(())
     }
 
-    /// A page of a file leaves the page cache for good.
+    /// Removes a page of a file from the page cache, without a shadow.
     pub(super) fn drop_cached(
         &mut self,
         kernel: &mut Kernel,

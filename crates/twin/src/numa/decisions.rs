@@ -1,8 +1,8 @@
-//! What decided: the twin's own events of NUMA balancing (system `mmtwin`).
+//! Decisions: the twin's own events of NUMA balancing (system `mmtwin`).
 //!
-//! Kernels do not trace why a page or a task goes where it goes; these events hold the rule and what it was decided on.
-//! Each is built only if it is on. Checked by `tests/numa_decisions.rs`: they agree with what the kernel's own events
-//! and counters say of the same run.
+//! Kernels do not trace the reasons for moves of pages and tasks; these events have the rule and its operands. Each is
+//! built only if it is enabled. Checked by `tests/numa_decisions.rs`: they agree with the kernel's own events and
+//! counters of the same run.
 
 use super::filter::{FaultContext, UNSET, cpu_of, matches};
 use super::period::FaultTypes;
@@ -23,7 +23,7 @@ pub(crate) fn nid_of(nid: Option<usize>) -> i32 {
     nid.map_or(-1, |nid| nid as i32)
 }
 
-/// What is known of a hinting fault when its page has moved or stayed.
+/// State of a hinting fault after its page has been migrated or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handled {
     /// When it began.
@@ -114,7 +114,7 @@ impl Numa {
     }
 }
 
-/// Writes `numa_group`: what became of a task's group, and of the task whose page it shares.
+/// Writes `numa_group`: change of a task's group, and of the task whose page it shares.
 pub(crate) fn write_group(probe: &mut Probe, at: Ns, groups: &Groups, task: &Task, other: Option<&Task>, rule: Rule) {
     if !probe.on(Kind::NumaGroup) {
         return;

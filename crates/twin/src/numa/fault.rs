@@ -78,8 +78,8 @@ impl Numa {
     }
 
     /// An anonymous page that has moved is mapped read-only (6.3 on, without `pte_savedwrite`). The next write faults,
-    /// and as nobody else can have the page, it is taken for a new one: who faulted last is forgotten
-    /// (`wp_page_reuse`). The write is taken to come at once, or not until the task's next scan.
+    /// and as no other task can map the page, it is reused as a new one: its cpupid is reset (`wp_page_reuse`). The
+    /// write is assumed to follow at once, or not before the task's next scan.
     fn wp_page_reuse(&mut self, ctx: &mut NumaCtx<'_>, task: usize, mapping: usize, unit: Unit) {
         let of = &ctx.memory.mappings[mapping];
         let until = self.tasks[task].numa_scan_period as f64 / 1e3;

@@ -24,7 +24,7 @@ use mmtwin_event::vocabulary::{MmMigratePages, MmNumaMigrateRatelimit};
 /// Cache lines of a page.
 const LINES: f64 = 64.0;
 
-/// A base page of the node that is asked.
+/// A base page of the target node.
 const BASE: Request = Request {
     may_wait: false,
     kswapd: false,
@@ -32,7 +32,7 @@ const BASE: Request = Request {
     gfp: "GFP_HIGHUSER_MOVABLE|__GFP_THISNODE|__GFP_NOMEMALLOC|__GFP_NORETRY|__GFP_NOWARN",
     ..Request::USER
 };
-/// A huge page of the node that is asked.
+/// A huge page of the target node.
 const HUGE: Request = Request { order: HUGE_ORDER, gfp: "GFP_TRANSHUGE_LIGHT|__GFP_THISNODE", ..BASE };
 
 impl Numa {
@@ -144,7 +144,7 @@ impl NumaCtx<'_> {
         of.file && (code || frames.has(page, Flag::Dirty) || frames.has(page, Flag::Writeback))
     }
 
-    /// Free pages of the zone of a node that comes nearest to having room, and how many it would have to exceed.
+    /// Free pages of the zone of a node that is nearest to its mark, and the pages that it would have to exceed.
     fn room(&self, node: usize, pages: u64) -> (i64, i64) {
         let alloc = &self.kernel.alloc;
         let of_zone = |zone: usize| {

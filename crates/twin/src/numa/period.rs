@@ -52,7 +52,7 @@ impl Rules {
         }
     }
 
-    /// Period of a task that begins to scan, or whose memory is to be found again.
+    /// Period of a task that begins to scan, or whose placement is reset.
     pub(crate) fn scan_start(&self, rss: u64, group: Option<&Group>) -> u64 {
         let least = self.scan_min(rss);
         least.max(self.scaled(least, group))
@@ -97,7 +97,7 @@ impl Rules {
             if local_ratio >= threshold {
                 (over(local_ratio, threshold), Rule::MostlyLocal)
             } else {
-                // Private faults show where memory belongs, shared ones only that somebody else uses it too.
+                // Private faults show where memory belongs, shared ones only that another task uses it too.
                 let all = types_sum + u64::from(merged);
                 let ratio = (types.private * NUMA_PERIOD_SLOTS).div_ceil(all.max(1)) as i64;
                 let less = (threshold as i64 - local_ratio as i64) * slot * ratio;
@@ -125,7 +125,7 @@ impl Rules {
         if !resets || task.numa_faults.is_empty() || from == to {
             return;
         }
-        // Scanning is fast already while nothing is known, and going home or away from elsewhere changes nothing.
+        // Scanning is fast already without a preferred node, and moves to it or between other nodes change nothing.
         let known = task.numa_scan_seq != 0;
         let preferred = task.numa_preferred_nid;
         if known && (preferred == Some(to) || preferred.is_some_and(|preferred| preferred != from)) {

@@ -39,7 +39,7 @@ struct Marked {
 impl Numa {
     /// A task starts on a CPU; `parent` is the thread that makes it, if it shares its memory.
     pub(crate) fn init_numa_balancing(&mut self, task: usize, cpu: u32, parent: Option<usize>, rss: u64, now: Ns) {
-        // The program began before it does what a scenario says.
+        // The program began before its workload in the scenario.
         let (rules, began) = (&self.rules, now.saturating_sub(self.costs.process_start / PS_PER_NS));
         let delay = u64::from(rules.config.scan_delay_ms);
         let parent = parent.map(|parent| self.tasks[parent].clone());
@@ -56,7 +56,7 @@ impl Numa {
         let Some(parent) = parent else { return of.exec = self.costs.process_start };
         of.numa_preferred_nid = parent.numa_preferred_nid;
         of.numa_scan_period_max = rules.scan_max(rss, self.groups.of(&parent));
-        // The patch compares milliseconds with nanoseconds; what it meant is the third form.
+        // The patch compares milliseconds with nanoseconds; the intended form is the third one.
         let (longest, period) = (of.numa_scan_period_max, parent.numa_scan_period * users);
         of.node_stamp = match rules.config.scan_start {
             ScanStart::Zero => 0,
@@ -131,7 +131,7 @@ impl Numa {
         of.spent.scan += spent;
         of.exec += spent;
         if rules.config.scan_overhead_cap {
-            // What it has run is up to date at ticks, and the scan begins after one.
+            // Its runtime is updated at ticks, and the scan begins after one.
             let ticks = spent / PS_PER_NS / rules.tick();
             of.node_stamp += 32 * ticks * rules.tick();
         }
@@ -147,7 +147,7 @@ struct Window<'a> {
     jiffies: u64,
     /// Pages still to be marked.
     pages: i64,
-    /// Pages still to be looked at.
+    /// Pages still to be scanned.
     virtpages: i64,
     /// Something was marked.
     hit: bool,
@@ -295,7 +295,7 @@ impl Window<'_> {
                 // A process's only thread keeps what is on its node.
                 let stays =
                     |pfn: u32| of.anon && users == 1 && self.kernel.machine.node_of_page(pfn.into()) == Some(node);
-                // What is dirty in the page cache cannot be moved without waiting.
+                // Dirty pages of the page cache cannot be migrated without waiting.
                 let dirty = |pfn: u32| of.file && self.kernel.alloc.frames.has(pfn, Flag::Dirty);
                 for page in at..next {
                     let Entry::Present(pfn) = of.entry_of(mapper, page) else { continue };

@@ -16,12 +16,12 @@ use mmtwin_scenario::kernel::{ActiveSet, PeriodReset, SearchPrefers};
 /// Load of a runnable task, and capacity of a CPU.
 pub(super) const LOAD: i64 = 1024;
 
-/// Where a task goes.
+/// Target of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     /// To a CPU.
     To(u32),
-    /// To a CPU whose running task comes to its own.
+    /// To a CPU whose running task is swapped to its own.
     Swap(u32, usize),
 }
 
@@ -63,7 +63,7 @@ impl NodeStats {
 }
 
 impl Numa {
-    /// Tries to bring a task to its preferred node. Called in its fault.
+    /// Tries to move a task to its preferred node. Called in its fault.
     pub(crate) fn numa_migrate_preferred(&mut self, ctx: &mut NumaCtx<'_>, task: usize) -> Option<Move> {
         let (rules, of) = (self.rules, &mut self.tasks[task]);
         let jiffies = rules.jiffies(ctx.kernel.now(of.cpu));

@@ -123,7 +123,7 @@ fn dead_tasks_are_no_partners() {
     assert_eq!((search.best_cpu, search.best_task), (None, None));
 }
 
-/// What a CPU pulls at some ticks in a row, at the last of them.
+/// Tasks that a CPU pulls at the last of some consecutive ticks.
 fn pulled(at: &Setup, balancer: &mut Balancer, place: (u32, Level), ticks: u64) -> Vec<usize> {
     let mut last = Vec::new();
     for tick in 0..ticks {
@@ -145,13 +145,13 @@ fn idle_cpus_pull_what_may_come() {
         }
         pulled(&at, &mut Balancer::new(4), (cpu, Level::Machine), ticks)
     };
-    // All are at home: nobody else could go instead.
+    // All are on their preferred node: no other task could be moved instead.
     assert_eq!(from_far(2, [0, 0, 0], 1), [1, 2]);
     assert_eq!(from_far(3, [0, 0, 0], 1), [0; 0], "the node's first idle CPU does it");
-    // One that is not at home goes first, unless it runs.
+    // A task that is not on its preferred node is moved first, unless it runs.
     assert_eq!(from_far(2, [0, 0, 1], 1), [2]);
     assert_eq!(from_far(2, [1, 0, 0], 1), [0; 0]);
-    // After three failures they are moved all the same.
+    // After three failures they are moved nevertheless.
     assert_eq!(from_far(2, [1, 0, 0], 4), [1, 2]);
 }
 

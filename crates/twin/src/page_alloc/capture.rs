@@ -8,12 +8,12 @@ use super::{Allocated, Context, PageAllocator, Request};
 use crate::frame::{Migratetype, Pfn, State};
 use crate::vmstat::ZoneItem;
 
-/// What a task wants while it compacts.
+/// Block that a task needs while it compacts (`struct capture_control`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capture {
     zone: usize,
     order: u32,
-    /// What it asked for.
+    /// Its request.
     migratetype: Migratetype,
     page: Option<Pfn>,
 }
@@ -36,8 +36,8 @@ impl PageAllocator {
         page.is_some()
     }
 
-    /// Takes a block that is being freed and as large as is wanted; small ones in pageblocks of movable memory are left
-    /// there. It has been counted as free.
+    /// Captures a block that is being freed if it is large enough; small blocks stay in movable pageblocks. It has been
+    /// counted as free.
     #[inline]
     pub(super) fn captures(&mut self, ctx: &mut Context<'_>, zone: usize, page: Pfn, order: u32) -> bool {
         let Some(wanted) = self.capture.filter(|of| of.zone == zone && of.order == order && of.page.is_none()) else {

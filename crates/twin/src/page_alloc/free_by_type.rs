@@ -1,9 +1,9 @@
-//! Pageblocks of other types than movable, as a kernel has them that has been running.
+//! Pageblocks of other types than movable, as in a kernel that has been running.
 //!
-//! `/proc/pagetypeinfo` says how many there are and which blocks are free in them all, not where. Here free blocks are spread
-//! over as many pageblocks of their type as there are, the largest first, and what lies between is in use. Not modelled: what uses
-//! it, so a pageblock that is in use has no page that compaction could move. Checked by tests here, and by which zones and lists
-//! serve the reader of reclaim-one-reader (docs/model/reclaim.md).
+//! `/proc/pagetypeinfo` has their number and the free blocks in all of them, not their places. Here free blocks are
+//! spread over as many pageblocks of their type as there are, the largest first, and the pages between them are in use.
+//! Not modelled: their users, so a pageblock that is in use has no page that compaction could move. Checked by tests
+//! here, and by the zones and lists that serve the reader of reclaim-one-reader (docs/model/reclaim.md).
 
 use super::{MAX_ORDER, PageAllocator};
 use crate::frame::{Migratetype, Pfn, State};
@@ -21,8 +21,8 @@ pub struct FreeBlocksByType {
 }
 
 impl PageAllocator {
-    /// Makes the free blocks of a type out of movable memory, and takes no more than about `spare` pages away besides. What
-    /// there is no room for is omitted.
+    /// Makes the free blocks of a type out of movable memory, and allocates no more than about `spare` pages besides.
+    /// Blocks without room are omitted.
     pub(crate) fn set_free_by_type(&mut self, zone: usize, apart: &FreeBlocksByType, mut spare: u64) {
         let (to, pageblock_order) = (apart.of, self.rules.pageblock_order);
         let orders = apart.blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();
@@ -39,7 +39,7 @@ impl PageAllocator {
         let pages: u64 = parts.iter().map(|&order| 1 << order).sum();
         let all = 1u64 << pageblock_order;
         let count = left.min((pages + spare) / all).clamp(1, parts.len().max(1) as u64) as usize;
-        // Each pageblock has every so-manieth block.
+        // Pageblock `at` has every `count`-th block.
         for at in 0..count {
             let mut own: VecDeque<u32> = parts.iter().copied().skip(at).step_by(count).collect();
             while !own.is_empty() {
@@ -51,8 +51,8 @@ impl PageAllocator {
         }
     }
 
-    /// Takes a pageblock or, if too little may be taken away for that, what there is of one that has room for so many pages.
-    /// Returns the first page and how many there are.
+    /// Takes a pageblock or, if `spare` does not allow it, the part of one that has room for the pages. Returns the
+    /// first page and their number.
     fn take_part(&mut self, zone: usize, pages: u64, spare: u64) -> Option<(Pfn, Pfn)> {
         let whole = self.rules.pageblock_order;
         let least = pages.max(1).next_power_of_two().ilog2().min(whole);
@@ -62,7 +62,8 @@ impl PageAllocator {
         Some((self.take_smallest(zone, order, Migratetype::Movable)?, 1 << order))
     }
 
-    /// Cuts free blocks out of some pages, as many as there is room for, and lets the rest be in use. Returns the pages of those.
+    /// Cuts free blocks out of some pages, as many as there is room for; the other pages are in use. Returns the pages
+    /// in use.
     fn cut(&mut self, zone: usize, (page, size): (Pfn, Pfn), of: Migratetype, blocks: &mut VecDeque<u32>) -> u64 {
         let (mut at, mut pages) = (0, 0);
         while let Some(&order) = blocks.front().filter(|order| at + (1 << **order) <= size) {
@@ -84,7 +85,7 @@ impl PageAllocator {
     }
 }
 
-/// Pages that blocks take, the largest first, with what lies between those of one order.
+/// Pages of blocks, the largest first, including those between blocks of one order.
 fn packed(blocks: &VecDeque<u32>) -> u64 {
     let gaps = blocks.iter().zip(blocks.iter().skip(1)).filter(|(a, b)| a == b).map(|(a, _)| a);
     blocks.iter().chain(gaps).map(|&order| 1 << order).sum()

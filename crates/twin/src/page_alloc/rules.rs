@@ -16,7 +16,7 @@ pub enum PerCpuHigh {
 /// How nodes at the same distance share the overflow of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeOrder {
-    /// A node that was chosen gets a load that falls with its place (to 5.17).
+    /// A chosen node is charged a load that falls with its place (to 5.17).
     ByPlace,
     /// A node's load is the number of times it was chosen first of its distance (5.18 and later).
     ByCount,
@@ -25,10 +25,10 @@ pub enum NodeOrder {
 /// Which requests take the free rest of a pageblock when there is no block of their own type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StealPolicy {
-    /// Those that find a large block, and reclaimable ones; others leave what is left of a small one with its type. What
-    /// is in use in the pageblock does not count (before 4.0).
+    /// Requests that find a large block, and reclaimable ones; others leave the rest of a small block with its type.
+    /// Used pages of the pageblock do not count (before 4.0).
     LargeOrReclaimable,
-    /// Those that find a large block, and all that cannot be moved.
+    /// Requests that find a large block, and all unmovable or reclaimable ones.
     LargeOrUnmovable,
 }
 
@@ -43,7 +43,8 @@ pub struct Rules {
     pub pageblock_order: u32,
     /// How long a CPU's list may become.
     pub per_cpu_high: PerCpuHigh,
-    /// `vm.percpu_pagelist_high_fraction`: the lists of all CPUs together are this part of the zone; 0: as `per_cpu_high` says.
+    /// `vm.percpu_pagelist_high_fraction`: the lists of all CPUs together are this part of the zone; 0: by
+    /// `per_cpu_high`.
     pub high_fraction: u64,
     /// Blocks up to order 3 and huge pages have per-CPU lists too (5.13 and later).
     pub per_cpu_orders: bool,
@@ -51,7 +52,7 @@ pub struct Rules {
     pub avoid_fragmentation: bool,
     /// Which requests take the free rest of a pageblock of another type.
     pub steal_policy: StealPolicy,
-    /// What is left of a block of another type that one page is taken of stays with that type (6.10 and later).
+    /// The rest of a block of another type from which one page is taken stays with that type (6.10 and later).
     pub no_whole_block_steal: bool,
     /// `vm.watermark_boost_factor`, hundredths of a percent; 0 before 5.0.
     pub watermark_boost_factor: u64,

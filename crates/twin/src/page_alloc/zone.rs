@@ -9,7 +9,7 @@ use crate::frame::{List, ZONES, ZoneKind};
 use crate::hw::{Machine, Node};
 use std::ops::Range;
 
-/// log2 of the pages of the largest block that any kernel has; which one has which is said by
+/// log2 of the pages of the largest block that any kernel has; that of a kernel is
 /// [`Rules::max_order`](super::Rules::max_order).
 pub const MAX_ORDER: u32 = 13;
 /// log2 of the pages of a huge page of x86-64; processes have no others.
@@ -116,7 +116,7 @@ pub(super) fn managed_ranges(machine: &Machine, zone: &Zone) -> Vec<Range<u64>> 
     ranges
 }
 
-/// What two ranges share; empty ranges have equal ends.
+/// Intersection of two ranges; empty ranges have equal ends.
 fn intersection(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     let start = a.start.max(b.start);
     start..a.end.min(b.end).max(start)

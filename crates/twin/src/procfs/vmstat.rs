@@ -1,9 +1,9 @@
 //! `/proc/vmstat`, `/proc/buddyinfo`, `nodeN/vmstat` and `nodeN/numastat` as text: `vmstat_start`, `node_read_vmstat`,
 //! `node_read_numastat`.
 //!
-//! Reading changes counters in design D, as it folds them, and always costs what it touches ([`ReadCost`]). Rows of
-//! counters that no mechanism keeps are not there: a 0 would say that nothing happened. Checked against the row names of kernels 6.1 and 6.18
-//! (`tests/zoneinfo.rs`).
+//! Reading changes counters in design D, as it folds them, and always costs the words and lines that it reads
+//! ([`ReadCost`]). Rows of counters that no mechanism keeps are absent: a 0 would mean that nothing happened. Checked
+//! against the row names of kernels 6.1 and 6.18 (`tests/zoneinfo.rs`).
 
 use crate::frame::ZoneKind;
 use crate::page_alloc::PageAllocator;

@@ -1,14 +1,14 @@
 //! Whether two runs gave the same events and counters, and if not, where they first differed.
 //!
-//! Each thing that leaves the twin is mixed into a rolling hash. The first run keeps the hash after each of them (the
-//! first [`KEPT`]; of what comes later only the last), the second run compares as it goes.
+//! Each event and counter row that leaves the twin is mixed into a rolling hash. The first run keeps the hash after
+//! each of them (the first [`KEPT`]; of later ones only the last), and the second run compares with it.
 
 use mmtwin_event::{CounterRow, Event, Fields, Kind, Sink, Source, Task};
 
 /// Hashes kept one by one, 8 bytes each.
 const KEPT: usize = 1 << 22;
 
-/// What one run gave.
+/// Result of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
     hashes: Vec<u64>,
@@ -51,7 +51,7 @@ pub struct Hashing<'s> {
 }
 
 impl<'s> Hashing<'s> {
-    /// Hashes what goes to `sink`.
+    /// Hashes all data that is passed to `sink`.
     pub fn new(sink: &'s mut dyn Sink, first: Option<Digest>) -> Hashing<'s> {
         Hashing { sink, digest: Digest::default(), first, difference: None }
     }

@@ -1,7 +1,7 @@
-//! What happens next, where nearly everything takes one of a few constant times.
+//! An event queue for events nearly all of which have one of a few constant delays.
 //!
-//! A lane holds what ends after the same delay, in the order in which it began, which is the order in which it ends.
-//! So the next thing to happen is the first of a handful of lanes: no heap, some nanoseconds per event.
+//! A lane holds entries with the same delay, in order of their start, which is the order of their end. So the next
+//! entry is the first of a few lanes: no heap, some nanoseconds per event.
 
 use std::collections::VecDeque;
 
@@ -14,12 +14,12 @@ pub struct Lanes {
     pushed: u64,
 }
 
-/// Later than everybody.
+/// Later than all entries.
 const NOBODY: (u64, u64) = (u64::MAX, u64::MAX);
 
 #[derive(Clone, Debug)]
 struct Lane {
-    /// `None`: whoever pushes says when, never before the last one.
+    /// `None`: the caller gives the time, never before the last one.
     delay: Option<u64>,
     /// (time, order of pushing, customer)
     waiting: VecDeque<(u64, u64, u32)>,
@@ -43,7 +43,7 @@ impl Lanes {
         known.unwrap_or_else(|| self.add(Some(delay)))
     }
 
-    /// Puts a customer into a lane: its turn comes at `at`, or after the lane's delay from `at`.
+    /// Puts a customer into a lane: it is due at `at`, or after the lane's delay from `at`.
     #[inline]
     pub fn push(&mut self, lane: usize, at: u64, customer: u32) {
         let Lane { delay, waiting } = &mut self.lanes[lane];

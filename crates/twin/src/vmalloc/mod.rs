@@ -1,4 +1,4 @@
-//! vmalloc: areas of kernel address space, lazy freeing, and the purge that gives them back.
+//! vmalloc: areas of kernel address space, lazy freeing, and the purge that frees them.
 //!
 //! [`space`] is the address space with its rules and no time. [`mod@stress`] runs the three stress tests of `test_vmalloc`
 //! on a machine in one of two forms, which share the programs ([`stress::program`]), the rules of a pass ([`pass`])

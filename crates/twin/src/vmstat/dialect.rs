@@ -1,8 +1,8 @@
-//! What the statistics files of a release contain, row by row, and how it is laid out.
+//! Rows and layout of the statistics files of a release.
 //!
 //! The names are the kernel's. Rows that only some configurations have are there if distributions' kernels have them.
-//! Which of them the twin keeps is another matter ([`super::VmStat::keeps`]). Checked against the files of kernels 6.1,
-//! 6.12 and 6.18 (`tests/zoneinfo.rs`); 4.13 is after its documentation, and its event rows are those of a kernel with huge pages,
+//! [`super::VmStat::keeps`] has those that the twin counts. Checked against the files of kernels 6.1, 6.12 and 6.18
+//! (`tests/zoneinfo.rs`); 4.13 is after its documentation, and its event rows are those of a kernel with huge pages,
 //! compaction and NUMA balancing; 2.6.36, 3.3 and 3.5 are after their documentation too, with compaction.
 
 /// The layout: the value of a bundle's key `vmstat.files`. [`super::File`] is one of the files.

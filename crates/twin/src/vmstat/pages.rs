@@ -1,6 +1,6 @@
-//! Counters of pages by what they hold: the rows of nodes (`enum node_stat_item`) and the LRU rows of zones, 4.8 to 6.18.
+//! Counters of pages by content: the rows of nodes (`enum node_stat_item`) and the LRU rows of zones, 4.8 to 6.18.
 //!
-//! Kernels count them in differentials per CPU as they count free pages, and readers see what has been folded; here every
+//! Kernels count them in differentials per CPU as they count free pages, and readers see folded values; here every
 //! reader sees the sum. Checked with the recordings of docs/fidelity.md.
 
 use crate::frame::ZONES;

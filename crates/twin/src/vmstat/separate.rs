@@ -19,8 +19,8 @@ pub struct Separate {
     pub threshold: Option<u32>,
     /// Zone and node reads add what the CPUs have not added.
     pub snapshot_reads: bool,
-    /// The test whether a CPU needs an update looks at as many bytes as there are counters, so it misses the last
-    /// three of the six (4.14 to 4.19).
+    /// The test whether a CPU needs an update checks as many bytes as there are counters, so it misses the last three
+    /// of the six (4.14 to 4.19).
     pub update_test_fault: bool,
 }
 

@@ -13,13 +13,13 @@ use mmtwin_event::vocabulary::{MmCompactionKcompactdSleep, MmCompactionKcompactd
 #[derive(Clone, Debug)]
 pub(crate) struct Kcompactd {
     node: usize,
-    /// What it works for: order, highest zone, and which zone is next; `None`: it was just woken.
+    /// Its request: order, highest zone, and next zone; `None`: it was just woken.
     work: Option<(u32, ZoneKind, usize)>,
     pass: Option<Box<Pass>>,
 }
 
 impl Kernel {
-    /// Blocks of an order are wanted on a node in the background.
+    /// Background compaction of a node for an order is requested.
     pub(crate) fn wakeup_kcompactd(&mut self, (cpu, task): (u32, Task), node: usize, order: u32, highest: ZoneKind) {
         if order == 0 {
             return;

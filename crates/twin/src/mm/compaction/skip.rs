@@ -1,4 +1,4 @@
-//! Pageblocks that are looked at again when kswapd sleeps, and the scanners begin again: `reset_isolation_suitable`,
+//! Skip bits of pageblocks, cleared when kswapd sleeps, and restart of the scanners: `reset_isolation_suitable`,
 //! `__reset_isolation_suitable`, `__reset_isolation_pfn` (5.1 to 6.12).
 //!
 //! Checked by a test.
@@ -7,10 +7,10 @@ use super::BLOCK;
 use crate::frame::{Flag, Migratetype, Pfn, State, ZONES};
 use crate::mm::kernel::Kernel;
 
-/// Pages from one that is looked at to the next.
+/// Distance between checked pages.
 const STEP: usize = 8;
 
-/// What a pageblock is asked for.
+/// What a pageblock is checked for.
 #[derive(Clone, Copy)]
 struct NodeReclaimRequest {
     /// Pages that can be moved.
@@ -20,12 +20,12 @@ struct NodeReclaimRequest {
 }
 
 impl Kernel {
-    /// kswapd of a node goes to sleep.
+    /// kswapd of a node is about to sleep.
     pub(crate) fn forget_skips(&mut self, node: usize) {
         (node * ZONES..(node + 1) * ZONES).for_each(|zone| self.reset_isolation_suitable(zone));
     }
 
-    /// After the scanners have met, both begin where there is something to take, from the ends of the zone to its middle.
+    /// After the scanners have met, both begin where pages can be isolated, from the ends of the zone to its middle.
     pub(super) fn reset_isolation_suitable(&mut self, zone: usize) {
         if !std::mem::take(&mut self.compaction.zones[zone].flush) {
             return;
@@ -55,7 +55,7 @@ impl Kernel {
         }
     }
 
-    /// Whether a pageblock has some of what it is asked for, which it is skipped no longer then.
+    /// True if a pageblock has such pages; then it is no longer skipped.
     fn is_looked_at_again(&mut self, zone: usize, pfn: u64, asked: NodeReclaimRequest) -> bool {
         let (block, of) = ((pfn / BLOCK) as usize, &self.alloc.zones[zone]);
         if !self.is_block(zone, block as u64) {
@@ -93,7 +93,7 @@ mod tests {
     /// DMA32.
     const ZONE: usize = 1;
 
-    /// A kernel all of whose pageblocks were found to hold nothing.
+    /// A kernel with the skip bit of all pageblocks set.
     fn skipped() -> (Kernel, u64, u64) {
         let mut kernel = kernel();
         let (start, end) = kernel.compacted_span(ZONE);

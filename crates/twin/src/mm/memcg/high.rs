@@ -1,8 +1,8 @@
-//! `memory.high`: a task that has charged pages beyond it reclaims before it goes on, and sleeps if that was not enough:
-//! `mem_cgroup_handle_over_high`, `reclaim_high` (5.8 to 6.12).
+//! `memory.high`: a task that has charged pages beyond it reclaims before it continues, and sleeps if that was not
+//! enough: `mem_cgroup_handle_over_high`, `reclaim_high` (5.8 to 6.12).
 //!
-//! The kernel does so on the way back to user mode; here it is done before the task's next step. Not modelled: that a call which
-//! charges more than 64 pages reclaims amid it. Checked by `tests/cgroups.rs`.
+//! The kernel does this on return to user mode; here it is done before the task's next step. Not modelled: that a call
+//! which charges more than 64 pages reclaims amid it. Checked by `tests/cgroups.rs`.
 
 use crate::frame::ZoneKind;
 use crate::mm::slowpath::Progress;
@@ -16,7 +16,7 @@ pub(crate) struct High {
     pages: u64,
     /// Pages to reclaim of each cgroup in this round: all of them, later a batch.
     wanted: u64,
-    /// The cgroup whose turn it is; the root: the round is over.
+    /// The current cgroup; the root: the pass is over.
     cgroup: usize,
     direct: Option<Direct>,
     /// Reclaimed in this round.

@@ -57,7 +57,7 @@ impl Region {
         Ok(())
     }
 
-    /// Asks for a huge page for a block; `None`: it is refused, and the fault goes on with a base page.
+    /// Allocates a huge page for a block; `None`: it is refused, and the fault continues with a base page.
     fn ask_huge(
         &mut self,
         kernel: &mut Kernel,
@@ -83,12 +83,12 @@ impl Region {
             }
             kernel.stat.events.thp_fault_fallback += u64::from(number == self.huge.len());
         }
-        // Its base page may have to wait too; then it is not asked for again.
+        // Its base page may have to wait too; then no huge page is requested again.
         self.refused.push((block, number));
         Ok(None)
     }
 
-    /// A block that has been allocated for a page of anonymous or shared memory goes to its list.
+    /// Puts a block that has been allocated for anonymous or shared memory on its LRU list.
     fn adopt(&mut self, kernel: &mut Kernel, caller: &Caller, page: u64, pfn: Pfn) {
         let active = self.anon && kernel.reclaim.rules.new_anon_active;
         let flags: &[Flag] = if active { &[Flag::Swapbacked, Flag::Active] } else { &[Flag::Swapbacked] };

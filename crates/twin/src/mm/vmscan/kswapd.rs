@@ -77,7 +77,7 @@ impl Kernel {
 pub(crate) struct Kswapd {
     node: usize,
     stage: Stage,
-    /// What it was asked for, and what it still reclaims for.
+    /// The request, and the order and zone for which it still reclaims.
     alloc_order: u32,
     reclaim_order: u32,
     highest: ZoneKind,
@@ -85,9 +85,9 @@ pub(crate) struct Kswapd {
 
 #[derive(Clone, Debug)]
 enum Stage {
-    /// It looks whether it can sleep.
+    /// It checks whether it can sleep.
     TrySleep,
-    /// It sleeps for a tenth of a second, in case more is asked for soon.
+    /// It sleeps for a tenth of a second, in case of another request.
     Dozing(Ps),
     /// It sleeps until it is woken.
     Asleep,
@@ -192,7 +192,7 @@ impl Kswapd {
         balanced
     }
 
-    /// Takes what was asked for and begins to work.
+    /// Takes the request and begins to work.
     fn begin(&mut self, ctx: &mut TaskCtx<'_>) {
         let of = &mut ctx.kernel.reclaim.nodes[self.node];
         self.alloc_order = std::mem::take(&mut of.kswapd_order);
@@ -318,7 +318,7 @@ impl TaskCtx<'_> {
         }
     }
 
-    /// Notes how many refaults a cgroup has seen, so that the next reclaim knows whether there were more.
+    /// Stores the refaults of a cgroup, so that the next reclaim can check for new ones.
     pub(super) fn snapshot_refaults(&mut self, node: usize, cgroup: usize) {
         let lru = &mut self.kernel.reclaim.lru;
         let number = lru.number(node, cgroup);

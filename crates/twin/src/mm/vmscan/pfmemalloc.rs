@@ -1,8 +1,9 @@
 //! Waiting for the reserve: `throttle_direct_reclaim`, `allow_direct_reclaim` (6.1 to 6.12).
 //!
-//! While half of what lies below the minimum marks of a node is gone, tasks leave it to kswapd and sleep before they
-//! reclaim; what is left is for those that free memory. A task that may not wait for file systems goes on after a second.
-//! Not modelled: signals. Checked by `tests/reserve.rs` and against guests (docs/fidelity.md, `pgscan_direct_throttle`).
+//! While less than half of the reserve below the minimum marks of a node is free, tasks sleep before they reclaim and
+//! leave it to kswapd; the rest is for tasks that free memory. A task that may not wait for file systems continues
+//! after a second. Not modelled: signals. Checked by `tests/reserve.rs` and against guests (docs/fidelity.md,
+//! `pgscan_direct_throttle`).
 
 use super::{MAX_RETRIES, Reason, TaskCtx, Throttle};
 use crate::frame::{ZONES, ZoneKind};

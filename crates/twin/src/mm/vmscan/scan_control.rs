@@ -1,10 +1,10 @@
-//! One reclaim: what it is for, what it may do and what it has done (`struct scan_control`).
+//! One reclaim: its purpose, permissions and progress (`struct scan_control`).
 
 use super::{BATCH, DEF_PRIORITY};
 use crate::frame::ZoneKind;
 use crate::mm::lru::PerType;
 
-/// Who reclaims.
+/// The reclaimer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     /// The thread of a node.
@@ -15,7 +15,7 @@ pub(crate) enum Who {
     Cgroup(usize),
 }
 
-/// What a pass over a node has seen of dirty pages, all of its batches together.
+/// Dirty pages found by a pass over a node, total of its batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub dirty: u64,
@@ -33,13 +33,13 @@ pub(crate) struct Control {
     pub who: Who,
     pub order: u32,
     pub priority: u32,
-    /// Highest zone whose pages help.
+    /// Highest zone to reclaim from.
     pub highest: ZoneKind,
     pub nr_to_reclaim: u64,
     pub may_writepage: bool,
     pub may_swap: bool,
     pub may_unmap: bool,
-    /// The request lets file systems and devices work.
+    /// The request allows calls into file systems and device I/O.
     pub fs: bool,
     pub io: bool,
     pub gfp: &'static str,

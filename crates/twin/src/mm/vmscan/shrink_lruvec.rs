@@ -1,7 +1,7 @@
 //! Shrinking a lruvec: `shrink_lruvec` (5.8 to 6.12).
 //!
-//! Batches of all lists in turn until enough is reclaimed; what is left is then divided so that both types end up
-//! scanned in the proportion that was planned. Checked by a test here and against guests (docs/fidelity.md).
+//! Batches of all lists in turn until enough is reclaimed; the rest of the scan is then adjusted so that both types are
+//! scanned in the planned proportion. Checked by a test here and against guests (docs/fidelity.md).
 
 use super::scan_count::Counts;
 use super::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx, Who, shrink_active as active, shrink_inactive as inactive};
@@ -14,7 +14,7 @@ pub(super) struct Pass {
     /// Pages still to be scanned by list, and what was planned.
     left: Counts,
     planned: Counts,
-    /// List whose turn it is; 4: all have had theirs.
+    /// Current list; 4: all are done.
     turn: usize,
     reclaimed: u64,
     /// All that was planned is scanned, however much is reclaimed.

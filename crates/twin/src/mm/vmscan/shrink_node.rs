@@ -26,7 +26,7 @@ pub(super) struct NodePass {
     /// Cgroups of this pass, the target first, and which is next.
     cgroups: Vec<usize>,
     next: usize,
-    /// What was reclaimed and scanned before this pass.
+    /// Pages reclaimed and scanned before this pass.
     before: u64,
     scanned_before: u64,
     /// Some pass has reclaimed something.
@@ -143,7 +143,7 @@ impl NodePass {
         Poll::Sleep(until, Some((self.node, reason)))
     }
 
-    /// What kswapd notes of a node; true if it has to wait for writes.
+    /// Flags that kswapd sets on a node; true if it has to wait for writeback.
     fn set_flags(&self, ctx: &mut TaskCtx<'_>, control: &Control) -> bool {
         let (seen, node) = (&control.seen, &mut ctx.kernel.reclaim.nodes[self.node]);
         node.writeback |= seen.writeback > 0 && seen.writeback == seen.taken;

@@ -1,8 +1,8 @@
 //! How much of each list to scan: `get_scan_count`, `nr_scan_try_batch` (2.6.36 to 3.5).
 //!
-//! Anonymous memory and files share the pressure by how many of the pages that were looked at lately were not in use.
-//! Scans of fewer pages than a batch are saved up before 3.0; since then they are done as they are, and kswapd scans a batch
-//! at least of a zone that has been given up. Checked by tests of the arithmetic here.
+//! Anonymous memory and files share the pressure by the share of recently scanned pages that were not in use. Before
+//! 3.0 scans of fewer pages than a batch are saved up; since then they are done at once, and kswapd scans at least a
+//! batch of a zone that is `all_unreclaimable`. Checked by tests of the arithmetic here.
 
 use super::Zone;
 use crate::mm::lru::{List, PerType};
@@ -19,7 +19,7 @@ struct Shares {
     of: u64,
 }
 
-/// The shares of lists with so many pages, old looks forgotten as the lists turn over.
+/// The shares of lists with this many pages; old scans decay as the lists turn over.
 fn shares(zone: &mut Zone, pages: PerType, swappiness: u64) -> Shares {
     let priorities = [swappiness, 200 - swappiness];
     let mut parts = [0; 2];
@@ -83,7 +83,7 @@ mod tests {
         zone.scanned = [200, 200];
         zone.rotated = [200, 20];
         assert_eq!(shares(&mut zone, [1000, 1000], 60), Shares { parts: [61, 141 * 201 / 21], of: 61 + 1349 + 1 });
-        // More than a quarter of the list was looked at: half of that is forgotten.
+        // More than a quarter of the list was scanned: the count is halved.
         assert_eq!(shares(&mut zone, [799, 1000], 60).parts, [61 * 101 / 101, 1349]);
         assert_eq!((zone.scanned, zone.rotated), ([100, 200], [100, 20]));
     }

@@ -1,11 +1,10 @@
 //! A batch of inactive pages: `shrink_inactive_list`, `set_lumpy_reclaim_mode`, `should_reclaim_stall`,
 //! `too_many_isolated`, `update_isolated_counts`, `putback_lru_pages` (2.6.36 to 3.5).
 //!
-//! For a large block, or a small one that is hard to get, a batch is reclaimed in lumpy mode ([`isolate`]). What a task
-//! could not free of it at once it goes through a second time, waiting for writes. It may sleep with the pages in its
-//! hands; tasks that find too many in the hands of others wait, and from 3.2
-//! on everybody after a batch of pages that are being written. Checked by tests of [`super`] and by
-//! `tests/historic_reclaim.rs`.
+//! For a large block, or a small one that is hard to get, a batch is reclaimed in lumpy mode ([`isolate`]). A task
+//! scans the pages that it could not free a second time, and waits for writeback. It may sleep with isolated pages;
+//! tasks wait while too many pages are isolated, and from 3.2 on every reclaimer waits after a batch of pages under
+//! writeback. Checked by tests of [`super`] and by `tests/historic_reclaim.rs`.
 
 use super::congestion_wait::{CONGESTION, WRITTEN, Wait};
 use super::isolate::{Isolated, Mode, isolate};
@@ -35,7 +34,7 @@ pub(super) struct Batch {
     kept: Vec<Pfn>,
     freed: Vec<Pfn>,
     reclaimed: u64,
-    /// Pages that were being written when the first of two passes came to them.
+    /// Pages under writeback in the first of two passes.
     writeback: u64,
     stage: Stage,
 }
@@ -43,7 +42,7 @@ pub(super) struct Batch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Begin,
-    /// Others have too many pages in their hands.
+    /// Too many pages are isolated.
     Crowded(Wait),
     Pages,
     /// It waits for a page.
@@ -59,7 +58,7 @@ fn lumpy_mode(control: &Control) -> Lumpy {
     if lumpy { Lumpy::Async } else { Lumpy::Off }
 }
 
-/// What was taken is gone through again: not all of it is free, and the reclaim is for a large block or in trouble.
+/// The isolated pages are scanned again: not all are free, and the reclaim is for a large block or in difficulty.
 fn stalls(control: &Control, lumpy: Lumpy, taken: u64, freed: u64) -> bool {
     let from = if control.order > COSTLY_ORDER { DEF_PRIORITY } else { DEF_PRIORITY / 3 };
     !control.is_kswapd() && lumpy != Lumpy::Off && freed != taken && control.priority <= from
@@ -203,7 +202,7 @@ impl Batch {
 
     fn second_pass(&mut self, ctx: &mut TaskCtx<'_>) {
         self.left = std::mem::take(&mut self.kept).into();
-        // Those that were found in use are not spared either.
+        // Referenced pages are not spared either.
         ctx.clear_active(self.left.iter().copied());
         self.writeback += self.pass.writeback;
         (self.pass, self.stage) = (Pass::new(Lumpy::Sync), Stage::Pages);
@@ -289,7 +288,7 @@ impl Batch {
         });
     }
 
-    /// It goes on with those that are left.
+    /// It continues with the rest.
     fn take_up(&mut self, ctx: &mut TaskCtx<'_>) {
         let Some(held) = ctx.kernel.reclaim.isolated.get_mut(&ctx.task.pid) else { return };
         if std::mem::take(&mut held.lost) {

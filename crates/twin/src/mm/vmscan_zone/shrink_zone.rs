@@ -16,11 +16,11 @@ pub(super) struct Pass {
     zone: usize,
     /// Pages still to be scanned by list.
     left: Counts,
-    /// List whose turn it is; 4: all have had theirs.
+    /// Current list; 4: all are done.
     turn: usize,
     /// Inactive pages that are being reclaimed.
     batch: Option<Box<Batch>>,
-    /// Pages that were reclaimed and looked at before.
+    /// Pages that were reclaimed and scanned before.
     before: (u64, u64),
 }
 

@@ -50,7 +50,7 @@ impl TaskCtx<'_> {
         let (start, text) = start_of((number, &shrinker.scan), self.kernel.probe.gfp(control.gfp), counts);
         let (pgs_scanned, lru_pgs) = (Some(pages_scanned as i64), Some(pages as i64));
         let start = MmShrinkSlabStart { pgs_scanned, lru_pgs, ..start };
-        // Who may not enter file systems leaves it all for later.
+        // Without `__GFP_FS` all scans are deferred.
         let scanned = if files && !control.fs { 0 } else { total / at_once * at_once };
         shrinker.deferred[0] = total - scanned;
         let mut gone = scanned;

@@ -94,7 +94,7 @@ pub(super) fn run_to_end(ctx: &mut TaskCtx<'_>, mut step: impl FnMut(&mut TaskCt
             Poll::Sleep(until, _) => {
                 ctx.kernel.wait(0, until);
                 sleeps += 1;
-                // What the engine does.
+                // Stands for the engine.
                 for (_, number) in std::mem::take(&mut ctx.memory.ends).into_iter().filter(|end| end.0 <= until) {
                     let mut requests = std::mem::take(&mut ctx.memory.requests);
                     requests.leave_queue(number);
@@ -143,7 +143,7 @@ fn a_task_gives_up_when_there_is_nothing_to_reclaim() {
         let mut direct = Direct::new(ctx, control, vec![DMA32, 0], false);
         run_to_end(ctx, |ctx| direct.step(ctx))
     });
-    // What was not scanned is not waited for.
+    // Pages that were not scanned are not awaited.
     assert_eq!((reclaimed, sleeps), (0, 0));
     let ((_, sleeps), events) = on("2.6.36", |ctx| {
         let control = Control::new(Who::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
@@ -237,7 +237,7 @@ fn lumpy_mode_ignores_references_and_takes_active_pages() {
     // All but the first are active.
     assert_eq!(reclaimed(5, 12), (32, 31, [0; 2]));
     assert_eq!(reclaimed(3, 10), (1, 0, [0; 2]));
-    // Small blocks are worth it from priority 9 on.
+    // Lumpy mode for small blocks starts at priority 9.
     assert_eq!(reclaimed(3, 9), (8, 7, [0; 2]));
 }
 

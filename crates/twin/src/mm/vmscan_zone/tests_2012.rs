@@ -21,7 +21,7 @@ fn scatter(ctx: &mut TaskCtx<'_>) {
     while let Ok(got) = ctx.kernel.allocate(&mut caller, &request) {
         pages.push(got);
     }
-    // What the watermarks keep goes to nobody.
+    // Pages below the watermarks are not allocated.
     while ctx.kernel.alloc.occupy(DMA32, 0) {
         ctx.kernel.stat.add(DMA32, 0, ZoneItem::FreePages, -1);
     }
@@ -124,7 +124,7 @@ fn kswapd_of_3_4_leaves_blocks_to_compaction() {
         })
         .0
     };
-    // There is nothing to reclaim: who looks for blocks gives the zone up, and then the order.
+    // There is nothing to reclaim: reclaim for blocks gives up the zone, and then the order.
     assert!(run("3.3").1);
     assert_eq!(run("3.4"), (Some(9), false));
 }

@@ -1,5 +1,5 @@
-//! How uneven load is by load alone: `find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`; 4.17, and with
-//! `early` 3.13 to 3.16.
+//! Imbalance by load alone: `find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`; 4.17, and with `early`
+//! 3.13 to 3.16.
 //!
 //! The early kernels pull from a group only if it has more tasks than CPUs, and only a newly idle CPU pulls whatever the
 //! averages say. Not modelled: averages over ticks (`cpu_load`), 3.17 to 4.13 as a generation of its own.
@@ -73,7 +73,7 @@ fn calculate_imbalance(local: &Group, busiest: &Group, average: i64, both: bool)
     if imbalance >= LOAD { imbalance } else { fix_small_imbalance(local, busiest, imbalance) }
 }
 
-/// A task all the same, where that makes the groups more even or does more work.
+/// A task nevertheless, if that balances the groups better or does more work.
 fn fix_small_imbalance(local: &Group, busiest: &Group, imbalance: i64) -> i64 {
     let task = LOAD * LOAD / busiest.capacity().max(1);
     let times = if local.running == 0 { 2 } else { 1 };

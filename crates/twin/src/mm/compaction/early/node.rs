@@ -8,7 +8,7 @@ use crate::mm::vmscan::{Poll, TaskCtx};
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     order: u32,
-    /// Zones that are left, the last one first, and the one whose turn it is.
+    /// Remaining zones, the last one first, and the current one.
     zones: Vec<usize>,
     current: Option<usize>,
     pass: Option<Pass>,

@@ -1,7 +1,8 @@
 //! Compacting a zone: `compact_zone`, `compact_finished`, `isolate_migratepages`, `isolate_freepages`, `split_free_page`.
 //!
-//! Pages of processes are taken in batches, free pages by pageblocks, the first of which is looked at again next time. Who
-//! does not wait keeps to movable pageblocks. In 2010 everybody waits for pages that are being written. Checked by tests of [`super`].
+//! Pages of processes are taken in batches, free pages by pageblocks, the first of which is scanned again next time.
+//! Asynchronous compaction scans only movable pageblocks. In 2010 all compaction waits for pages under writeback.
+//! Checked by tests of [`super`].
 
 use crate::frame::{Flag, Migratetype, Pfn, State};
 use crate::mm::compaction::Status;
