@@ -1,4 +1,4 @@
-//! Access traces: replayed touch by touch, through the same faults and lists as every touch.
+//! Access traces: replayed access by access, through the same faults and lists as every access.
 
 use crate::common::scenario::{Finished, ran_explicitly, replayed};
 use mmtwin_event::results::Ending;
@@ -6,7 +6,7 @@ use mmtwin_scenario::program;
 use mmtwin_twin::workload::trace::{Trace, TraceError};
 use std::path::Path;
 
-/// One CPU with less memory than is touched, and swap that is memory.
+/// One CPU with less memory than is accessed, and swap that is memory.
 const SMALL: &str = "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"256 MiB\"\n\
     [machine.swap]\nsize = \"1 GiB\"\nsynchronous = true\nlatency = \"0 ns\"\nbandwidth = \"10 GB/s\"\n\
     [kernel]\nrelease = \"6.1\"\nthp = \"never\"\nsysctl = { \"kernel.numa_balancing\" = 0 }\n\

@@ -42,7 +42,8 @@ fn above_high_a_task_reclaims_its_own_and_nobody_ends() {
     let run = ran(&format!("{}{}", machine(cgroup), reader("/a", 128, "1 us")));
     let count = |name: &str| run.counter("vmstat", "", name);
     assert_eq!(run.results.ending, Ending::Completed);
-    // What is over 32 MiB of 128 goes. A reclaim aims at the 64 pages that were charged: of 32 MiB 2, 4, 8, ... 32 and 64.
+    // Of 128 MiB the pages beyond 32 are reclaimed. The target of a reclaim is the 64 pages that were charged: of 32
+    // MiB 2, 4, 8, ... 32 and 64.
     let freed = count("pgsteal_file");
     assert!((24_576 - 200..24_576 + 200).contains(&freed), "{freed}");
     let high = of(&run, "/a", "memory.events.high");

@@ -1,8 +1,9 @@
-//! Huge pages for faults on a machine whose memory is full: who waits for them gets them by reclaim and compaction.
+//! Huge pages for faults on a machine whose memory is full: faults that wait for them have them after reclaim and
+//! compaction.
 
 use crate::common::scenario::ran;
 
-/// A reader scatters pages of its file over 512 MiB; then a program writes 128 MiB, and asks for huge pages or does not.
+/// A reader scatters pages of its file over 512 MiB; then a program writes 128 MiB, with `MADV_HUGEPAGE` or without.
 fn text(defrag: &str, config: &str) -> String {
     format!(
         "[machine]\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"512 MiB\"\n\

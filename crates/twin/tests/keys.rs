@@ -18,16 +18,16 @@ use mmtwin_twin::time::determinism::Hashing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What a key does.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug)]
 enum Does<'t> {
     /// It changes a run.
     Acts,
-    /// It is refused; what the message says.
+    /// It is refused; text of the message.
     Refused(&'t str),
-    /// It is read, but no small scenario is known in which it matters: who finds one says so here.
+    /// It is read, but no small scenario is known in which it matters. Change this when one is found.
     Unseen,
-    /// It names or describes something: the manifest of a run says it, which is otherwise the same.
+    /// It names or describes something: the manifest of a run has it; otherwise the run is the same.
     Describes,
 }
 
@@ -89,7 +89,7 @@ fn manifest_of(scenario: &Scenario) -> String {
     serde_json::to_string(&manifest(scenario, "test")).expect("JSON")
 }
 
-/// What is wrong with a case, if anything is.
+/// The fault of a case, if it has one.
 fn wrong(case: &Case<'_>, bases: &mut BTreeMap<String, Left>) -> Option<String> {
     let base = scenario(case.base, &[]).unwrap_or_else(|faults| panic!("{}: {faults}", case.base));
     let changed = scenario(case.base, &case.sets);

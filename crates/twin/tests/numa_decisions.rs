@@ -142,7 +142,7 @@ proptest! {
             let chosen = Rule::of(placement.rule) == Some(Rule::MostFaults) && modern;
             prop_assert!(!chosen || placement.nid == placement.best_nid && placement.best_faults > 0, "{placement:?}");
         }
-        // A search that ends in a move or swap has compared a CPU that says so, or taken an idle one at once.
+        // A search that ends in a move or swap has compared a CPU with that result, or taken an idle one at once.
         let ended = |rule: Rule| of.searches.iter().filter(|search| Rule::of(search.rule) == Some(rule)).count() as u64;
         prop_assert_eq!(ended(Rule::MoveTask), of.count(Kind::SchedMoveNuma));
         prop_assert_eq!(ended(Rule::SwapTasks), of.count(Kind::SchedSwapNuma));

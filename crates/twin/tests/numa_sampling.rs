@@ -1,4 +1,5 @@
-//! Sampled touches under NUMA balancing held against touch by touch: as many touches, marks and hinting faults.
+//! Sampled accesses under NUMA balancing compared with explicit ones: the same number of accesses, marks and hinting
+//! faults.
 
 use crate::common::scenario::{Finished, ran, ran_explicitly};
 
@@ -10,12 +11,12 @@ struct Case {
     node: &'static str,
     region: &'static str,
     accesses: &'static str,
-    /// Differences that are allowed of touches, marks and faults.
+    /// Allowed differences of accesses, marks and faults.
     within: [f64; 3],
 }
 
 const CASES: [Case; 7] = [
-    // Nobody comes back to what was marked behind him.
+    // No thread returns to pages that were marked behind it.
     Case {
         name: "fill",
         thp: "never",
@@ -120,7 +121,7 @@ fn sampled_touches_fault_as_single_ones() {
         let (sampled, explicit) = (measured(case, false), measured(case, true));
         eprintln!("{}: {sampled:?} {explicit:?}", case.name);
         for at in 0..3 {
-            // What a program's own pages add by chance is not the region's.
+            // Random faults on a program's own pages are not the region's.
             let off = ((sampled[at] - explicit[at]).abs() - if at == 0 { 0.0 } else { 60.0 }).max(0.0);
             if off > explicit[at] * case.within[at] {
                 wrong.push((case.name, ["touches", "marks", "faults"][at], sampled[at], explicit[at]));

@@ -1,9 +1,9 @@
-//! Whole runs of scenarios: phases, actions, touches, counters.
+//! Whole runs of scenarios: phases, actions, accesses, counters.
 
 use crate::common::scenario::{MACHINE, ran, ran_explicitly, refused};
 use mmtwin_event::results::Ending;
 
-/// A process with a region of 256 MiB that two threads touch.
+/// A process with a region of 256 MiB that two threads access.
 fn touching(pattern: &str, sharing: &str, rest: &str) -> String {
     format!(
         "{MACHINE}[[process]]\nname = \"p\"\nthreads = 2\npin = true\ncpus = \"0,4\"\n[[process.region]]\n\
@@ -38,7 +38,7 @@ fn reads_map_the_zero_page_and_writes_allocate() {
     assert!(nodes.iter().all(|&pages| pages.abs_diff(24_576) < 392), "{nodes:?}");
 }
 
-/// Touches by their rates bring in as many pages as touches one by one, and take as long.
+/// Sampled accesses fault in as many pages as explicit ones, and take as long.
 #[test]
 fn sampled_touches_are_explicit_touches_in_the_mean() {
     let patterns = [
@@ -192,7 +192,8 @@ fn threads_of_one_cpu_share_it() {
     assert!((one(4) / one(1) - 1.0).abs() < 0.02);
 }
 
-/// A machine whose CPUs share one budget is one CPU with several threads: everything takes as long as one after another.
+/// A machine whose CPUs share one budget is one CPU with several threads: all work takes as long as if it were
+/// serialized.
 #[test]
 fn busy_cpus_share_one_budget_if_the_machine_says_so() {
     let one_budget = "[machine.cpu]\nsingle_threaded_tcg = true\n[machine.cost]\nsample = \"0 ns\"\n[kernel]";
@@ -226,7 +227,7 @@ fn busy_cpus_share_one_budget_if_the_machine_says_so() {
             assert!((one.1 - times * own.1).abs() < 4e6 * times + 0.02 * one.1, "{work}, {threads}: {own:?} {one:?}");
         }
     }
-    // Sleep is nobody's work.
+    // Sleep is no work.
     let asleep = "[[process.phase.action]]\nkind = \"sleep\"\ntime = \"50 ms\"\n";
     assert_eq!(end(&shared, 4, asleep), end(MACHINE, 4, asleep));
 }

@@ -60,7 +60,7 @@ fn names(text: &str) -> Vec<&str> {
     text.lines().map(|line| line.split(' ').next().unwrap_or_default()).collect()
 }
 
-/// A kernel's file without the rows of counters that nobody keeps here: those are not shown.
+/// A kernel's file without the rows of counters that no mechanism keeps: those are not shown.
 fn kept(text: &str, kernel: &Kernel) -> String {
     let shown = |line: &&str| {
         let name = line.split_ascii_whitespace().next().unwrap_or_default();
@@ -105,7 +105,7 @@ fn a_guest_with_kernel_6_1() {
     let real = include_str!("data/vmstat-6.1.txt");
     assert_eq!(names(&text), names(&kept(real, &kernel)));
     assert_eq!(rows(Dialect::V6_1), names(real));
-    // What nothing counts is not shown as 0.
+    // A counter without a mechanism is not shown as 0.
     let absent = ["nr_mlock", "pgpromote_success", "thp_collapse_alloc", "swap_ra", "drop_slab", "node_unreclaimable:"];
     let shown = text + &kernel.stat.zoneinfo_text(&kernel.alloc).0 + &kernel.stat.node_vmstat_text(0, &kernel.alloc).0;
     assert_eq!(absent.into_iter().filter(|name| shown.contains(name)).collect::<Vec<_>>(), [""; 0]);

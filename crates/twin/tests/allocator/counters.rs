@@ -37,7 +37,7 @@ fn pages_that_are_given_back_take_time() {
 
 #[test]
 fn below_the_drift_mark_free_pages_are_counted_exactly() {
-    // Eight CPUs with a threshold of 100 can hide more than lies between the marks of a small zone.
+    // Eight CPUs with a threshold of 100 can hide more than the distance between the marks of a small zone.
     let alloc = Rules { transparent_hugepage: false, ..Rules::V4_13 };
     let nodes = vec![Node { memory: vec![Range { start: 256, end: 4096 }], reserved: Vec::new() }];
     let cpus = (0..8).map(|core| Cpu { node: 0, core }).collect();
@@ -92,7 +92,7 @@ fn idle_cpus_fold_late_or_at_once() {
     kernel.leave_idle(1).unwrap();
     kernel.allocate(&mut task, &Request::KERNEL).unwrap();
     assert_eq!((shown(&kernel), kernel.stat.needs_update(1)), (0, true));
-    // The shepherd finds it, and its work goes on while there is something.
+    // The shepherd finds it, and its work continues while there is something to fold.
     kernel.advance(1_000_000_000);
     assert_eq!((shown(&kernel), kernel.stat.needs_update(1)), (1, false));
     kernel.allocate(&mut task, &Request::KERNEL).unwrap();

@@ -72,7 +72,7 @@ fn full_nodes_fall_back_and_a_full_machine_fails() {
     // All but what the minimum and the reserve keep; a refill may take a batch less one of that.
     let allocated = kernel.stat.events.allocated.iter().sum::<u64>();
     assert!((total..total + 4 * 63).contains(&allocated), "{allocated} {total}");
-    // What a request that cannot wait may use of the reserves.
+    // A request that cannot wait may use part of the reserves.
     assert!(kernel.allocate(&mut task, &Request::ATOMIC).is_ok());
     assert!(kernel.allocate(&mut task, &Request::KERNEL.of_order(11)).is_err());
     let snapshot = snapshots(&kernel);

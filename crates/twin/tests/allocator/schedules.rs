@@ -131,7 +131,7 @@ proptest! {
                             let zone = kernel.alloc.frames.zone(page);
                             let node = kernel.alloc.zones[zone].node;
                             if counting {
-                                // What was counted, from the rules alone.
+                                // Expected counts, from the rules alone.
                                 let wanted = match policies[policy] {
                                     Policy::Default | Policy::Bind(_) if !request.this_node => None,
                                     Policy::Preferred(_) => Some(2),
@@ -211,7 +211,7 @@ fn difference(before: &[[u64; NUMA_ITEMS]], after: &[[u64; NUMA_ITEMS]]) -> Vec<
     zones.map(|(before, after)| std::array::from_fn(|item| after[item] - before[item])).collect()
 }
 
-/// What files show against what has been counted. `largest` is the largest threshold so far: a lowered one does not
+/// Counters in the files against the true counts. `largest` is the largest threshold so far: a lowered one does not
 /// shorten what CPUs already hide.
 fn check_deviation(
     kernel: &mut Kernel,

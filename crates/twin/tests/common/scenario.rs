@@ -25,11 +25,11 @@ pub struct Finished {
     pub events: Vec<(u64, u32, String)>,
     /// Scanned and reclaimed pages of all `mm_vmscan_lru_shrink_inactive` events of kswapd, and of others.
     pub shrunk: [(u64, u64); 2],
-    /// What events of reclaim for blocks come to.
+    /// Sums of the events of reclaim for blocks.
     pub blocks: Blocks,
 }
 
-/// What events of reclaim for blocks come to.
+/// Sums of the events of reclaim for blocks.
 #[derive(Default)]
 pub struct Blocks {
     /// Neighbours: taken, of these dirty, refused.
@@ -154,7 +154,7 @@ pub fn ran(text: &str) -> Finished {
     run_it(&scenario(text).unwrap(), false, None).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs a scenario touch by touch.
+/// Runs a scenario in explicit mode.
 pub fn ran_explicitly(text: &str) -> Finished {
     run_it(&scenario(text).unwrap(), true, None).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,11 +1,11 @@
 //! Scenarios in which keys must matter: one frame of machine, kernel, workload and run, with what each base changes.
-//! They are small, and their workloads ([`super::workloads`]) use everything that the name of the base says.
+//! They are small, and their workloads ([`super::workloads`]) use all mechanisms that the name of the base stands for.
 
 use super::workloads::{self, toml};
 
 const NO_BALANCING: &str = "sysctl = { 'kernel.numa_balancing' = 0 }";
 
-/// Where a figure of the machine comes from.
+/// Provenance of a figure of the machine.
 const FIGURE: &str = "[machine.cost]; sample = '3 ms'; [[machine.figure]]; of = ['cost.sample']; provenance = 'fitted'; \
                       source = 'here'; fits = ['x:y']";
 
@@ -29,7 +29,7 @@ fn ring(memory: &str) -> String {
         + &toml("[machine.swap]; size = '512 MiB'; latency = '100 us'; bandwidth = '200 MB/s'")
 }
 
-/// One node whose zones are spelled out.
+/// One node with explicit zones.
 fn zoned(memory: &str, zones: &str) -> String {
     format!("[machine]\n[[machine.node]]\ncpus = '0-1'\nmemory = '{memory}'\n{}", toml(zones))
 }
@@ -59,7 +59,7 @@ fn reclaim(release: &str, more: &str) -> String {
     scenario(&ring("24 MiB"), release, &format!("thp = 'never'; {balancing}"), &workload, &run)
 }
 
-/// The same on one node whose zones are spelled out.
+/// The same on one node with explicit zones.
 fn reclaim_zones(release: &str, machine: &str) -> String {
     let workload = workloads::streams() + &workloads::writers();
     scenario(machine, release, NO_BALANCING, &workload, "duration = '300 ms'; events = ['vmscan:*']")
