@@ -53,8 +53,8 @@ fn above_high_a_task_reclaims_its_own_and_nobody_ends() {
 
 #[test]
 fn what_cannot_be_reclaimed_is_slowed_down_above_high() {
-    // 40 MiB without swap, 32 of them allowed: the last 8 come 64 pages at a time, each with a sleep that grows with the
-    // square of the overage.
+    // 40 MiB without swap, 32 of them allowed: the last 8 are charged 64 pages at a time, each with a sleep that grows
+    // with the square of the overage.
     let cgroup = |high: &str| format!("[[cgroup]]\nname = \"/a\"\n{high}memory.swap.max = \"0 B\"\n");
     let time = |high: &str| {
         let config = format!("{}{}", machine(&cgroup(high)), heap("hog", "/a", 40, ""));

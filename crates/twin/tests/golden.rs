@@ -1,4 +1,4 @@
-//! Every example scenario gives what it always gave: events, counters and results, down to the last bit.
+//! Every example scenario has the recorded digests of events, counters and results.
 //!
 //! `make golden` runs this test in a release build and for another target CPU as well. `MMTWIN_GOLDEN=write` writes the
 //! digests again.

@@ -122,7 +122,7 @@ fn wrong(case: &Case<'_>, bases: &mut BTreeMap<String, Left>) -> Option<String> 
     }
 }
 
-/// Goes through a table.
+/// Checks the rows of a table.
 fn go_through(table: &str) {
     let mut bases = BTreeMap::new();
     let wrong: Vec<String> = cases(table)

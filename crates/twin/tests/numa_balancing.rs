@@ -214,7 +214,7 @@ fn nodes_without_memory_or_cpus() {
          think = \"10 us\"\n[run]\nsample = \"1 s\"\n"
     );
     let run = ran(&text);
-    // The memory was on the nearest node, which has no CPUs; the threads go to the node with CPUs that is nearest to
+    // The memory was on the nearest node, which has no CPUs; the threads move to the node with CPUs that is nearest to
     // it, and their memory follows.
     let placed = [0, 1, 2].map(|node| run.counter("numa_maps", "p/heap", &format!("N{node}")));
     assert!(placed[0] > 0 && placed[2] == 0 && placed[0] <= vmstat(&run, "numa_pages_migrated"), "{placed:?}");

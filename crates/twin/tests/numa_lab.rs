@@ -11,7 +11,7 @@ fn vmstat(run: &Finished, name: &str) -> u64 {
     run.counter("vmstat", "", name)
 }
 
-/// Touches and faults of the accesses of a process, without what populates.
+/// Accesses and faults of a process, without those that populate.
 fn achieved(run: &Finished, process: &str) -> (u64, u64) {
     let phases = run.results.phases.iter().filter(|phase| phase.process == process && phase.phase != "populate");
     let sum = |sum: (u64, u64), of: &mmtwin_event::results::AccessResult| (sum.0 + of.touches, sum.1 + of.faults);

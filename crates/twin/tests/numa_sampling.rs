@@ -100,7 +100,7 @@ fn scenario(case: &Case, seed: u64) -> String {
     )
 }
 
-/// Touches of the program, marks, hinting faults: the mean of two seeds.
+/// Accesses of the program, marks, hinting faults: the mean of two seeds.
 fn measured(case: &Case, explicit: bool) -> [f64; 3] {
     let of = |run: Finished| {
         let phases = run.results.phases.iter().filter(|phase| phase.phase != "populate");

@@ -152,7 +152,8 @@ fn readers_who_are_denied_read_ahead_come_to_an_end() {
 
 #[test]
 fn who_waits_for_an_index_of_2012_comes_to_an_end() {
-    // Blocks of the page cache's index are allocated in two sizes; there is one CPU.
+    // Blocks of the page cache's index are allocated in two sizes; there is one CPU, which only a task that frees
+    // memory may yield.
     let text = "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0\"\nmemory = \"4 MiB\"\n\
                 [machine.swap]\nsize = \"1 MiB\"\nsynchronous = true\n[kernel]\nrelease = \"3.4\"\n\
                 sysctl = { \"vm.dirty_ratio\" = 0 }\n\

@@ -36,7 +36,7 @@ fn writer(release: &str) -> Finished {
     ))
 }
 
-/// Attempts to get huge pages while a heap is used, a file is read and one is written.
+/// Attempts to allocate huge pages while a heap is used, a file is read and one is written.
 fn blocks(release: &str, more: &str) -> Finished {
     ran(&scenario_of_blocks(release, more))
 }
@@ -95,7 +95,7 @@ fn a_mapped_stream_is_looked_at_twice() {
         let [kswapd, direct] = run.shrunk;
         let (scanned, reclaimed) = (kswapd.0 + direct.0, kswapd.1 + direct.1);
         assert!((60_000..131_072).contains(&reclaimed) && scanned >= 2 * reclaimed, "{scanned} {reclaimed}");
-        // Tasks find little: kswapd has gone through before them.
+        // Tasks find little: kswapd has scanned the lists before them.
         assert!(direct.1 * 10 < direct.0, "{direct:?}");
     }
 }

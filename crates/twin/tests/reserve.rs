@@ -1,4 +1,4 @@
-//! Tasks that reclaim while the reserve is gone wait for kswapd.
+//! Tasks that reclaim while the reserve is used up wait for kswapd.
 
 use crate::common::scenario::{Finished, ran};
 use mmtwin_event::results::Ending;

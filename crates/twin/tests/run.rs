@@ -253,7 +253,7 @@ fn samples_take_from_a_single_threaded_tcg_what_they_cost() {
 
 #[test]
 fn an_atomic_request_leaves_its_bound_node_when_that_is_full() {
-    // On kernel 6.1 a page-hog bound to node 1 got its pages from node 0 too, counted as hits.
+    // On kernel 6.1 a page-hog bound to node 1 had pages of node 0 too, counted as hits.
     let fill = |gfp: &str| {
         let config = format!(
             "{MACHINE}[[process]]\nname = \"fill\"\npolicy = \"bind:1\"\ncpus = \"0\"\n[[process.phase]]\n\

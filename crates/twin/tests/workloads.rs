@@ -80,7 +80,7 @@ fn attempts_go_on_where_they_fail() {
         let (run, attempts) = attempts(release, "order = 9\ncount = 140\ninterval = \"20 ms\"\n");
         let action = &run.results.phases[1].actions[0];
         let failed = attempts.iter().filter(|attempt| !attempt.success).count() as u64;
-        // There are 128 blocks at most, and memory is full of pages that can go.
+        // There are 128 blocks at most, and memory is full of reclaimable pages.
         assert_eq!((action.operations, action.failures), (140, failed), "{release}");
         assert!((13..=110).contains(&failed), "{release}: {failed}");
         let interval = |pair: &[Attempt]| pair[1].at - pair[0].at;

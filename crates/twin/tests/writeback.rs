@@ -1,4 +1,4 @@
-//! Dirty pages of files in whole runs: they are all written once, in time, and writers go as fast as the disk.
+//! Dirty pages of files in whole runs: they are all written once, in time, and writers are as fast as the disk.
 
 use crate::common::scenario::{Finished, count, events, ran};
 use mmtwin_event::results::Ending;

@@ -57,7 +57,7 @@ impl Engine<'_> {
         of_nodes.chain(self.writeback_threads.iter().flat_map(|of| [of.flusher, of.end_io]))
     }
 
-    /// Threads of the workload; those of the kernel come behind them.
+    /// Threads of the workload; kernel threads follow them.
     pub(crate) fn workload_threads(&self) -> usize {
         self.threads.len() - self.kernel_threads().count()
     }
@@ -68,7 +68,7 @@ impl Engine<'_> {
         self.kswapds.iter().chain(&self.kcompactds).any(works)
     }
 
-    /// Lets a thread of the kernel work until a time, or until others have to hear of something.
+    /// Runs a kernel thread until a time, or until there are effects for the engine.
     pub(super) fn work_of_kernel(&mut self, thread: usize, until: Ps) -> Step {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);

@@ -33,7 +33,7 @@ use mmtwin_scenario::Scenario;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-/// Where every run ends: half of the time that picoseconds can count, so that no step can go beyond.
+/// Longest run: half of the time that picoseconds can count, so that no step overflows.
 pub(super) const HORIZON: Ns = 100 * 86_400_000_000_000;
 
 /// Work of a timer.
@@ -77,7 +77,7 @@ pub(crate) enum Step {
 /// Why a run stops early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(RunError),
     /// A thread found no memory.
     OutOfMemory(usize, AllocationFailure),
@@ -222,7 +222,7 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Runs to the end. `notes` go into the results.
+    /// Runs to the end. `notes` are added to the results.
     pub(super) fn run(mut self, mut notes: Vec<String>) -> Result<Ran, RunError> {
         for thread in &self.threads {
             let comm = self.processes[thread.process].name.as_bytes();
@@ -369,7 +369,7 @@ impl<'a> Engine<'a> {
         self.memory.dentries.end_grace_periods(&mut self.kernel, until);
     }
 
-    /// Lets a CPU run its thread for a while.
+    /// Runs the thread of a CPU for some time.
     fn step(&mut self, cpu: u32, clock: Ps) -> Result<(), Stop> {
         let Some(thread) = self.queues.running(cpu) else { return Ok(()) };
         if !self.has_host_cpu(cpu) {
@@ -443,7 +443,7 @@ impl<'a> Engine<'a> {
         self.fixed.insert(at);
     }
 
-    /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
+    /// Runs a thread: in order with other CPUs, or independently if possible.
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
         let awaited = self.threads[thread].slowpath.as_ref().map(AllocSlowpath::request);
         // Its slow path may have exceeded its turn: it retries in the next one, and has no memory yet.
@@ -477,7 +477,7 @@ impl<'a> Engine<'a> {
             }
             step => {
                 if awaited.is_some() {
-                    // It has got its memory.
+                    // It has its memory.
                     self.alloc_slowpath_ends(thread);
                 }
                 step

@@ -193,7 +193,7 @@ pub fn kinds(scenario: &Scenario) -> Vec<Kind> {
     WRITTEN.into_iter().filter(wanted).collect()
 }
 
-/// Runs a scenario. Events and counters go to `sink`, which is neither started nor finished.
+/// Runs a scenario. Events and counters are passed to `sink`, which is neither started nor finished.
 pub fn run<'a>(scenario: &'a Scenario, options: Options<'a>, sink: &'a mut dyn Sink) -> Result<Ran, RunError> {
     let notes = build::check(scenario)?;
     check_state(&options.state, &scenario.machine)?;

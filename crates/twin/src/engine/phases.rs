@@ -1,4 +1,4 @@
-//! How processes start, go from phase to phase and end, and what happens to their threads when a CPU stops.
+//! Start, phases and end of processes, and their threads when a CPU goes offline.
 
 use super::RunError;
 use super::action_stats::ActionStats;
@@ -103,7 +103,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Lets a phase without a duration end that all threads are done with.
+    /// Ends a phase without a duration when all threads are done.
     fn end_if_done(&mut self, process: usize) {
         let this = &self.processes[process];
         if let Some(phase) = this.phase.filter(|&phase| this.working == 0 && this.phases[phase].duration.is_none()) {
@@ -326,7 +326,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// A CPU stops; its threads go to others.
+    /// A CPU goes offline; its threads move to others.
     pub(super) fn take_offline(&mut self, cpu: u32) -> Result<(), RunError> {
         let here = |thread: &usize| self.threads[*thread].caller.cpu == cpu;
         // Threads that have not begun have no CPU yet, those that have ended none any more.

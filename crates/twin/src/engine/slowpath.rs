@@ -44,7 +44,7 @@ impl Engine<'_> {
         Step::On
     }
 
-    /// A thread has got its memory.
+    /// A thread has its memory.
     pub(super) fn alloc_slowpath_ends(&mut self, thread: usize) {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 const SINGLE: u64 = 20_000_000;
 
 impl Engine<'_> {
-    /// A thread has come to the test. The last one runs it; all of them are done when it is over.
+    /// A thread has reached the test. The last one runs it; all of them are done when it is over.
     pub(super) fn gather(&mut self, thread: usize, action: &Action, working: &mut Working) -> Result<Step, Stop> {
         let process = self.threads[thread].process;
         let threads = action.threads.numbers(self.scenario.processes[process].threads).len();

@@ -16,7 +16,7 @@ const MOST_EVENTS: usize = 512 << 20;
 /// Why a run was ended before its workload or time was over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Halted {
-    /// Work went on while virtual time did not.
+    /// Work continued while virtual time did not advance.
     #[error("the run got nowhere: {steps} steps of work within a microsecond at {:.9} s, last {activity} for {comm} (pid {pid}); this is an error of the twin: what was recorded until then is kept", *at as f64 / 1e9)]
     StandsStill {
         /// Virtual time.
@@ -85,7 +85,7 @@ impl Engine<'_> {
         Err(Box::new(Halted::TooLarge { at, what, bytes, limit, pid, comm, activity }))
     }
 
-    /// The run has got nowhere.
+    /// The run has made no progress.
     pub(super) fn stands_still(&self, thread: Option<usize>) -> Box<Halted> {
         let at = self.watch.since() / PS_PER_NS;
         let at = thread.map_or(at, |thread| at.max(self.kernel.now(self.cpu_of(thread))));

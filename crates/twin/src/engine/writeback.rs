@@ -99,7 +99,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The time has come at which the flusher wakes by itself.
+    /// The periodic wakeup of the flusher is due.
     pub(super) fn flusher_is_due(&mut self, at: Ns) -> Result<(), RunError> {
         if self.kernel.writeback.timer_is_due(at) { self.wake_flusher(at * PS_PER_NS) } else { Ok(()) }
     }
@@ -115,9 +115,9 @@ impl Engine<'_> {
         end_io && !self.kernel.writeback.rules.ends_anywhere
     }
 
-    /// At the end of a slice threads of the kernel that wait for others go where fewer do; where all have turns only an idle
-    /// CPU takes one. A thread that is moved waits behind all others, so that one which moves again and again never
-    /// runs: beside 24 threads that sleep and wake, kswapd of 3.4 once had to wait for 14 s.
+    /// At the end of a slice kernel threads that wait for others move to CPUs with fewer threads; if threads take turns
+    /// only an idle CPU takes one. A thread that is moved waits behind all others, so that one which moves again and
+    /// again never runs: beside 24 threads that sleep and wake, kswapd of 3.4 once had to wait for 14 s.
     pub(super) fn spread_kernel_threads(&mut self) -> Result<(), RunError> {
         if self.writeback_threads.is_none() {
             return Ok(());

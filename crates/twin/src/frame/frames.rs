@@ -179,7 +179,7 @@ impl Frames {
         self.records[page as usize][2]
     }
 
-    /// Says what an allocated page holds: the number of a page of some region.
+    /// Sets the content of an allocated page: the number of a page of a region.
     #[inline]
     pub(crate) fn set_content(&mut self, page: Pfn, content: u32) {
         self.records[page as usize][2] = content;

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 pub(crate) trait Places {
     /// Place of a page on its ring.
     fn place(&self, page: Pfn) -> u32;
-    /// Says where it is.
+    /// Sets its place.
     fn set_place(&mut self, page: Pfn, place: u32);
 }
 

@@ -44,7 +44,7 @@ pub struct Device {
     latency: Ps,
     /// Time of a page at the device's bandwidth.
     page: Ps,
-    /// Time of going to another place; 0: it does not seek, and requests are served in their order.
+    /// Seek time; 0: it does not seek, and requests are served in their order.
     seek: Ps,
     /// Requests end at ticks.
     ticks: Option<Ticks>,
@@ -78,7 +78,7 @@ impl Device {
         }
     }
 
-    /// The same disk, which takes so many nanoseconds to go to another place.
+    /// The same disk with a seek time in nanoseconds.
     pub fn seeking(self, seek_ns: u64) -> Device {
         Device { seek: seek_ns * PS_PER_NS, ..self }
     }
@@ -140,7 +140,7 @@ impl Device {
         self.latency + self.page * pages
     }
 
-    /// The time of going to a place: none if it follows a request that the disk has or had last.
+    /// Seek time to a place: 0 if it follows a queued request or the last one.
     fn seek_to(&mut self, now: Ps, place: u64) -> Ps {
         if self.places.remove(&place).is_some_and(|until| until > now) || place == self.head {
             return 0;

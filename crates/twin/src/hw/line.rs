@@ -14,7 +14,7 @@
 //! Validated: both forms agree (tests), the saturated form is the textbook bound N S - Z; measured curves of `lock
 //! xadd` on Skylake and Ice Lake clients are flat in operations per second from 2 to 4 cores, as here.
 
-/// Time for a line to come from another core, by how far that core is.
+/// Transfer time of a line from another core, by the distance of that core.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandOff {
     /// Hardware threads per core, at least 1.

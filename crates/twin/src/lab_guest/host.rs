@@ -47,9 +47,9 @@ struct Thread {
     /// Its runtime, relative to the others of its CPU when it is enqueued there (`vruntime`).
     ran: i64,
     deadline: i64,
-    /// Until when it keeps the CPU that it has got: the deadline it had then.
+    /// End of its protected time on the CPU: its deadline when it was picked.
     kept: i64,
-    /// How much less than the others it had had when it went to sleep.
+    /// Its lag when it went to sleep.
     lag: i64,
 }
 
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(host.sleep(1), Some(0));
         host.begin(0, 4 * MS + MS / 2);
         assert_eq!(host.threads[1].lag, 1_250_000_000);
-        // So it runs at once the next time, unless the first has just got the CPU.
+        // So it runs at once the next time, unless the first has just been picked.
         assert!(!host.wake(1));
         host.threads[1].state = RunState::Sleeps;
         host.note(|_| 6 * MS);

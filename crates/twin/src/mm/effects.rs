@@ -12,7 +12,7 @@ use crate::time::{Ns, Ps};
 /// The effects, in this order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
-    /// Requests to write that the disk has got, by when it will be done.
+    /// Submitted write requests, with the time when the disk ends them.
     pub submitted: Vec<(Ps, u64)>,
     /// Ids of the tasks that have been given a file's lock.
     pub lock_granted: Vec<i32>,

@@ -129,7 +129,7 @@ pub(crate) struct Mapping {
     pub balance: Balance,
     /// Share of writes among the accesses of the process.
     pub write: f64,
-    /// Touches of a page per second, of late; those of the whole mapping divided by its pages.
+    /// Recent accesses to a page per second; those of the whole mapping divided by its pages.
     pub pace: f64,
     /// Marked base pages.
     base: Bits,

@@ -87,7 +87,7 @@ impl Readahead {
                 // One page, and the windows stay as they are.
                 return window(page, 1, 0, len);
             }
-            // A stream that began with the file will go on for longer.
+            // A stream that began at the start of the file is likely to be long.
             let history = if history == page { 2 * history } else { history };
             (self.start, self.size, self.async_size) = (page, (history + 1).min(max), 1);
         }

@@ -41,7 +41,7 @@ impl TaskReclaim {
         }
     }
 
-    /// Goes on; at the end, the pages that were reclaimed, or 1 if there is no reason to give up.
+    /// Continues; at the end, the reclaimed pages, or 1 if there is no reason to give up.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         match self {
             TaskReclaim::PerNode(direct) => direct.step(ctx),
@@ -66,7 +66,7 @@ impl KswapdImpl {
         }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match self {
             KswapdImpl::PerNode(kswapd) => kswapd.step(ctx),

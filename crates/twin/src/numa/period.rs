@@ -10,7 +10,7 @@ use super::{Rules, Task};
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{BackoffOnMigrateFail, PeriodAdaptation, PeriodReset};
 
-/// Largest part of the machine's bandwidth that may go into scanning, in MB per second.
+/// Largest part of the machine's bandwidth for scanning, in MB per second.
 const MAX_SCAN_WINDOW: u64 = 2560;
 /// Share of local or private faults, in tenths, from which scanning slows down.
 const NUMA_PERIOD_THRESHOLD: u64 = 7;
@@ -119,7 +119,7 @@ impl Rules {
         (None, rule)
     }
 
-    /// A task with fault statistics has come to another node: its memory may be far now.
+    /// A task with fault statistics has moved to another node: its memory may be far now.
     pub(crate) fn update_scan_period(&self, task: &mut Task, from: usize, to: usize, rss: u64, group: Option<&Group>) {
         let resets = self.config.period_reset == PeriodReset::NodeChange;
         if !resets || task.numa_faults.is_empty() || from == to {

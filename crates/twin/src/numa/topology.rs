@@ -1,7 +1,7 @@
 //! Distances between nodes and what they mean: `init_numa_topology_type`, `score_nearby_nodes`, `preferred_group_nid`;
 //! 6.1, with 4.14's border of a backplane's neighbourhood.
 //!
-//! Not modelled: nodes that come and go; every node of the machine is online. Checked by tests on the three kinds.
+//! Not modelled: hot-plugged nodes; every node of the machine is online. Checked by tests on the three kinds.
 
 /// How nodes are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

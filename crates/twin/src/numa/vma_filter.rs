@@ -53,7 +53,7 @@ pub(crate) struct Scan {
     pub threads: i32,
     /// The area begins before the place where the scan stopped.
     pub begun: bool,
-    /// Areas are scanned whoever uses them.
+    /// Areas are scanned for all users.
     pub forced: bool,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Search<'a> {
     /// Nodes that are reclaimed before the walk leaves them, but for zones before these places of the two walks.
     reclaims: NodeMask,
     from: [usize; 2],
-    /// The walk has come to one.
+    /// The walk has reached one.
     pub asks: Option<NodeReclaimRequest>,
 }
 

@@ -51,7 +51,7 @@ pub struct PageAllocator {
     lock_count: u64,
     /// Block that a task in direct compaction needs.
     capture: Option<Capture>,
-    /// Blocks that were taken so, by the task that has not come back for them yet.
+    /// Captured blocks, by the task that has not picked them up yet.
     captured: Vec<(i32, Pfn)>,
     /// Dirty limits; `None`: there are none.
     pub dirty_limits: Option<Limits>,

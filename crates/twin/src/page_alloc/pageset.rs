@@ -3,10 +3,10 @@
 //!
 //! A CPU allocates from the head of its own list and frees to it; an empty list is refilled with a batch from the buddy
 //! lists, a long one gives a batch back from its tail. How large batches and lists are is what the releases differ in
-//! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages come back.
-//! Not modelled: `vm.percpu_pagelist_fraction` of before 5.14, and the draining of all lists after a
-//! run of frees of higher order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the
-//! property test of `tests/allocator.rs`, and by `nr_free_pages` after an exit (docs/fidelity.md).
+//! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages are freed. Not
+//! modelled: `vm.percpu_pagelist_fraction` of before 5.14, and the draining of all lists after a run of frees of higher
+//! order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the property test of
+//! `tests/allocator.rs`, and by `nr_free_pages` after an exit (docs/fidelity.md).
 
 use super::buddy::named;
 use super::watermark::Reserves;

@@ -30,7 +30,7 @@ pub struct Request {
     pub no_retry: bool,
     /// Reclaim may be repeated for a large block (`__GFP_REPEAT`, `__GFP_RETRY_MAYFAIL`).
     pub repeat: bool,
-    /// The page is going to be dirty, so that nodes with many dirty pages are passed over at first (`__GFP_WRITE`).
+    /// The page will be dirtied, so that nodes with many dirty pages are skipped at first (`__GFP_WRITE`).
     pub spread_dirty: bool,
     /// The flags as the kernel prints them in events.
     pub gfp: &'static str,

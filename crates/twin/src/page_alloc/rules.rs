@@ -9,7 +9,7 @@ pub enum PerCpuHigh {
     SixBatches,
     /// The low watermark shared by the node's CPUs; frees double their batch while nothing is allocated (5.13 to 6.6).
     LowMark,
-    /// Between that and an eighth of the zone shared by them, as allocations and frees go (6.7 and later).
+    /// Between that and an eighth of the zone shared by them, depending on allocations and frees (6.7 and later).
     Auto,
 }
 

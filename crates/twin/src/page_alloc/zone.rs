@@ -36,13 +36,13 @@ pub struct Zone {
     pub by_order: bool,
     /// Pages that all marks are raised by.
     pub boost: u64,
-    /// They have just been raised, of which kswapd is to hear (`ZONE_BOOSTED_WATERMARK`).
+    /// They have just been raised, so kswapd is to be woken (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
     /// kswapd works for it: CPUs keep few of its pages for themselves (`ZONE_RECLAIM_ACTIVE`, 5.14 and later).
     pub reclaim_active: bool,
     /// An allocation has found it below its high mark, and no return of pages since has found it above (6.7 and later).
     pub below_high: bool,
-    /// How often pages have come back to the free lists.
+    /// Number of frees to the free lists.
     pub returned: u64,
     /// Pages kept from requests that could have used a higher kind, by that kind.
     pub lowmem_reserve: [u64; ZONES],

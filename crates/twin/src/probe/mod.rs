@@ -169,7 +169,7 @@ impl Probe {
         }
     }
 
-    /// Drops the values and characters of events that are gone.
+    /// Drops the values and characters of drained events.
     fn close_up(&mut self) {
         let (mut values, mut text) = (Vec::new(), Vec::new());
         for event in &mut self.waiting {

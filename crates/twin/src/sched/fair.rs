@@ -90,7 +90,7 @@ impl Fair {
         self.raise(cpu, queue);
     }
 
-    /// Where a CPU's threads are at least does not go back.
+    /// The minimum runtime of a CPU's threads never decreases.
     fn raise(&mut self, cpu: u32, queue: &VecDeque<usize>) {
         let least = queue.iter().filter_map(|&thread| self.time(cpu, thread)).min();
         let floor = &mut self.floors[cpu as usize];

@@ -42,7 +42,7 @@ impl RunQueues {
         }
     }
 
-    /// Lets threads of the kernel, by their numbers, share CPUs by the rules of a scheduler.
+    /// Kernel threads, by their numbers, share CPUs by the rules of a scheduler.
     pub(crate) fn share_fairly(&mut self, rules: FairRules, kernel: Range<usize>) {
         self.fair = Some(Fair::new(rules, kernel, self.queues.len()));
     }

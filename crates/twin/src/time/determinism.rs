@@ -1,4 +1,4 @@
-//! Whether two runs gave the same events and counters, and if not, where they first differed.
+//! Comparison of the events and counters of two runs, with the place of the first difference.
 //!
 //! Each event and counter row that leaves the twin is mixed into a rolling hash. The first run keeps the hash after
 //! each of them (the first [`KEPT`]; of later ones only the last), and the second run compares with it.
@@ -29,7 +29,7 @@ pub enum Difference {
         /// The event or row of the second run.
         what: String,
     },
-    /// The first run gave more.
+    /// The first run has more.
     #[error("the second run ends after {second} events and rows of counters, the first after {first}")]
     Shorter {
         /// Things of the first run.

@@ -1,8 +1,9 @@
 //! The stress tests as single events: every area, every operation on a contended line.
 //!
-//! Models the same as [`rates`](crate::vmalloc::rates), without rates: lines are first-come-first-served servers, areas come out
-//! of the address space and go back to it with its pools, the count is the sum of what was added and subtracted.
-//! Trace events are written here. Times are picoseconds inside, so that service times of some nanoseconds do not round.
+//! Models the same as [`rates`](crate::vmalloc::rates), without rates: lines are first-come-first-served servers, areas
+//! are taken from the address space and returned to it through its pools, the count is the sum of what was added and
+//! subtracted. Trace events are written here. Times are picoseconds inside, so that service times of some nanoseconds
+//! do not round.
 //!
 //! Not modelled: waiting for the locks of pools, trees and pages; more threads than CPUs; migration, except to idle CPUs.
 //! Validated: same means as over rates where both run (tests/vmalloc_forms.rs); the trace is checked against the

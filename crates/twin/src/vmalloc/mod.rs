@@ -34,7 +34,7 @@ pub enum StressError {
 }
 
 /// Runs the stress tests with every area and every operation as an event of its own: about 20 million areas in some
-/// seconds. Trace events go to the probe; more threads than CPUs are refused.
+/// seconds. Trace events are passed to the probe; more threads than CPUs are refused.
 pub fn stress(params: &Params, probe: &mut Probe, seed: u64) -> Result<Outcome, StressError> {
     params.check()?;
     params.check_one_thread_per_cpu()?;

@@ -59,7 +59,7 @@ struct Node {
     /// The list that a pass detached.
     list: u64,
     list_pages: f64,
-    /// Areas per nanosecond that come.
+    /// Areas per nanosecond that are added.
     rate: f64,
     page_rate: f64,
 }

@@ -252,7 +252,7 @@ impl Space {
             let mut list = std::mem::replace(&mut self.nodes[i].lazy, next);
             list.sort_unstable_by_key(|area| area.start);
             if self.rules.areas == Areas::SingleList {
-                // Its purge tree merges neighbours as they come.
+                // Its purge tree merges neighbours on insertion.
                 list.dedup_by(|next, area| {
                     let touch = area.end == next.start;
                     if touch {

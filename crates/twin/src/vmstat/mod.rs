@@ -127,9 +127,9 @@ pub struct Events {
     pub freed: u64,
     /// Page faults (`pgfault`).
     pub faults: u64,
-    /// Faults that got a huge page (`thp_fault_alloc`).
+    /// Faults that allocated a huge page (`thp_fault_alloc`).
     pub thp_fault_alloc: u64,
-    /// Faults that could have used a huge page and got a small one (`thp_fault_fallback`).
+    /// Faults that could have used a huge page and fell back to a base page (`thp_fault_fallback`).
     pub thp_fault_fallback: u64,
     /// NUMA balancing.
     pub numa: NumaEvents,

@@ -15,7 +15,7 @@ pub enum NumaItem {
     Hit = 0,
     /// Allocated from this node although another was requested.
     Miss = 1,
-    /// Asked for here, got elsewhere.
+    /// Requested here, allocated on another node.
     Foreign = 2,
     /// Interleave policy, on the node it chose.
     Interleave = 3,

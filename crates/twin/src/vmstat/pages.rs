@@ -89,7 +89,7 @@ impl Pages {
         (0..self.nodes.len()).map(|node| self.of(node, item)).sum()
     }
 
-    /// Pages come to an LRU list or leave it.
+    /// Pages are added to an LRU list or removed.
     #[inline]
     pub(crate) fn add_lru(&mut self, zone: usize, list: usize, n: i64) {
         self.zones[zone][list] += n;

@@ -33,7 +33,7 @@ pub struct Refresh {
     tick: Ns,
     /// By CPU: its work is queued or waits.
     pending: Vec<bool>,
-    /// By CPU: its work is due since it went idle.
+    /// By CPU: its work became due while it was idle.
     late: Vec<bool>,
     idle: Vec<bool>,
 }
@@ -116,7 +116,7 @@ impl Refresh {
         std::mem::take(&mut self.late[cpu as usize])
     }
 
-    /// Something else wakes a CPU for a moment. True if its work was due since it went idle and must run now.
+    /// Another event wakes a CPU briefly. True if its work became due while it was idle and must run now.
     pub fn wake(&mut self, cpu: u32) -> bool {
         std::mem::take(&mut self.late[cpu as usize])
     }

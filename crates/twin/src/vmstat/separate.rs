@@ -12,7 +12,7 @@ use crate::hw::CounterType;
 /// Threshold of the merged series: the largest 16-bit value but two, so that the sum of two steps still fits.
 pub const SERIES_THRESHOLD: u32 = 65_533;
 
-/// How far the series has gone.
+/// Step of the series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Separate {
     /// Constant threshold of 16-bit counters; `None`: signed bytes with the zone's threshold and overstep.

@@ -1,5 +1,5 @@
-//! How far a CPU's differential may go: `calculate_normal_threshold`, `calculate_pressure_threshold` and the drift mark
-//! of `refresh_zone_stat_thresholds`, 4.13 to 6.18.
+//! Limits of a CPU's differential: `calculate_normal_threshold`, `calculate_pressure_threshold` and the drift mark of
+//! `refresh_zone_stat_thresholds`, 4.13 to 6.18.
 //!
 //! Not modelled: the threshold of a node's own counters (the largest of its zones'), as nothing counts there yet. Checked
 //! on values that kernels 6.1 and 6.18 print, and on the spread of an 88-CPU machine.

@@ -48,7 +48,7 @@ pub(crate) struct Accessing {
     pub ahead: Ahead,
     /// Number of the pool it draws from; `None`: it walks, or is explicit.
     pub pool: Option<usize>,
-    /// Touches after which it has given its pages back.
+    /// Accesses after which it has freed its pages.
     pub renewed: u64,
     /// Faults so far, on marked pages too; one that waits for the disk is one.
     pub faults: u64,
@@ -76,18 +76,18 @@ pub(crate) enum AccessProgress {
 }
 
 impl Accessing {
-    /// Touches that are left; `None`: no end.
+    /// Remaining accesses; `None`: no end.
     pub(crate) fn left(&self) -> Option<u64> {
         self.touching.count.map(|count| count.saturating_sub(self.touching.stream.count))
     }
 
-    /// Touches until its pages are freed.
+    /// Accesses until its pages are freed.
     pub(crate) fn to_renewal(&self) -> u64 {
         let pages = self.touching.pages.end - self.touching.pages.start;
         if self.touching.recycle { pages - self.touching.stream.count % pages } else { u64::MAX }
     }
 
-    /// If it renews its pages and has come to their end, they are freed.
+    /// If it recycles its pages and has reached their end, they are freed.
     pub(crate) fn renew(
         &mut self,
         state: &mut AccessState,

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 pub(crate) struct Ahead {
     /// In order of the accesses.
     found: VecDeque<(u64, Unit)>,
-    /// Touches before this one have been drawn, or looked through.
+    /// Accesses before this one have been drawn or searched.
     until: u64,
 }
 

@@ -152,7 +152,7 @@ impl Kernel {
         };
         while let Some(first) = waiting(self, loop_tasks) {
             self.run_timers(first / PS_PER_NS);
-            // Timers go off at whole nanoseconds, before the loops that begin then or later.
+            // Timers fire at whole nanoseconds, before the loops that begin then or later.
             let timer = self.refresh.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
             let end = timer.min(until);
             loop_tasks.iter_mut().for_each(AllocLoopTask::unsettle);

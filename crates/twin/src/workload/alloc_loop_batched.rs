@@ -92,7 +92,7 @@ impl Runner {
         self.quiet = self.quiet.saturating_sub(loops);
     }
 
-    /// Goes to the first note that takes the line from this CPU.
+    /// Moves to the first log entry that takes the line from this CPU.
     fn note(&mut self, log: &Log, siblings: &[u32]) -> Option<(Ps, u32)> {
         loop {
             let &note = log.notes.get((self.next - log.base) as usize)?;
@@ -228,7 +228,7 @@ impl Kernel {
         self.counts(steady).into_iter().filter_map(until).min().map_or(u64::MAX, |until| until - 1)
     }
 
-    /// Brings the counters up to a runner.
+    /// Advances the counters to the state of a runner.
     fn settle_counters(&mut self, runner: &mut Runner, order: u32) {
         let loops = std::mem::take(&mut runner.uncounted);
         for item in self.counts(&runner.steady) {

@@ -118,7 +118,7 @@ pub(super) fn run(
     Ok(if accessor.list.iter().any(Accessing::active) { AccessProgress::On } else { AccessProgress::Done })
 }
 
-/// Has the faults of the turns that were taken, up to a time or until others have to hear of something.
+/// Handles the faults of the turns that were made, up to a time or until there are effects for the engine.
 fn finish(
     accessor: &mut Accessor,
     state: &mut AccessState,
@@ -251,7 +251,7 @@ fn follow(
 }
 
 /// Picks the pages of a class that leave its lists.
-#[allow(clippy::too_many_arguments)] // what is borrowed apart cannot come together
+#[allow(clippy::too_many_arguments)] // separate borrows cannot be passed as one struct
 fn pick(
     pool: &mut Pool,
     base: Fault,
@@ -313,7 +313,7 @@ fn keep(
     }
 }
 
-/// Brings a page in.
+/// Faults a page in.
 fn fault_in(
     fault: &Fault,
     access: &mut Accessing,

@@ -40,7 +40,7 @@ proptest! {
         loops in 1u64..3000,
         node in prop::option::of(0usize..4),
         order in prop::sample::select(vec![0u32, 0, 0, 1, 4]),
-        // Short enough that several timers go off during the loops.
+        // Short enough that several timers fire during the loops.
         interval in prop::sample::select(vec![30_000u64, 200_000, 1_000_000_000]),
     ) {
         let request = Request::KERNEL.of_order(order);

@@ -79,7 +79,7 @@ impl Sink for Kept {
         self.events.push((event.ts, event.cpu, event.name.to_string()));
         if event.kind == Kind::MmVmscanLruShrinkInactive {
             let of = event.typed::<MmVmscanLruShrinkInactive>();
-            // The first task of a scenario is number 1000; threads of the kernel come before.
+            // The first task of a scenario is number 1000; kernel threads have lower numbers.
             let sum = &mut self.shrunk[usize::from(event.pid >= 1000)];
             *sum = (sum.0 + of.nr_scanned, sum.1 + of.nr_reclaimed);
             self.blocks.sync_batches += u64::from(of.flags.0 & SYNC > 0);

@@ -120,7 +120,7 @@ impl Hints {
         self.class_of[(page - self.first) as usize] &= !COUNTED;
     }
 
-    /// Pages have gone from node to node.
+    /// Pages have moved between nodes.
     pub(crate) fn moved(&mut self, classes: &mut [Class], unit: Unit, from: usize, to: usize) {
         let start = u64::from(unit.page);
         let end = (start + unit.pages()).min(self.first + self.class_of.len() as u64);

@@ -25,7 +25,7 @@ pub(crate) enum How {
     Walk(Cursor, Range<u64>),
 }
 
-/// Touches of an access so far.
+/// Accesses of a stream so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     how: How,
@@ -38,7 +38,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Touches between the end of an epoch and the end of the last one.
+    /// Accesses between the end of an epoch and the end of the last one.
     fn since(&self, epoch: u32) -> (u64, u64) {
         let last = self.counts.last().copied().unwrap_or(0);
         let before = epoch.checked_sub(self.first).and_then(|at| self.counts.get(at as usize)).copied();

@@ -40,7 +40,7 @@ pub(crate) struct Pool {
     pub hints: Option<Hints>,
     /// Mean values of an access.
     pub mean: Mean,
-    /// Pages have come or gone since `mean` was computed.
+    /// Pages were added or removed since `mean` was computed.
     pub stale: bool,
     /// The mapping of the region that it draws from.
     pub mapper: usize,

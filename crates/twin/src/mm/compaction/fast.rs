@@ -149,7 +149,7 @@ impl Pass {
         }
     }
 
-    /// Goes to a pageblock that is easily emptied; true if there is one.
+    /// Moves to a pageblock that is easily emptied; true if there is one.
     pub(super) fn fast_find_migrateblock(&mut self, ctx: &mut TaskCtx<'_>) -> bool {
         let begins = self.migrate_pfn == self.start;
         let finishes = ctx.kernel.reclaim.rules.finishes_pageblocks;

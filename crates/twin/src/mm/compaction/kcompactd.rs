@@ -51,7 +51,7 @@ impl Kcompactd {
         Kcompactd { node, work: None, pass: None }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         let Some((order, highest, kind)) = self.work else {
             self.begin(ctx);

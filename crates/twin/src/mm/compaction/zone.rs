@@ -83,7 +83,7 @@ impl Pass {
         }
     }
 
-    /// Goes on by a batch of pages.
+    /// Continues by a batch of pages.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if !self.begun {
             match ctx.kernel.compaction_suitable((ctx.cpu, ctx.task), self.zone, self.order, self.highest) {

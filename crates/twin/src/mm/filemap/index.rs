@@ -96,7 +96,7 @@ impl Index {
 }
 
 impl AccessState {
-    /// Sees to it that a page that is about to come into the page cache has a node.
+    /// Allocates a node for a page that is about to be added to the page cache, if needed.
     pub(super) fn prepare_index(
         &mut self,
         kernel: &mut Kernel,
@@ -113,7 +113,7 @@ impl AccessState {
         Ok(())
     }
 
-    /// A page has come into the page cache; its place was free, or held a shadow.
+    /// A page was added to the page cache; its place was free, or held a shadow.
     pub(super) fn enter_index(&mut self, region: usize, page: u64, had_shadow: bool) {
         if !(had_shadow && self.index.keeps_shadows) {
             self.index.node(region, page).used += 1;

@@ -236,7 +236,7 @@ impl AccessState {
         mapped
     }
 
-    /// Reads ahead of a reader that has come to a missing page or to the marked one; false as [`Self::finish`].
+    /// Reads ahead of a reader that has reached a missing page or the marked one; false as [`Self::finish`].
     fn ahead(
         &mut self,
         kernel: &mut Kernel,

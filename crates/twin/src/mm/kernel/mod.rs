@@ -173,7 +173,7 @@ impl Kernel {
         self.reclaim = Reclaim::new(rules, nodes, cgroups, cpus, managed);
     }
 
-    /// Says when and how much is written back. Nothing may be dirty yet.
+    /// Sets the rules of writeback. No page may be dirty yet.
     pub(crate) fn set_writeback(&mut self, rules: writeback::Rules) {
         self.writeback = Writeback::new(rules, self.clocks.len());
         self.alloc.dirty_limits = Some(rules.limits);
@@ -217,7 +217,7 @@ impl Kernel {
         Ok(got?.page)
     }
 
-    /// A CPU's lists of free pages go back.
+    /// Drains a CPU's lists of free pages.
     pub(crate) fn drain_pages(&mut self, cpu: u32) {
         let (alloc, mut ctx) = self.split(cpu, Task::default());
         alloc.drain_pages(&mut ctx, cpu);
@@ -305,7 +305,7 @@ impl Kernel {
         }
     }
 
-    /// Lets every running CPU allocate and free order-0 pages on its own node as if it had done so before, each a
+    /// Every running CPU allocates and frees order-0 pages on its own node as if it had done so before, each a
     /// different number of times, so that their counters are not in step. It takes no time.
     pub fn age_counters(&mut self, seed: u64) {
         self.fetches = Fetches::of_cpus(self.clocks.len(), self.costs.picoseconds(self.costs.refetch), seed);

@@ -50,7 +50,7 @@ pub enum ListState {
 }
 
 impl Kernel {
-    /// Goes on from a zone's state. Nothing is counted but the free pages. A zone that is not there is omitted.
+    /// Restores a zone's state. Only free pages are counted. An absent zone is omitted.
     ///
     /// # Errors
     /// If a CPU of the state does not run here.

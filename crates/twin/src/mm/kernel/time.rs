@@ -56,12 +56,12 @@ impl Fetches {
 }
 
 impl Kernel {
-    /// Says what writing an event takes.
+    /// Sets the time to write an event.
     pub(crate) fn set_event_time(&mut self, time: Ps) {
         self.event_time = time;
     }
 
-    /// Lets all CPUs share the time of one, or have a time of their own each.
+    /// All CPUs share the time of one, or each has its own.
     pub fn set_single_threaded_tcg(&mut self, shared: bool) {
         self.single_threaded_tcg = shared;
         self.set_share();
@@ -136,7 +136,7 @@ impl Kernel {
         self.single_threaded_tcg
     }
 
-    /// A CPU does nothing until a time, if that is still to come.
+    /// A CPU is idle until a time, if that is in the future.
     pub(crate) fn wait(&mut self, cpu: u32, until: Ps) {
         let clock = &mut self.clocks[cpu as usize];
         *clock = (*clock).max(until);

@@ -18,7 +18,7 @@ pub(crate) struct Batches {
 }
 
 impl Reclaim {
-    /// A new page is to go to its list.
+    /// A new page is to be put on its list.
     #[inline]
     pub(crate) fn add_page(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
         let batch = &mut self.batches[cpu as usize].add;
@@ -34,7 +34,7 @@ impl Reclaim {
         self.batches[cpu as usize].add = batch;
     }
 
-    /// All batches of a CPU go to the lists.
+    /// Drains all batches of a CPU to the lists.
     pub(crate) fn drain(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
         self.drain_added(frames, stat, cpu);
         for page in std::mem::take(&mut self.batches[cpu as usize].rotate) {

@@ -195,7 +195,7 @@ impl Lru {
         }
     }
 
-    /// Evictions and activations: the clocks up to the root go on.
+    /// Evictions and activations: the clocks up to the root advance.
     pub(crate) fn age(&mut self, number: usize, pages: u64) {
         let (node, mut cgroup) = (number / self.parents.len(), number % self.parents.len());
         loop {

@@ -36,7 +36,7 @@ impl High {
     }
 }
 
-/// Lets a task of a cgroup that is beyond `memory.high` reclaim until a time; `None` if it is not, or may go on.
+/// A task of a cgroup above `memory.high` reclaims until a time; `None` if it is below, or may continue.
 pub(crate) fn reclaim(ctx: &mut TaskCtx<'_>, task_high: &mut Option<High>, own: usize, until: Ps) -> Option<Progress> {
     let high = task_high.as_mut()?;
     let mut watch = Watch::within(ctx.clock());

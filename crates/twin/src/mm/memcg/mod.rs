@@ -123,7 +123,7 @@ impl Reclaim {
         self.and_above(cgroup).find(exceeds)
     }
 
-    /// Pages of a cgroup come or go.
+    /// Pages of a cgroup are added or removed.
     #[inline]
     pub(crate) fn charge(&mut self, cgroup: usize, pages: i64) {
         let mut at = cgroup;
@@ -133,7 +133,7 @@ impl Reclaim {
         }
     }
 
-    /// Charges pages that go to swap; false if some cgroup may not have more there.
+    /// Charges pages that are swapped out; false if a cgroup is at its limit of swap.
     pub(crate) fn try_charge_swap(&mut self, cgroup: usize, pages: u64) -> bool {
         let full = |&at: &usize| self.groups[at].config.swap_max.is_some_and(|max| self.groups[at].swap + pages > max);
         if self.and_above(cgroup).any(|at| full(&at)) {
@@ -146,7 +146,7 @@ impl Reclaim {
         true
     }
 
-    /// Pages of a cgroup come to swap or go.
+    /// Pages of a cgroup in swap are added or removed.
     pub(crate) fn charge_swap(&mut self, cgroup: usize, pages: i64) {
         let mut at = cgroup;
         while at != 0 {

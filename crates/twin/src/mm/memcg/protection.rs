@@ -19,7 +19,7 @@ enum Protection {
 }
 
 impl Reclaim {
-    /// Brings up to date what of a cgroup is protected in a reclaim of `target`, from above to below.
+    /// Updates the protected pages of cgroups in a reclaim of `target`, from the top down.
     fn calculate_protection(&mut self, target: usize, cgroup: usize) {
         let (parent, usage) = (self.groups[cgroup].config.parent, self.groups[cgroup].usage);
         if cgroup == target || cgroup == 0 || usage == 0 {

@@ -75,7 +75,7 @@ pub(crate) struct Region {
     pub exec: bool,
     /// Never reclaimed.
     pub locked: bool,
-    /// Its pages cannot be let go, as others hold them: buffers of a file system.
+    /// Its pages cannot be freed, as they have other references: buffers of a file system.
     pub held: bool,
     /// Requests for a huge page, tried in this order; none if huge pages are not allowed.
     huge: Vec<Request>,
@@ -191,7 +191,7 @@ impl Region {
         }
     }
 
-    /// A page has come to a place where there was none.
+    /// A page was added at a place without one.
     pub(crate) fn put(&mut self, page: u64, pfn: Pfn, node: usize) {
         self.map(page, pfn, node);
     }

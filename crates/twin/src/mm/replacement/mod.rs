@@ -11,11 +11,11 @@ pub use lru::Lru;
 
 /// A cache of pages, which are numbers.
 pub trait Policy {
-    /// Touches a page; true if it was there. It is afterwards.
+    /// Accesses a page; true if it was cached. It is afterwards.
     fn touch(&mut self, page: u32) -> bool;
 }
 
-/// Touches pages one after another and counts those that are found.
+/// Accesses pages one after another and counts hits.
 pub fn hits(policy: &mut impl Policy, pages: &[u32]) -> u64 {
     pages.iter().map(|&page| u64::from(policy.touch(page))).sum()
 }

@@ -208,7 +208,7 @@ impl AccessState {
 }
 
 impl TaskCtx<'_> {
-    /// The shrinker of the file system scans so many dentries and inodes; how many have gone.
+    /// The shrinker of the file system scans this many dentries and inodes; returns the number freed.
     pub(crate) fn prune_files(&mut self, count: u64, kswapd: bool) -> u64 {
         let by = (self.cpu, self.task);
         let caller = Caller::new(self.cpu, self.task, Policy::Default);

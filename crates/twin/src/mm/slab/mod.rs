@@ -75,7 +75,7 @@ struct Block {
 pub(crate) struct Slab {
     shape: SlabShape,
     blocks: BTreeMap<Pfn, Block>,
-    /// The block that new objects come from; not on the list.
+    /// The block for new objects; not on the list.
     current: Option<Pfn>,
     /// Blocks with room by place, the oldest first.
     partial: BTreeMap<u64, Pfn>,

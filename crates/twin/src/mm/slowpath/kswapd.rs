@@ -8,7 +8,7 @@ use crate::mm::kernel::Kernel;
 use crate::page_alloc::{Allocated, AllocationFailure, Caller, Search};
 
 impl Kernel {
-    /// Goes on with a search that has found nothing above the low marks.
+    /// Continues a search that has found nothing above the low marks.
     pub(crate) fn allocate_slowly(
         &mut self,
         caller: &Caller,

@@ -130,7 +130,7 @@ pub(crate) fn alloc_slowpath(
     }
 }
 
-/// A task has got its memory.
+/// A task has its memory.
 pub(crate) fn alloc_slowpath_ends(ctx: &mut TaskCtx<'_>, slowpath: Option<AllocSlowpath>) {
     let Some(slowpath) = slowpath.filter(|slowpath| slowpath.unseen) else { return };
     ctx.kernel.stat.events.reclaim.compact_success += 1;
@@ -182,8 +182,7 @@ fn is_worth_retrying(kernel: &Kernel, failure: &AllocationFailure, order: u32) -
     })
 }
 
-/// Lets a task that reclaims a node before it takes memory of another do so until a time; `None` if it does not, or is
-/// done.
+/// Runs the node reclaim of a task until a time; `None` if it does not reclaim, or is done.
 pub(crate) fn reclaim_node(
     ctx: &mut TaskCtx<'_>,
     node_reclaim: &mut Option<NodeReclaim>,
@@ -356,7 +355,7 @@ impl AllocSlowpath {
         false
     }
 
-    /// Lets a task that has to reclaim or compact do so until a time; `None` if it has not, or is done.
+    /// Runs the reclaim or compaction of a task until a time; `None` if it has none, or is done.
     pub(crate) fn reclaim(&mut self, ctx: &mut TaskCtx<'_>, until: Ps) -> Option<Progress> {
         if self.direct.is_none() && self.compact.is_none() {
             return None;
@@ -383,7 +382,7 @@ impl AllocSlowpath {
         Some(Progress::On)
     }
 
-    /// Goes on with what is done for memory.
+    /// Continues with the current step.
     fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         if let Some(direct) = &mut self.direct {
             return match direct.step(ctx) {

@@ -52,7 +52,7 @@ impl Direct {
         }
     }
 
-    /// Goes on; at the end, the pages that were reclaimed, or 1 if compaction can go on.
+    /// Continues; at the end, the reclaimed pages, or 1 if compaction can continue.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         match &mut self.stage {
             Stage::Begin => {

@@ -114,7 +114,7 @@ impl Kswapd {
         Kswapd { node, stage: Stage::Asleep, alloc_order: 0, reclaim_order: 0, highest: ZoneKind::Device }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match &mut self.stage {
             Stage::TrySleep => {
@@ -220,7 +220,7 @@ impl Balance {
         Balance { control, boosts, boost: boosts.iter().sum(), pass: None, before: 0, raise: true }
     }
 
-    /// Goes on; at the end, the order it has reclaimed for.
+    /// Continues; at the end, the order for which it has reclaimed.
     fn step(&mut self, ctx: &mut TaskCtx<'_>, node: usize, highest: ZoneKind) -> Poll<u32> {
         let control = &mut self.control;
         let Some(pass) = &mut self.pass else {

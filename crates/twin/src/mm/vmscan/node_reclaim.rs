@@ -110,7 +110,7 @@ impl NodeReclaim {
         self.pass.throttle()
     }
 
-    /// Goes on. `Done`: the walk may go on.
+    /// Continues. `Done`: the walk may continue.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match self.pass.step(ctx, &mut self.control) {
             Poll::On => return Poll::On,

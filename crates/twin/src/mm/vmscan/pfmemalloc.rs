@@ -37,7 +37,7 @@ impl TaskCtx<'_> {
         enough
     }
 
-    /// Lets a task sleep for a node's reserve.
+    /// A task sleeps for a node's reserve.
     pub(super) fn wait_for_reserve(&mut self, node: usize) -> Option<(Throttle, Ps)> {
         self.throttle(node, Reason::Reserve)
     }

@@ -116,7 +116,7 @@ impl Reclaim {
         self.nodes.iter().all(|node| of_tasks.iter().all(|&reason| node.throttled[reason as usize] == 0))
     }
 
-    /// Lets those go on that sleep for a reason.
+    /// Wakes the tasks that sleep for a reason.
     pub(crate) fn wake(&mut self, node: usize, reason: Reason) {
         if self.nodes[node].throttled[reason as usize] > 0 {
             self.unthrottled.push((node, reason));

@@ -1,8 +1,8 @@
 //! A batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references` (6.1 to 6.12). The
 //! rules for a page are in the kernel's order.
 //!
-//! Not modelled: page locks, huge pages that are split for swap (they go as a whole), demotion, private data. Checked
-//! event by event and by counters against guests (docs/fidelity.md).
+//! Not modelled: page locks, huge pages that are split for swap (they are swapped as a whole), demotion, private data.
+//! Checked event by event and by counters against guests (docs/fidelity.md).
 
 use super::isolate::{Isolated, highest_zoneidx, isolate};
 use super::{Control, TaskCtx};
@@ -219,7 +219,7 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
         if only_if_clean || file && !control.fs || !control.may_writepage {
             return FolioAction::Keep;
         }
-        // Nobody may write to it any more.
+        // It is no longer mapped writable.
         ctx.flush(&mut stat.to_flush);
         let done = ctx.pageout(page, file);
         stat.pageout += pages;

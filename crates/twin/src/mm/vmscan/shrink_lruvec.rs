@@ -27,7 +27,7 @@ impl Pass {
         Pass { number, left: counts, planned: counts, turn: 0, reclaimed: 0, proportional }
     }
 
-    /// Goes on with a batch.
+    /// Continues with a batch.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
         if self.turn == 4 {
             self.turn = 0;

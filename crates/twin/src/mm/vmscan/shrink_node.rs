@@ -67,7 +67,7 @@ impl NodePass {
         }
     }
 
-    /// Goes on; at the end, whether anything was reclaimed.
+    /// Continues; at the end, true if pages were reclaimed.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<bool> {
         match &mut self.stage {
             Stage::Prepare => {

@@ -63,7 +63,7 @@ impl Direct {
         }
     }
 
-    /// Goes on; at the end, the pages that were reclaimed, or 1 if there is hope yet.
+    /// Continues; at the end, the reclaimed pages, or 1 if not all zones are `all_unreclaimable`.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         match &mut self.stage {
             Stage::Again => {

@@ -106,7 +106,7 @@ impl Kswapd {
         Kswapd { node, work: nothing, asked: nothing, came: nothing, stage: Stage::Asleep }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match &mut self.stage {
             Stage::TrySleep => {

@@ -29,7 +29,7 @@ pub(super) struct Batch {
     wanted: u64,
     isolated: Isolated,
     pass: Pass,
-    /// Pages that the pass has not come to; that were kept; that are to be freed.
+    /// Pages not yet scanned by the pass; kept ones; pages to be freed.
     left: VecDeque<Pfn>,
     kept: Vec<Pfn>,
     freed: Vec<Pfn>,
@@ -84,7 +84,7 @@ impl Batch {
         Batch { zone, list, wanted, isolated, pass, left, kept, freed, reclaimed: 0, writeback: 0, stage: Stage::Begin }
     }
 
-    /// Goes on; at the end, the pages that were reclaimed. It does not pause between two steps while it has pages that others
+    /// Continues; at the end, the reclaimed pages. It does not pause between two steps while it has pages that others
     /// could free.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<u64> {
         loop {
@@ -155,7 +155,7 @@ impl Batch {
         !self.left.is_empty()
     }
 
-    /// Goes through the pages of a pass.
+    /// Scans the pages of a pass.
     fn go_through(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<u64> {
         let mut activated = 0;
         while let Some(page) = self.left.pop_front() {
@@ -278,7 +278,7 @@ impl Batch {
         Poll::Sleep(until, WRITTEN)
     }
 
-    /// It is going to sleep: others may free its pages.
+    /// It is about to sleep: others may free its pages.
     fn hand_over(&mut self, ctx: &mut TaskCtx<'_>) {
         self.free(ctx);
         let (zone, taken) = (self.zone, self.isolated.taken);

@@ -41,7 +41,7 @@ pub(super) enum Lumpy {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
     pub lumpy: Lumpy,
-    /// Dirty pages that could go, and those of them that were refused.
+    /// Dirty pages that could be freed, and those of them that were refused.
     pub dirty: u64,
     pub refused: u64,
     /// Pages that were being written already.

@@ -25,7 +25,8 @@ fn to_scan(slabs: Slabs, freeable: u64, left: u64, delta: u64) -> u64 {
 }
 
 impl TaskCtx<'_> {
-    /// Shrinks all caches after a reclaim has scanned pages of zones with so many to reclaim; the objects that went.
+    /// Shrinks all caches after a reclaim has scanned pages of zones with this many reclaimable ones; returns the
+    /// objects freed.
     pub(super) fn shrink_caches(&mut self, control: &Control, pages: u64) -> u64 {
         let scanned = if control.scanned == 0 { BATCH } else { control.scanned };
         (0..self.kernel.reclaim.shrinkers.len()).map(|number| self.shrink_cache(control, number, scanned, pages)).sum()

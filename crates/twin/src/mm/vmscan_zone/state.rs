@@ -22,7 +22,8 @@ pub(crate) const NO_RESERVE: ZoneKind = ZoneKind::Dma;
 /// A zone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Zone {
-    /// Pages that were taken off the lists lately, and those of them that had to go back as active or were in use.
+    /// Recently scanned pages, and those of them that were put back as active or were referenced (`recent_scanned`,
+    /// `recent_rotated`).
     pub scanned: PerType,
     pub rotated: PerType,
     /// By list: scans that were too few to begin with (`nr_saved_scan`).
@@ -34,12 +35,12 @@ pub(crate) struct Zone {
     pub isolated: PerType,
     /// A task's batch had dirty pages, all of which a congested device has refused (`ZONE_CONGESTED`).
     pub congested: bool,
-    /// How often any had come back then.
+    /// Number of frees at that time.
     returned: u64,
 }
 
 impl Zone {
-    /// Pages have come back to the zone's free lists so many times: if it is more often than before, there is hope.
+    /// Number of frees to the zone: if it has grown, the zone is not hopeless.
     fn refresh(&mut self, returned: u64) {
         if std::mem::replace(&mut self.returned, returned) != returned {
             (self.pages_scanned, self.unreclaimable) = (0, false);

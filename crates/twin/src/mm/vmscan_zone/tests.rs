@@ -63,7 +63,7 @@ pub(super) fn empty(ctx: &mut TaskCtx<'_>, zone: usize, free: u64) {
     }
 }
 
-/// Brings pages of memory of a type, as many as a block of an order has, and they are one.
+/// Allocates the pages of one block of an order, of a type.
 pub(super) fn block(ctx: &mut TaskCtx<'_>, file: bool, order: u32) -> Vec<Pfn> {
     let base = ctx.memory.next_base();
     let (pages, policy) = (1 << order, Policy::Default);

@@ -158,7 +158,7 @@ fn a_zone_is_shrunk_until_compaction_has_room() {
 #[test]
 fn compaction_moves_pages_to_the_end_of_the_zone() {
     let ((status, moved, has_block), _) = on("3.4", |ctx| {
-        // The first blocks come from the end of the zone, which is free again behind the pages of a file.
+        // The first blocks are from the end of the zone, which is free again behind the pages of a file.
         let (mut caller, request) = (Caller::new(0, ctx.task, Policy::Default), Request::USER.of_order(5));
         let mut end: Vec<Pfn> = Vec::new();
         while end.last().is_none_or(|&page| page > 10_000) {

@@ -84,7 +84,7 @@ pub enum Neighbours {
     Left,
 }
 
-/// When a batch is gone through for the second time.
+/// Conditions of the second pass over a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPass {
     /// Whenever not all of it is free, after a wait for congestion: 2.6.36.

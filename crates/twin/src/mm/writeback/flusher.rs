@@ -77,7 +77,7 @@ struct Chunk {
     /// Next page to look at, and the end.
     at: u64,
     end: u64,
-    /// It has begun with the first page, or gone back to it.
+    /// It has begun with the first page, or returned to it.
     cycled: bool,
 }
 
@@ -105,7 +105,7 @@ impl Flusher {
         Flusher { stage: Stage::Asleep, wrote: 0 }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match self.stage {
             Stage::Asleep => {

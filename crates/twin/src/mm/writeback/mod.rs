@@ -211,7 +211,7 @@ impl Writeback {
         self.inodes.remove(region);
     }
 
-    /// Pages are no longer dirty: they are being written, or gone.
+    /// Pages are no longer dirty: they are under writeback, or removed.
     pub(crate) fn pages_cleaned(&mut self, pages: u64) {
         self.dirty_now -= pages;
     }

@@ -176,7 +176,7 @@ impl Requests {
         known.map_or(0, |known| held_up - std::mem::replace(known, held_up))
     }
 
-    /// A page is gone, whatever request it is part of.
+    /// A page was removed, in any request.
     pub(crate) fn forget(&mut self, page: Pfn) {
         if let Some(request) = self.of_page.remove(&page).and_then(|number| self.all.get_mut(&number)) {
             request.pages.retain(|&of| of != page);

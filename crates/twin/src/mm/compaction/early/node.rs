@@ -22,7 +22,7 @@ impl Node {
         Node { order, zones, current: None, pass: None }
     }
 
-    /// Goes on.
+    /// Continues.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         if let Some(pass) = &mut self.pass {
             return match pass.step(ctx) {

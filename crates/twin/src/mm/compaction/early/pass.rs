@@ -43,7 +43,7 @@ impl Pass {
         Pass { zone, order, migratetype, sync, begun, block, migrate_pfn, free_pfn, end, free, late, others, moved }
     }
 
-    /// Goes on by a batch of pages.
+    /// Continues by a batch of pages.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if !self.begun {
             match ctx.kernel.early_suitable(self.zone, self.order) {
