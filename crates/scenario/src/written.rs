@@ -1,13 +1,13 @@
 //! Keys of the machine and the kernel that a scenario, or a `--set`, gives itself, where presets and bundles give the rest.
 //!
-//! An arm that cannot do what a key asks for refuses it at its place, but only there: a bundle says what a kernel has,
-//! whoever runs it. A machine or kernel that is spelled out, as a recording has it, gives what differs from its
-//! bundle.
+//! An arm that does not support the value of a key refuses it at its place, but only there: a bundle describes a kernel
+//! for all arms. For a machine or kernel that is given in full, as in a recording, the keys that differ from its bundle
+//! count.
 
 use crate::tree::{Fault, Node, Sources, Value};
 use std::collections::BTreeMap;
 
-/// Keys of plain values with their places. They say nothing of what a scenario is: two are always equal.
+/// Keys of plain values with their places. They are no part of a scenario's content: two are always equal.
 #[derive(Clone, Debug, Default)]
 pub struct Written(BTreeMap<String, Fault>);
 
@@ -23,7 +23,7 @@ impl Written {
         self.0.keys().map(String::as_str)
     }
 
-    /// What is wrong with a key, with its place; `None` if the scenario does not give it.
+    /// The fault of a key, with its place; `None` if the scenario does not give the key.
     pub fn fault(&self, key: &str, message: String, help: &str) -> Option<Fault> {
         let mut fault = self.0.get(key)?.clone();
         (fault.message, fault.help) = (message, Some(help.into()));

@@ -51,9 +51,9 @@ variant! {
 variant! {
     /// Tasks that stay.
     pub enum DetachLimit {
-        /// Those of more than twice the imbalance: before 5.10.
+        /// Tasks with more load than twice the imbalance: before 5.10.
         Half = "half",
-        /// Those of more than the imbalance, which is doubled with every failed balancing: 5.10 and newer.
+        /// Tasks with more load than the imbalance, which is doubled with every failed balancing: 5.10 and newer.
         Shift = "shift",
     }
 }

@@ -15,7 +15,7 @@ const MAX_FRAMES: u64 = MAX_MEMORY as u64 / PAGE;
 pub(super) const HUGE_PAGE: Bytes = Bytes(2 << 20);
 /// Distance of a node to itself.
 const LOCAL_DISTANCE: u32 = 10;
-/// Distance to other nodes where the firmware says nothing.
+/// Distance to other nodes if the firmware gives none.
 const REMOTE_DISTANCE: u32 = 20;
 /// The largest distance that is not "unreachable".
 const MAX_DISTANCE: u32 = 254;
@@ -148,7 +148,7 @@ fn check_memory(nodes: &[NodeText], check: &mut Check<'_>) {
     }
 }
 
-/// What others wait for takes time, or the twin would do it without end.
+/// Work that others wait for takes time, or the twin would repeat it without end.
 fn check_costs(text: &MachineText, check: &mut Check<'_>) {
     let line = &text.line;
     let mut positive = vec![("line.atomic", line.atomic.0), ("disk.bandwidth", text.disk.bandwidth.0)];
