@@ -1,7 +1,7 @@
-//! What a typed event is: its fields, and the [`Schema`] that maps names of all kernels to them.
+//! Typed events: their fields, and the [`Schema`] that maps names of all kernels to them.
 //!
-//! `typed_events!` makes of one table ([`crate::vocabulary`]) the enum [`Kind`], one type per event, its schema, and how
-//! it is read from and written to the [`Slots`] of an event.
+//! `typed_events!` makes of one table ([`crate::vocabulary`]) the enum [`Kind`], one type per event, its schema, and
+//! its conversion from and to the [`Slots`] of an event.
 
 use crate::event::{Fielded, Slots};
 use crate::value::Shape;
@@ -17,7 +17,7 @@ pub trait Typed: Sized {
     fn write(&self, to: &mut Slots);
 }
 
-/// What a kind of event looks like.
+/// Names and fields of a kind of event.
 #[derive(Debug)]
 pub struct Schema {
     /// The kind.
@@ -39,7 +39,7 @@ pub struct FieldSchema {
     pub name: &'static str,
     /// Other spellings.
     pub aliases: &'static [&'static str],
-    /// What its value means.
+    /// Meaning of its value.
     pub shape: Shape,
     /// False if some kernels lack it.
     pub required: bool,

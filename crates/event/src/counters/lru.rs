@@ -37,9 +37,9 @@ pub struct Lruvec {
 pub struct Batch {
     /// The CPU.
     pub cpu: u32,
-    /// What will be done with them: `lru_add`, `deactivate_file`, `deactivate`, `lazyfree`, `activate`.
+    /// The batch they are in: `lru_add`, `deactivate_file`, `deactivate`, `lazyfree`, `activate`.
     pub name: String,
-    /// Node and folios, in the order in which they came.
+    /// Node and folios, in order of their addition.
     pub runs: Vec<(u32, Run)>,
 }
 
@@ -50,7 +50,7 @@ pub struct Run {
     pub zone: String,
     /// Order of each.
     pub order: u32,
-    /// What backs them.
+    /// Their backing.
     pub backing: Backing,
     /// On an active list, or will be.
     pub active: bool,
@@ -62,7 +62,7 @@ pub struct Run {
     pub writeback: bool,
     /// To be reclaimed when it is written.
     pub reclaim: bool,
-    /// Was on the active list, or came back soon.
+    /// Was on the active list, or refaulted soon (`PG_workingset`).
     pub workingset: bool,
     /// Has a place in swap.
     pub swapcache: bool,
@@ -76,7 +76,7 @@ pub struct Run {
     pub folios: u64,
 }
 
-/// What is behind a folio.
+/// Backing of a folio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backing {
     /// Nothing: anonymous memory.

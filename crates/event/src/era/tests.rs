@@ -181,7 +181,7 @@ impl Line {
         Some(())
     }
 
-    /// Reads a line by the print format: what stands between the literals, into the fields of the arguments.
+    /// Reads a line by the print format: texts between the literals are the fields of the arguments.
     fn scan(d: &Definition, line: &str) -> Option<Line> {
         let mut scanned = Line::default();
         let mut rest = line;
@@ -440,7 +440,7 @@ fn check_record(d: &Definition, line: &Line) -> Result<(), TestCaseError> {
             _ => prop_assert_eq!(number, value, "{} {}", d.name, field.name),
         }
     }
-    // A reader of the printed line gets the same record.
+    // A reader of the printed line has the same record.
     let printed = String::from_utf8(d.print(line.values()).unwrap()).unwrap();
     let shown = d.printed();
     let again = Line::scan(&shown, &printed);

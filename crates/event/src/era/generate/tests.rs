@@ -60,7 +60,7 @@ fn column(rows: &str) -> Totals {
     totals
 }
 
-/// What one process did, by the rules of the tables.
+/// Sums of one process, by the rules of the tables.
 #[derive(Default)]
 struct Process {
     begins: u64,
