@@ -1,4 +1,4 @@
-//! What left the guest: a file system in a part of its memory.
+//! Output of the guest: a file system in a part of its memory.
 
 use crate::Error;
 use crate::plan::Region;

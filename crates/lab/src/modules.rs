@@ -22,7 +22,7 @@ pub(crate) fn closure(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>, Er
     let mut loaded = BTreeSet::new();
     let mut modules = Vec::new();
     for name in names {
-        // A kernel without a directory of modules has everything built in, as its user says.
+        // A kernel without a directory of modules is assumed to have everything built in.
         if kernel.modules.is_some() {
             index.add(&plain(name), kernel, &mut loaded, &mut modules)?;
         }
@@ -74,7 +74,7 @@ pub(crate) fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// The name of the module in a file, if it is one that can be read.
+/// The name of the module in a file, if the file can be read.
 pub(crate) fn name_of(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let name = file.strip_suffix(".ko").or_else(|| file.strip_suffix(".ko.xz"))?;
@@ -103,7 +103,7 @@ fn built_in(path: &Path) -> Result<BTreeSet<String>, Error> {
     }
 }
 
-/// What a module depends on: the line `depends=A,B` of its section `.modinfo`, whose lines end with NUL.
+/// Dependencies of a module: the line `depends=A,B` of its section `.modinfo`, whose lines end with NUL.
 fn depends(module: &[u8]) -> Vec<String> {
     let key = b"\0depends=";
     let Some(at) = module.windows(key.len()).position(|window| window == key) else { return Vec::new() };

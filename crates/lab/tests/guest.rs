@@ -1,4 +1,4 @@
-//! Boots real kernels. Without QEMU or without the kernels, which `make lab` sets up, the tests say that they are
+//! Boots real kernels. Without QEMU or without the kernels, which `make lab` sets up, the tests report that they are
 //! skipped.
 
 use crate::common::Guest;
@@ -27,7 +27,7 @@ cpus = "6-7"
 memory = "256 MiB"
 "#;
 
-/// Stands for the agent: leaves what the kernel says of its nodes and settings.
+/// Stands for the agent: writes the kernel's nodes and settings.
 const LISTING: &str = r#"#!/bin/sh
 for node in /sys/devices/system/node/node*; do
     to=$2/${node##*/}
@@ -49,7 +49,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// What a test needs, or a word about what is missing.
+    /// Files for a test, or a message on missing ones.
     fn new(kernel: &str, mode: Mode) -> Option<Bench> {
         let directory = tempfile::tempdir().expect("directory");
         Guest::bare(kernel, mode).map(|guest| Bench { guest, directory })
