@@ -44,7 +44,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now is of no use and in nobody's way.
+        // A remainder that cannot be removed now is harmless.
         let _ = fs::remove_dir_all(&self.path);
         if let Some(journal) = self.journal.take() {
             journal.remove();
