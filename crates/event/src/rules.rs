@@ -79,7 +79,7 @@ rules! {
     MostlyPrivate "mostly_private", "enough private faults", "update_task_scan_period";
     MostlyLocal "mostly_local", "enough local faults", "update_task_scan_period";
     ScanFaster "scan_faster", "too few local or private faults", "update_task_scan_period";
-    MigrateReset "migrate_reset", "task looks for another node", "task_numa_migrate";
+    MigrateReset "migrate_reset", "task searches another node", "task_numa_migrate";
     // Groups.
     Created "created", "first shared fault of the task", "task_numa_group";
     NotRunning "not_running", "last accessor no longer runs on that CPU", "task_numa_group";

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_come_first_and_once() {
+    fn dependencies_are_first_and_once() {
         let (_directory, kernel) = kernel();
         let modules = closure(&kernel, &["top", "low", "in_side"]).expect("modules");
         let names: Vec<&str> = modules.iter().map(|m| m.name.as_str()).collect();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_parts_are_named() {
         let (_directory, kernel) = kernel();
         let message = |name| closure(&kernel, &[name]).err().expect("an error").to_string();
         assert!(message("lost").contains("no module nowhere"), "{}", message("lost"));

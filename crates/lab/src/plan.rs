@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_qemu_cannot_give_is_named() {
+    fn features_that_qemu_lacks_are_named() {
         let node = "[[machine.node]]\nmemory = \"1 GiB\"\ncpus = ";
         let error = |machine: &str| plan(machine, "").expect_err("a refusal");
         let split = error(&format!("threads_per_core = 2\n{node}\"0-3\""));

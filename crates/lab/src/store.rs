@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_of_dead_processes_go() {
+    fn directories_of_dead_processes_are_removed() {
         let place = tempfile::tempdir().expect("directory");
         // The highest number of a process is 2^22.
         for name in [format!("{PREFIX}9999999-a"), format!("{PREFIX}{}-a", std::process::id()), "other".into()] {

@@ -212,14 +212,14 @@ fn disk_is_as_slow_as_asked(release: &str, asked: &[f64], directory: &Path) {
 }
 
 #[test]
-fn a_disk_is_as_slow_as_asked() {
+fn a_disk_has_the_requested_latency() {
     let directory = tempfile::tempdir().expect("directory");
     disk_is_as_slow_as_asked("6.12", &[1000.0], directory.path());
 }
 
 #[test]
 #[ignore = "guests that take long: make lab-again"]
-fn a_disk_is_as_slow_as_asked_on_every_kernel() {
+fn a_disk_has_the_requested_latency_on_every_kernel() {
     let directory = tempfile::tempdir().expect("directory");
     for release in ["6.1", "6.12"] {
         disk_is_as_slow_as_asked(release, &[150.0, 1000.0, 2500.0], directory.path());

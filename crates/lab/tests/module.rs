@@ -284,7 +284,7 @@ fn two_exact_runs_are_equal_byte_by_byte() {
 
 #[test]
 #[ignore = "guests that take long: make lab-again"]
-fn modules_that_come_and_go_purge_areas() {
+fn loading_and_unloading_modules_purges_areas() {
     let cycle = "[[process]]\nname = \"cycle\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"module-cycle\"\n\
                  name = \"xfs\"\ncount = 5\n";
     let older = guest("6.1", Mode::Smp).map(|guest| (guest, "[run]\nevents = []\n"));

@@ -69,7 +69,7 @@ fn one_statement_of_one_function_is_edited() {
 }
 
 #[test]
-fn what_does_not_fit_exactly_once_is_refused() {
+fn an_edit_that_does_not_match_exactly_once_is_refused() {
     let Some(twice) = edit(SOURCE, &["count", "again"]) else { return };
     assert_eq!(twice, Err("a.c: count(): 2 statements with `again`, not one".into()));
     let error = |arguments: &[&str]| edit(SOURCE, arguments).expect("perl").expect_err("an error");

@@ -73,7 +73,7 @@ mod tests {
         "[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[kernel.sysctl]\n\"vm.swappiness\" = 60\n";
 
     #[test]
-    fn what_bundles_say_is_not_written() {
+    fn values_of_bundles_are_not_written() {
         let sets = ["kernel.hz=100".to_string()];
         let scenario = parse("s.toml", TEXT, Path::new(""), &sets).expect("a scenario");
         let keys: Vec<&str> = scenario.written.keys().collect();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_spelled_out_only_differences_are() {
+    fn of_a_kernel_given_in_full_only_differences_are() {
         let scenario = parse("s.toml", TEXT, Path::new(""), &["kernel.hz=100".into()]).expect("a scenario");
         let again = from_json(&scenario.to_json()).expect("the same scenario");
         assert_eq!(again.written.keys().next(), None, "a recording does not say who gave a key");

@@ -24,7 +24,7 @@ fn counters(run: &Finished) -> Vec<u64> {
 }
 
 #[test]
-fn a_trace_is_what_the_same_touches_are() {
+fn a_trace_equals_the_same_accesses() {
     let of = |region: &str, rest: &str| {
         format!("[[process.phase.access]]\nregion = \"{region}\"\nthink = \"0 s\"\n{rest}\n")
     };
@@ -53,7 +53,7 @@ fn a_trace_is_what_the_same_touches_are() {
 }
 
 #[test]
-fn touches_come_at_their_times() {
+fn accesses_are_made_at_their_times() {
     let config = SMALL.replace("pin = true", "threads = 2\npin = true").replace("\"0\"", "\"0-1\"");
     let touches = [(0, 1000, 0), (70_000, 1001, 1), (90_000, 1000, 2), (100_000_000, 1001, 3), (100_000_100, 1000, 4)];
     let run = replayed(&config, touches.map(|(at, pid, page)| (at, pid, page, true)));
@@ -71,7 +71,7 @@ fn touches_come_at_their_times() {
 }
 
 #[test]
-fn a_run_that_ends_before_its_trace_says_so() {
+fn a_run_that_ends_before_its_trace_has_a_note() {
     let config = SMALL.replace("[run]\n", "[run]\nduration = \"1 s\"\n");
     let run = replayed(&config, [(0, 1000, 0, true), (900_000_000, 1000, 1, true), (1_100_000_000, 1000, 2, true)]);
     assert_eq!(run.results.ending, Ending::TimeUp);
@@ -80,7 +80,7 @@ fn a_run_that_ends_before_its_trace_says_so() {
 }
 
 #[test]
-fn what_a_scenario_does_not_have_is_refused() {
+fn keys_absent_from_a_scenario_are_refused() {
     let busy = "[[process]]\nname = \"two\"\n[[process.region]]\nname = \"heap\"\nsize = \"4 KiB\"\n\
                 [[process.phase]]\nduration = \"1 s\"\n";
     let text = format!("{SMALL}{busy}");

@@ -37,7 +37,7 @@ fn of(run: &Finished, cgroup: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn above_high_a_task_reclaims_its_own_and_nobody_ends() {
+fn above_high_a_task_reclaims_its_own_and_no_process_is_killed() {
     let cgroup = "[[cgroup]]\nname = \"/a\"\nmemory.high = \"32 MiB\"\n";
     let run = ran(&format!("{}{}", machine(cgroup), reader("/a", 128, "1 us")));
     let count = |name: &str| run.counter("vmstat", "", name);
@@ -52,7 +52,7 @@ fn above_high_a_task_reclaims_its_own_and_nobody_ends() {
 }
 
 #[test]
-fn what_cannot_be_reclaimed_is_slowed_down_above_high() {
+fn a_task_without_reclaimable_memory_sleeps_above_high() {
     // 40 MiB without swap, 32 of them allowed: the last 8 are charged 64 pages at a time, each with a sleep that grows
     // with the square of the overage.
     let cgroup = |high: &str| format!("[[cgroup]]\nname = \"/a\"\n{high}memory.swap.max = \"0 B\"\n");

@@ -56,7 +56,7 @@ fn a_mapped_stream_is_looked_at_twice() {
 }
 
 #[test]
-fn calls_leave_no_marks_and_their_pages_go_at_the_first_look() {
+fn calls_leave_no_marks_and_their_pages_are_reclaimed_at_the_first_scan() {
     let run = stream("2.6.36", "syscall");
     agrees(&run);
     let (scanned, stolen) = (zoned(&run, "pgscan_kswapd") + zoned(&run, "pgscan_direct"), zoned(&run, "pgsteal"));
@@ -98,7 +98,7 @@ fn without_swap_anonymous_memory_ends_the_run() {
 }
 
 #[test]
-fn a_note_says_where_the_rules_of_6_1_stand_in() {
+fn a_note_names_the_kernels_with_rules_of_6_1() {
     let noted = |release: &str| {
         let run = ran(&format!("{}[[process]]\nname = \"p\"\n", small(release, "0 B")));
         run.results.notes.iter().any(|note| note.contains("rules of 6.1"))

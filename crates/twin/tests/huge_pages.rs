@@ -20,7 +20,7 @@ fn text(defrag: &str, config: &str) -> String {
 }
 
 #[test]
-fn who_waits_gets_huge_pages_from_full_memory() {
+fn faults_that_wait_allocate_huge_pages_from_full_memory() {
     let found = ["never", "madvise"].map(|defrag| {
         let run = ran(&text(defrag, "madvise"));
         let count = |name: &str| run.counter("vmstat", "", name);

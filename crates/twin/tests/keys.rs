@@ -173,7 +173,7 @@ fn keys_of_the_workload_act_or_are_refused() {
 
 /// A sysctl that a bundle sets, as the kernel has it, is no reason to refuse a run.
 #[test]
-fn what_only_a_bundle_says_is_not_refused() {
+fn values_only_in_a_bundle_are_not_refused() {
     for release in mmtwin_scenario::bundle_names() {
         let text = format!("[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"{release}\"\n");
         let scenario = mmtwin_scenario::parse("s", &text, Path::new(""), &[]).expect("a scenario");

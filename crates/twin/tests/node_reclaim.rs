@@ -71,7 +71,7 @@ fn kernels_since_6_11_count_those_that_had_enough_too() {
 }
 
 #[test]
-fn memory_that_is_no_cache_goes_elsewhere_at_once() {
+fn memory_without_page_cache_falls_back_at_once() {
     let run = ran(&format!("{}{}", machine(1, 20, CPUS), process("anon", 300, "mmap", "write = 1.0\n")));
     assert!(elsewhere(&run) > 10_000);
     assert_eq!(reclaims(&run), (0, 0));

@@ -98,7 +98,7 @@ fn every_kernel_balances_two_processes() {
 }
 
 #[test]
-fn drawn_faults_are_those_of_single_touches() {
+fn drawn_faults_equal_those_of_single_accesses() {
     for thp in ["never", "always"] {
         let mean = |explicit: bool| {
             let run = |seed| {
@@ -171,7 +171,7 @@ fn processes_that_share_memory_share_a_group() {
 }
 
 #[test]
-fn what_has_a_policy_is_left_alone() {
+fn memory_with_a_policy_is_not_migrated() {
     let text = far("6.1", false).replace("bind-balancing:all", "local");
     let run = ran(&text);
     assert_eq!(COUNTERS.map(|name| vmstat(&run, name)), [0; 5]);

@@ -37,7 +37,7 @@ fn faults(run: &Finished, process: &str) -> u64 {
 }
 
 #[test]
-fn pages_in_the_cache_that_nobody_maps_are_not_marked() {
+fn unmapped_pages_of_the_cache_are_not_marked() {
     let run = ran(&config(&reader("r", "file", "syscall", "0 s", "0", 60)));
     // The rest are pages of the program itself.
     let updates = vmstat(&run, "numa_pte_updates");

@@ -30,7 +30,7 @@ fn calls_leave_nothing_to_mark() {
 }
 
 #[test]
-fn who_maps_a_cached_file_faults_once_per_16_pages_read_and_once_per_page_written() {
+fn a_mapped_cached_file_faults_once_per_16_pages_read_and_once_per_page_written() {
     for run in [ran(&scenario("second-mapper")), ran_explicitly(&scenario("second-mapper"))] {
         // As the kernel, to the fault.
         let faults = ["first", "second", "third"].map(|process| achieved(&run, process).1);

@@ -115,7 +115,7 @@ fn measured(case: &Case, explicit: bool) -> [f64; 3] {
 }
 
 #[test]
-fn sampled_touches_fault_as_single_ones() {
+fn sampled_accesses_fault_like_single_ones() {
     let mut wrong = Vec::new();
     for case in &CASES {
         let (sampled, explicit) = (measured(case, false), measured(case, true));

@@ -28,7 +28,7 @@ fn killed(run: &Finished) -> (i32, &str) {
 }
 
 #[test]
-fn the_largest_is_killed_and_others_go_on() {
+fn the_largest_is_killed_and_others_continue() {
     // The last one allocates when memory is full; the second is the largest.
     let text = format!(
         "{}{}{}{}",
@@ -63,7 +63,7 @@ fn the_largest_is_killed_and_others_go_on() {
 }
 
 #[test]
-fn whoever_asks_may_be_the_one() {
+fn the_allocating_process_may_be_the_victim() {
     let run = ran(&format!("{}{}{}", machine("6.12", ""), heap("small", 40, "0 s", ""), heap("hog", 300, "0 s", "")));
     assert_eq!(killed(&run), (1001, "hog"));
     let hog = run.results.phases.last().unwrap();
@@ -105,7 +105,7 @@ fn a_cgroup_at_its_limit_loses_one_of_its_own() {
 }
 
 #[test]
-fn only_those_bound_to_the_full_node_are_asked() {
+fn only_processes_bound_to_the_full_node_are_candidates() {
     let nodes = "[machine]\nname = \"m\"\ndistance = [[10, 20], [20, 10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"\n\
          [[machine.node]]\ncpus = \"2-3\"\nmemory = \"128 MiB\"\n[kernel]\nrelease = \"6.1\"\nthp = \"never\"\n\
          sysctl = { \"kernel.numa_balancing\" = 0 }\n[run]\nevents = [\"oom:*\"]\n";
@@ -139,7 +139,7 @@ fn files_and_heap(release: &str, swap: &str) -> String {
 }
 
 #[test]
-fn readers_who_are_denied_read_ahead_come_to_an_end() {
+fn readers_without_read_ahead_reach_an_end() {
     // Each attempt for the page itself used to begin with read-ahead again, so that no request reached its limit of
     // retries.
     for release in ["2.6.36", "3.4", "3.5", "3.13", "4.19", "6.1", "6.9", "6.12", "6.18"] {
@@ -151,7 +151,7 @@ fn readers_who_are_denied_read_ahead_come_to_an_end() {
 }
 
 #[test]
-fn who_waits_for_an_index_of_2012_comes_to_an_end() {
+fn a_wait_for_an_index_of_2012_ends() {
     // Blocks of the page cache's index are allocated in two sizes; there is one CPU, which only a task that frees
     // memory may yield.
     let text = "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0\"\nmemory = \"4 MiB\"\n\
@@ -165,7 +165,7 @@ fn who_waits_for_an_index_of_2012_comes_to_an_end() {
 }
 
 #[test]
-fn nobody_is_killed_for_a_huge_page_of_a_small_cgroup() {
+fn no_process_is_killed_for_a_huge_page_of_a_small_cgroup() {
     let text = format!(
         "{}[[process]]\nname = \"p\"\ncgroup = \"/box\"\n[[process.region]]\nname = \"h\"\nsize = \"2 MiB\"\nhuge = \"madvise\"\n\
          [[process.phase]]\n[[process.phase.access]]\nregion = \"h\"\npattern = \"sequential\"\nwrite = 1.0\ncount = 100\n",
@@ -204,7 +204,7 @@ fn at_swappiness_0_the_marks_decide_between_swap_and_a_kill() {
 
 /// NUMA balancing needs the pages of a process's own program, its image, before the process starts.
 #[test]
-fn a_limit_below_the_image_kills_when_the_workload_asks() {
+fn a_limit_below_the_image_kills_when_the_workload_allocates() {
     let nodes = "[machine]\nname = \"m\"\ndistance = [[10, 20], [20, 10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"\n\
          [[machine.node]]\ncpus = \"2-3\"\nmemory = \"128 MiB\"\n[kernel]\nrelease = \"6.1\"\nthp = \"never\"\n\
          sysctl = { \"kernel.numa_balancing\" = 1 }\n[run]\nevents = [\"oom:*\"]\n\

@@ -71,7 +71,7 @@ fn a_second_pass_over_a_file_refaults() {
 }
 
 #[test]
-fn pages_that_two_mappings_have_touched_are_activated_at_the_first_look() {
+fn pages_accessed_through_two_mappings_are_activated_at_the_first_check() {
     let mapper = |name: &str, cpu: u32| {
         format!(
             "[[process]]\nname = \"{name}\"\ncpus = \"{cpu}\"\n{}file = \"common\"\n[[process.phase]]\n{}\
@@ -123,7 +123,7 @@ fn anonymous_memory_overflows_to_swap() {
 }
 
 #[test]
-fn kswapd_interrupts_those_whose_pages_it_takes() {
+fn kswapd_interrupts_the_cpus_of_unmapped_pages() {
     let [quiet, interrupted] = ["0 ns", "50 us"].map(|cost| {
         let config = format!(
             "{}[[process]]\nname = \"writer\"\ncpus = \"0\"\npin = true\n{}[[process.phase]]\n{}",

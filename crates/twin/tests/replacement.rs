@@ -122,7 +122,7 @@ fn long_traces_have_the_hits_of_the_reference() {
 }
 
 #[test]
-fn lru_follows_che_where_touches_are_independent() {
+fn lru_follows_che_where_accesses_are_independent() {
     let (pages, many) = (10_000, 1_000_000);
     for skew in [0.6, 0.8, 1.0, 1.2] {
         let trace: Vec<u32> = Popular::new(pages, skew).take(many).collect();

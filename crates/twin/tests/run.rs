@@ -13,7 +13,7 @@ fn touching(pattern: &str, sharing: &str, rest: &str) -> String {
 }
 
 #[test]
-fn a_walk_touches_every_page_of_its_part_on_its_node() {
+fn a_walk_accesses_every_page_of_its_part_on_its_node() {
     let run = ran(&touching("sequential", "private", "count = 32768\nwrite = 1.0"));
     let phase = &run.results.phases[0];
     assert_eq!((phase.accesses[0].touches, phase.accesses[0].faults, phase.accesses[0].threads), (65_536, 65_536, 2));
@@ -40,7 +40,7 @@ fn reads_map_the_zero_page_and_writes_allocate() {
 
 /// Sampled accesses fault in as many pages as explicit ones, and take as long.
 #[test]
-fn sampled_touches_are_explicit_touches_in_the_mean() {
+fn sampled_accesses_equal_explicit_ones_on_average() {
     let patterns = [
         "pattern = \"uniform\"",
         "pattern = \"zipf\"\nskew = 0.8",
@@ -64,7 +64,7 @@ fn sampled_touches_are_explicit_touches_in_the_mean() {
 }
 
 #[test]
-fn phases_follow_each_other_and_memory_is_given_back() {
+fn phases_follow_each_other_and_memory_is_freed() {
     let config = format!(
         "{MACHINE}[[process]]\nname = \"p\"\nstart = \"10 ms\"\n[[process.region]]\nname = \"r\"\nsize = \"4 MiB\"\n\
          populate = true\n[[process.phase]]\nname = \"rest\"\n[[process.phase.action]]\nkind = \"sleep\"\n\
@@ -128,7 +128,7 @@ fn memory_that_is_full_ends_the_run_with_the_counters_so_far() {
 }
 
 #[test]
-fn cpus_go_and_come_and_sysctls_are_written() {
+fn cpus_are_hotplugged_and_sysctls_written() {
     let config = format!(
         "{MACHINE}[[process]]\nname = \"loop\"\ncpus = \"3\"\npin = true\n[[process.phase]]\nduration = \"40 ms\"\n\
          [[process.phase.action]]\nkind = \"page-loop\"\n[[process]]\nname = \"admin\"\ncpus = \"0\"\n\
@@ -147,7 +147,7 @@ fn cpus_go_and_come_and_sysctls_are_written() {
 }
 
 #[test]
-fn what_is_not_modelled_is_refused_by_name() {
+fn unmodelled_features_are_refused_by_name() {
     let with = |rest: &str| refused(&format!("{MACHINE}{rest}"));
     let region = "[[process]]\nname = \"p\"\n[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\n";
     assert!(with(&format!("{region}huge = \"hugetlb\"\n")).contains("hugetlb"));

@@ -39,7 +39,7 @@ fn names_take_a_page_each_21_of_them() {
 }
 
 #[test]
-fn shrinkers_give_pages_back() {
+fn shrinkers_free_pages() {
     // 300,000 names are 56 MiB. A process sleeps until RCU has freed all.
     let sleeper = "[[process]]\nname = \"sleeper\"\n[[process.phase]]\nduration = \"10 s\"\n";
     let run = ran(&format!("{}{sleeper}", finder("6.1", 300_000)));

@@ -14,7 +14,7 @@ fn machine(release: &str, rest: &str) -> String {
 }
 
 #[test]
-fn a_heap_is_given_back_and_filled_again() {
+fn a_heap_is_freed_and_filled_again() {
     let run = ran(&machine(
         "2.6.36",
         "[[process.region]]\nname = \"heap\"\nsize = \"16 MiB\"\n[[process.phase]]\n[[process.phase.access]]\n\
@@ -75,7 +75,7 @@ fn attempts(release: &str, phase: &str) -> (Finished, Vec<Attempt>) {
 }
 
 #[test]
-fn attempts_go_on_where_they_fail() {
+fn attempts_continue_after_failures() {
     for release in ["2.6.36", "2.6.37", "3.3", "3.5", "6.1"] {
         let (run, attempts) = attempts(release, "order = 9\ncount = 140\ninterval = \"20 ms\"\n");
         let action = &run.results.phases[1].actions[0];

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_has_its_line() {
+    fn unreadable_text_has_its_line() {
         let wrong = [
             "list node=0 cgroup=/ name=inactive_file runs=DMA/0/*1",
             "lruvec node=0 cgroup=/",

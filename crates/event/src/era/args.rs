@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_come_apart() {
+    fn formats_are_parsed() {
         let pieces = Piece::parse("bdi %s: ino=%lu zone=%-8s, %pS").unwrap();
         use Piece::*;
         let expected = [

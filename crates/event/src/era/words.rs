@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn composites_come_first_and_are_taken_away() {
+    fn composites_are_first_and_their_bits_are_cleared() {
         assert_eq!(gfp_text(Era::V2_6_36, 0x10), "GFP_NOIO");
         assert_eq!(gfp_text(Era::V2_6_36, 0x20), "GFP_ATOMIC");
         assert_eq!(gfp_text(Era::V2_6_36, 0xd0 | 0x200 | 0x2), "GFP_KERNEL|GFP_NOWARN|0x2");

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_run_changes_is_sound() {
+    fn only_changes_of_a_run_are_accepted() {
         let value = |file: &str| Change::Value { file: file.into(), before: "1".into(), set: vec![] }.is_sound();
         assert!(value("/proc/sys/vm/laptop_mode") && value("/sys/devices/system/cpu/cpu1/online"));
         assert!(!value("/etc/passwd") && !value("/proc/sys/../../etc/passwd"));

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_run_set_is_put_back_and_what_others_set_is_not() {
+    fn values_of_the_run_are_restored_and_those_of_others_are_not() {
         let root = tempfile::tempdir().unwrap();
         let list = file(root.path(), "ours", "9\t32\t0\n");
         let other = file(root.path(), "other", "5\n");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_own_cgroup_and_processes_go() {
+    fn only_the_own_cgroup_and_processes_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let (ours, theirs) = (root.path().join("ours"), root.path().join("theirs"));
         fs::create_dir(&ours).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_go_with_all_that_is_in_them() {
+    fn folders_are_removed_with_their_files() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("mmtwin-run-1");
         fs::create_dir(&folder).unwrap();

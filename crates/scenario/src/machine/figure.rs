@@ -81,7 +81,7 @@ pub(super) fn check(figures: &[Figure], check: &mut Check<'_>) {
         }
         check.require(!figure.of.is_empty(), &path, || "the figures this is about are missing".into());
         check.require((figure.provenance == Provenance::Fitted) != figure.fits.is_empty(), &path, || {
-            "what is fitted, and nothing else, names the published rows it fits in `fits`".into()
+            "`fits` names the published rows of a fitted figure; other figures have none".into()
         });
     }
 }

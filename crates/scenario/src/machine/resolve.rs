@@ -206,7 +206,7 @@ fn distance(text: &MachineText, check: &mut Check<'_>) -> Option<Vec<Vec<u32>>> 
             }
             if a > b && *value != distance[b][a] && !text.asymmetric {
                 let message = format!("{value} from node {a} to {b}, but {} from {b} to {a}", distance[b][a]);
-                check.fault_help(&path, message, Some("such a machine says `asymmetric = true`".into()));
+                check.fault_help(&path, message, Some("set `asymmetric = true` for such a machine".into()));
             }
         }
     }

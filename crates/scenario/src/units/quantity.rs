@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_says_what_would_be() {
+    fn an_error_of_a_quantity_has_an_example() {
         let message = |text: &str| text.parse::<Time>().expect_err("no time").to_string();
         assert_eq!(message("soon"), "`soon` is no time: expected a number and a unit, such as \"60 s\"");
         assert_eq!(message("60"), "`60` has no unit of time: use ns, us, ms, s, min, h, such as \"60 s\"");

@@ -222,10 +222,10 @@ impl TryFrom<AccessText> for Access {
             },
         };
         if !(1..=LINES_PER_PAGE).contains(&text.lines) {
-            return Err(AccessError::Range("lines", "a page has 64 cache lines, and a touch comes to one at least"));
+            return Err(AccessError::Range("lines", "a page has 64 cache lines, and an access reads at least one"));
         }
         if text.recycle && name != Sequential {
-            return Err(AccessError::Range("recycle", "only pattern \"sequential\" comes to an end of its pages"));
+            return Err(AccessError::Range("recycle", "only pattern \"sequential\" reaches the end of its pages"));
         }
         let AccessText { region, threads, think, sleep, write, via, lines, sharing, count, recycle, .. } = text;
         Ok(Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, recycle })

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_dead_left_is_removed() {
+    fn only_files_of_dead_processes_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         let dead = format!("{PREFIX}{}-7-0123456789abcdef", 1 << 23);

@@ -122,7 +122,7 @@ impl Folder {
             // Checked again now that it is no longer reachable by its name. An error of the system may be temporary.
             let removed = self.remove_old().or_else(|_| self.remove_old());
             if let Err(why) = removed {
-                left = Some(format!("what was {} before is now {}: {why}", self.name.display(), self.path.display()));
+                left = Some(format!("the previous {} is now {}: {why}", self.name.display(), self.path.display()));
             }
         } else {
             // Onto nothing or an empty directory; anything else is an error.

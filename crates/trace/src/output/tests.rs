@@ -54,7 +54,7 @@ fn links_are_followed_and_never_replaced() {
 }
 
 #[test]
-fn what_cannot_be_a_file_is_refused_by_name() {
+fn impossible_files_are_refused_by_name() {
     let root = tempfile::tempdir().unwrap();
     let refused = |name: &Path| message(FileOutput::open(name, true, 0o600));
     assert!(refused(root.path()).contains("is a directory"));
@@ -137,7 +137,7 @@ fn foreign_directories_are_refused_and_what_is_foreign_is_named() {
 }
 
 #[test]
-fn what_came_into_a_directory_meanwhile_stays() {
+fn files_added_to_a_directory_meanwhile_stay() {
     let root = tempfile::tempdir().unwrap();
     let to = root.path().join("r.mmt");
     stub(&to);

@@ -47,7 +47,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     if scenario.machine.huge_page.pages() != 1 << HUGE_ORDER && by_zone(&scenario.kernel).is_none() {
         return refuse(
             format!("huge pages of {}", scenario.machine.huge_page),
-            "processes get those of 2 MiB, and only kernels before 3.7 compact other pageblocks",
+            "processes have those of 2 MiB, and only kernels before 3.7 compact other pageblocks",
         );
     }
     for (nid, node) in scenario.machine.nodes.iter().enumerate() {
@@ -60,7 +60,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         }
     }
     if scenario.cgroups.len() >= MAX_CGROUPS {
-        return refuse(format!("{} cgroups", scenario.cgroups.len()), "a page knows one of 63");
+        return refuse(format!("{} cgroups", scenario.cgroups.len()), "at most 63 memory cgroups are supported");
     }
     for process in &scenario.processes {
         if longest(process) > LONGEST_NS {
@@ -93,7 +93,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         }
     }
     if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode > 1) {
-        return refuse("kernel.numa_balancing above 1".into(), "memory has no tiers");
+        return refuse("kernel.numa_balancing above 1".into(), "memory tiering is not supported");
     }
     let mut notes = Vec::new();
     let (reclaim, by_zone) = (&scenario.kernel.reclaim, by_zone(&scenario.kernel));
@@ -101,7 +101,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         notes.push("memory is reclaimed by the rules of 6.1, whatever the kernel".to_string());
     }
     if by_zone.is_some() && scenario.kernel.thp != Thp::Never {
-        notes.push("processes get no huge pages where zones are reclaimed".into());
+        notes.push("processes have no huge pages where zones are reclaimed".into());
     }
     Ok(notes)
 }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asked_for_huge_pages_waits() {
+    fn faults_with_madv_hugepage_wait() {
         let of = |defrag, said| flags("6.1", defrag, said, Policy::Default);
         let waits = ["GFP_TRANSHUGE|__GFP_NORETRY|__GFP_THISNODE", "GFP_TRANSHUGE"];
         assert_eq!(of("madvise", Huge::Madvise), waits);

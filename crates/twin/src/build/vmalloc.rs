@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_machines_have_the_line_times_that_their_files_say() {
+    fn the_published_machines_have_the_line_times_of_their_files() {
         for (machine, cpus, line_ns) in
             [("xeon-3rd-1s-72", 72, 24.6), ("xeon-5th-2s-192", 192, 80.4), ("epyc-zen4-2s-448", 448, 80.4)]
         {

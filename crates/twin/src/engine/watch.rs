@@ -43,7 +43,7 @@ pub enum Halted {
         activity: String,
     },
     /// More is to be kept than memory is meant for.
-    #[error("the run wants too much memory: {bytes} bytes of {what} at {:.9} s, {limit} are allowed, last {activity} for {comm} (pid {pid}); name fewer events, or a shorter epoch", *at as f64 / 1e9)]
+    #[error("the run needs too much memory: {bytes} bytes of {what} at {:.9} s, {limit} are allowed, last {activity} for {comm} (pid {pid}); name fewer events, or a shorter epoch", *at as f64 / 1e9)]
     TooLarge {
         /// Virtual time.
         at: Ns,

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_keeps_what_it_is_told() {
+    fn a_frame_stores_all_its_fields() {
         let mut frames = Frames::new(4);
         assert_eq!((frames.state(2), frames.owner(2), frames.state(99)), (State::None, u32::MAX, State::None));
         frames.set(2, State::PerCpu, 10, Migratetype::Reclaimable, 255);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_request_needs_no_seek() {
+    fn a_request_that_follows_another_needs_no_seek() {
         let mut disk = disk().seeking(10_000_000);
         let mut write = |now, place, pages| disk.submit(now * MS, IoClass::Async, place, pages) / MS;
         // Two writers beside each other.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_waits_for_goes_first() {
+    fn synchronous_requests_are_first() {
         let mut disk = disk().seeking(10_000_000);
         let mut ask = |now, class, place, pages| disk.submit(now * MS, class, place, pages) / MS;
         assert_eq!([ask(0, IoClass::Async, 100, 1), ask(0, IoClass::Async, 200, 1)], [13, 24]);

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_machines_say_why() {
+    fn impossible_machines_are_refused_with_a_reason() {
         let pc = |pages: &[u64], nodes: &[u32], distance| Machine::pc(pages, 0, cpus(nodes), distance).unwrap_err();
         assert_eq!(pc(&[], &[0], flat(0)), MachineError::Nodes(0));
         assert_eq!(pc(&[1 << 20; 65], &[0], flat(65)), MachineError::Nodes(65));

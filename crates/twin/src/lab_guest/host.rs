@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_had_its_share_waits_and_who_has_not_does_not() {
+    fn a_thread_waits_after_its_share_and_not_before() {
         let mut host = Host::new(1, 2).unwrap();
         assert!(wake(&mut host, 0, 0));
         // A slice is 0.7 ms: the first has begun its second one when the other wakes with nothing owed to it.

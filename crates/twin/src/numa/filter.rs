@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_asks_for_two_faults_from_a_node() {
+    fn the_filter_requires_two_faults_from_a_node() {
         let rules = Rules::of("6.1");
         let ask = |last, node| should_migrate(&rules, &mut task(Some(0), 9), None, of(last, node)).0;
         assert!(!ask(OTHER, 0) && ask(OTHER, 1) && !ask(OWN, 0) && ask(OWN, 1));

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_group_gives_way_then_the_older() {
+    fn the_smaller_group_joins_then_the_older() {
         let mut groups = Groups::default();
         let mut tasks: Vec<Task> = (0..3).map(|pid| Task::new(pid, 1, 0, None)).collect();
         tasks.iter_mut().for_each(|task| task.numa_faults = vec![0; 16]);

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_start_as_the_release_says() {
+    fn threads_start_by_the_rules_of_the_release() {
         let started = |release: &str, start: Option<ScanStart>| {
             let mut numa = nobody(release).0;
             numa.rules.config.scan_start = start.unwrap_or(numa.rules.config.scan_start);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_join_refreshes_the_group_that_the_posting_asks_for() {
+    fn a_join_refreshes_the_group_that_the_posting_reads() {
         // The left group has lost the task's faults: node 0 is not active any more. The joined one has them.
         let (left, joined) = ([0b0010, 0b0001], [0b0001, 0b0101]);
         for release in ["2014-v1", "2014-v2", "2014-v3"] {

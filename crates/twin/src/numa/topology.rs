@@ -191,7 +191,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn groups_go_where_their_part_of_the_machine_is() {
+    fn groups_move_to_their_part_of_the_machine() {
         // Node 3 has most, but nodes 0 and 1 together more.
         let faults = [60, 70, 10, 90];
         assert_eq!(backplane().preferred_group_nid(3, 230, |node| faults[node]), 1);

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn areas_are_skipped_by_who_does_not_use_them() {
+    fn areas_are_skipped_by_tasks_that_do_not_use_them() {
         let rules = Rules::of("6.12");
         let mut state = None;
         let scan = Scan { jiffies: 1000, pid: 7, seq: 0, threads: 3, begun: false, forced: false };

@@ -4,7 +4,7 @@
 //! The zonelist is walked with the low watermark, then, kswapd woken, with the minimum and the reserves that the
 //! request may use; a request that may wait reclaims then (`mm/slowpath/kswapd.rs`). Where nodes are reclaimed before
 //! they are left, a walk breaks off there (`mm/vmscan/node_reclaim.rs`). Not modelled: cpusets, the highatomic reserve.
-//! Checked by `tests/allocator.rs`.
+//! Checked by `tests/allocator`.
 
 use super::buddy::named;
 use super::policy::{Choice, choose};

@@ -9,7 +9,7 @@
 //! request was reclaimable. Other requests left the rest of a small block where it was, so that unmovable pages were
 //! spread over many pageblocks; a pageblock changed its type if half of it was free. Compatible pages of a pageblock
 //! are those that were allocated as movable (the kernel checks whether they are on an LRU list). Not modelled: 6.15 and
-//! later, where the steps have another order. Checked by tests of the events (`tests/allocator.rs`).
+//! later, where the steps have another order. Checked by tests of the events (`tests/allocator`).
 
 use super::buddy::named;
 use super::{Context, MAX_ORDER, PageAllocator, StealPolicy};

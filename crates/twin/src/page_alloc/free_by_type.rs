@@ -23,12 +23,12 @@ pub struct FreeBlocksByType {
 impl PageAllocator {
     /// Makes the free blocks of a type out of movable memory, and allocates no more than about `spare` pages besides.
     /// Blocks without room are omitted.
-    pub(crate) fn set_free_by_type(&mut self, zone: usize, apart: &FreeBlocksByType, mut spare: u64) {
-        let (to, pageblock_order) = (apart.of, self.rules.pageblock_order);
-        let orders = apart.blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();
+    pub(crate) fn set_free_by_type(&mut self, zone: usize, recorded: &FreeBlocksByType, mut spare: u64) {
+        let (to, pageblock_order) = (recorded.of, self.rules.pageblock_order);
+        let orders = recorded.blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();
         let orders = orders.flat_map(|(order, &count)| std::iter::repeat_n(order as u32, count as usize));
         let (whole, parts): (Vec<u32>, Vec<u32>) = orders.partition(|order| *order >= pageblock_order);
-        let mut left = apart.pageblocks.unwrap_or(0);
+        let mut left = recorded.pageblocks.unwrap_or(0);
         for order in whole {
             let Some(page) = self.take_smallest(zone, order, Migratetype::Movable) else { return };
             let (first, count) = ((page >> pageblock_order) as usize, 1 << (order - pageblock_order));
@@ -112,7 +112,7 @@ mod tests {
         (lengths, alloc.blocks.iter().filter(|of| **of == Migratetype::Unmovable).count())
     }
 
-    fn apart(blocks: [u64; 11], pageblocks: Option<u64>) -> FreeBlocksByType {
+    fn recorded(blocks: [u64; 11], pageblocks: Option<u64>) -> FreeBlocksByType {
         FreeBlocksByType { of: Migratetype::Unmovable, blocks: blocks.to_vec(), pageblocks }
     }
 
@@ -123,7 +123,7 @@ mod tests {
         for (pageblocks, spare, expected) in cases {
             let mut alloc = allocator();
             let before = alloc.free_pages(ZONE);
-            alloc.set_free_by_type(ZONE, &apart(blocks, pageblocks), spare);
+            alloc.set_free_by_type(ZONE, &recorded(blocks, pageblocks), spare);
             assert_eq!(found(&alloc, ZONE), (blocks.to_vec(), expected), "{pageblocks:?}, {spare}");
             // The free pageblock stays whole, of the others what is not free is in use.
             let free = 7 + 4 * 32 + 256;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_pageblock_is_enough_for_few_blocks() {
+    fn the_rest_of_a_pageblock_is_enough_for_few_blocks() {
         // 160 page frames do not belong to the zone, and 256 not to the allocator, as in a guest.
         let mut alloc = allocator();
         let zone = ZoneKind::Dma as usize;
@@ -140,16 +140,16 @@ mod tests {
         let left = alloc.free_pages(zone);
         assert!((224..512).contains(&left), "{left} pages");
         let blocks = [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0];
-        alloc.set_free_by_type(zone, &apart(blocks, Some(1)), left - 224);
+        alloc.set_free_by_type(zone, &recorded(blocks, Some(1)), left - 224);
         assert_eq!(found(&alloc, zone), (blocks.to_vec(), 1));
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_left_out() {
+    fn blocks_without_room_are_omitted() {
         let mut alloc = allocator();
         let mut blocks = [0; 11];
         blocks[8] = 5000;
-        alloc.set_free_by_type(ZONE, &apart(blocks, Some(5000)), 0);
+        alloc.set_free_by_type(ZONE, &recorded(blocks, Some(5000)), 0);
         assert!(found(&alloc, ZONE).0[8] > 100);
     }
 }

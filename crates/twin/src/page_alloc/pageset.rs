@@ -6,7 +6,7 @@
 //! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages are freed. Not
 //! modelled: `vm.percpu_pagelist_fraction` of before 5.14, and the draining of all lists after a run of frees of higher
 //! order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the property test of
-//! `tests/allocator.rs`, and by `nr_free_pages` after an exit (docs/fidelity.md).
+//! `tests/allocator`, and by `nr_free_pages` after an exit (docs/fidelity.md).
 
 use super::buddy::named;
 use super::watermark::Reserves;

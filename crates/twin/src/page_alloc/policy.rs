@@ -2,7 +2,7 @@
 //!
 //! A policy selects the zonelist and the nodes that count. Not modelled: a bind policy does not hold for requests that
 //! only a lower zone kind can serve (here it always holds); weights of interleaving (6.9); policies of memory areas,
-//! which callers pass like those of a task. Checked by tests of the kernel's counters (`tests/allocator.rs`).
+//! which callers pass like those of a task. Checked by tests of the kernel's counters (`tests/allocator`).
 
 use super::Caller;
 use std::fmt;

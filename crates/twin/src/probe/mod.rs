@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_is_not_written() {
+    fn disabled_events_are_not_written() {
         let mut probe = Probe::off();
         assert!(!probe.on(Kind::PurgeVmapAreaLazy));
         probe.write(1, 0, Task::default(), &PurgeVmapAreaLazy { start: 0, end: 0, num_purged: 0 }, b"");

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn kswapd_takes_the_cpu_and_gives_it_back_at_the_tick_after_its_slice() {
+    fn kswapd_preempts_and_yields_at_the_tick_after_its_slice() {
         let mut queues = woken(FairRules::cfs(1));
         assert_eq!(queues.running(0), Some(KSWAPD));
         // Half of 6 ms each.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_ends_the_turn_of_who_has_had_more_than_the_others() {
+    fn a_worker_ends_the_turn_of_the_thread_with_the_most_runtime() {
         for (ran, runs) in [(2 * MS, KSWAPD), (4 * MS, READER)] {
             let mut queues = woken(FairRules::cfs(1));
             queues.ran(0, KSWAPD, ran);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn since_6_6_who_has_just_begun_keeps_the_cpu() {
+    fn since_6_6_a_thread_that_has_just_begun_keeps_the_cpu() {
         let mut queues = woken(FairRules::eevdf(8));
         assert_eq!(queues.running(0), Some(KSWAPD));
         queues.ran(0, KSWAPD, MS);

@@ -22,7 +22,7 @@ pub struct Digest {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Difference {
     /// This event or row of the second run was not in the first at this place, counted from 1.
-    #[error("the runs differ at number {number}: the second run gives {what}, the first something else")]
+    #[error("the runs differ at number {number}: the second run has {what}, the first does not")]
     At {
         /// Place in the stream.
         number: u64,

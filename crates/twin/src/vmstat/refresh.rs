@@ -5,7 +5,7 @@
 //! offset of three ticks each. The work waits while its CPU is idle, until the CPU wakes: idle CPUs of the lab's guests
 //! were seen to fold about once a second, so it is done here when the shepherd runs. A CPU that becomes idle with work
 //! pending folds at once. Not modelled: isolated CPUs (6.12 does not queue work there), the countdown that drains a
-//! remote node's pages. Checked by tests here and in `tests/allocator.rs`.
+//! remote node's pages. Checked by tests here and in `tests/allocator`.
 
 use crate::time::{Ns, Timers};
 

@@ -5,7 +5,7 @@
 //! one in order of (time, CPU) and logged per zone; every CPU of another core pays for fetching the line in its first
 //! loop that begins after the log entry. The number of loops of a CPU until its own next write depends on the entries
 //! before it, so a CPU is only advanced as far as the log is complete, and continued later. Checked: counters, lists,
-//! lines and times equal those of single loops (`tests/allocator.rs`).
+//! lines and times equal those of single loops (`tests/allocator`).
 
 use super::alloc_loop::{AllocLoopTask, Steady};
 use crate::mm::kernel::Kernel;

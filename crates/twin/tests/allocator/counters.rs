@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// A free takes longer where the CPU's list is too long and frees pages.
 #[test]
-fn pages_that_are_given_back_take_time() {
+fn pages_freed_to_the_buddy_lists_take_time() {
     let elapsed = |free_to_buddy: f64| {
         let alone = LoopCosts { free_to_buddy, ..BROADWELL.alone };
         let costs = PageCosts { alone, ..BROADWELL };
@@ -109,7 +109,7 @@ fn idle_cpus_fold_late_or_at_once() {
 }
 
 #[test]
-fn impossible_kernels_say_why() {
+fn impossible_kernels_are_refused_with_a_reason() {
     let build = |threshold, costs| {
         let rules = KernelRules {
             alloc: Rules::V4_13,

@@ -12,7 +12,7 @@ use mmtwin_twin::vmstat::Design;
 use std::ops::Range;
 
 #[test]
-fn events_tell_refills_steals_and_returns() {
+fn refills_steals_and_drains_are_events() {
     let kinds = [
         Kind::MmPageAlloc,
         Kind::MmPageFree,
@@ -71,7 +71,7 @@ fn small_movable_requests_take_the_smallest_foreign_block() {
 }
 
 #[test]
-fn what_is_left_of_a_foreign_block_stays_with_its_type_from_6_10_on() {
+fn the_rest_of_a_stolen_block_keeps_its_type_from_6_10_on() {
     let stolen = |alloc: Rules| {
         let nodes = vec![Node { memory: vec![Range { start: 512, end: 9 * 512 }], reserved: Vec::new() }];
         let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();

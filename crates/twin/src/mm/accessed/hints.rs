@@ -277,7 +277,7 @@ mod tests {
     use crate::time::Use;
 
     #[test]
-    fn picks_have_the_probability_of_their_touches() {
+    fn picks_have_the_probability_of_their_accesses() {
         // 4096 pages in 8 huge pages and base pages behind them, hot and cold.
         let (pages, random) = (6000u64, Random::new(3, Use::HintFault));
         let (classes, permutation) = (Classes::hot_cold(pages, 600, 0.8), Permutation::new(pages, 1, 0));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_come_to_what_lies_on_their_way() {
+    fn walks_reach_marked_pages_in_order() {
         for (stride, huge) in [(1, true), (1, false), (7, false), (600, true)] {
             let (pages, cursor) = (100..2100u64, Cursor::new(2000, stride, 1900));
             let mut mapping = Mapping::new(0, 0, 2200, 0);

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_must_have_a_block_tries_harder() {
+    fn requests_with_repeat_try_harder() {
         let mut tries = Tries::NONE;
         assert!(tries.should_compact_retry(3, Status::Complete, || unreachable!()));
         assert_eq!(tries.priority, Priority::SyncFull);

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_go_round() {
+    fn orders_are_cyclic() {
         let of = |wanted, first: u32| {
             let mut search = Search { fails: 0, order: first, start: Start::None };
             let mut orders = vec![first];

@@ -33,7 +33,7 @@ mod tests {
     use super::faster;
 
     #[test]
-    fn what_one_leaves_the_others_have() {
+    fn unused_shares_go_to_the_others() {
         // One of two: 30 of 50 at full speed while the other waits, the rest at half.
         let mut left = 30;
         assert_eq!((faster(20, 2, &mut left), left), (20, 10));

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_beyond_is_scanned() {
+    fn only_the_unprotected_part_is_scanned() {
         let cgroups = vec![Cgroup::default(), Cgroup { min: 200, low: 500, ..Cgroup::default() }];
         let mut reclaim = Reclaim::new(Rules::V6_1, 1, cgroups, 1, 1 << 20);
         reclaim.charge(1, 999);

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_divided_as_was_planned() {
+    fn the_rest_is_divided_as_planned() {
         // Of 100 + 100 anonymous pages 68 + 68 are left, which is 136 * 100 / 201 = 67 %: of files 33 % are scanned in all.
         let mut left = [68, 68, 968, 968];
         assert!(divide(&mut left, &[100, 100, 1000, 1000]));

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_weighs_against_a_type() {
+    fn kept_pages_reduce_the_share_of_a_type() {
         let mut zone = Zone::default();
         assert_eq!(shares(&mut zone, [1000, 1000], 60), Shares { parts: [61, 141], of: 203 });
         // All anonymous pages were in use, of files one in ten.
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn kswapd_scans_a_batch_of_what_was_given_up() {
+    fn kswapd_scans_a_batch_of_unreclaimable_zones() {
         assert_eq!([(0, true), (0, false), (7, true)].map(|(scan, forced)| at_least(scan, forced)), [32, 0, 7]);
     }
 }

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_over_no_longer_empties_a_cache() {
+    fn deferred_scans_no_longer_empty_a_cache() {
         assert_eq!(to_scan(Slabs::WindUp, 1000, 5000, 100), 2000);
         assert_eq!(to_scan(Slabs::Bounded, 1000, 5000, 100), 500);
         // It may if a quarter of the cache is due now.

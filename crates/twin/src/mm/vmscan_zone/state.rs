@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_comes_back_brings_hope() {
+    fn a_freed_page_makes_a_zone_reclaimable_again() {
         let mut zone = Zone { pages_scanned: 60, unreclaimable: true, returned: 3, ..Zone::default() };
         zone.refresh(3);
         assert!(zone.pages_scanned == 60 && zone.unreclaimable);

@@ -242,7 +242,7 @@ fn lumpy_mode_ignores_references_and_takes_active_pages() {
 }
 
 #[test]
-fn what_is_not_free_at_once_is_gone_through_again() {
+fn pages_not_freed_at_once_are_scanned_again() {
     let second = |release| {
         on(release, |ctx| {
             ctx.memory.disk = Device::new(1_000_000, 0, false);
@@ -329,7 +329,7 @@ fn conditional_waits_need_a_congested_device_and_in_2_6_37_a_congested_zone() {
 }
 
 #[test]
-fn who_finds_too_many_pages_in_the_hands_of_others_waits() {
+fn tasks_wait_while_too_many_pages_are_isolated() {
     let ((first, reclaimed), events) = on("2.6.37", |ctx| {
         block(ctx, true, 4);
         ctx.kernel.reclaim.zones[DMA32].isolated = [0, 17];

@@ -34,7 +34,7 @@ fn scatter(ctx: &mut TaskCtx<'_>) {
 }
 
 #[test]
-fn only_who_finds_kswapd_asleep_is_told_of() {
+fn only_a_wakeup_of_a_sleeping_kswapd_is_an_event() {
     let ((wakes, order, highest), events) = on("3.3", |ctx| {
         let low = ctx.kernel.alloc.zones[DMA32].marks.low;
         empty(ctx, DMA32, low);

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_come_to_dirty_as_fast_as_the_disk_writes() {
+    fn tasks_converge_to_the_write_bandwidth_of_the_disk() {
         let mut rate = Rate { average: 5000, bandwidth: 5000, ..Rate::new() };
         let thresholds = Thresholds { background: 10_000, hard: 20_000 };
         let mut state = State { thresholds, dirty: 15_000, limit: 20_000, of_disk: 20_000 };
