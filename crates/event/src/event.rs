@@ -123,7 +123,7 @@ impl Layout {
         self.loads[slot].mask != 0
     }
 
-    /// The number at the place of the field with slot number `slot`, whatever its form; 0 if `record` is too short.
+    /// The number at the place of the field with slot number `slot`, in any form; 0 if `record` is too short.
     fn number(&self, record: &[u8], slot: usize) -> u64 {
         self.places[slot].number(record, self.big_endian)
     }

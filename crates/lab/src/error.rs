@@ -56,7 +56,7 @@ pub enum Error {
         /// Names of the kernels in the lab's folder.
         known: Vec<String>,
     },
-    /// A file that is no kernel, or a kernel without something it needs.
+    /// A file that is not a kernel, or a kernel without something it needs.
     #[error("{path}: {message}")]
     Kernel {
         /// The file.
@@ -158,7 +158,7 @@ pub enum Error {
     /// The output is there already.
     #[error("{0} exists and is not overwritten")]
     Exists(PathBuf),
-    /// The caller asked to stop.
+    /// The caller has cancelled.
     #[error("interrupted")]
     Interrupted,
     /// The system refused something.

@@ -140,7 +140,7 @@ struct Wanted {
 }
 
 impl Plan {
-    /// The machine for a scenario, with so many bytes for the recording.
+    /// The machine for a scenario, with this many bytes for the recording.
     ///
     /// # Errors
     /// Everything that QEMU cannot give.

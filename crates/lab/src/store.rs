@@ -12,7 +12,7 @@ const MEMORY: &str = "/dev/shm";
 /// How its name begins; the number of the process follows.
 const PREFIX: &str = "mmtwin-lab-";
 
-/// A directory for one guest, with room for so many bytes.
+/// A directory for one guest, with room for this many bytes.
 pub(crate) fn directory(needed: u64) -> Result<TempDir, Error> {
     sweep(Path::new(MEMORY));
     let place = if free(Path::new(MEMORY)).is_some_and(|free| free > needed) {

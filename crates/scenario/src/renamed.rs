@@ -95,7 +95,7 @@ fn of_word(key: &str, old: &str) -> Option<&'static str> {
 /// how many names were rewritten. `name` is what messages call the file.
 ///
 /// # Errors
-/// If the text is no TOML.
+/// If the text is not TOML.
 pub fn migrate(name: &str, text: &str) -> Result<(String, usize), Faults> {
     let mut sources = Sources::default();
     let source = sources.add_user(name, text);

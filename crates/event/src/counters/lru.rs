@@ -24,9 +24,9 @@ pub struct Lruvec {
     pub file_cost: u64,
     /// Evictions and activations so far, by which refaults are measured.
     pub nonresident_age: u64,
-    /// Refaults of anonymous pages at the last look.
+    /// Refaults of anonymous pages at the last reclaim.
     pub refaults_anon: u64,
-    /// Refaults of pages of files at the last look.
+    /// Refaults of pages of files at the last reclaim.
     pub refaults_file: u64,
     /// `inactive_anon`, `active_anon`, `inactive_file`, `active_file`, each from its tail.
     pub lists: [Vec<Run>; 4],
@@ -54,7 +54,7 @@ pub struct Run {
     pub backing: Backing,
     /// On an active list, or will be.
     pub active: bool,
-    /// Accessed since the last look.
+    /// Accessed since the last check.
     pub referenced: bool,
     /// Not yet written.
     pub dirty: bool,

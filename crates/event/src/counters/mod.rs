@@ -2,7 +2,7 @@
 //!
 //! Live sampling and saved snapshots use the same functions. Names are the kernel's own. Values keep the kernel's unit:
 //! `meminfo` counts kB, PSI totals microseconds; PSI averages are percentages and are kept in hundredths. A text that
-//! is no number (`max` of an unlimited cgroup) is a counter without a value; a line that is no counter is a
+//! is not a number (`max` of an unlimited cgroup) is a counter without a value; a line that is no counter is a
 //! [`Problem`].
 //!
 //! | source | key | names |

@@ -265,7 +265,7 @@ variant! {
     pub enum ScanStart {
         /// All threads of an address space are due at the same time.
         Zero = "zero",
-        /// The patch of 2018 with its mixed units: about 8 ms and two ticks, whatever the number of threads.
+        /// The patch of 2018 with its mixed units: about 8 ms and two ticks, for any number of threads.
         Staggered = "staggered",
         /// Intention of the patch: min(scan_period_max, period x users of the address space) in milliseconds.
         StaggeredIntended = "staggered-intended",

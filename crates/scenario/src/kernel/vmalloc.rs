@@ -95,7 +95,7 @@ impl VmapNodes {
     /// The most nodes a kernel makes.
     pub const MAX: u32 = 128;
 
-    /// Nodes on a machine with so many possible CPUs; `None`: the design without nodes.
+    /// Nodes on a machine with this many possible CPUs; `None`: the design without nodes.
     pub fn count(self, possible_cpus: u32) -> Option<u32> {
         match self {
             VmapNodes::Single => None,

@@ -243,7 +243,7 @@ impl Library {
 /// Key of a file that names the one it builds on.
 const BASE: &str = "base";
 
-/// The base of a file. A text that is no TOML has none: its fault is reported when it is read.
+/// The base of a file. A text that is not TOML has none: its fault is reported when it is read.
 fn base_of(text: &str) -> Option<String> {
     let table: toml::Table = text.parse().ok()?;
     table.get(BASE)?.as_str().map(str::to_string)

@@ -77,8 +77,8 @@ pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, Faults> {
     parse(&name, &text, path.parent().unwrap_or(Path::new("")), sets)
 }
 
-/// Reads a scenario's text. `name` is what messages call it; presets and bundles that are given as paths are looked
-/// for in `directory`.
+/// Reads a scenario's text. `name` is its name in messages; presets and bundles that are given as paths are looked for
+/// in `directory`.
 ///
 /// # Errors
 /// Every fault that was found, with its place.
@@ -92,7 +92,7 @@ pub fn parse(name: &str, text: &str, directory: &Path, sets: &[String]) -> Resul
 /// Reads a scenario out of the JSON of a manifest.
 ///
 /// # Errors
-/// If it is no resolved scenario of this version.
+/// If it is not a resolved scenario of this version.
 pub fn from_json(value: &serde_json::Value) -> Result<Scenario, Faults> {
     let mut sources = Sources::default();
     let place = Place { source: sources.add_user("resolved scenario", ""), start: 0, end: 0 };

@@ -264,7 +264,7 @@ fn zones(nodes: &[NodeText], check: &mut Check<'_>) -> Option<Vec<Vec<Zone>>> {
             });
         }
         let zones = check.is_clean().then(|| zone::derive(&memory))?;
-        // The hole below 4 GiB is no memory, but has addresses.
+        // The hole below 4 GiB is not memory, but has addresses.
         let fits = zones.iter().flatten().all(|zone| zone.end_pfn() <= MAX_FRAMES);
         check.require(fits, "machine.node", || {
             "more memory than a machine can address: 4096 TiB less 1 GiB in all".into()

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Reasons why a text is no quantity. The message has an example of one.
+/// Reasons why a text is not a quantity. The message has an example of one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// There is no number in front.

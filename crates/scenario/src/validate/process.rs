@@ -21,7 +21,7 @@ const MAX_COMM: usize = 15;
 
 pub(super) fn check(scenario: &Scenario, check: &mut Check<'_>) {
     if !size::check(scenario, check) {
-        // Far too much to look at each of them.
+        // Too many to check each of them.
         return;
     }
     cgroups(scenario, check);

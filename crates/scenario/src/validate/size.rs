@@ -88,7 +88,7 @@ fn length(process: &Process) -> Option<u128> {
     Some(u128::from(process.start.0) + phases.sum::<Option<u128>>()?)
 }
 
-/// False: it has too many tables to look at each.
+/// False: it has too many tables to check each.
 fn process(process: &Process, path: &str, check: &mut Check<'_>) -> bool {
     short(check, &format!("{path}.start"), process.start);
     let lasts = process.phases.iter().map(|phase| u128::from(phase.duration.unwrap_or_default().0)).sum::<u128>();
@@ -130,7 +130,7 @@ fn access(access: &Access, path: &str, check: &mut Check<'_>) {
     repeated(access.count, Time(access.think.0.saturating_add(access.sleep.0)), "think and sleep", path, check);
 }
 
-/// Something that is done so often takes no more time than 64 bits hold.
+/// The total time of a repeated action fits into 64 bits.
 fn repeated(count: Option<u64>, time: Time, what: &str, path: &str, check: &mut Check<'_>) {
     let count = count.unwrap_or(0);
     let path = format!("{path}.count");

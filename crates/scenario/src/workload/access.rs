@@ -45,7 +45,7 @@ pub struct Access {
 pub enum Pattern {
     /// One page after the other, from the beginning again at the end.
     Sequential,
-    /// Every so many bytes.
+    /// At this distance in bytes.
     Strided {
         /// Distance; a multiple of a page.
         stride: Bytes,
@@ -292,7 +292,7 @@ impl Threads {
         }
     }
 
-    /// The numbers of the threads, of a process that has so many.
+    /// The numbers of the threads, of a process with this many.
     pub fn numbers(&self, threads: u32) -> Vec<u32> {
         match self {
             Threads::All => (0..threads).collect(),

@@ -51,7 +51,7 @@ fn existing_parent(path: &Path) -> Result<&Path, Error> {
     }
 }
 
-/// Final target of a symbolic link; a path that is no link is returned unchanged.
+/// Final target of a symbolic link; a path that is not a link is returned unchanged.
 fn followed(path: &Path) -> Result<PathBuf, Error> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if meta.is_symlink() => std::fs::canonicalize(path).map_err(|e| {
@@ -62,7 +62,7 @@ fn followed(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// True if two paths are the same file or directory, by whatever names.
+/// True if two paths are the same file or directory.
 pub fn same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     match (std::fs::metadata(one), std::fs::metadata(other)) {

@@ -127,7 +127,7 @@ fn foreign_directories_are_refused_and_what_is_foreign_is_named() {
         assert!(refused().contains("manifest.json"), "{manifest}");
     }
     fs::remove_dir_all(&to).unwrap();
-    // Files are no recordings.
+    // Files are not recordings.
     fs::write(&to, "x").unwrap();
     assert!(refused().contains("is not a recording"));
     assert!(message(Folder::create(Path::new("/dev/null"), true, Kind::Recording)).contains("not a recording"));

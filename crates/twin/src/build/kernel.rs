@@ -246,7 +246,7 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
     })
 }
 
-/// How pages of files are found on a machine of so many nodes and CPUs.
+/// How pages of files are found on a machine of this many nodes and CPUs.
 pub(crate) fn index(of: &Kernel, nodes: usize, cpus: usize) -> Index {
     let asks = match of.filemap.index_blocks {
         IndexBlocks::Wait => SlabAllocMode::Waits,
@@ -256,7 +256,7 @@ pub(crate) fn index(of: &Kernel, nodes: usize, cpus: usize) -> Index {
     Index::new(nodes, cpus, asks, by_zone(of).is_none())
 }
 
-/// How threads of the kernel share a CPU with others; `None`: those that wake take it, and all have turns.
+/// How kernel threads share a CPU with others; `None`: those that wake take it, and all have turns.
 pub(crate) fn fair_rules(of: &Kernel, cpus: usize) -> Option<FairRules> {
     match of.sched.fair {
         Fair::Turns => None,

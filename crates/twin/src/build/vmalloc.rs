@@ -20,7 +20,7 @@ pub fn vmalloc(scenario: &Scenario) -> Result<Params, BuildError> {
     vmalloc_test(scenario, &action.kind, threads, scenario.machine.cpus.len() as u32)
 }
 
-/// The parameters of a `vmalloc-test` with so many threads on so many CPUs that are online.
+/// The parameters of a `vmalloc-test` with this many threads on this many CPUs that are online.
 pub fn vmalloc_test(
     scenario: &Scenario,
     action: &ActionKind,

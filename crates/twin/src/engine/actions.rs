@@ -93,8 +93,8 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
 }
 
 impl Engine<'_> {
-    /// Runs an action of a thread until a time. `denied`: the request that failed in the thread's last step fails for good.
-    /// `Step::Ended`: the action is over.
+    /// Runs an action of a thread until a time. `denied`: the request that failed in the thread's last step is not
+    /// retried. `Step::Ended`: the action is over.
     pub(super) fn act(&mut self, thread: usize, until: Ps, denied: bool) -> Result<Step, Stop> {
         let at = &mut self.threads[thread];
         let Activity::Action(number, working) = std::mem::take(&mut at.activity) else { return Ok(Step::Ended) };

@@ -2,8 +2,8 @@
 //!
 //! At the end of each epoch every running thread has its tick (`task_tick_numa`); threads whose scan is due scan
 //! (`task_numa_work`). Hinting faults are drawn and handled in [`super::hinting_faults`], moves of threads in
-//! [`super::thread_moves`]. Not modelled: ticks more frequent than epochs. With `run.epoch` above the kernel's tick a scan
-//! may begin that much later.
+//! [`super::thread_moves`]. Not modelled: ticks more frequent than epochs. With `run.epoch` above the kernel's tick a
+//! scan may begin that much later.
 
 use super::RunError;
 use super::hinting_faults::Pending;

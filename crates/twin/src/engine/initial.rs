@@ -104,7 +104,7 @@ impl Engine<'_> {
         Ok(pages)
     }
 
-    /// Takes over what can be shrunk besides; names that are looked up will be there.
+    /// Restores the shrinkers; names that are looked up will be added to theirs.
     pub(super) fn restore_shrinkers(&mut self, shrinkers: &[mmtwin_event::counters::Shrinker]) {
         let nodes = self.kernel.machine.nodes.len();
         let mut all: Vec<(&str, Option<&str>, Shrinker)> = Vec::new();

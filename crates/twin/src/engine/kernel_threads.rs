@@ -43,7 +43,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Adds a thread of the kernel.
+    /// Adds a kernel thread.
     pub(super) fn add_kernel_thread(&mut self, name: String, caller: Caller, activity: Activity) -> usize {
         let thread = self.threads.len();
         self.threads.push(Thread::of_kernel(self.processes.len(), caller, activity));
@@ -51,7 +51,7 @@ impl Engine<'_> {
         thread
     }
 
-    /// Threads of the kernel: kswapds, kcompactds and those that write back.
+    /// Kernel threads: kswapds, kcompactds and those that write back.
     pub(super) fn kernel_threads(&self) -> impl Iterator<Item = usize> + use<'_> {
         let of_nodes = self.kswapds.iter().chain(&self.kcompactds).map(|of| of.1);
         of_nodes.chain(self.writeback_threads.iter().flat_map(|of| [of.flusher, of.end_io]))
@@ -129,7 +129,7 @@ impl Engine<'_> {
         self.wake_kernel_thread(thread, cpus, at)
     }
 
-    /// Wakes a thread of the kernel that runs on some CPUs or, if they are none, on all. One that has woken by itself, and has
+    /// Wakes a kernel thread that runs on some CPUs or, if they are none, on all. One that has woken by itself, and has
     /// not run since, stays where it is.
     pub(super) fn wake_kernel_thread(&mut self, thread: usize, cpus: Vec<u32>, at: Ps) -> Result<(), RunError> {
         if self.queues.holds(self.threads[thread].caller.cpu, thread) {
@@ -150,7 +150,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Where a thread of the kernel runs: where it was if that CPU is idle, else on an idle one, else where it was.
+    /// Where a kernel thread runs: where it was if that CPU is idle, else on an idle one, else where it was.
     fn kernel_thread_cpu(&self, cpus: Vec<u32>, before: u32) -> u32 {
         let all: Vec<u32> = if cpus.is_empty() { self.kernel.stat.online().to_vec() } else { cpus };
         let idle = |cpu: &&u32| self.queues.len(**cpu) == 0 && self.kernel.stat.is_online(**cpu);

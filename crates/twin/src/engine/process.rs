@@ -312,7 +312,7 @@ fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> Touching {
 }
 
 impl Thread {
-    /// A thread of the kernel.
+    /// A kernel thread.
     pub(super) fn of_kernel(process: usize, caller: Caller, activity: Activity) -> Thread {
         Thread { activity, ..Thread::new(process, Vec::new(), Vec::new(), caller) }
     }
@@ -340,7 +340,7 @@ impl Thread {
 }
 
 impl Process {
-    /// A thread of the kernel has a process of its own, which has no phases.
+    /// A kernel thread has a process of its own, which has no phases.
     pub(super) fn of_kernel(name: String, thread: usize) -> Process {
         Process {
             name,

@@ -109,7 +109,7 @@ impl Engine<'_> {
         self.wake_kernel_thread(flusher, Vec::new(), at)
     }
 
-    /// True if a thread of the kernel stays where it was woken.
+    /// True if a kernel thread stays where it was woken.
     fn is_bound(&self, thread: usize) -> bool {
         let end_io = self.writeback_threads.is_some_and(|of| of.end_io == thread);
         end_io && !self.kernel.writeback.rules.ends_anywhere

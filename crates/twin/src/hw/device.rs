@@ -61,7 +61,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A disk with a latency in nanoseconds and so many bytes per second; 0: as fast as can be.
+    /// A disk with a latency in nanoseconds and this many bytes per second; 0: no transfer time.
     pub fn new(latency_ns: u64, bandwidth: u64, synchronous: bool) -> Device {
         let page = (PAGE * PS_PER_S).checked_div(bandwidth.into()).unwrap_or(0) as Ps;
         Device {
@@ -83,7 +83,7 @@ impl Device {
         Device { seek: seek_ns * PS_PER_NS, ..self }
     }
 
-    /// The same disk behind dm-delay with ticks so many nanoseconds apart; `wheel`: it has a timer of the timer wheel.
+    /// The same disk behind dm-delay with ticks of this many nanoseconds; `wheel`: it has a timer of the timer wheel.
     pub fn at_ticks(self, tick_ns: u64, wheel: bool) -> Device {
         Device { ticks: Some(Ticks { length: tick_ns * PS_PER_NS, wheel, fires: 0 }), ..self }
     }

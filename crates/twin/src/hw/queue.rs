@@ -44,7 +44,7 @@ impl Queue {
     /// Requests that a usual one has room for (`nr_requests`).
     pub const ROOM: u64 = 128;
 
-    /// With room for so many requests.
+    /// With room for this many requests.
     pub fn new(room: u64) -> Queue {
         Queue { room, requests: VecDeque::new(), count: 0, congested: false }
     }

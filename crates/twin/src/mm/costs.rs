@@ -15,7 +15,7 @@ pub(crate) struct FaultCosts {
     pub file_call: Ps,
     /// Submission of a read to the disk.
     pub file_request: Ps,
-    /// To look at a page of an LRU list, huge or not.
+    /// Check of a page of an LRU list, huge or not.
     pub scan_page: Ps,
     /// To wait until other CPUs have flushed pages that are taken.
     pub shootdown: Ps,
@@ -31,7 +31,7 @@ pub(crate) struct FaultCosts {
     pub free_buffers: Ps,
     /// To clear a further page of a block that the kernel allocates.
     pub init_page: Ps,
-    /// To look at a page frame and to pass over a pageblock in compaction, and to move a page.
+    /// Scan of a page frame and skip of a pageblock in compaction, and migration of a page.
     pub compact_scan: Ps,
     pub compact_block: Ps,
     pub migrate_page: Ps,

@@ -30,7 +30,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// None yet, for a region of so many pages.
+    /// None yet, for a region of this many pages.
     pub(crate) fn new(pages: u64) -> Tables {
         let none = |count: u64| vec![NO_PAGE; count as usize];
         Tables { lowest: none(pages.div_ceil(LOWEST)), middle: none(pages.div_ceil(LOWEST * ENTRIES)), upper: none(0) }

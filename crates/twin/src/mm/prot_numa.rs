@@ -140,7 +140,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// A mapping of so many pages, nothing marked.
+    /// A mapping of this many pages, nothing marked.
     pub(crate) fn new(process: usize, region: usize, pages: u64, start: u64) -> Mapping {
         let (base, huge) = (Bits::new(pages), Bits::new(pages.div_ceil(HUGE_PAGES)));
         Mapping {

@@ -60,7 +60,7 @@ impl AccessState {
         self.regions[self.of_content(content).region].cpus
     }
 
-    /// How many of a page's mappings have been used since reclaim looked.
+    /// Number of a page's mappings that were accessed since the last check of reclaim.
     pub(crate) fn test_and_clear_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> usize {
         let at = self.of_content(content);
         if !self.regions[at.region].is_mapped_by_any(at.page) {

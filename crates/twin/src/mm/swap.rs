@@ -46,7 +46,7 @@ pub(crate) struct Swap {
 }
 
 impl Swap {
-    /// Space for so many pages.
+    /// Space for this many pages.
     pub(crate) fn new(device: Option<Device>, size: u64) -> Swap {
         let size = size.min(1 << 30) as u32;
         Swap { device, size, slots: Vec::new(), free: Vec::new(), places: BTreeMap::new() }

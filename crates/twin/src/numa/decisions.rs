@@ -132,7 +132,7 @@ pub(crate) fn write_group(probe: &mut Probe, at: Ns, groups: &Groups, task: &Tas
     probe.write(at, task.cpu, Who { pid: task.pid, tgid: task.tgid }, &event, b"");
 }
 
-/// Writes `numa_scan_period` of a period that was set without a look at faults.
+/// Writes `numa_scan_period` of a period that was set independent of faults.
 pub(crate) fn write_period(probe: &mut Probe, at: Ns, old: u64, task: &Task, rule: Rule) {
     write_adapted(probe, at, (old, task), rule, Locality::default(), FaultTypes::default());
 }

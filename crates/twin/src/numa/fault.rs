@@ -29,7 +29,7 @@ impl Numa {
         let is_local = src == here;
         ctx.kernel.stat.events.numa.hint_faults += 1;
         ctx.kernel.stat.events.numa.hint_faults_local += u64::from(is_local);
-        // An unset page counts as that for the statistics, whatever is written now.
+        // An unset page counts as that for the statistics, independent of the value written now.
         let last = ctx.kernel.alloc.frames.owner(page);
         let last_node = ctx.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
         let question = FaultContext { last, last_node, src, dst: here };

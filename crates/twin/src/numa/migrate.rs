@@ -126,7 +126,7 @@ impl Numa {
 }
 
 impl NumaCtx<'_> {
-    /// `migrate_balanced_pgdat`: some zone of a node stays above its high watermark with so many pages less.
+    /// `migrate_balanced_pgdat`: some zone of a node stays above its high watermark with this many pages less.
     fn has_room(&self, node: usize, pages: u64) -> bool {
         let alloc = &self.kernel.alloc;
         alloc.populated().any(|zone| {

@@ -34,7 +34,7 @@ impl Rules {
         rss.div_ceil(window)
     }
 
-    /// Shortest period for a task with so many resident pages, in milliseconds.
+    /// Shortest period for a task with this many resident pages, in milliseconds.
     pub(crate) fn scan_min(&self, rss: u64) -> u64 {
         let size = u64::from(self.config.scan_size_mb);
         let windows = if size < MAX_SCAN_WINDOW { MAX_SCAN_WINDOW / size } else { 1 };

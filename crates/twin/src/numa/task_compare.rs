@@ -150,7 +150,7 @@ impl<'a, 'k> Search<'a, 'k> {
         self.saw_node(&candidate, rule);
     }
 
-    /// Searches a node; a rule if that decides without a look at its CPUs.
+    /// Searches a node; returns a rule if that decides without a search of its CPUs.
     fn search(&mut self, candidate: &mut Candidate) -> Option<Rule> {
         let (nid, stats) = (candidate.nid, candidate.stats);
         if !self.by_node_type() {

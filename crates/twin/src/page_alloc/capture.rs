@@ -1,8 +1,8 @@
 //! Blocks that a task takes while it frees what they were made of: `struct capture_control`, `compaction_capture`,
 //! `task_capc` (5.1 to 6.18).
 //!
-//! A task in direct compaction takes the block that it has made before that is put on a free list, so that no other task can
-//! allocate it, whatever the watermarks are. It is counted as neither allocated nor free. Checked by a test.
+//! A task in direct compaction takes the block that it has made before that is put on a free list, so that no other
+//! task can allocate it, independent of the watermarks. It is counted as neither allocated nor free. Checked by a test.
 
 use super::{Allocated, Context, PageAllocator, Request};
 use crate::frame::{Migratetype, Pfn, State};

@@ -118,7 +118,7 @@ impl PageAllocator {
         Some(page)
     }
 
-    /// Takes a free block of whatever type off the lists.
+    /// Removes a free block of any type from the lists.
     fn take_any(&mut self, zone: usize, order: u32) -> Option<(Migratetype, Pfn)> {
         Migratetype::ALL.into_iter().find_map(|of| Some((of, self.take_smallest(zone, order, of)?)))
     }

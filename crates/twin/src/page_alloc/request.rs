@@ -72,12 +72,12 @@ impl Request {
 /// Pages that a task has dirtied (fields of `struct task_struct`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskDirty {
-    /// Pages since the last look, and how many it may until the next.
+    /// Pages since the last check, and the number allowed until the next.
     pub dirtied: u64,
     pub nr_dirtied_pause: u64,
     /// Tick in which it paused last, or would have.
     pub dirty_paused_when: u64,
-    /// Its pause is to be followed by another look.
+    /// Its pause is to be followed by another check.
     pub again: bool,
 }
 

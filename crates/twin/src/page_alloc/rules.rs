@@ -64,7 +64,7 @@ pub struct Rules {
     pub min_free_limit_kb: u64,
     /// Huge pages are on: they raise the default of `vm.min_free_kbytes`.
     pub transparent_hugepage: bool,
-    /// Movable zones are no low memory and have marks of their own (6.12 and later).
+    /// Movable zones are not low memory and have marks of their own (6.12 and later).
     pub movable_excluded_from_lowmem: bool,
     /// A request for a block does not count blocks that are too small for it, against a mark that is halved at each order
     /// (before 4.4); later there only has to be one block.

@@ -173,7 +173,7 @@ mod tests {
         assert!(!ok(1050, ZoneKind::Normal, none) && ok(1051, ZoneKind::Normal, none));
         let urgent = Reserves { high: true, harder: true };
         assert!(!ok(375, ZoneKind::Dma32, urgent) && ok(376, ZoneKind::Dma32, urgent));
-        // No block of the order, whatever is free.
+        // No block of the order, with any number of free pages.
         assert!(!zone.watermark_ok(1, 0, 1_000_000, ZoneKind::Dma32, none));
     }
 

@@ -16,7 +16,7 @@ pub(super) fn numa_row(name: &str, numa: &[u64; NUMA_ITEMS]) -> Option<u64> {
 }
 
 impl VmStat {
-    /// Value of a row of one zone that is no NUMA row.
+    /// Value of a row of one zone that is not a NUMA row.
     pub(super) fn zone_row(&self, alloc: &PageAllocator, zone: usize, name: &str) -> u64 {
         match name {
             "nr_free_pages" => self.plain(zone, ZoneItem::FreePages),

@@ -56,7 +56,7 @@ fn factor(cpus: usize) -> Ps {
 #[derive(Clone, Debug)]
 pub(super) struct Fair {
     rules: FairRules,
-    /// Threads of the kernel.
+    /// Kernel threads.
     kernel: Range<usize>,
     /// By thread: its time, and the CPU that this is to be compared on.
     times: Vec<(Ps, u32)>,
@@ -73,7 +73,7 @@ impl Fair {
         Fair { rules, kernel, times, floors: vec![rules.credit; cpus], since: vec![None; cpus] }
     }
 
-    /// True if a thread of the kernel shares a CPU with others.
+    /// True if a kernel thread shares a CPU with others.
     pub(super) fn decides(&self, queue: &VecDeque<usize>, more: Option<usize>) -> bool {
         queue.iter().copied().chain(more).any(|thread| self.kernel.contains(&thread))
     }

@@ -1,10 +1,10 @@
 //! Choice of CPUs for threads, and their time slices.
 //!
 //! Models the choice at fork (`find_idlest_group`, `find_idlest_cpu`) as the least loaded allowed CPU, of the least
-//! loaded node, whose core is idle; and time slices of equal length, in turn, except where a thread of the kernel
-//! shares the CPU ([`fair`]). With NUMA balancing a thread moves to the node of its memory (`numa/task_migrate.rs`),
-//! wakes on an idle CPU of its node, and idle CPUs pull waiting threads ([`balance`]); without it a thread stays on its
-//! first CPU until that goes offline. Not modelled: priorities, the cost of a switch. Checked by tests here.
+//! loaded node, whose core is idle; and time slices of equal length, in turn, except where a kernel thread shares the
+//! CPU ([`fair`]). With NUMA balancing a thread moves to the node of its memory (`numa/task_migrate.rs`), wakes on an
+//! idle CPU of its node, and idle CPUs pull waiting threads ([`balance`]); without it a thread stays on its first CPU
+//! until that goes offline. Not modelled: priorities, the cost of a switch. Checked by tests here.
 
 mod balance;
 mod fair;

@@ -19,7 +19,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// For a run of so many CPUs and threads.
+    /// For a run of this many CPUs and threads.
     pub(crate) fn new(cpus: usize, threads: usize) -> Watch {
         Watch { since: 0, steps: 0, most: MOST_STEPS + STEPS_EACH * (cpus + threads) as u64 }
     }

@@ -79,7 +79,7 @@ struct Worker {
 enum Work {
     /// Unlinks the next areas.
     Unlinks,
-    /// Has unlinked so many.
+    /// Number of unlinked areas.
     Subtracts(usize),
     /// Subtracts the sum of the list.
     Sums,

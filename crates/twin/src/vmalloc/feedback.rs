@@ -50,7 +50,7 @@ pub fn feedback(rules: &Rules, m: &Means) -> Outcome {
     let lazy_max = rules.lazy_max(m.cpus) as f64;
     let per_area = rules.purge_accounting == PurgeAccounting::PerArea;
     let (local, share) = (1e3 * m.purge_local_us, m.worker_share);
-    // Response of the line in nanoseconds and areas freed per nanosecond, with so many purgers.
+    // Response of the line in nanoseconds and areas freed per nanosecond, with this many purgers.
     let contend = |purgers: f64| -> (f64, f64) {
         let threads = (f64::from(m.cpus) - share * purgers).max(0.0);
         let pair = Customers { count: threads, operations: m.operations, elsewhere_ns: 1e3 * m.pair_us };

@@ -25,7 +25,7 @@ pub struct Outcome {
     pub ran_ns: u64,
 }
 
-/// A CPU that is not given up for so long is reported by the kernel's soft-lockup watchdog: twice the default of
+/// A CPU that does not schedule for this long is reported by the kernel's soft-lockup watchdog: twice the default of
 /// `kernel.watchdog_thresh`, in seconds.
 pub const SOFT_LOCKUP_S: u64 = 20;
 

@@ -40,7 +40,7 @@ pub enum TlbFlush {
 }
 
 impl TlbFlush {
-    /// Nanoseconds of a flush on a machine with so many CPUs.
+    /// Nanoseconds of a flush on a machine with this many CPUs.
     pub fn ns(self, cpus: u32) -> f64 {
         match self {
             TlbFlush::Ipi { base_us, per_cpu_us } => 1e3 * (base_us + per_cpu_us * f64::from(cpus.saturating_sub(1))),
@@ -122,7 +122,7 @@ impl Rules {
     /// 6.18: small pools kept, counts on lines of their own.
     pub const V6_18: Rules = Rules { small_pools: SmallPools::Kept, counters: Counters::Aligned, ..Rules::V6_12 };
 
-    /// Nodes on a machine with so many possible CPUs: at most 128.
+    /// Nodes on a machine with this many possible CPUs: at most 128.
     pub fn nodes(&self, possible_cpus: u32) -> u32 {
         match (self.areas, self.nodes) {
             (Areas::SingleList, _) => 1,

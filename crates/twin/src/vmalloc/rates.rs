@@ -73,7 +73,7 @@ struct Worker {
     share: f64,
     started: f64,
     ends: f64,
-    /// Areas left, and the operation on the count at the end as so many areas more.
+    /// Areas left, and the operation on the count at the end as additional areas.
     left: f64,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
         let (pages, rate) = self.nodes.iter().fold((0.0, 0.0), |sum, n| (sum.0 + n.pages, sum.1 + n.page_rate));
         let missing = self.lazy_max - pages;
         if missing < 0.0 {
-            // Parts of areas are no areas yet: somewhere a whole one must have been freed.
+            // Parts of areas are not areas yet: somewhere a whole one must have been freed.
             let whole = |n: &Node| if n.areas >= WHOLE { 0.0 } else { (1.0 - n.areas) / n.rate };
             self.advanced + self.nodes.iter().map(whole).fold(f64::INFINITY, f64::min)
         } else if rate > 0.0 {

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 const PAGE: u64 = 1 << PAGE_SHIFT;
 /// Addresses of one zone belong to the same node's busy tree.
 const ZONE: u64 = 64 << 10;
-/// Pools of a node: areas of 1 to so many pages.
+/// Pools of a node: areas of 1 to this many pages.
 const POOLS: u64 = 256;
 /// x86-64 with four-level page tables: first byte and end of the vmalloc range.
 pub const VMALLOC: (u64, u64) = (0xffff_c900_0000_0000, 0xffff_e8ff_ffff_ffff);

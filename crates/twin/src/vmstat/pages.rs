@@ -67,7 +67,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// All 0, for so many zones.
+    /// All 0, for this many zones.
     pub(super) fn new(zones: usize) -> Pages {
         Pages { nodes: vec![[0; NAMES.len()]; zones / ZONES], zones: vec![[0; LISTS + 1]; zones] }
     }

@@ -33,7 +33,7 @@ impl Ahead {
 }
 
 impl Accessor {
-    /// The first marked unit among so many turns: its mapping, and the turns before it.
+    /// The first marked unit among this many turns: its mapping, and the turns before it.
     pub(super) fn next_marked(&mut self, state: &mut AccessState, turns: u64) -> Option<(u64, usize, Unit)> {
         let next = |access: &mut Accessing| {
             let mapping = access.mapping?;

@@ -46,7 +46,7 @@ pub struct LoopResult {
 }
 
 impl AllocLoopTask {
-    /// A task on its CPU with so many loops to do.
+    /// A task on its CPU with this many loops to do.
     pub fn new(caller: Caller, left: u64) -> AllocLoopTask {
         AllocLoopTask { cpu: caller.cpu, caller, left, list: None, steady: None }
     }
@@ -164,7 +164,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Runs loops that begin before a time, in order; if asked, only until every CPU's loop is steady.
+    /// Runs loops that begin before a time, in order; with `until_steady`, only until every CPU's loop is steady.
     fn run_singly(
         &mut self,
         loop_tasks: &mut [AllocLoopTask],

@@ -128,7 +128,8 @@ fn before_4_0_pages_that_cannot_be_moved_left_the_rest_of_small_blocks() {
         let changed = pages.iter().all(|&page| kernel.alloc.block_type(page) == migratetype);
         (pages.len() + listed, seen.stolen.len(), changed)
     };
-    // Every page is taken by itself; or the free half of the pageblock becomes the new type's, and the pageblock with it.
+    // Every page is taken by itself; or the free half of the pageblock becomes the new type's, and the pageblock with
+    // it.
     let (pages, steals, changed) = stolen(StealPolicy::LargeOrReclaimable, Migratetype::Unmovable);
     assert_eq!((steals, changed), (pages, false));
     let (pages, steals, changed) = stolen(StealPolicy::LargeOrReclaimable, Migratetype::Reclaimable);

@@ -21,7 +21,7 @@ use wrong::{Wrong, shown};
 
 /// Values that are omitted at most; a file with more faults is another kind of file.
 const MAX_ROUNDS: usize = 64;
-/// Bytes of files that are read that often in all; larger files have their faults reported in fewer rounds.
+/// Bytes of all rereads of a file; larger files have their faults reported in fewer rounds.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Reads a tree. `what` names the tree in messages about missing keys.

@@ -6,10 +6,10 @@ use crate::page_alloc::MAX_ORDER;
 use mmtwin_event::value::Zone as ZoneName;
 use mmtwin_event::vocabulary::{MmCompactionDeferCompaction, MmCompactionDeferReset, MmCompactionDeferred};
 
-/// Most doublings of how often a zone is passed over (`COMPACT_MAX_DEFER_SHIFT`).
+/// Upper bound of the doublings of deferrals (`COMPACT_MAX_DEFER_SHIFT`).
 const MAX_SHIFT: u32 = 6;
 
-/// How often a zone is passed over, and for which orders.
+/// Deferrals of a zone, and their orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Deferral {
     considered: u32,

@@ -17,7 +17,7 @@ use crate::mm::vmscan::{BATCH, COSTLY_ORDER, TaskCtx};
 pub(super) struct Search {
     /// Searches in a row that found nothing.
     fails: u32,
-    /// Order of free pages that is looked for first.
+    /// Order of free pages that is searched first.
     order: u32,
     /// Lowest page of the pageblocks that were begun with.
     start: Start,
@@ -42,7 +42,7 @@ impl Search {
         (BATCH >> self.fails.min(15)) + 1
     }
 
-    /// The order after one in which there was nothing; `None`: all have been looked for (`next_search_order`).
+    /// The order after one in which there was nothing; `None`: all have been searched (`next_search_order`).
     fn next(&mut self, wanted: u32, order: u32) -> Option<u32> {
         let next = order.checked_sub(1).unwrap_or(wanted - 1);
         if next != self.order {
@@ -103,7 +103,7 @@ impl Pass {
                     scanned += (1 << order) - 1;
                     found = Some(u64::from(page));
                 } else {
-                    // The zone has too little left: the search ends as if all orders had been looked for.
+                    // The zone has too little left: the search ends as if all orders had been searched.
                     at = self.search.order + 1;
                 }
             }

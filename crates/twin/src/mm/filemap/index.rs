@@ -67,7 +67,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// None yet, on a machine of so many nodes and CPUs.
+    /// None yet, on a machine of this many nodes and CPUs.
     pub(crate) fn new(nodes: usize, cpus: usize, asks: SlabAllocMode, keeps_shadows: bool) -> Index {
         let mut shape = match asks {
             SlabAllocMode::Waits => SlabShape::of(SIZE, cpus, BLOCK),

@@ -341,7 +341,7 @@ impl AccessState {
         let node = kernel.node_of_frame(pfn);
         let gone = self.regions[region].entry(page);
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[]);
-        // A page that is overwritten as a whole is no refault of read data.
+        // A page that is overwritten as a whole is not a refault of read data.
         if let (Entry::Gone(shadow), false) = (gone, request.spread_dirty) {
             kernel.refault(pfn, shadow);
         }

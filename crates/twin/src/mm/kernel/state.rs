@@ -87,7 +87,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Lists of movable pages, equal on all running CPUs, with so many pages together.
+    /// Lists of movable pages, equal on all running CPUs, with this many pages together.
     fn even(&self, pages: u64, high: u64) -> Vec<(u32, PerCpuState)> {
         let online = self.stat.online();
         let part = |all: u64, i: u64| all * (i + 1) / online.len() as u64 - all * i / online.len() as u64;

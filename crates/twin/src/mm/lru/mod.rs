@@ -59,7 +59,7 @@ pub(crate) struct Lruvec {
     pub nonresident_age: u64,
     /// Refaults that were activated, ever.
     pub activated: PerType,
-    /// The same when reclaim looked last.
+    /// The same at the last reclaim.
     pub refaults: PerType,
 }
 

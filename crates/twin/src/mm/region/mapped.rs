@@ -42,7 +42,7 @@ impl Region {
         self.anon || self.mapped.has(mapper, page)
     }
 
-    /// True if an access of a page by a mapping is no fault.
+    /// True if an access of a page by a mapping is not a fault.
     #[inline]
     pub(crate) fn is_mapped(&self, mapper: usize, page: u64, write: bool) -> bool {
         match self.entry(page) {

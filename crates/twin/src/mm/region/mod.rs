@@ -24,8 +24,8 @@ use mapped::Mapped;
 
 /// Maps the zero page.
 const ZERO: Pfn = NO_PAGE - 1;
-/// Entries from here on are no page frames: all but the last two are what reclaim left, a place in swap or a shadow of 30
-/// bits.
+/// Entries from here on are not page frames: all but the last two are left by reclaim, a place in swap or a shadow of
+/// 30 bits.
 const GONE: Pfn = 1 << 31;
 /// Pages of a huge page.
 const HUGE: u64 = 1 << HUGE_ORDER;
@@ -97,7 +97,7 @@ pub(crate) struct Region {
     pub cpus: Cpus,
     /// Logs of its accesses.
     pub logs: Vec<usize>,
-    /// By page and by huge page: 1 + the epoch in which reclaim looked last; empty before the first look.
+    /// By page and by huge page: 1 + the epoch of reclaim's last check; empty before the first one.
     stamps: Vec<u32>,
     huge_stamps: Vec<u32>,
 }

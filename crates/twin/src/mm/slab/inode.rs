@@ -40,7 +40,7 @@ enum Is {
 struct File {
     region: usize,
     is: Is,
-    /// It was used since the shrinker looked.
+    /// It was used since the last scan of the shrinker.
     referenced: bool,
     /// How often it has changed lists: older places on them do not count.
     moves: u32,
@@ -74,7 +74,7 @@ impl Default for Inodes {
 }
 
 impl Inodes {
-    /// A region of so many pages is divided into files of one size.
+    /// A region of this many pages is divided into files of one size.
     pub(crate) fn divide(&mut self, region: usize, pages: u64, files: u64) {
         let first = self.files.len();
         let file = File { region, is: Is::Unknown, referenced: false, moves: 0, inode: NO_PAGE, dentry: NO_PAGE };
@@ -128,7 +128,7 @@ impl Inodes {
         Ok(())
     }
 
-    /// Takes so many dentries that were not used lately; their inodes have been used by them.
+    /// Scans this many dentries that were not used recently; their inodes have been used by them.
     fn prune_names(&mut self, kernel: &mut Kernel, by: (u32, Task), mut count: u64) -> u64 {
         let (mut gone, mut spared) = (0, Vec::new());
         while count > 0

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Largest order of a block (`slub_max_order`).
 const MAX_ORDER: u32 = 3;
 
-/// log2 of the pages of a block: objects enough for so many CPUs, and little left over.
+/// log2 of the pages of a block: enough objects for this many CPUs, and a small remainder.
 fn order(size: u64, cpus: u64) -> u32 {
     let wanted = 4 * (u64::from(u64::BITS - cpus.leading_zeros()) + 1);
     let fits = |order: &u32, objects: u64, part: u64| {
@@ -44,7 +44,7 @@ pub(crate) struct SlabShape {
 }
 
 impl SlabShape {
-    /// Blocks of objects of up to a page on a machine with so many CPUs; the small ones are single pages.
+    /// Blocks of objects of up to a page on a machine with this many CPUs; the small ones are single pages.
     pub(crate) fn of(size: u64, cpus: usize, request: Request) -> SlabShape {
         let order = order(size, cpus as u64);
         let block = |order: u32| (request.of_order(order), (PAGE_SIZE << order) / size);

@@ -111,7 +111,7 @@ impl TaskCtx<'_> {
         List::EVICTABLE.iter().map(|&list| self.kernel.stat.pages.node_lru(node, list as usize)).sum::<u64>() as i64
     }
 
-    /// Frees so many objects of a shrinker, the oldest; how many there were.
+    /// Frees this many objects of a shrinker, the oldest; returns their number.
     fn free_objects(&mut self, number: usize, node: usize, count: u64) -> u64 {
         let shrinker = &mut self.kernel.reclaim.shrinkers[number];
         let known = count.min(shrinker.freeable[node]);

@@ -11,7 +11,7 @@ use crate::time::Ps;
 use crate::vmstat::ZoneItem;
 
 impl TaskCtx<'_> {
-    /// More than half of a node's reserve is free. If not, kswapd is woken whatever it thinks of it.
+    /// More than half of a node's reserve is free. If not, kswapd is woken without further checks.
     pub(super) fn allows_direct_reclaim(&mut self, node: usize) -> bool {
         let kernel = &mut *self.kernel;
         if kernel.reclaim.nodes[node].kswapd_failures >= MAX_RETRIES {

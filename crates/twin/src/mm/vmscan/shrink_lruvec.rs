@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn the_rest_is_divided_as_planned() {
-        // Of 100 + 100 anonymous pages 68 + 68 are left, which is 136 * 100 / 201 = 67 %: of files 33 % are scanned in all.
+        // Of 100 + 100 anonymous pages 68 + 68 are left, which is 136 * 100 / 201 = 67 %: of files 33 % are scanned in
+        // total.
         let mut left = [68, 68, 968, 968];
         assert!(divide(&mut left, &[100, 100, 1000, 1000]));
         assert_eq!(left, [0, 0, 330 - 32, 330 - 32]);

@@ -180,7 +180,7 @@ impl TaskCtx<'_> {
         number / self.kernel.reclaim.lru.number(1, 0)
     }
 
-    /// Counts pages that were scanned for a cgroup; a worker is woken to look at them when they are enough.
+    /// Counts pages that were scanned for a cgroup; when they are enough a worker is woken to evaluate them.
     fn note_pressure(&mut self, target: usize, scanned: u64) {
         let reclaim = &mut self.kernel.reclaim;
         let noted = &mut reclaim.groups[target].pressure;

@@ -16,7 +16,7 @@ use crate::mm::compaction::{Status, early};
 use crate::mm::lru::List;
 use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx, Who};
 
-/// In 2010 a zone with so many times its high mark free was left alone.
+/// In 2010 a zone with this multiple of its high watermark free is skipped.
 const ENOUGH: u64 = 8;
 /// Fraction of a second that it waits without progress.
 const WAIT: u64 = 10;
@@ -52,7 +52,7 @@ pub(super) struct Balance {
 enum Stage {
     Loop,
     Priority,
-    /// Zone number so many of the node.
+    /// The zone of the node with this number.
     Zone(usize),
     Shrinking(usize, Pass),
     /// It was shrunk, or not.
@@ -299,7 +299,7 @@ impl Balance {
     }
 }
 
-/// Zones with so many pages are enough of a node with so many (`pgdat_balanced`).
+/// True if `balanced` pages in zones are enough for a node of `pages` (`pgdat_balanced`).
 pub(super) fn is_quarter(balanced: u64, pages: u64) -> bool {
     balanced >= pages >> 2
 }

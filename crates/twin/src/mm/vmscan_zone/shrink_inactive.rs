@@ -18,7 +18,7 @@ use mmtwin_event::value::ReclaimFlags;
 use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
 use std::collections::VecDeque;
 
-/// Part of a second that is waited for congestion, or looked again after.
+/// Fraction of a second of a wait for congestion, or until the next check.
 const WAIT: u64 = 10;
 
 /// A batch under way.
@@ -77,7 +77,7 @@ fn batch_flags(file: bool, lumpy: Lumpy) -> ReclaimFlags {
 }
 
 impl Batch {
-    /// Of so many pages of a zone's inactive list.
+    /// Of this many pages of a zone's inactive list.
     pub(super) fn new(control: &Control, zone: usize, list: List, wanted: u64) -> Batch {
         let (isolated, pass) = (Isolated::default(), Pass::new(lumpy_mode(control)));
         let (left, kept, freed) = Default::default();

@@ -9,13 +9,13 @@ use crate::mm::slab::shrinker::{Counts, SHRINK_BATCH, start_of};
 use crate::mm::vmscan::{BATCH, Control, TaskCtx};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 
-/// Scans that a cache of so many objects is due when of `pages` so many were scanned.
+/// Due scans of a cache with this many objects, after `scanned` of `pages` were scanned.
 fn due(freeable: u64, seeks: u64, scanned: u64, pages: u64) -> u64 {
     let delta = u128::from(4 * scanned / seeks.max(1)) * u128::from(freeable) / (u128::from(pages) + 1);
     delta as u64
 }
 
-/// How many objects of so many to scan, with what was left over before.
+/// Number of objects to scan, with the deferred scans.
 fn to_scan(slabs: Slabs, freeable: u64, left: u64, delta: u64) -> u64 {
     let total = match slabs {
         Slabs::Bounded if delta < freeable / 4 => (left + delta).min(freeable / 2),

@@ -56,7 +56,7 @@ pub(crate) struct IsolatedPages {
     pub taken: PerType,
     /// Pages that were not freed meanwhile.
     pub pages: BTreeSet<Pfn>,
-    /// Others have freed some since it looked.
+    /// Others have freed some since its check.
     pub lost: bool,
 }
 
@@ -166,7 +166,7 @@ impl TaskCtx<'_> {
     }
 }
 
-/// Active pages to an inactive one in a zone of so many (`calculate_zone_inactive_ratio`).
+/// Ratio of active to inactive pages in a zone of this many (`calculate_zone_inactive_ratio`).
 fn inactive_ratio(present: u64) -> u64 {
     match present >> (30 - PAGE_SHIFT) {
         0 => 1,

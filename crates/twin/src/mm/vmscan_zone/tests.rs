@@ -267,7 +267,7 @@ fn pages_not_freed_at_once_are_scanned_again() {
     assert_eq!(count(&events, Kind::WritebackCongestionWait), 0);
 }
 
-/// Makes pages of a file, so many requests of which are being written.
+/// Makes pages of a file, this many requests of which are under writeback.
 fn queue(ctx: &mut TaskCtx<'_>, requests: u64) {
     ctx.memory.disk = Device::new(1_000_000, 0, false);
     let (region, pages) = (ctx.memory.regions.len(), block(ctx, true, 8));

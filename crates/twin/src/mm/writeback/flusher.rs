@@ -16,7 +16,7 @@ use mmtwin_event::names::WRITEBACK_REASON;
 use mmtwin_event::value::{Dev, WritebackReason};
 use mmtwin_event::vocabulary::{WritebackPagesWritten, WritebackStart, WritebackWritten};
 
-/// A chunk is a multiple of so many pages: 4 MiB (`MIN_WRITEBACK_PAGES`).
+/// A chunk is a multiple of this many pages: 4 MiB (`MIN_WRITEBACK_PAGES`).
 const CHUNK: u64 = 1024;
 /// Pages that are looked up together.
 const BATCH: u64 = 15;
@@ -74,7 +74,7 @@ struct Chunk {
     inode: Inode,
     size: u64,
     left: u64,
-    /// Next page to look at, and the end.
+    /// Next page to check, and the end.
     at: u64,
     end: u64,
     /// It has begun with the first page, or returned to it.

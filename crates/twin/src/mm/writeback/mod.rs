@@ -49,13 +49,13 @@ pub struct Rules {
     pub limits: Limits,
     /// Age from which on pages are written anyway (`vm.dirty_expire_centisecs`).
     pub expire: Ns,
-    /// How often that is looked for (`vm.dirty_writeback_centisecs`); 0: never.
+    /// Interval of these checks (`vm.dirty_writeback_centisecs`); 0: never.
     pub interval: Ns,
     /// `vm.laptop_mode`.
     pub laptop_mode: bool,
     /// Periodic writing leaves files alone that are not old, even those that other works have begun (6.10 and later).
     pub only_expired: bool,
-    /// Writes end on whatever CPU has room, not on the one where the first one did: a delayed disk has a thread for that from
+    /// Writes end on any free CPU, not on the one where the first one did: a delayed disk has a thread for that from
     /// 6.7 on, before a bound worker.
     pub ends_anywhere: bool,
     /// Ticks per second.
@@ -106,7 +106,7 @@ pub(crate) struct Writeback {
     again: bool,
     /// When a later wake-up is due; `None`: none is set.
     pub timer: Option<Ns>,
-    /// When it last looked for old pages.
+    /// Time of its last check for old pages.
     last_old: Ns,
     /// To be done ([`Effects`](super::effects::Effects)): wake the flusher, tasks that have been given a file's lock, write
     /// the journal.

@@ -170,7 +170,7 @@ impl Requests {
         self.all.get(&number).map(|request| request.on_disk)
     }
 
-    /// By how much a request is late, now that its disk's have been held up for so long in all.
+    /// Delay of a request, from the total delay of its disk.
     pub(crate) fn late_by(&mut self, number: u64, held_up: Ps) -> Ps {
         let known = self.all.get_mut(&number).and_then(|request| request.held_up.as_mut());
         known.map_or(0, |known| held_up - std::mem::replace(known, held_up))

@@ -24,7 +24,7 @@ struct Pause {
     period: u64,
     /// Pages per second that it is granted.
     of_task: u64,
-    /// Pages that it may dirty until its next look.
+    /// Pages that it may dirty until its next check.
     pages: u64,
 }
 
@@ -172,7 +172,7 @@ mod tests {
         let mut writer = TaskDirty { dirtied: 100, ..TaskDirty::default() };
         wb.dirty_now = 9000;
         assert!(wb.look(&mut writer, 1000, &state(12_000)).is_none() && !wb.wants_wake());
-        // 8000 pages are left: its next look is after the root of the power of two below.
+        // 8000 pages are left: its next check is after the root of the power of two below.
         assert_eq!((writer.nr_dirtied_pause, writer.dirtied), (64, 0));
         wb.dirty_now = 10_001;
         assert!(wb.look(&mut writer, 1000, &state(12_000)).is_none() && wb.wants_wake());

@@ -1,8 +1,8 @@
 //! Imbalance by load alone: `find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`; 4.17, and with `early`
 //! 3.13 to 3.16.
 //!
-//! The early kernels pull from a group only if it has more tasks than CPUs, and only a newly idle CPU pulls whatever the
-//! averages say. Not modelled: averages over ticks (`cpu_load`), 3.17 to 4.13 as a generation of its own.
+//! The early kernels pull from a group only if it has more tasks than CPUs, and only a newly idle CPU pulls regardless
+//! of the averages. Not modelled: averages over ticks (`cpu_load`), 3.17 to 4.13 as a generation of its own.
 
 use super::{CpuIdle, Group, Imbalance, LOAD, Shape, average};
 
@@ -91,7 +91,7 @@ fn fix_small_imbalance(local: &Group, busiest: &Group, imbalance: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// A node of four CPUs with so many tasks.
+    /// A node of four CPUs with this many tasks.
     fn node(running: i64) -> Group {
         Group { running, cpus: 4, idle: (4 - running).max(0), numa: 0, preferred: 0 }
     }
