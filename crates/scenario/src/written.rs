@@ -91,7 +91,7 @@ mod tests {
     fn of_a_kernel_given_in_full_only_differences_are() {
         let scenario = parse("s.toml", TEXT, Path::new(""), &["kernel.hz=100".into()]).expect("a scenario");
         let again = from_json(&scenario.to_json()).expect("the same scenario");
-        assert_eq!(again.written.keys().next(), None, "a recording does not say who gave a key");
+        assert_eq!(again.written.keys().next(), None, "a recording does not have the source of a key");
         let text = scenario.to_toml();
         let set = ["kernel.sysctl.vm.swappiness=60".to_string()];
         let again = parse("s.toml", &text, Path::new(""), &set).expect("the same scenario");

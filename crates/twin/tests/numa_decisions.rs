@@ -110,7 +110,7 @@ proptest! {
         prop_assert_eq!(local, of.vmstat("numa_hint_faults_local"));
         prop_assert_eq!(pages(|fault| fault.migrated), of.vmstat("numa_pages_migrated"));
         let refused = of.faults.iter().filter(|fault| fault.wanted && !fault.migrated).count();
-        prop_assert_eq!(refused, of.refused.len(), "who cannot follow is told why");
+        prop_assert_eq!(refused, of.refused.len(), "a page that cannot follow has a reason");
         prop_assert!(full || refused == 0);
 
         for fault in &of.faults {

@@ -47,7 +47,7 @@ fn a_reader_of_more_than_memory_reads_on() {
         assert!((131_072..=most).contains(&read), "{via}: {read}");
         let count = |name: &str| run.counter("vmstat", "", name);
         assert_eq!(count("nr_file_pages"), read - steal, "{via}: what was not reclaimed stays in the page cache");
-        assert_eq!(count("nr_mapped"), 0, "{via}: nobody maps it any more");
+        assert_eq!(count("nr_mapped"), 0, "{via}: no process maps it any more");
         assert!((65_536..131_072).contains(&steal), "{via}: {steal}");
         assert_eq!(run.counter("vmstat", "", "workingset_refault_file"), read - 131_072, "{via}");
     }

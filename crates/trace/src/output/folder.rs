@@ -216,8 +216,8 @@ fn look(name: &Path, to: &Path, force: bool, kind: Kind) -> Result<Option<File>,
     let locked = locked.map_err(|e| failed(name, e))?;
     if flock(&locked, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         let run = fs::read(to.join("run.json")).ok().and_then(|text| serde_json::from_slice::<Run>(&text).ok());
-        let who = run.map_or("another mmtwin".to_string(), |run| format!("mmtwin with pid {}", run.pid));
-        return Err(refused(name, format!("is being written by {who}; stop it first, or choose another name")));
+        let writer = run.map_or("another mmtwin".to_string(), |run| format!("mmtwin with pid {}", run.pid));
+        return Err(refused(name, format!("is being written by {writer}; stop it first, or choose another name")));
     }
     match force {
         true => Ok(Some(locked)),

@@ -155,14 +155,14 @@ impl Engine<'_> {
         (until, denied): (Ps, bool),
     ) -> Result<Step, Stop> {
         let caller = self.threads[thread].caller;
-        if let Some((work, mut who)) = page_work(&action.kind, &caller, &self.scenario.machine) {
+        if let Some((work, mut work_caller)) = page_work(&action.kind, &caller, &self.scenario.machine) {
             if denied {
                 working.part.failures += 1;
                 return Ok(Step::Ended);
             }
-            let step = self.page_work(thread, &work, &mut who, working, until);
+            let step = self.page_work(thread, &work, &mut work_caller, working, until);
             // Interleaving continues where it was.
-            self.threads[thread].caller = Caller { policy: caller.policy, ..who };
+            self.threads[thread].caller = Caller { policy: caller.policy, ..work_caller };
             return step;
         }
         if let ActionKind::Lookup { count } = action.kind {
@@ -231,15 +231,15 @@ impl Engine<'_> {
         &mut self,
         thread: usize,
         work: &PageWork,
-        who: &mut Caller,
+        work_caller: &mut Caller,
         working: &mut Working,
         until: Ps,
     ) -> Result<Step, Stop> {
-        let cpu = who.cpu;
+        let cpu = work_caller.cpu;
         while self.kernel.clock(cpu) < until {
             if working.freeing {
                 if let Some(page) = working.held.pop() {
-                    self.kernel.free_unchecked(cpu, who.task, page).map_err(|e| RunError::Kernel(e.into()))?;
+                    self.kernel.free_unchecked(cpu, work_caller.task, page).map_err(|e| RunError::Kernel(e.into()))?;
                 }
                 working.freeing = !working.held.is_empty();
                 continue;
@@ -256,7 +256,7 @@ impl Engine<'_> {
             {
                 return Ok(Step::Asleep(due));
             }
-            match self.kernel.allocate_unchecked(who, &work.request) {
+            match self.kernel.allocate_unchecked(work_caller, &work.request) {
                 Ok(got) => {
                     working.part.operations += 1;
                     self.kernel.spend(cpu, self.memory.costs.init_page * ((1 << work.request.order) - 1));

@@ -31,8 +31,8 @@ impl Engine<'_> {
                 }
                 (working.attempt, working.trying) = (Some(clock), true);
             }
-            let who = &mut self.threads[thread].caller;
-            match self.kernel.allocate_unchecked(who, request) {
+            let caller = &mut self.threads[thread].caller;
+            match self.kernel.allocate_unchecked(caller, request) {
                 Ok(got) => {
                     working.held.push(got.page);
                     working.tried(self.kernel.clock(cpu), true);

@@ -100,7 +100,7 @@ impl Engine<'_> {
             hints.draw(&touches, of, &self.memory.hint_random, pool.number, &mut hits);
             let mut by_thread = vec![Vec::new(); threads.len()];
             for hit in hits.drain(..) {
-                by_thread[hit.who].push(hit);
+                by_thread[hit.thread].push(hit);
             }
             for (&((thread, number), touches), hits) in threads.iter().zip(by_thread) {
                 let Activity::Touching(accessor) = &mut self.threads[thread].activity else { continue };

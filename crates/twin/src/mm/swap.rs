@@ -230,8 +230,8 @@ impl AccessState {
             }
             return Ok(Touched::Done);
         }
-        let mut who = caller.for_page(self.regions[region].policy, page);
-        let pfn = kernel.allocate_charged(&mut who, &PAGE)?.page;
+        let mut page_caller = caller.for_page(self.regions[region].policy, page);
+        let pfn = kernel.allocate_charged(&mut page_caller, &PAGE)?.page;
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[Flag::Swapbacked]);
         kernel.refault(pfn, shadow);
         kernel.add_to_lru(caller.cpu, pfn);

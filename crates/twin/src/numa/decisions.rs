@@ -11,7 +11,7 @@ use super::{Groups, Numa, NumaCtx, Task};
 use crate::hw::PAGE_SIZE;
 use crate::mm::prot_numa::Unit;
 use crate::mm::region::Entry;
-use crate::probe::{Probe, Task as Who};
+use crate::probe::{Probe, Task as TaskIds};
 use crate::time::Ns;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
@@ -81,8 +81,8 @@ impl Numa {
             mem_dst: group.map_or(0, |group| group.mem(dst)),
             deferred: owner.numa_migrate_deferred,
         };
-        let who = Who { pid: owner.pid, tgid: owner.tgid };
-        ctx.kernel.probe.write(at, owner.cpu, who, &event, b"");
+        let ids = TaskIds { pid: owner.pid, tgid: owner.tgid };
+        ctx.kernel.probe.write(at, owner.cpu, ids, &event, b"");
     }
 
     /// Writes `numa_migrate_refused`; `figures` gives what there is and what there had to be.
@@ -109,8 +109,8 @@ impl Numa {
             have,
             limit,
         };
-        let who = Who { pid: of.pid, tgid: of.tgid };
-        ctx.kernel.probe.write(ctx.kernel.now(of.cpu), of.cpu, who, &event, b"");
+        let ids = TaskIds { pid: of.pid, tgid: of.tgid };
+        ctx.kernel.probe.write(ctx.kernel.now(of.cpu), of.cpu, ids, &event, b"");
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn write_group(probe: &mut Probe, at: Ns, groups: &Groups, task: &Tas
         other_gid: theirs.map_or(0, |group| group.gid),
         other_tasks: theirs.map_or(0, |group| group.nr_tasks),
     };
-    probe.write(at, task.cpu, Who { pid: task.pid, tgid: task.tgid }, &event, b"");
+    probe.write(at, task.cpu, TaskIds { pid: task.pid, tgid: task.tgid }, &event, b"");
 }
 
 /// Writes `numa_scan_period` of a period that was set independent of faults.
@@ -157,5 +157,5 @@ pub(super) fn write_adapted(
         private: types.private,
         shared: types.shared,
     };
-    probe.write(at, task.cpu, Who { pid: task.pid, tgid: task.tgid }, &event, b"");
+    probe.write(at, task.cpu, TaskIds { pid: task.pid, tgid: task.tgid }, &event, b"");
 }

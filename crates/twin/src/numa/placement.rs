@@ -127,7 +127,7 @@ fn write(
     best: (Option<usize>, u64),
     rule: Rule,
 ) {
-    let Moment { at, cpu, who } = placement_ctx.moment;
+    let Moment { at, cpu, ids } = placement_ctx.moment;
     let (nodes, group) = (placement_ctx.topology.nodes(), placement_ctx.groups.of(task));
     let (pid, gid) = (task.pid, group.map_or(0, |group| group.gid));
     if placement_ctx.probe.on(Kind::NumaNodeFaults) {
@@ -135,7 +135,7 @@ fn write(
             let (mem, cpu_faults) = (task.faults(nodes, MEM, nid), task.faults(nodes, CPU, nid));
             let (group_mem, group_cpu) = group.map_or((0, 0), |group| (group.mem(nid), group.cpu(nid)));
             let event = NumaNodeFaults { pid, gid, nid: nid as i32, mem, cpu: cpu_faults, group_mem, group_cpu };
-            placement_ctx.probe.write(at, cpu, who, &event, b"");
+            placement_ctx.probe.write(at, cpu, ids, &event, b"");
         }
     }
     if placement_ctx.probe.on(Kind::NumaPlacement) {
@@ -151,7 +151,7 @@ fn write(
             active_nodes: group.map_or(0, |group| group.active_nodes),
             max_faults_cpu: group.map_or(0, |group| group.max_faults_cpu),
         };
-        placement_ctx.probe.write(at, cpu, who, &event, b"");
+        placement_ctx.probe.write(at, cpu, ids, &event, b"");
     }
 }
 
@@ -267,7 +267,7 @@ fn decay(placement_ctx: &mut PlacementCtx<'_>, task: &mut Task, weighing: &Weigh
 pub(crate) mod tests {
     use super::super::topology::tests::topology;
     use super::*;
-    use crate::probe::Task as Who;
+    use crate::probe::Task as TaskIds;
 
     /// A placement after one more pass of the scanner.
     pub(crate) fn placed(release: &str, task: &mut Task, groups: &mut Groups) -> Placed {
@@ -275,7 +275,7 @@ pub(crate) mod tests {
         let (mappings, vmas) = Default::default();
         let seq = task.numa_scan_seq + 1;
         let mut mm = Mm { mappings, numa_scan_seq: seq, users: 1, vmas, ..Mm::default() };
-        let moment = Moment { at: 0, cpu: 0, who: Who::default() };
+        let moment = Moment { at: 0, cpu: 0, ids: TaskIds::default() };
         let (rules, topology, mm, probe) = (&rules, &topology, &mut mm, &mut Probe::off());
         let mut placement_ctx = PlacementCtx { rules, topology, groups, mm, rss: 0, probe, moment, jiffies: 0 };
         let first = task_numa_placement(&mut placement_ctx, task);

@@ -8,7 +8,7 @@ use super::filter::{UNSET, cpu_of, matches};
 use super::placement::PlacementCtx;
 use super::task::{CPUBUF, MEMBUF, fault_index};
 use super::{Groups, Numa, NumaCtx, active, placement, write_group};
-use crate::probe::{Probe, Task as Who};
+use crate::probe::{Probe, Task as TaskIds};
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, PlacementAt, RecomputeOnJoin, SharedPages};
 
@@ -108,7 +108,7 @@ impl Numa {
 
     fn moment(&self, ctx: &NumaCtx<'_>, task: usize) -> Moment {
         let of = &self.tasks[task];
-        Moment { at: ctx.kernel.now(of.cpu), cpu: of.cpu, who: Who { pid: of.pid, tgid: of.tgid } }
+        Moment { at: ctx.kernel.now(of.cpu), cpu: of.cpu, ids: TaskIds { pid: of.pid, tgid: of.tgid } }
     }
 
     /// Tasks that share a page join one group; true if the fault counts as private nevertheless.
@@ -196,7 +196,7 @@ mod tests {
         groups.create(&mut other, nodes, 0);
         groups.join(&mut goes, 0);
         groups.join(&mut goes, 1);
-        let moment = Moment { at: 0, cpu: 0, who: Who::default() };
+        let moment = Moment { at: 0, cpu: 0, ids: TaskIds::default() };
         recompute_on_join(&mut groups, &config, (goes.numa_group, Some(0)), nodes, &mut Probe::off(), moment);
         [&stays, &other].map(|task| groups.of(task).map_or(0, |group| group.mask))
     }

@@ -9,7 +9,7 @@
 
 use super::RunQueues;
 use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, LOAD, Shape, find_busiest_group};
-use crate::probe::{Probe, Task as Who};
+use crate::probe::{Probe, Task as TaskIds};
 use crate::time::Ns;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
@@ -343,6 +343,6 @@ impl Attempt<'_> {
             preferred_nid: of.preferred_nid.map_or(-1, |nid| nid as i32),
             pulled,
         };
-        probe.write(self.now, self.cpu, Who::default(), &event, b"");
+        probe.write(self.now, self.cpu, TaskIds::default(), &event, b"");
     }
 }

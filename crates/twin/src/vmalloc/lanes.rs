@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
     lanes: Vec<Lane>,
-    /// (time, order of pushing) of the first in each lane; [`NOBODY`] in an empty one.
+    /// (time, order of pushing) of the first in each lane; [`NEVER`] in an empty one.
     first: Vec<(u64, u64)>,
     pushed: u64,
 }
 
 /// Later than all entries.
-const NOBODY: (u64, u64) = (u64::MAX, u64::MAX);
+const NEVER: (u64, u64) = (u64::MAX, u64::MAX);
 
 #[derive(Clone, Debug)]
 struct Lane {
@@ -33,7 +33,7 @@ impl Lanes {
 
     fn add(&mut self, delay: Option<u64>) -> usize {
         self.lanes.push(Lane { delay, waiting: VecDeque::new() });
-        self.first.push(NOBODY);
+        self.first.push(NEVER);
         self.lanes.len() - 1
     }
 
@@ -58,7 +58,7 @@ impl Lanes {
     /// Takes the next one that is due by `until`, first come first served among those of one time.
     #[inline]
     pub fn take(&mut self, until: u64) -> Option<(u64, u32)> {
-        let mut next = NOBODY;
+        let mut next = NEVER;
         let mut from = 0;
         for (i, &first) in self.first.iter().enumerate() {
             if first < next {
@@ -70,7 +70,7 @@ impl Lanes {
         }
         let waiting = &mut self.lanes.get_mut(from)?.waiting;
         let (at, _, customer) = waiting.pop_front()?;
-        self.first[from] = waiting.front().map_or(NOBODY, |&(at, order, _)| (at, order));
+        self.first[from] = waiting.front().map_or(NEVER, |&(at, order, _)| (at, order));
         Some((at, customer))
     }
 }

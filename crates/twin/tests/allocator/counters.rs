@@ -20,12 +20,12 @@ fn pages_freed_to_the_buddy_lists_take_time() {
         let reclaim = mmtwin_twin::mm::vmscan::Rules::V6_1;
         let rules = KernelRules { alloc: Rules::V4_13, vmstat: vmstat(Design::Off, None), reclaim };
         let mut kernel = Kernel::new(machine(1, 1, 1, GIB), costs, rules, Probe::off()).unwrap();
-        let mut who = caller(0, Policy::Default);
-        let pages: Vec<Pfn> = (0..5000).map(|_| kernel.allocate(&mut who, &Request::USER).unwrap()).collect();
+        let mut task = caller(0, Policy::Default);
+        let pages: Vec<Pfn> = (0..5000).map(|_| kernel.allocate(&mut task, &Request::USER).unwrap()).collect();
         let begun = kernel.now(0);
         let zone = kernel.alloc.frames.zone(pages[0]);
         let before = kernel.alloc.pageset(zone, 0).unwrap().count;
-        pages.into_iter().for_each(|page| kernel.free(0, who.task, page).unwrap());
+        pages.into_iter().for_each(|page| kernel.free(0, task.task, page).unwrap());
         let kept = kernel.alloc.pageset(zone, 0).unwrap().count - before;
         (kernel.now(0) - begun, 5000 - kept)
     };

@@ -49,7 +49,7 @@ pub(crate) struct Hints {
 pub(crate) struct Hit {
     pub unit: Unit,
     /// Index among the threads that were given.
-    pub who: usize,
+    pub thread: usize,
     /// Time, as a fraction of the accesses.
     pub when: f64,
 }
@@ -197,7 +197,7 @@ impl Hints {
                 let units = &mut self.buckets[number].units;
                 let page = units.swap_remove(of.below(self.draws, units.len() as u64) as usize);
                 let keep = fraction(self.draws + 1);
-                let who = of.below(self.draws + 2, all);
+                let number = of.below(self.draws + 2, all);
                 let when = fraction(self.draws + 3);
                 self.draws += 4;
                 let unit = Unit { page, huge };
@@ -209,7 +209,11 @@ impl Hints {
                         back.push(page);
                         continue;
                     }
-                    hits.push(Hit { unit, who: whose(touches, who), when: when_of(when, own, each * all as f64) });
+                    hits.push(Hit {
+                        unit,
+                        thread: thread_of(touches, number),
+                        when: when_of(when, own, each * all as f64),
+                    });
                 }
                 let place = self.place(unit).unwrap_or(0);
                 self.listed[usize::from(huge)][place as usize / 64] &= !(1 << (place % 64));
@@ -220,7 +224,7 @@ impl Hints {
 }
 
 /// The thread that makes access number `at`.
-fn whose(touches: &[u64], mut at: u64) -> usize {
+fn thread_of(touches: &[u64], mut at: u64) -> usize {
     touches
         .iter()
         .position(|&own| {
@@ -295,7 +299,7 @@ mod tests {
             let mut hits = Vec::new();
             hints.draw(&[3, 0, 5], &mapping, &random, round, &mut hits);
             for hit in &hits {
-                seen[if hit.unit.huge { 0 } else { 1 + usize::from(hit.who == 0) }] += 1;
+                seen[if hit.unit.huge { 0 } else { 1 + usize::from(hit.thread == 0) }] += 1;
             }
         }
         let each = |page: u64| {

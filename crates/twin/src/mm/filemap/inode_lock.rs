@@ -88,7 +88,7 @@ mod tests {
         lock.hold(3 * PATIENCE + 5);
         // It has ended: any task may write.
         assert_eq!(lock.take(1, 4 * PATIENCE), Taken::Yes);
-        assert_eq!(lock.take(1, 9 * PATIENCE), Taken::Yes, "nobody waits");
+        assert_eq!(lock.take(1, 9 * PATIENCE), Taken::Yes, "no task waits");
     }
 
     #[test]

@@ -335,9 +335,9 @@ impl AccessState {
         request: &Request,
     ) -> Result<Pfn, AllocationFailure> {
         self.prepare_index(kernel, (caller.cpu, caller.task), region, page)?;
-        let mut who = caller.for_page(self.regions[region].policy, page);
+        let mut page_caller = caller.for_page(self.regions[region].policy, page);
         let request = if kernel.reclaim.rules.cold_pages { &COLD_PAGE } else { request };
-        let pfn = kernel.allocate_charged(&mut who, request)?.page;
+        let pfn = kernel.allocate_charged(&mut page_caller, request)?.page;
         let node = kernel.node_of_frame(pfn);
         let gone = self.regions[region].entry(page);
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[]);

@@ -6,7 +6,7 @@
 
 use crate::frame::ZoneKind;
 use crate::mm::slowpath::Progress;
-use crate::mm::vmscan::{BATCH, Control, Direct, MAX_RETRIES, Poll, TaskCtx, Throttle, Who};
+use crate::mm::vmscan::{BATCH, Control, Direct, MAX_RETRIES, Poll, Reclaimer, TaskCtx, Throttle};
 use crate::time::{PS_PER_NS, Ps, Watch};
 
 /// A task that is beyond `memory.high`.
@@ -64,7 +64,7 @@ pub(crate) fn reclaim(ctx: &mut TaskCtx<'_>, task_high: &mut Option<High>, own: 
             ctx.kernel.reclaim.note(high.cgroup, |events| events.high += 1);
             let node = ctx.kernel.machine.node_of(ctx.cpu);
             let zones = ctx.kernel.alloc.zonelist(node).iter().map(|&zone| zone as usize).collect();
-            let control = Control::new(Who::Cgroup(high.cgroup), 0, ZoneKind::Device, "GFP_KERNEL");
+            let control = Control::new(Reclaimer::Cgroup(high.cgroup), 0, ZoneKind::Device, "GFP_KERNEL");
             let control = Control { nr_to_reclaim: high.wanted, ..control };
             high.direct = Some(Direct::new(ctx, control, zones));
             continue;

@@ -48,8 +48,8 @@ impl Region {
             self.adopt(kernel, caller, block, got.page);
             return Ok(());
         }
-        let mut who = caller.for_page(self.policy, page);
-        let got = kernel.allocate_charged(&mut who, &USER)?;
+        let mut page_caller = caller.for_page(self.policy, page);
+        let got = kernel.allocate_charged(&mut page_caller, &USER)?;
         note_fault(kernel, caller.cpu, costs);
         self.map(page, got.page, kernel.alloc.zones[got.zone].node);
         self.adopt(kernel, caller, page, got.page);
@@ -71,9 +71,9 @@ impl Region {
             number += 1;
             kernel.stat.events.thp_fault_fallback += u64::from(number == self.huge.len());
         }
-        let mut who = caller.for_page(self.policy, block / HUGE);
+        let mut page_caller = caller.for_page(self.policy, block / HUGE);
         while let Some(request) = self.huge.get(number) {
-            match kernel.allocate_charged(&mut who, request) {
+            match kernel.allocate_charged(&mut page_caller, request) {
                 Ok(got) => return Ok(Some(got)),
                 Err(failure) if request.may_wait => {
                     self.refused.push((block, number));

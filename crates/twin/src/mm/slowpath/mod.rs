@@ -12,7 +12,7 @@ use crate::frame::{Migratetype, ZONES, ZoneKind};
 use crate::mm::compaction::{Compact, Priority, Status, TaskCompact, Tries};
 use crate::mm::kernel::Kernel;
 use crate::mm::reclaim::TaskReclaim;
-use crate::mm::vmscan::{COSTLY_ORDER, Control, MAX_RETRIES, NodeReclaim, Poll, Reason, TaskCtx, Who};
+use crate::mm::vmscan::{COSTLY_ORDER, Control, MAX_RETRIES, NodeReclaim, Poll, Reason, Reclaimer, TaskCtx};
 use crate::page_alloc::{AllocationFailure, Request};
 use crate::time::{PS_PER_NS, Ps, Watch};
 use crate::vmstat::ZoneItem;
@@ -157,8 +157,8 @@ pub(crate) fn zones_for(kernel: &Kernel, failure: &AllocationFailure) -> Vec<usi
 pub(crate) fn reclaim_for(ctx: &TaskCtx<'_>, failure: &AllocationFailure, again: bool) -> TaskReclaim {
     let (zones, request) = (zones_for(ctx.kernel, failure), failure.request);
     let control = match failure.over_limit {
-        Some(cgroup) => Control::new(Who::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
-        None => Control::new(Who::Direct, request.order, request.highest, request.gfp),
+        Some(cgroup) => Control::new(Reclaimer::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
+        None => Control::new(Reclaimer::Direct, request.order, request.highest, request.gfp),
     };
     let control = Control { repeat: request.repeat, ..control };
     TaskReclaim::new(ctx, control, zones, again)

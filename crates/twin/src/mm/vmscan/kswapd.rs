@@ -6,7 +6,7 @@
 use super::isolate::highest_zoneidx;
 use super::shrink_node::NodePass;
 use super::{
-    BATCH, Control, DEF_PRIORITY, MAX_RETRIES, Poll, Reason, TaskCtx, Who, compact_gap, shrink_active as active,
+    BATCH, Control, DEF_PRIORITY, MAX_RETRIES, Poll, Reason, Reclaimer, TaskCtx, compact_gap, shrink_active as active,
 };
 use crate::frame::{ZONES, ZoneKind};
 use crate::mm::kernel::Kernel;
@@ -216,7 +216,7 @@ impl Balance {
             *boost = ctx.kernel.alloc.zones[node * ZONES + kind].boost;
         }
         ctx.set_active(node, highest, true);
-        let control = Control::new(Who::Kswapd, order, highest, "GFP_KERNEL");
+        let control = Control::new(Reclaimer::Kswapd, order, highest, "GFP_KERNEL");
         Balance { control, boosts, boost: boosts.iter().sum(), pass: None, before: 0, raise: true }
     }
 

@@ -40,7 +40,7 @@ use crate::mm::vmscan_zone::Variant;
 pub(crate) use direct::Direct;
 pub(crate) use node_reclaim::{NodeReclaim, NodeReclaimHistory};
 pub(crate) use reclaim_throttle::{Reason, Throttle};
-pub(crate) use scan_control::{Control, Who};
+pub(crate) use scan_control::{Control, Reclaimer};
 pub(crate) use shrink_node::COSTLY_ORDER;
 
 use crate::frame::{Pfn, ZONES, ZoneKind};

@@ -9,7 +9,7 @@
 //! fragmentation avoidance. Checked by `tests/node_reclaim.rs` and against guests (docs/fidelity.md, reclaim-node).
 
 use super::shrink_node::NodePass;
-use super::{Control, Poll, TaskCtx, Throttle, Who};
+use super::{Control, Poll, Reclaimer, TaskCtx, Throttle};
 use crate::frame::ZONES;
 use crate::mm::kernel::Kernel;
 use crate::mm::lru::List;
@@ -94,7 +94,7 @@ impl NodeReclaim {
     pub(crate) fn new(ctx: &mut TaskCtx<'_>, request: &Request, asked: NodeReclaimRequest) -> NodeReclaim {
         let (node, mode) = (asked.zone / ZONES, ctx.kernel.reclaim.rules.node_reclaim_mode);
         ctx.kernel.reclaim.nodes[node].reclaim_locked = true;
-        let mut control = Control::new(Who::Direct, request.order, request.highest, request.gfp);
+        let mut control = Control::new(Reclaimer::Direct, request.order, request.highest, request.gfp);
         control.nr_to_reclaim = control.nr_to_reclaim.max(1 << request.order);
         control.priority = PRIORITY;
         (control.may_writepage, control.may_unmap) = (mode & WRITE != 0, mode & UNMAP != 0);

@@ -6,7 +6,7 @@ use crate::mm::lru::PerType;
 
 /// The reclaimer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Reclaimer {
     /// The thread of a node.
     Kswapd,
     /// A task that needs memory.
@@ -30,7 +30,7 @@ pub(crate) struct Seen {
 /// A reclaim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Control {
-    pub who: Who,
+    pub reclaimer: Reclaimer,
     pub order: u32,
     pub priority: u32,
     /// Highest zone to reclaim from.
@@ -65,9 +65,9 @@ pub(crate) struct Control {
 
 impl Control {
     /// A reclaim for a request of an order, from the beginning.
-    pub(crate) fn new(who: Who, order: u32, highest: ZoneKind, gfp: &'static str) -> Control {
+    pub(crate) fn new(reclaimer: Reclaimer, order: u32, highest: ZoneKind, gfp: &'static str) -> Control {
         Control {
-            who,
+            reclaimer,
             order,
             priority: DEF_PRIORITY,
             highest,
@@ -96,18 +96,18 @@ impl Control {
     }
 
     pub(crate) fn is_kswapd(&self) -> bool {
-        self.who == Who::Kswapd
+        self.reclaimer == Reclaimer::Kswapd
     }
 
     /// The cgroup that pages are reclaimed from, with all below it.
     pub(crate) fn target(&self) -> usize {
-        match self.who {
-            Who::Cgroup(cgroup) => cgroup,
-            Who::Kswapd | Who::Direct => 0,
+        match self.reclaimer {
+            Reclaimer::Cgroup(cgroup) => cgroup,
+            Reclaimer::Kswapd | Reclaimer::Direct => 0,
         }
     }
 
     pub(crate) fn is_cgroup(&self) -> bool {
-        matches!(self.who, Who::Cgroup(_))
+        matches!(self.reclaimer, Reclaimer::Cgroup(_))
     }
 }

@@ -57,10 +57,10 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     let isolated = if file { NodeItem::IsolatedFile } else { NodeItem::IsolatedAnon };
     ctx.kernel.stat.pages.add(node, isolated, taken as i64);
     let events = &mut ctx.kernel.stat.events.reclaim;
-    match control.who {
-        super::Who::Kswapd => events.pgscan_kswapd += scanned,
-        super::Who::Direct => events.pgscan_direct += scanned,
-        super::Who::Cgroup(_) => {}
+    match control.reclaimer {
+        super::Reclaimer::Kswapd => events.pgscan_kswapd += scanned,
+        super::Reclaimer::Direct => events.pgscan_direct += scanned,
+        super::Reclaimer::Cgroup(_) => {}
     }
     if file {
         events.pgscan_file += scanned
@@ -94,10 +94,10 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     ctx.put_back(kept);
     ctx.kernel.stat.pages.add(node, isolated, -(taken as i64));
     let events = &mut ctx.kernel.stat.events.reclaim;
-    match control.who {
-        super::Who::Kswapd => events.pgsteal_kswapd += stat.reclaimed,
-        super::Who::Direct => events.pgsteal_direct += stat.reclaimed,
-        super::Who::Cgroup(_) => {}
+    match control.reclaimer {
+        super::Reclaimer::Kswapd => events.pgsteal_kswapd += stat.reclaimed,
+        super::Reclaimer::Direct => events.pgsteal_direct += stat.reclaimed,
+        super::Reclaimer::Cgroup(_) => {}
     }
     if file {
         events.pgsteal_file += stat.reclaimed

@@ -4,7 +4,9 @@
 //! scanned in the planned proportion. Checked by a test here and against guests (docs/fidelity.md).
 
 use super::scan_count::Counts;
-use super::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx, Who, shrink_active as active, shrink_inactive as inactive};
+use super::{
+    BATCH, Control, DEF_PRIORITY, Poll, Reclaimer, TaskCtx, shrink_active as active, shrink_inactive as inactive,
+};
 use crate::mm::lru::List;
 
 /// A lruvec that is being shrunk.
@@ -23,7 +25,7 @@ pub(super) struct Pass {
 
 impl Pass {
     pub(super) fn new(control: &Control, number: usize, counts: Counts) -> Pass {
-        let proportional = control.who == Who::Direct && control.priority == DEF_PRIORITY;
+        let proportional = control.reclaimer == Reclaimer::Direct && control.priority == DEF_PRIORITY;
         Pass { number, left: counts, planned: counts, turn: 0, reclaimed: 0, proportional }
     }
 

@@ -14,7 +14,7 @@ use super::{Balanced, shrink_active as active};
 use crate::frame::{ZONES, ZoneKind};
 use crate::mm::compaction::{Status, early};
 use crate::mm::lru::List;
-use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx, Who};
+use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, Reclaimer, TaskCtx};
 
 /// In 2010 a zone with this multiple of its high watermark free is skipped.
 const ENOUGH: u64 = 8;
@@ -69,7 +69,7 @@ const PRIORITIES: u64 = 13;
 
 impl Balance {
     pub(super) fn new(node: usize, Work { order, highest }: Work) -> Balance {
-        let control = Control::new(Who::Kswapd, order, ZoneKind::Device, "GFP_KERNEL");
+        let control = Control::new(Reclaimer::Kswapd, order, ZoneKind::Device, "GFP_KERNEL");
         Balance {
             node,
             control: Control { nr_to_reclaim: u64::MAX, ..control },

@@ -302,24 +302,24 @@ impl Batch {
 mod tests {
     use super::*;
     use crate::frame::ZoneKind;
-    use crate::mm::vmscan::Who;
+    use crate::mm::vmscan::Reclaimer;
 
-    fn control(who: Who, order: u32, priority: u32) -> Control {
-        Control { priority, ..Control::new(who, order, ZoneKind::Normal, "GFP_KERNEL") }
+    fn control(reclaimer: Reclaimer, order: u32, priority: u32) -> Control {
+        Control { priority, ..Control::new(reclaimer, order, ZoneKind::Normal, "GFP_KERNEL") }
     }
 
     #[test]
     fn large_blocks_are_reclaimed_in_lumpy_mode_small_ones_when_it_is_hard() {
-        let of = |order, priority| lumpy_mode(&control(Who::Direct, order, priority)) != Lumpy::Off;
+        let of = |order, priority| lumpy_mode(&control(Reclaimer::Direct, order, priority)) != Lumpy::Off;
         assert_eq!([of(4, 12), of(3, 10), of(3, 9), of(1, 0), of(0, 0)], [true, false, true, true, false]);
     }
 
     #[test]
     fn tasks_stall_if_something_is_left() {
-        let of = |who, order, priority| stalls(&control(who, order, priority), Lumpy::Async, 32, 31);
-        assert!(of(Who::Direct, 4, 12) && of(Who::Direct, 3, 4));
-        assert!(!of(Who::Direct, 3, 5) && !of(Who::Kswapd, 9, 0));
-        let direct = control(Who::Direct, 9, 12);
+        let of = |reclaimer, order, priority| stalls(&control(reclaimer, order, priority), Lumpy::Async, 32, 31);
+        assert!(of(Reclaimer::Direct, 4, 12) && of(Reclaimer::Direct, 3, 4));
+        assert!(!of(Reclaimer::Direct, 3, 5) && !of(Reclaimer::Kswapd, 9, 0));
+        let direct = control(Reclaimer::Direct, 9, 12);
         assert!(!stalls(&direct, Lumpy::Async, 32, 32) && !stalls(&direct, Lumpy::Off, 32, 0));
     }
 

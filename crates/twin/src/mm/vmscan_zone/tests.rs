@@ -13,7 +13,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::lru::List;
 use crate::mm::memory::AccessState;
 use crate::mm::region::{Region, Shape};
-use crate::mm::vmscan::{Control, Poll, TaskCtx, Who};
+use crate::mm::vmscan::{Control, Poll, Reclaimer, TaskCtx};
 use crate::page_alloc::{Caller, Policy, Request};
 use crate::probe::{Probe, Task};
 use crate::time::PS_PER_NS;
@@ -83,7 +83,7 @@ pub(super) fn block(ctx: &mut TaskCtx<'_>, file: bool, order: u32) -> Vec<Pfn> {
 }
 
 pub(super) fn control(order: u32, priority: u32) -> Control {
-    Control { priority, ..Control::new(Who::Direct, order, ZoneKind::Normal, "GFP_KERNEL") }
+    Control { priority, ..Control::new(Reclaimer::Direct, order, ZoneKind::Normal, "GFP_KERNEL") }
 }
 
 pub(super) fn run_to_end(ctx: &mut TaskCtx<'_>, mut step: impl FnMut(&mut TaskCtx<'_>) -> Poll<u64>) -> (u64, u32) {
@@ -139,14 +139,14 @@ fn waits_take_their_time_or_none() {
 #[test]
 fn a_task_gives_up_when_there_is_nothing_to_reclaim() {
     let ((reclaimed, sleeps), _) = on("2.6.36", |ctx| {
-        let control = Control::new(Who::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
+        let control = Control::new(Reclaimer::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
         let mut direct = Direct::new(ctx, control, vec![DMA32, 0], false);
         run_to_end(ctx, |ctx| direct.step(ctx))
     });
     // Pages that were not scanned are not awaited.
     assert_eq!((reclaimed, sleeps), (0, 0));
     let ((_, sleeps), events) = on("2.6.36", |ctx| {
-        let control = Control::new(Who::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
+        let control = Control::new(Reclaimer::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
         let mut direct = Direct::new(ctx, control, vec![DMA32, 0], true);
         run_to_end(ctx, |ctx| direct.step(ctx))
     });
@@ -289,18 +289,18 @@ fn dirty(ctx: &mut TaskCtx<'_>, order: u32) {
 
 #[test]
 fn a_congested_disk_takes_writes_of_kswapd_and_late_in_2010_for_large_blocks() {
-    let written = |release, who, order, requests| {
+    let written = |release, reclaimer, order, requests| {
         let (zone_congested, events) = on(release, |ctx| {
             dirty(ctx, 4);
             queue(ctx, requests);
-            let mut control = Control { who, ..control(order, 12) };
+            let mut control = Control { reclaimer, ..control(order, 12) };
             let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 16);
             while batch.step(ctx, &mut control) == Poll::On {}
             ctx.kernel.reclaim.zones[DMA32].congested
         });
         (events.iter().filter(|event| event.0 == Kind::MmVmscanWriteFolio).count(), zone_congested)
     };
-    use Who::{Direct, Kswapd};
+    use Reclaimer::{Direct, Kswapd};
     assert_eq!(written("2.6.36", Direct, 0, 100), (16, false));
     // The first write is one too many for the others.
     assert_eq!(written("2.6.36", Direct, 0, 112), (1, false));

@@ -8,7 +8,7 @@ use super::tests::{DMA32, block, control, empty, on, run_to_end};
 use crate::frame::{Flag, Pfn, ZoneKind};
 use crate::hw::Device;
 use crate::mm::lru::List;
-use crate::mm::vmscan::{Control, Poll, TaskCtx, Who};
+use crate::mm::vmscan::{Control, Poll, Reclaimer, TaskCtx};
 use crate::page_alloc::{Caller, Policy, Request};
 use crate::vmstat::{NodeItem, ZoneItem};
 use mmtwin_event::Kind;
@@ -65,13 +65,13 @@ fn neighbours_are_of_the_same_list_in_3_3_and_left_in_3_4() {
 
 #[test]
 fn dirty_pages_of_files_are_left_to_the_flusher_but_by_kswapd_in_trouble() {
-    let written = |who, priority| {
+    let written = |reclaimer, priority| {
         let (left, events) = on("3.3", |ctx| {
             ctx.memory.disk = Device::new(1_000_000, 0, false);
             let pages = block(ctx, true, 4);
             let mut caller = Caller::new(0, ctx.task, Policy::Default);
             (0..16).for_each(|page| assert!(ctx.memory.dirty(ctx.kernel, &mut caller, 0, page)));
-            let mut control = Control { priority, ..Control::new(who, 0, ZoneKind::Normal, "GFP_KERNEL") };
+            let mut control = Control { priority, ..Control::new(reclaimer, 0, ZoneKind::Normal, "GFP_KERNEL") };
             let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 32);
             assert_eq!(run_to_end(ctx, |ctx| batch.step(ctx, &mut control)), (0, 0));
             assert!(pages.iter().all(|&page| ctx.kernel.alloc.frames.has(page, Flag::Reclaim)));
@@ -80,8 +80,8 @@ fn dirty_pages_of_files_are_left_to_the_flusher_but_by_kswapd_in_trouble() {
         });
         (events.iter().filter(|event| event.0 == Kind::MmVmscanWriteFolio).count(), left)
     };
-    assert_eq!(written(Who::Kswapd, 9), (16, 0));
-    assert_eq!([written(Who::Kswapd, 10), written(Who::Direct, 9)], [(0, 16); 2]);
+    assert_eq!(written(Reclaimer::Kswapd, 9), (16, 0));
+    assert_eq!([written(Reclaimer::Kswapd, 10), written(Reclaimer::Direct, 9)], [(0, 16); 2]);
 }
 
 #[test]
